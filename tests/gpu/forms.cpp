@@ -6,7 +6,7 @@
 #include "gpu/portable/probe_portable.hpp"
 #include "gpu/rows/portable/rows_portable.hpp"
 #include "gpu/sampling/portable/sampling_portable.hpp"
-#include "tests/gpu/distant_device.hpp"
+#include "tests/gpu/distant/distant_device.hpp"
 #include "tests/gpu/tested_device.hpp"
 
 namespace twill::test {

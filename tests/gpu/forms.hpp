@@ -12,9 +12,9 @@
 namespace twill::test {
 
 /// The host's own implementation; the portable one with teams of two lanes; the same in Kokkos'
-/// Serial space; the same over memory that the process cannot touch (distant_device.hpp); that of a
-/// GPU. A Kokkos without OpenMP has teams of one lane alone, and one without Serial runs
-/// serial_form by OpenMP.
+/// Serial space; the same on a chip of the tests (distant/distant_device.hpp); that of a GPU. A
+/// Kokkos without OpenMP has teams of one lane alone, and one without Serial runs serial_form by
+/// OpenMP.
 inline constexpr int host_form = 0, team_form = 1, serial_form = 2, distant_form = 3, cuda_form = 4;
 
 const char* name_of_form(int form);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
-#include "tests/gpu/distant_device.hpp"
+#include "tests/gpu/distant/distant_device.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/models/support/temp_folder.hpp"
 #include "tests/paths.hpp"

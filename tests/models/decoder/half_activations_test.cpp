@@ -12,7 +12,7 @@
 #include "models/families/registry.hpp"
 #include "models/memory_estimate/memory_estimate.hpp"
 #include "tests/catch.hpp"
-#include "tests/gpu/distant_device.hpp"
+#include "tests/gpu/distant/distant_device.hpp"
 #include "tests/gpu/portable_ops.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/golden_folder.hpp"

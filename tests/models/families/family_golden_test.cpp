@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/catch.hpp"
-#include "tests/gpu/distant_device.hpp"
+#include "tests/gpu/distant/distant_device.hpp"
 #include "tests/models/support/golden_folder.hpp"
 
 using namespace twill::models;

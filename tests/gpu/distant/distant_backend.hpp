@@ -1,0 +1,27 @@
+// What the files of the distant device share, as gpu/cuda/cuda_backends.hpp is for CUDA's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tests/gpu/distant/chip.hpp"
+
+namespace twill::gpu::detail {
+struct op_backends;
+class space;
+} // namespace twill::gpu::detail
+
+namespace twill::test {
+
+/// The portable forms on the chip. // distant_ops.cpp
+const gpu::detail::op_backends& distant_backends();
+/// Starts Kokkos for the calling thread and says what it is. // distant_ops.cpp
+std::string start_distant(std::int32_t threads);
+/// A Kokkos space to launch on, for space::instance(). // distant_ops.cpp
+std::shared_ptr<const void> make_distant_instance();
+
+/// Where a distant device's ops are begun. // distant_device.cpp
+const std::shared_ptr<chip::stream>& stream_of(const gpu::detail::space& distant);
+
+} // namespace twill::test
