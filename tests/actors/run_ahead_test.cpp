@@ -1,12 +1,14 @@
 // Engines that launch a step while the one before it computes: the tokens are those of engines that
 // wait. On a host a step is computed when it is launched, so that what is tried there is who knows
-// which token when, not the order of the device's work.
+// which token when; a distant device tries the order of the device's work.
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "actors/executor/decoder_runner.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
+#include "tests/gpu/distant/distant_device.hpp"
 #include "tests/gpu/tested_device.hpp"
 #include "tests/paths.hpp"
 
@@ -42,9 +44,10 @@ std::vector<actors::request> requests() {
   return all;
 }
 
-std::vector<std::vector<std::int32_t>> served_by(actors::run_order order) {
+std::vector<std::vector<std::int32_t>> served_by(actors::run_order order,
+                                                 const std::string& kind = test::tested_kind()) {
   config::options options;
-  options.device.kind = test::tested_kind();
+  options.device.kind = kind;
   if (test::tests_cuda()) test::report_launches();
   options.model.path = test::golden_dir() + "/llama-tiny-fp16";
   options.model.compute = "f32";
@@ -76,6 +79,16 @@ TEST_CASE("a decoder that runs ahead draws the tokens of one that waits for each
           "[actors][golden]") {
   const auto waited = served_by(actors::run_order::waiting);
   CHECK(served_by(actors::run_order::ahead) == waited);
+}
+
+TEST_CASE("an engine on one more kind of chip serves what it serves when it waits for each step",
+          "[actors][golden]") {
+  if (!test::tests_host()) return;
+  const test::distant_kind chip;
+  const std::int64_t launched = gpu::detail::launches;
+  const auto waited = served_by(actors::run_order::waiting, "distant");
+  CHECK(served_by(actors::run_order::by_device, "distant") == waited);
+  CHECK(gpu::detail::launches > launched);
 }
 
 TEST_CASE("a stream's steps run ahead of each other, all but those that need the token itself",
