@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the documentation names must be there, once: links, anchors, commands with their options, keys of the configuration, routes.
+"""What the documentation names must be there, once: links, anchors, commands with their options, keys of the configuration, routes, functions.
 
 check_docs.py [ROOT] [--bin DIR]: reads every *.md that git knows (or below ROOT, where git knows nothing), prints what is not there
 and exits with 1 if there is any. Links need nothing else; commands, keys and routes are compared with the programs in DIR and with
@@ -226,6 +226,25 @@ def dead_paths(page, text, root):
                     yield f"there is no file {word}"
 
 
+def function_rows(text):
+    """The rows of tables with the columns "file" and "functions": the files, of which a ';' parts groups, and the names."""
+    for head, rows in re.findall(r"(?m)^(\|.*\|)\n\|[-|]+\|\n((?:\|.*\n?)+)", FENCE.sub("", text)):
+        columns = [cell.strip() for cell in head.strip("|").split("|")]
+        if {"file", "functions"} <= set(columns):
+            for row in rows.splitlines():
+                cells = dict(zip(columns, row.strip("|").split("|")))
+                yield [SPAN.findall(group) for group in cells.get("file", "").split(";")], SPAN.findall(cells.get("functions", ""))
+
+
+def absent_names(text, root):
+    """Names in a column "functions" that no file of a group has."""
+    for groups, names in function_rows(text):
+        for group in groups:
+            files = [root / name for name in group]
+            words = set(re.findall(r"\w+", " ".join(file.read_text() for file in files if file.is_file())))
+            yield from (f"there is no {name} in {', '.join(group)}" for name in names if name not in words)
+
+
 def pages_below(root):
     listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "*.md"], capture_output=True, text=True, check=False)
     names = listed.stdout.splitlines()
@@ -272,7 +291,7 @@ def faults_below(root, source, programs):
         for fault in faults_of_page(page, page.read_text(), programs, routes):
             yield f"{page.relative_to(root)}: {fault}"
         if root == source and page.name not in HISTORY:
-            for fault in dead_paths(page, page.read_text(), root):
+            for fault in (*dead_paths(page, page.read_text(), root), *absent_names(page.read_text(), root)):
                 yield f"{page.relative_to(root)}: {fault}"
 
 

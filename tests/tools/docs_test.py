@@ -47,6 +47,12 @@ class Checker(unittest.TestCase):
             self.assertEqual(len(found), 1, (text, found))
             self.assertIn(words, found[0])
 
+    def test_functions_of_a_table_are_in_its_files(self):
+        table = "| file | functions | x |\n|---|---|---|\n| `gpu/device.hpp`, `gpu/tensor.hpp`; `gpu/device.cpp` | `{}` | `nothing_of_it` |\n"
+        self.assertEqual(list(check_docs.absent_names(table.format("device"), ROOT)), [])
+        self.assertEqual(list(check_docs.absent_names(table.format("view_2d"), ROOT)), ["there is no view_2d in gpu/device.cpp"])
+        self.assertEqual(list(check_docs.absent_names(table.replace("functions", "what").format("view_2d"), ROOT)), [])
+
     def test_links_need_no_program(self):
         self.assertEqual(faults_of("[a](none.md) `twill caht`", None), ["the link none.md leads nowhere"])
 
@@ -56,7 +62,40 @@ class Checker(unittest.TestCase):
                          "[a](../reference.md#kv) b ([d](x.md)) [e](https://x.y) [f](#g)\n```\n[b](../README.md)\n```\n")
 
 
+#: What marks a place that knows CUDA, and where it is at home.
+KNOWS_CUDA = re.compile(r'Kokkos::Cuda|KOKKOS_ENABLE_CUDA|TWILL_CUDA|open_cuda_space|"cuda"|\bor cuda\b|__CUDA\w+__|__HIPCC__')
+CUDAS_OWN = re.compile(r"(^|/)cuda/|^tools/gpu-|^tools/detail/|^tests/(models|tools)/")
+
+
 class Documentation(unittest.TestCase):
+    def test_the_page_of_backends_names_all_that_one_brings_and_all_that_knows_cuda(self):
+        page = (ROOT / "gpu/portable/README.md").read_text()
+        named = set(check_docs.SPAN.findall(page))
+        functions = {name for _, names in check_docs.function_rows(page) for name in names}
+
+        def text(name):
+            return (ROOT / "gpu/detail" / name).read_text()
+
+        def body(name, struct):
+            return re.sub(r"//.*", "", re.search(rf"(?ms)^struct {struct} \{{(.*?)^\}};", text(name))[1])
+
+        members = {"space": re.findall(r"virtual [^;{~]*?(\w+)\(", text("space.hpp")),
+                   "space_facts": re.findall(r"(\w+)(?: = false)?[;,]", body("space.hpp", "space_facts")),
+                   "chip_kind": re.findall(r"(\w+)(?:\)\([^;]*)?;", body("space.hpp", "chip_kind")),
+                   "transfer_backend": re.findall(r"(\w+)(?:\)\([^;]*)?;", body("transfer_backend.hpp", "transfer_backend")),
+                   "probe_backend": re.findall(r"\(\*(\w+)\)\(", body("probe_backend.hpp", "probe_backend")),
+                   "op_backends": re.findall(r"const (\w+_backend)\*", body("op_backends.hpp", "op_backends"))}
+        members["launcher"] = re.findall(r"static (?:void|std::uint64_t) (\w+)\(", (ROOT / "gpu/portable/launch.hpp").read_text())
+        for struct, names in members.items():
+            self.assertGreater(len(names), 2, struct)
+            self.assertEqual(set(names) - functions, set(), struct)
+        for top in check_docs.TOPS:
+            for path in (ROOT / top).rglob("*"):
+                name = str(path.relative_to(ROOT))
+                if path.suffix in (".cpp", ".hpp", ".cmake", ".py", ".txt") and not CUDAS_OWN.search(name):
+                    if KNOWS_CUDA.search(path.read_text(errors="replace")):
+                        self.assertTrue(name in named, f"{name} knows CUDA, so another backend changes it: the page must name it")
+
     def test_the_tree_names_nothing_that_is_not_there(self):
         self.assertEqual(list(check_docs.faults_below(ROOT, ROOT, PROGRAMS)), [])
 
