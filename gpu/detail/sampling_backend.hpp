@@ -11,6 +11,9 @@
 namespace twill::gpu::detail {
 
 struct sampling_backend {
+  /// The most of device::scratch() that these ops take: see sampling_scratch_bytes().
+  std::int64_t (*scratch_bytes)(const device& dev, std::int64_t rows, std::int64_t vocab,
+                                bool any_logprobs, std::int32_t max_top);
   op<const sample_args&> sample;
   op<const tensor_ref&, std::int32_t*> argmax;                       // logits, tokens
   op<const tensor_ref&, const std::int32_t*, float*> token_logprobs; // logits, ids, logprobs

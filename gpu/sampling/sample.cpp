@@ -1,8 +1,10 @@
 #include "gpu/sampling/sample.hpp"
 
+#include <algorithm>
+
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/sampling_backend.hpp"
-#include "gpu/sampling/detail/sample_row.hpp"
+#include "gpu/sampling/detail/row_math.hpp"
 
 namespace twill::gpu {
 
@@ -10,11 +12,20 @@ namespace {
 
 void check_logits(const tensor_ref& logits, const char* message) {
   TWILL_ASSERT(logits.rank == 2 && logits.type == dtype::f32 && logits.shape[1] > 0 &&
-                   logits.shape[1] < detail::every_tie,
+                   logits.shape[1] <= detail::most_vocab,
                message);
 }
 
 } // namespace
+
+std::int64_t sampling_scratch_bytes(const device& dev, std::int64_t rows, std::int64_t vocab,
+                                    bool any_logprobs, std::int32_t max_top) {
+  const auto bytes_of = [&](const detail::op_backends& ops) {
+    return ops.get<detail::sampling_backend>().scratch_bytes(dev, rows, vocab, any_logprobs,
+                                                             max_top);
+  };
+  return std::max(bytes_of(dev.ops()), bytes_of(*dev.ops().portable)); // either may run
+}
 
 void sample(device& dev, const sample_args& args) {
   check_logits(args.logits, "sample: logits must be (n, vocab) f32");

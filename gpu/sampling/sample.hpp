@@ -46,14 +46,17 @@ struct sample_row {
 };
 
 struct sample_args {
-  tensor_ref logits;                // (n, vocab) f32; overwritten
+  tensor_ref logits;                // (n, vocab) f32; overwritten. vocab is at most 2^28
   const sample_row* rows = nullptr; // (n) device
   bool any_logprobs = false;        ///< some row has n_top >= 0
   std::int32_t max_top = 0;         ///< columns of top_ids and top_logprobs
-  std::int32_t* tokens = nullptr;   // (n) chosen ids
-  float* logprobs = nullptr;        // (n) log-probability of the chosen id, raw logits
-  std::int32_t* top_ids = nullptr;  // (n, max_top) most likely first
-  float* top_logprobs = nullptr;    // (n, max_top)
+  /// Some row has a temperature, a top_k, a top_p. Where no row has one, saying so saves passes on
+  /// a GPU, which cannot look at `rows` before it launches them.
+  bool any_draw = true, any_top_k = true, any_top_p = true;
+  std::int32_t* tokens = nullptr;  // (n) chosen ids
+  float* logprobs = nullptr;       // (n) log-probability of the chosen id, raw logits
+  std::int32_t* top_ids = nullptr; // (n, max_top) most likely first
+  float* top_logprobs = nullptr;   // (n, max_top)
 };
 
 void sample(device& dev, const sample_args& args);
@@ -66,5 +69,10 @@ void argmax(device& dev, tensor_ref logits, // (n, vocab) f32
 void token_logprobs(device& dev, tensor_ref logits, // (n, vocab) f32
                     const std::int32_t* ids,        // (n) device
                     float* logprobs);               // (n) device
+
+/// The most of device::scratch() that these functions take for up to `rows` rows; `max_top` is that
+/// of sample_args, and matters where log-probabilities are asked for.
+std::int64_t sampling_scratch_bytes(const device& dev, std::int64_t rows, std::int64_t vocab,
+                                    bool any_logprobs, std::int32_t max_top);
 
 } // namespace twill::gpu

@@ -1,0 +1,101 @@
+// How the portable form divides rows of logits among teams, and where what the teams leave for each
+// other lies in scratch memory. Pure arithmetic.
+//
+// A row's parts are counted from logit 0 and have one length, whatever else is in the batch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gpu/detail/half.hpp"
+#include "gpu/sampling/detail/weight_bins.hpp"
+
+namespace twill::gpu::detail {
+
+/// Logits of a part: a multiple of 32, so that no word of a mask is divided, and few enough for the
+/// sums of a part_histogram.
+inline constexpr std::int32_t part_len = 4096;
+
+TWILL_KERNEL_INLINE std::int64_t parts_of(std::int64_t vocab) {
+  return (vocab + part_len - 1) / part_len;
+}
+
+/// Part `index` of row `row`: logits [begin, begin + len).
+struct row_part {
+  long row;
+  std::int32_t index, begin, len;
+};
+TWILL_KERNEL_INLINE row_part part_of_team(std::int64_t team, std::int32_t vocab) {
+  const std::int64_t parts = parts_of(vocab);
+  const std::int64_t row = team / parts;
+  const auto index = static_cast<std::int32_t>(team - row * parts);
+  const std::int32_t begin = index * part_len;
+  return {row, index, begin, vocab - begin < part_len ? vocab - begin : part_len};
+}
+
+/// Rows that sample() draws at once: bounds its scratch memory.
+inline constexpr std::int64_t rows_at_once = 128;
+
+/// The search for the least weight that top_k, or top_p, keeps. `edge` has the bits of that weight
+/// that are known so far.
+struct weight_search {
+  std::uint32_t edge;
+  std::int32_t is_on;     ///< 0: it keeps every weight
+  std::int32_t wanted;    ///< top_k: weights to keep of those in the bin
+  std::int32_t kept_ties; ///< once the edge is known whole: the equal weights that are kept
+  double mass_above;      ///< of all weights above the bin
+  double wanted_mass;     ///< top_p: mass to keep of the bin's
+};
+
+/// What a row has come to, of each row that is drawn at random.
+struct row_progress {
+  std::int32_t is_drawn; ///< 0: its token is the one with the largest logit
+  std::uint32_t threshold;
+  std::int32_t kept_ties; ///< of the weights that equal the threshold; every_tie: all of them
+  std::int32_t unused;
+  weight_search search[2][2]; ///< of top_k and top_p, after one and two levels
+};
+
+/// Histograms of a row: of all its weights, then of a bin's of top_k and of top_p, twice each.
+inline constexpr std::int32_t histograms_of_row = 1 + 2 * (bin_levels - 1);
+
+/// Scratch memory of sample() for one batch of rows, as byte offsets.
+struct sample_layout {
+  std::int64_t best, fallbacks, tops, sums, masses, ties, progress, histograms, raw, bytes;
+};
+
+/// `tops` are a part's largest entries that are kept: none unless log-probabilities are asked for.
+constexpr sample_layout sample_layout_of(std::int64_t rows, std::int64_t vocab, bool any_logprobs,
+                                         std::int32_t tops) {
+  const std::int64_t parts = rows * ((vocab + part_len - 1) / part_len);
+  sample_layout at{};
+  const auto take = [&](std::int64_t items, std::int64_t size) {
+    const std::int64_t begin = at.bytes;
+    at.bytes += (items * size + 63) / 64 * 64;
+    return begin;
+  };
+  at.best = take(parts, 8);
+  at.fallbacks = take(parts, 8);
+  at.masses = take(parts, 8);
+  at.ties = take(parts, 4);
+  at.progress = take(rows, sizeof(row_progress));
+  at.histograms = take(rows * histograms_of_row, sizeof(row_histogram));
+  at.tops = take(any_logprobs ? parts * tops : 0, 8);
+  at.sums = take(any_logprobs ? parts : 0, 8);
+  at.raw = take(any_logprobs ? rows * vocab : 0, 4);
+  return at;
+}
+
+/// A row's largest entries that each part keeps: at least its maximum.
+TWILL_KERNEL_INLINE std::int32_t kept_tops(std::int32_t max_top) {
+  return max_top > 1 ? max_top : 1;
+}
+
+constexpr std::int64_t sample_scratch_bytes(std::int64_t rows, std::int64_t vocab,
+                                            bool any_logprobs, std::int32_t max_top) {
+  return sample_layout_of(std::min(rows, rows_at_once), vocab, any_logprobs,
+                          max_top > 1 ? max_top : 1)
+      .bytes;
+}
+
+} // namespace twill::gpu::detail
