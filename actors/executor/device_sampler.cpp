@@ -35,6 +35,17 @@ gpu::sample_row row_of(const draw_spec& d) {
   return row;
 }
 
+/// Says what no row asks for.
+void tell_needs(std::span<const draw_spec> draws, gpu::sample_args& args) {
+  args.any_draw = args.any_top_k = args.any_top_p = false;
+  for (const draw_spec& d : draws) {
+    if (config::is_greedy(*d.params)) continue;
+    args.any_draw = true;
+    args.any_top_k = args.any_top_k || d.params->top_k > 0;
+    args.any_top_p = args.any_top_p || d.params->top_p < 1;
+  }
+}
+
 /// Rows of a step that may have as many penalties and biases as these numbers, and masks, in one
 /// pass; further rows take further passes.
 constexpr std::size_t counts_per_row = 256, biases_per_row = 64, most_masks = 64;
@@ -59,43 +70,66 @@ void upload(gpu::device& dev, gpu::buffer& place, const std::vector<T>& items) {
   if (!items.empty()) dev.upload(place.data(), items.data(), items.size() * sizeof(T));
 }
 
+/// How many items a sampler's arrays hold.
+struct array_sizes {
+  std::size_t rows, counts, biases, mask_words, result_bytes;
+
+  array_sizes(std::int32_t max_rows, std::int32_t max_top, std::int32_t vocab_size)
+      : rows(static_cast<std::size_t>(max_rows)) {
+    const auto vocab = static_cast<std::size_t>(vocab_size);
+    const auto tops = rows * static_cast<std::size_t>(std::max(max_top, 0));
+    // One row fits in any case: each token is counted once, biased once and banned once.
+    counts = std::max(vocab, rows * counts_per_row);
+    biases = std::max(2 * vocab, rows * biases_per_row);
+    mask_words = std::min(rows, most_masks) * ((vocab + 31) / 32);
+    result_bytes = 3 * rows * sizeof(float) + 2 * tops * sizeof(float);
+  }
+};
+
 } // namespace
+
+std::int64_t device_sampler::array_bytes(std::int32_t max_rows, std::int32_t max_top,
+                                         std::int32_t vocab_size) {
+  const array_sizes n(max_rows, max_top, vocab_size);
+  return static_cast<std::int64_t>(
+      n.rows * sizeof(gpu::sample_row) + n.result_bytes + n.counts * sizeof(gpu::token_count) +
+      n.biases * sizeof(gpu::token_bias) + n.mask_words * sizeof(std::uint32_t));
+}
+
+std::int64_t device_sampler::scratch_bytes(const gpu::device& dev, std::int32_t max_rows,
+                                           std::int32_t max_top, std::int32_t vocab_size) {
+  return gpu::sampling_scratch_bytes(dev, max_rows, vocab_size, true, max_top);
+}
 
 gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_t max_rows,
                                                    std::int32_t max_top, std::int32_t vocab_size) {
   device_sampler s;
   s.max_top_ = std::max(max_top, 0);
-  const auto rows = static_cast<std::size_t>(max_rows);
-  const auto tops = rows * static_cast<std::size_t>(s.max_top_);
-  const auto vocab = static_cast<std::size_t>(vocab_size);
-  // One row fits in any case: each token is counted once, biased once and banned once.
-  const std::size_t counts = std::max(vocab, rows * counts_per_row);
-  const std::size_t biases = std::max(2 * vocab, rows * biases_per_row);
-  const std::size_t masks = std::min(rows, most_masks) * ((vocab + 31) / 32);
-  // Log-probabilities copy a row for each thread: that memory, too, is taken before the first step.
-  dev.scratch(std::min(rows, static_cast<std::size_t>(dev.info().threads)) * vocab * sizeof(float));
-  s.host_rows_.reserve(rows);
-  s.host_counts_.reserve(counts);
-  s.host_biases_.reserve(biases);
-  s.host_masks_.reserve(masks);
+  const array_sizes n(max_rows, max_top, vocab_size);
+  const std::int64_t scratch = scratch_bytes(dev, max_rows, max_top, vocab_size);
+  if (auto reserved = dev.reserve_scratch(static_cast<std::size_t>(scratch)); !reserved.ok())
+    return reserved.error();
+  s.host_rows_.reserve(n.rows);
+  s.host_counts_.reserve(n.counts);
+  s.host_biases_.reserve(n.biases);
+  s.host_masks_.reserve(n.mask_words);
   s.description_.reserve(static_cast<std::size_t>(most_described_bytes(max_rows)));
-  const std::size_t results = 3 * rows * sizeof(float) + 2 * tops * sizeof(float);
   const std::pair<gpu::buffer*, std::size_t> wanted[] = {
-      {&s.rows_, rows * sizeof(gpu::sample_row)},
-      {&s.results_, results},
-      {&s.counts_, counts * sizeof(gpu::token_count)},
-      {&s.biases_, biases * sizeof(gpu::token_bias)},
-      {&s.masks_, masks * sizeof(std::uint32_t)}};
+      {&s.rows_, n.rows * sizeof(gpu::sample_row)},
+      {&s.results_, n.result_bytes},
+      {&s.counts_, n.counts * sizeof(gpu::token_count)},
+      {&s.biases_, n.biases * sizeof(gpu::token_bias)},
+      {&s.masks_, n.mask_words * sizeof(std::uint32_t)}};
   for (const auto& [place, bytes] : wanted) {
     auto memory = dev.allocate(bytes, "sampling");
     if (!memory.ok()) return memory.error();
     *place = std::move(memory).value();
   }
-  auto fetched = gpu::host_buffer::allocate(most_launched * results, "drawn tokens");
+  auto fetched = gpu::host_buffer::allocate(most_launched * n.result_bytes, "drawn tokens");
   if (!fetched.ok()) return fetched.error();
   s.fetched_ = std::move(fetched).value();
   s.fetch_end_ = std::make_unique<gpu::marker>();
-  auto ring = gpu::pinned_ring::create(masks * sizeof(std::uint32_t), "masks");
+  auto ring = gpu::pinned_ring::create(n.mask_words * sizeof(std::uint32_t), "masks");
   if (!ring.ok()) return ring.error();
   s.mask_ring_ = std::move(ring).value();
   return gpu::result<device_sampler>(std::move(s));
@@ -177,6 +211,7 @@ gpu::result<nothing> device_sampler::launch(gpu::device& dev, gpu::tensor_ref lo
     gpu::sample_args args;
     args.any_logprobs = any_logprobs;
     args.max_top = columns;
+    tell_needs(draws, args);
     for (std::size_t first = 0; first < n;) {
       const std::size_t rows = described ? n : n_fitting(draws.subspan(first));
       if (described) {
@@ -323,6 +358,7 @@ gpu::result<nothing> device_sampler::score(gpu::device& dev, gpu::tensor_ref log
     args.logits = logits;
     args.rows = static_cast<const gpu::sample_row*>(rows_.data());
     args.any_logprobs = true;
+    args.any_draw = false;
     args.max_top = out.score_max_top;
     args.tokens = on_device.tokens;
     args.logprobs = on_device.logprobs;

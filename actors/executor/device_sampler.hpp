@@ -27,6 +27,11 @@ class device_sampler {
 public:
   static gpu::result<device_sampler> create(gpu::device& dev, std::int32_t max_rows,
                                             std::int32_t max_top, std::int32_t vocab_size);
+  /// Device memory of what create() allocates, and the scratch memory that it reserves.
+  static std::int64_t array_bytes(std::int32_t max_rows, std::int32_t max_top,
+                                  std::int32_t vocab_size);
+  static std::int64_t scratch_bytes(const gpu::device& dev, std::int32_t max_rows,
+                                    std::int32_t max_top, std::int32_t vocab_size);
 
   /// The most bytes that describe() returns.
   static std::int64_t most_described_bytes(std::int32_t max_rows);

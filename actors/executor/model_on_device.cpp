@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/executor/device_sampler.hpp"
 #include "config/base/units.hpp"
 #include "gpu/machine.hpp"
 #include "models/memory_estimate/memory_estimate.hpp"
@@ -15,10 +16,16 @@ std::int64_t usable_bytes(const gpu::device& device) {
 }
 
 std::int64_t model_on_device::workspace_bytes(const models::decoder_options& sizes) const {
-  // Sampling and other small arrays are not counted one by one.
+  const std::int32_t rows = sizes.max_logit_rows, tops = options.limits.max_logprobs;
+  const std::int32_t vocab = model.spec.vocab_size;
+  // Ops take the same scratch memory one after the other.
+  const std::int64_t scratch =
+      std::max(models::estimate_scratch_bytes(device, model.spec, *model.weights, sizes),
+               device_sampler::scratch_bytes(device, rows, tops, vocab));
+  // Other small arrays are not counted one by one.
   const std::int64_t small = std::clamp<std::int64_t>(available_bytes / 32, 8 * mib, 64 * mib);
-  return models::estimate_step_bytes(device.info(), model.spec, sizes) +
-         models::estimate_scratch_bytes(device, model.spec, *model.weights, sizes) + small;
+  return models::estimate_step_bytes(device.info(), model.spec, sizes) + scratch +
+         device_sampler::array_bytes(rows, tops, vocab) + small;
 }
 
 } // namespace twill::actors

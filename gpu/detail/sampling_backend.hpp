@@ -11,7 +11,8 @@
 namespace twill::gpu::detail {
 
 struct sampling_backend {
-  /// The most of device::scratch() that these ops take: see sampling_scratch_bytes().
+  /// The most of device::scratch() that these ops take: see sampling_scratch_bytes(). A table that
+  /// leaves one to the portable table answers for that one, too.
   std::int64_t (*scratch_bytes)(const device& dev, std::int64_t rows, std::int64_t vocab,
                                 bool any_logprobs, std::int32_t max_top);
   op<const sample_args&> sample;

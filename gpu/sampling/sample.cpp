@@ -1,7 +1,5 @@
 #include "gpu/sampling/sample.hpp"
 
-#include <algorithm>
-
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/sampling_backend.hpp"
 #include "gpu/sampling/detail/row_math.hpp"
@@ -20,11 +18,8 @@ void check_logits(const tensor_ref& logits, const char* message) {
 
 std::int64_t sampling_scratch_bytes(const device& dev, std::int64_t rows, std::int64_t vocab,
                                     bool any_logprobs, std::int32_t max_top) {
-  const auto bytes_of = [&](const detail::op_backends& ops) {
-    return ops.get<detail::sampling_backend>().scratch_bytes(dev, rows, vocab, any_logprobs,
-                                                             max_top);
-  };
-  return std::max(bytes_of(dev.ops()), bytes_of(*dev.ops().portable)); // either may run
+  return dev.ops().get<detail::sampling_backend>().scratch_bytes(dev, rows, vocab, any_logprobs,
+                                                                 max_top);
 }
 
 void sample(device& dev, const sample_args& args) {

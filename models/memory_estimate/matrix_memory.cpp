@@ -6,6 +6,7 @@
 
 #include "gpu/attention/attention.hpp"
 #include "gpu/linear/linear.hpp"
+#include "gpu/sampling/sample.hpp"
 #include "models/decoder/decoder_weights.hpp"
 #include "models/decoder/projection.hpp"
 #include "models/decoder/tensor_roles.hpp"
@@ -73,6 +74,9 @@ std::int64_t estimate_scratch_bytes(const gpu::device& dev, const model_spec& sp
   std::int64_t most = gpu::attention_scratch_bytes(
       dev, spec.n_heads, spec.n_kv_heads, spec.head_dim, o.max_step_tokens,
       std::int64_t{decoder::block_table_width(spec, o)} * o.block_tokens);
+  // Whoever draws tokens reserves what it needs for log-probabilities beside that.
+  most =
+      std::max(most, gpu::sampling_scratch_bytes(dev, o.max_logit_rows, spec.vocab_size, false, 0));
   const auto add = [&](const std::vector<product>& products, std::int64_t rows) {
     for (const product& p : products)
       most = std::max(most, gpu::linear_scratch_bytes(dev, p.source, p.compute, rows));

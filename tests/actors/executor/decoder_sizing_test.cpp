@@ -7,8 +7,10 @@
 
 #include "config/base/units.hpp"
 #include "models/decoder/decoder.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "models/model.hpp"
 #include "tests/catch.hpp"
+#include "tests/gpu/portable_ops.hpp"
 
 using namespace twill;
 using namespace twill::actors;
@@ -94,6 +96,27 @@ TEST_CASE("what a model needs of a device is its weights, its steps and its KV",
   CHECK(estimate_need(r.load()).kv == 4 * full); // a quarter
   r.options.kv.memory_bytes = 3 * r.block_bytes() + 5;
   CHECK(estimate_need(r.load()).kv == 3 * r.block_bytes());
+}
+
+TEST_CASE("a step's workspace has room for its draws, whatever ops the device has", "[actors]") {
+  rig r;
+  auto opened = models::open_model("dummy:opt-125m?layers=1&vocab=50000", "");
+  REQUIRE(opened.ok());
+  r.model = std::move(opened).value();
+  r.options.scheduler.max_running = r.options.scheduler.max_step_tokens = 200;
+  r.available = 256 * mib;
+  const auto sizes = size_decoder(r.load()).value().options;
+  REQUIRE(sizes.max_logit_rows == 200);
+  const std::int64_t steps = models::estimate_step_bytes(r.device->info(), r.model->spec, sizes);
+  // Penalties, biases and masks: a count for each token or 256 for each row, two biases for each
+  // token, and a bit for each token of 64 rows.
+  const std::int64_t arrays = 200 * 256 * 12 + 2 * 50000 * 8 + 64 * 1563 * 4;
+  const std::int64_t on_host = r.load().workspace_bytes(sizes);
+  CHECK(on_host >= steps + arrays + 8 * mib);
+  CHECK(on_host < steps + arrays + 16 * mib); // one thread copies one row at a time
+  r.device = gpu::device::open({.kind = "host", .threads = 1, .ops = test::portable_ops()}).value();
+  // 128 rows are copied at once for log-probabilities.
+  CHECK(r.load().workspace_bytes(sizes) >= steps + arrays + 8 * mib + 128 * 50000 * 4);
 }
 
 TEST_CASE("weights that the device has no room for live in host memory, as far as that goes",
