@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
+#include "config/base/assert.hpp"
 #include "gpu/detail/kokkos_abort.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/launches.hpp"
@@ -64,6 +66,8 @@ struct launcher {
                     team_shape shape = {}) {
     static_assert(sizeof(Functor) <= most_kernel_bytes);
     if (n <= 0) return;
+    TWILL_ASSERT(n < std::numeric_limits<int>::max(),
+                 "a launch must have fewer than 2^31 - 1 teams, which Kokkos counts in an int");
     const auto count = static_cast<int>(n);
     using bounded_policy = Kokkos::TeamPolicy<Space, Bounds>;
     const auto policy = [&] {
