@@ -43,6 +43,9 @@ struct gemm_args {
 /// What `Weights` is, for each lane of a warp:
 ///   ptx_type, step_bytes (of a warp's copies), steps_ahead, segment_steps (which divide
 ///   steps_ahead), sums_padding, crowded: that two blocks of 32 rows have too few registers
+///   sixteens   the lane's columns of a step are 4 * (lane % 4) to + 3 of both its 16s, else column
+///              octet lane % 4
+///   sum_unit   the power of two that a sum of 1 stands for
 ///   (ptx, view, pair, lane, base, segment)   base: the warp's first byte of shared memory
 ///   copy(i, slot)                   begins to copy the weights of the i-th step from here
 ///   skip(steps)                     goes on to what is copied next
@@ -52,6 +55,13 @@ struct gemm_args {
 ///   multiply(fragments, x, k, part, sum)   adds the half's products
 ///   begin_segment(more), end_segment(part, sum), and after that load_scales() for the next segment
 ///   output_of(lane, i, j)           the warp's output that row lane / 4 + 8 * j of tile i is
+
+/// The panel of a pair that lanes 0 to 15, or 16 to 31, read where each half of a warp has one. The
+/// second panel of the last pair may be absent: its outputs are not written.
+TWILL_KERNEL_INLINE std::int64_t panel_of(const detail::packed_view& w, int pair, int lane) {
+  const std::int64_t panel = 2 * std::int64_t{pair} + lane / 16;
+  return panel < w.panels ? panel : w.panels - 1;
+}
 
 /// The shape of a block: `Tiles` tiles of rows, and `Pairs` pairs of panels, which share
 /// activations in the multiprocessor's cache. A warp has one pair, and `Pairs` slices that follow
@@ -85,6 +95,17 @@ struct gemm {
   typename Weights::ptx_type ptx;
   const gemm_args& args;
 
+  /// The lane's activations of a step.
+  TWILL_KERNEL_MEMBER words4 columns_at(const char* from) const {
+    if constexpr (Weights::sixteens) {
+      const auto low = ptx.load(reinterpret_cast<const words2*>(from));
+      const auto high = ptx.load(reinterpret_cast<const words2*>(from + gemm_step / 2 * 2));
+      return {{low.word[0], low.word[1], high.word[0], high.word[1]}};
+    } else {
+      return ptx.load(reinterpret_cast<const words4*>(from));
+    }
+  }
+
   /// Adds the products of the warp's slices, from `slice` on, to their sums.
   TWILL_KERNEL_MEMBER void multiply(int pair, int slice, int first_row, int base,
                                     float (&sums)[Pairs][Tiles][2][4]) const {
@@ -96,22 +117,23 @@ struct gemm {
     const int begin = begin_of(slice);
     const int end = begin_of(slice + Pairs);
 
-    // A lane has column octet lane % 4 of row lane / 4 of each tile. Rows that are not there are
-    // read as the last one, and not written.
+    // A lane has its columns of row lane / 4 of each tile. Rows that are not there are read as the
+    // last one, and not written.
     const auto* const x_rows = reinterpret_cast<const char*>(args.x + first_row * args.x_stride);
     unsigned x_at[Tiles]; // bytes
     TWILL_UNROLL
     for (int n = 0; n < Tiles; ++n) {
       const int row = n * gemm_tile + lane / 4, last = args.m - 1 - first_row;
-      x_at[n] = static_cast<unsigned>((row < last ? row : last) * static_cast<int>(args.x_stride) +
-                                      lane % 4 * 8 + begin * segment_columns) *
-                2;
+      x_at[n] =
+          static_cast<unsigned>((row < last ? row : last) * static_cast<int>(args.x_stride) +
+                                lane % 4 * (Weights::sixteens ? 4 : 8) + begin * segment_columns) *
+          2;
     }
     words4 x[Tiles];
     const auto load_rows = [&](int step) {
       TWILL_UNROLL
       for (int n = 0; n < Tiles; ++n)
-        x[n] = ptx.load(reinterpret_cast<const words4*>(x_rows + x_at[n] + step * gemm_step * 2));
+        x[n] = columns_at(x_rows + x_at[n] + step * gemm_step * 2);
     };
 
     Weights weights(ptx, args.w, pair, lane, base, begin);
@@ -197,6 +219,7 @@ struct gemm {
         const int at = ((which * gemm_slices + s) * gemm_tile + stored) * pitch + of_pair;
         total += ptx.template load_shared<float>(static_cast<unsigned>(at * 4));
       }
+      total *= Weights::sum_unit;
       if (args.bias != nullptr) total += ptx.load(args.bias + output);
       float* to = args.out + row * args.out_stride + output;
       ptx.store(to, args.accumulate ? ptx.load(to) + total : total);

@@ -24,6 +24,8 @@ struct gemm_f16_weights {
   static constexpr int steps_ahead = 3;
   static constexpr int sums_padding = 8;
   static constexpr bool crowded = false;
+  static constexpr bool sixteens = false;
+  static constexpr float sum_unit = 1;
 
   Ptx ptx;
   const unsigned char* codes[2]; ///< the lane's, of both panels, of the step that is copied next
@@ -113,6 +115,8 @@ struct gemm_bf16_weights {
   static constexpr int steps_ahead = 3;
   static constexpr int sums_padding = 1;
   static constexpr bool crowded = false;
+  static constexpr bool sixteens = false;
+  static constexpr float sum_unit = 1;
 
   Ptx ptx;
   const unsigned char* codes; ///< the lane's, of the step that is copied next
@@ -121,10 +125,8 @@ struct gemm_bf16_weights {
   TWILL_KERNEL_MEMBER gemm_bf16_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
                                         int warp_base, int segment)
       : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)) {
-    std::int64_t panel = 2 * std::int64_t{pair} + lane / 16;
-    if (panel >= w.panels) panel = w.panels - 1; // whose outputs are not written
-    codes = w.codes + panel * w.codes_stride + lane % 4 * 256 + lane / 4 % 4 * 16 +
-            std::int64_t{segment} * 1024;
+    codes = w.codes + panel_of(w, pair, lane) * w.codes_stride + lane % 4 * 256 +
+            lane / 4 % 4 * 16 + std::int64_t{segment} * 1024;
   }
 
   TWILL_KERNEL_MEMBER static constexpr int output_of(int lane, int i, int j) {

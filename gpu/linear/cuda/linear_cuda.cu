@@ -64,22 +64,22 @@ void launch(cudaStream_t stream, const gemm_args& args) {
 /// one; the others every 32 columns.
 template <bool Bf16>
 void launch_w4(cudaStream_t stream, const gemm_args& args) {
-  switch (w4_params_of(args.w)) {
-  case w4_params::f32:
-    return launch<gemm_w4_weights<device_ptx, Bf16, 1, w4_params::f32>>(stream, args);
-  case w4_params::offsets_f16:
-    return launch<gemm_w4_weights<device_ptx, Bf16, 1, w4_params::offsets_f16>>(stream, args);
-  case w4_params::offsets_f32:
-    return launch<gemm_w4_weights<device_ptx, Bf16, 1, w4_params::offsets_f32>>(stream, args);
-  case w4_params::f16:
+  switch (params_form_of(args.w)) {
+  case params_form::f32:
+    return launch<gemm_w4_weights<device_ptx, Bf16, 1, params_form::f32>>(stream, args);
+  case params_form::offsets_f16:
+    return launch<gemm_w4_weights<device_ptx, Bf16, 1, params_form::offsets_f16>>(stream, args);
+  case params_form::offsets_f32:
+    return launch<gemm_w4_weights<device_ptx, Bf16, 1, params_form::offsets_f32>>(stream, args);
+  case params_form::f16:
     break;
   }
   if (args.w.group % 128 == 0)
-    launch<gemm_w4_weights<device_ptx, Bf16, 4, w4_params::f16>>(stream, args);
+    launch<gemm_w4_weights<device_ptx, Bf16, 4, params_form::f16>>(stream, args);
   else if (args.w.group % 64 == 0)
-    launch<gemm_w4_weights<device_ptx, Bf16, 2, w4_params::f16>>(stream, args);
+    launch<gemm_w4_weights<device_ptx, Bf16, 2, params_form::f16>>(stream, args);
   else
-    launch<gemm_w4_weights<device_ptx, Bf16, 1, w4_params::f16>>(stream, args);
+    launch<gemm_w4_weights<device_ptx, Bf16, 1, params_form::f16>>(stream, args);
 }
 
 template <class From, bool Bf16>

@@ -21,7 +21,7 @@ using twill::test::emulated_ptx;
 
 namespace {
 
-using cuda::w4_params;
+using cuda::params_form;
 
 struct call {
   bool bf16 = false;
@@ -92,21 +92,21 @@ block_report run_as_packed(const cuda::gemm_args& args, const std::vector<std::u
   using ptx = emulated_ptx;
   if (args.w.kind == weight_kind::f16) return run<cuda::gemm_f16_weights<ptx>>(args, x, c);
   if (args.w.kind == weight_kind::bf16) return run<cuda::gemm_bf16_weights<ptx>>(args, x, c);
-  switch (cuda::w4_params_of(args.w)) {
-  case w4_params::f32:
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, w4_params::f32>>(args, x, c);
-  case w4_params::offsets_f16:
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, w4_params::offsets_f16>>(args, x, c);
-  case w4_params::offsets_f32:
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, w4_params::offsets_f32>>(args, x, c);
-  case w4_params::f16:
+  switch (cuda::params_form_of(args.w)) {
+  case params_form::f32:
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, params_form::f32>>(args, x, c);
+  case params_form::offsets_f16:
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, params_form::offsets_f16>>(args, x, c);
+  case params_form::offsets_f32:
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, params_form::offsets_f32>>(args, x, c);
+  case params_form::f16:
     break;
   }
   if (args.w.group % 128 == 0)
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 4, w4_params::f16>>(args, x, c);
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 4, params_form::f16>>(args, x, c);
   if (args.w.group % 64 == 0)
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 2, w4_params::f16>>(args, x, c);
-  return run<cuda::gemm_w4_weights<ptx, Bf16, 1, w4_params::f16>>(args, x, c);
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 2, params_form::f16>>(args, x, c);
+  return run<cuda::gemm_w4_weights<ptx, Bf16, 1, params_form::f16>>(args, x, c);
 }
 
 /// Runs the kernel over all outputs. Memory is checked to the byte.

@@ -1,0 +1,168 @@
+// Scales, zero points and offsets of grouped weights for gemm.hpp, as a lane has them: those of
+// four outputs of a panel that follow each other, at the ends of segments.
+//
+// A segment is the columns between two scalings: a whole group, an equal part of one, or two groups
+// of 16. Products of a group are summed by mma in f32; then its scale applies, in f32. With stored
+// offsets a product with ones gives the sum of the activations that they multiply. Scales are
+// loaded a segment ahead.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "gpu/cuda/ptx.hpp"
+#include "gpu/detail/packed_view.hpp"
+
+namespace twill::gpu::cuda {
+
+/// How scales and offsets are stored: in f16, with zero points in bytes or one for all; the same in
+/// f32; and with offsets of the scales' type.
+enum class params_form : std::uint8_t { f16, f32, offsets_f16, offsets_f32 };
+
+inline params_form params_form_of(const detail::packed_view& w) {
+  if (w.offsets_stored && !w.zero_points)
+    return w.scales_f16 ? params_form::offsets_f16 : params_form::offsets_f32;
+  return w.scales_f16 ? params_form::f16 : params_form::f32;
+}
+
+/// Whether the scales have one of these forms, with zero points of at most `most_zero`.
+inline bool has_params_form(const detail::packed_view& w, int most_zero) {
+  return !w.int16_quant_params &&
+         (w.offsets_stored || (w.offset_factor <= 0 && w.offset_factor >= -most_zero));
+}
+
+/// Columns: of a segment. Groups: of a segment, 1 where it is no more than one group.
+template <class Ptx, bool Bf16, int Columns, params_form Form, int Groups = 1>
+struct segment_params {
+  static constexpr bool has_offsets =
+      Form == params_form::offsets_f16 || Form == params_form::offsets_f32;
+  static constexpr bool scales_f16 = Form == params_form::f16 || Form == params_form::offsets_f16;
+  static constexpr int scale_bytes = scales_f16 ? 2 : 4;
+
+  Ptx ptx;
+  const detail::packed_view& w;
+  /// The lane's scales of a segment's first group: the next segment's, once one has begun.
+  const unsigned char* at;
+  int zeros_at; ///< from there to its zero points
+  int left = 0; ///< segments that have the same group
+  /// Of the lane's four outputs, as they lie: f16 or f32. Those of a segment stay until its end,
+  /// when the next one's are loaded; its zero points are loaded when it begins.
+  std::uint32_t scale[Groups][scale_bytes], offset[Groups][scale_bytes];
+  std::uint32_t zero[Groups]; ///< a byte each: of the next segment, or of all
+
+  /// Of outputs 4 * quad to + 3 of a panel, from a segment on.
+  TWILL_KERNEL_MEMBER segment_params(Ptx p, const detail::packed_view& view, std::int64_t panel,
+                                     int quad, int segment)
+      : ptx(p), w(view), at(view.scales + panel * view.scales_stride + quad * 4 * scale_bytes),
+        zeros_at(static_cast<int>(view.params_stride - detail::lanes) +
+                 quad * 4 * (1 - scale_bytes)) {
+    if constexpr (Groups == 1) {
+      const int of_group = w.group / Columns;
+      at += segment / of_group * w.params_stride;
+      left = of_group - segment % of_group;
+    } else {
+      at += segment * Groups * w.params_stride;
+    }
+    TWILL_UNROLL
+    for (int g = 0; g < Groups; ++g)
+      zero[g] = has_offsets ? 0 : static_cast<std::uint32_t>(-w.offset_factor) * 0x01010101U;
+    if (segment * Columns < w.cols) {
+      load_zeros();
+      load_scales();
+    }
+  }
+
+  /// Whether groups have zero points of their own.
+  TWILL_KERNEL_MEMBER bool zeros_differ() const { return !has_offsets && w.zero_points; }
+
+  /// Goes on from a segment's zero points to those of the next, where there are `more`.
+  TWILL_KERNEL_MEMBER void advance(bool more) {
+    if constexpr (Groups == 1) {
+      if (more && --left == 0) {
+        at += w.params_stride;
+        left = w.group / Columns;
+      }
+    } else if (more) {
+      at += Groups * w.params_stride;
+    }
+    load_zeros();
+  }
+
+  /// The scales and offsets of the segment that advance() went on to.
+  TWILL_KERNEL_MEMBER void load_scales() {
+    TWILL_UNROLL
+    for (int g = 0; g < Groups; ++g) {
+      load_values(at + g * w.params_stride, scale[g]);
+      if constexpr (has_offsets)
+        load_values(at + g * w.params_stride + scale_bytes * detail::lanes, offset[g]);
+    }
+  }
+
+  /// Sums of a group's products.
+  struct part {
+    float product[2][4] = {};
+    float plain[4] = {}; ///< of the activations, in every row
+  };
+
+  /// Adds a half's products. `ones`: a pair of what plain sums multiply by.
+  TWILL_KERNEL_MEMBER void multiply(const std::uint32_t (&a)[2][4], const std::uint32_t (&b)[2],
+                                    std::uint32_t ones, part& to) const {
+    TWILL_UNROLL
+    for (int i = 0; i < 2; ++i)
+      mma(to.product[i], a[i], b);
+    if constexpr (has_offsets) mma(to.plain, {ones, ones, ones, ones}, b);
+  }
+
+  /// Scales a group's sums and adds them.
+  TWILL_KERNEL_MEMBER void add(int group, const part& from, float (&sum)[2][4]) const {
+    TWILL_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      const float factor = value_of(scale[group], r);
+      TWILL_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        float& to = sum[r / 2][r % 2 * 2 + e];
+        to = ::fmaf(factor, from.product[r / 2][r % 2 * 2 + e], to);
+        if constexpr (has_offsets) to = ::fmaf(value_of(offset[group], r), from.plain[e], to);
+      }
+    }
+  }
+
+  /// A pair of output r's zero point, each in the low byte of 16 bits.
+  TWILL_KERNEL_MEMBER std::uint32_t zero_pair(int group, int r) const {
+    return ptx.permute(zero[group], 0, static_cast<std::uint32_t>(r | r << 8) | 0x4040U);
+  }
+
+private:
+  TWILL_KERNEL_MEMBER void mma(float (&d)[4], const std::uint32_t (&a)[4],
+                               const std::uint32_t (&b)[2]) const {
+    if constexpr (Bf16)
+      ptx.mma_bf16(d, a, b);
+    else
+      ptx.mma_f16(d, a, b);
+  }
+
+  TWILL_KERNEL_MEMBER void load_zeros() {
+    if (!zeros_differ()) return;
+    TWILL_UNROLL
+    for (int g = 0; g < Groups; ++g)
+      zero[g] =
+          ptx.load(reinterpret_cast<const std::uint32_t*>(at + g * w.params_stride + zeros_at));
+  }
+  TWILL_KERNEL_MEMBER void load_values(const unsigned char* from,
+                                       std::uint32_t (&to)[scale_bytes]) const {
+    using words = std::conditional_t<scales_f16, words2, words4>;
+    const auto values = ptx.load(reinterpret_cast<const words*>(from));
+    TWILL_UNROLL
+    for (int i = 0; i < scale_bytes; ++i)
+      to[i] = values.word[i];
+  }
+  TWILL_KERNEL_MEMBER static float value_of(const std::uint32_t (&from)[scale_bytes], int i) {
+    if constexpr (scales_f16)
+      return detail::f16_to_f32(static_cast<std::uint16_t>(from[i / 2] >> (16 * (i % 2))));
+    else
+      return detail::bits_to_f32(from[i]);
+  }
+};
+
+} // namespace twill::gpu::cuda
