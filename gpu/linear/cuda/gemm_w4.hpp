@@ -133,4 +133,27 @@ private:
   }
 };
 
+/// Calls f.template operator()<Weights>() for the weights of a matrix that gemm_w4_takes(). Whole
+/// groups of 128 or 64 columns are scaled at once where the form of their scales is the usual one;
+/// the others every 32 columns.
+template <class Ptx, bool Bf16, class F>
+void with_gemm_w4_weights(const detail::packed_view& w, const F& f) {
+  switch (params_form_of(w)) {
+  case params_form::f32:
+    return f.template operator()<gemm_w4_weights<Ptx, Bf16, 1, params_form::f32>>();
+  case params_form::offsets_f16:
+    return f.template operator()<gemm_w4_weights<Ptx, Bf16, 1, params_form::offsets_f16>>();
+  case params_form::offsets_f32:
+    return f.template operator()<gemm_w4_weights<Ptx, Bf16, 1, params_form::offsets_f32>>();
+  case params_form::f16:
+    break;
+  }
+  if (w.group % 128 == 0)
+    f.template operator()<gemm_w4_weights<Ptx, Bf16, 4, params_form::f16>>();
+  else if (w.group % 64 == 0)
+    f.template operator()<gemm_w4_weights<Ptx, Bf16, 2, params_form::f16>>();
+  else
+    f.template operator()<gemm_w4_weights<Ptx, Bf16, 1, params_form::f16>>();
+}
+
 } // namespace twill::gpu::cuda

@@ -1,6 +1,6 @@
-// linear()'s CUDA form: products of 4-bit and 16-bit weights with f16 and bf16 activations. Up to
-// 32 rows share one reading of the weights; more rows go 32 at a time, in one launch, with the same
-// bits. Other weights and compute types are the portable form's.
+// linear()'s CUDA form: products of 4-bit and 16-bit weights with f16 and bf16 activations.
+// Up to 32 rows share one reading of the weights; more rows go 32 at a time, in one launch, with
+// the same bits. Other weights and compute types are the portable form's.
 #include <cstdint>
 
 #include "gpu/cuda/cuda_backends.hpp"
@@ -60,26 +60,10 @@ void launch(cudaStream_t stream, const gemm_args& args) {
     launch<Weights, 4, 1>(stream, args);
 }
 
-/// Whole groups of 128 or 64 columns are scaled at once where the form of their scales is the usual
-/// one; the others every 32 columns.
 template <bool Bf16>
-void launch_w4(cudaStream_t stream, const gemm_args& args) {
-  switch (params_form_of(args.w)) {
-  case params_form::f32:
-    return launch<gemm_w4_weights<device_ptx, Bf16, 1, params_form::f32>>(stream, args);
-  case params_form::offsets_f16:
-    return launch<gemm_w4_weights<device_ptx, Bf16, 1, params_form::offsets_f16>>(stream, args);
-  case params_form::offsets_f32:
-    return launch<gemm_w4_weights<device_ptx, Bf16, 1, params_form::offsets_f32>>(stream, args);
-  case params_form::f16:
-    break;
-  }
-  if (args.w.group % 128 == 0)
-    launch<gemm_w4_weights<device_ptx, Bf16, 4, params_form::f16>>(stream, args);
-  else if (args.w.group % 64 == 0)
-    launch<gemm_w4_weights<device_ptx, Bf16, 2, params_form::f16>>(stream, args);
-  else
-    launch<gemm_w4_weights<device_ptx, Bf16, 1, params_form::f16>>(stream, args);
+void launch_grouped(cudaStream_t stream, const gemm_args& args) {
+  const auto launch_with = [&]<class Weights>() { launch<Weights>(stream, args); };
+  with_gemm_w4_weights<device_ptx, Bf16>(args.w, launch_with);
 }
 
 template <class From, bool Bf16>
@@ -154,10 +138,8 @@ void run(device& dev, const linear_args& given) {
     launch<gemm_f16_weights<device_ptx>>(stream, args);
   else if (args.w.kind == weight_kind::bf16)
     launch<gemm_bf16_weights<device_ptx>>(stream, args);
-  else if (bf16)
-    launch_w4<true>(stream, args);
   else
-    launch_w4<false>(stream, args);
+    bf16 ? launch_grouped<true>(stream, args) : launch_grouped<false>(stream, args);
 }
 
 } // namespace

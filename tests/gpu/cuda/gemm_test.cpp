@@ -6,138 +6,13 @@
 #include <cstring>
 #include <vector>
 
-#include "gpu/detail/packed_matrix_impl.hpp"
-#include "gpu/linear/cuda/gemm_16.hpp"
-#include "gpu/linear/cuda/gemm_w4.hpp"
 #include "gpu/linear/cuda/to_16_bits.hpp"
-#include "gpu/linear/packed_matrix.hpp"
-#include "tests/gpu/cuda/emulator.hpp"
-#include "tests/gpu/linear/linear_fixture.hpp"
+#include "tests/gpu/cuda/gemm_harness.hpp"
 
 using namespace twill::gpu;
 using namespace twill::gpu::test;
-using twill::test::block_report;
-using twill::test::emulated_ptx;
 
 namespace {
-
-using cuda::params_form;
-
-struct call {
-  bool bf16 = false;
-  std::int64_t m = 1;
-  std::vector<float> x;   // (m, cols), rounded
-  std::int64_t extra = 0; ///< elements between rows
-  std::vector<float> bias;
-  bool accumulate = false;
-  bool order_records = false;
-  int pairs = 2;          ///< of panels, with more than 16 rows
-  std::vector<float> out; // (m, rows)
-};
-
-float rounded(float value, bool bf16) {
-  return bf16 ? detail::bf16_to_f32(detail::f32_to_bf16(value)) : via_f16(value);
-}
-
-call random_call(const detail::packed_view& w, std::int64_t m, bool bf16) {
-  call c;
-  c.bf16 = bf16;
-  c.m = m;
-  c.x = spiky_floats(m * w.cols, 5);
-  for (float& value : c.x)
-    value = rounded(value, bf16);
-  c.out.assign(static_cast<std::size_t>(m * w.rows), NAN);
-  return c;
-}
-
-template <class Weights, int Tiles, int Pairs>
-block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
-  using shape = cuda::gemm_shape<Weights, Tiles, Pairs>;
-  const detail::packed_view& w = args.w;
-  block_report sum;
-  const auto blocks = static_cast<int>(shape::blocks(w, args.m));
-  for (int block = 0; block < blocks; ++block) {
-    const auto one = twill::test::run_block(
-        {.index = block,
-         .threads = shape::threads,
-         .shared_bytes = shape::shared_bytes,
-         .global = {{w.codes, static_cast<std::size_t>(w.panels * w.codes_stride), false},
-                    {w.scales, static_cast<std::size_t>(w.panels * w.scales_stride), false},
-                    {x.data(), x.size() * 2, false},
-                    {c.bias.data(), c.bias.size() * 4, false},
-                    {c.out.data(), c.out.size() * 4, true}},
-         .order_records = c.order_records},
-        [&](emulated_ptx ptx) {
-          cuda::gemm<Weights, Tiles, Pairs>{ptx, args}.run();
-        });
-    sum.bank_conflicts += one.bank_conflicts;
-    sum.shared_accesses += one.shared_accesses;
-  }
-  return sum;
-}
-
-template <class Weights>
-block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
-  if (args.m <= 8) return run<Weights, 1, 1>(args, x, c);
-  if (args.m <= 16) return run<Weights, 2, 1>(args, x, c);
-  if constexpr (!Weights::crowded)
-    if (c.pairs == 1) return run<Weights, 4, 1>(args, x, c);
-  return run<Weights, 4, 2>(args, x, c);
-}
-
-/// The form that the packed matrix has, with bf16 or f16 activations.
-template <bool Bf16>
-block_report run_as_packed(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x,
-                           call& c) {
-  using ptx = emulated_ptx;
-  if (args.w.kind == weight_kind::f16) return run<cuda::gemm_f16_weights<ptx>>(args, x, c);
-  if (args.w.kind == weight_kind::bf16) return run<cuda::gemm_bf16_weights<ptx>>(args, x, c);
-  switch (cuda::params_form_of(args.w)) {
-  case params_form::f32:
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, params_form::f32>>(args, x, c);
-  case params_form::offsets_f16:
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, params_form::offsets_f16>>(args, x, c);
-  case params_form::offsets_f32:
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, params_form::offsets_f32>>(args, x, c);
-  case params_form::f16:
-    break;
-  }
-  if (args.w.group % 128 == 0)
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 4, params_form::f16>>(args, x, c);
-  if (args.w.group % 64 == 0)
-    return run<cuda::gemm_w4_weights<ptx, Bf16, 2, params_form::f16>>(args, x, c);
-  return run<cuda::gemm_w4_weights<ptx, Bf16, 1, params_form::f16>>(args, x, c);
-}
-
-/// Runs the kernel over all outputs. Memory is checked to the byte.
-block_report emulate(const detail::packed_view& w, call& c) {
-  const std::int64_t stride = w.cols + c.extra;
-  // The last row ends where its columns do.
-  std::vector<std::uint16_t> x(static_cast<std::size_t>((c.m - 1) * stride + w.cols), 0x7e00);
-  for (std::int64_t r = 0; r < c.m; ++r)
-    for (std::int64_t k = 0; k < w.cols; ++k) {
-      const float value = c.x[static_cast<std::size_t>(r * w.cols + k)];
-      x[static_cast<std::size_t>(r * stride + k)] =
-          c.bf16 ? detail::f32_to_bf16(value) : detail::f32_to_f16(value);
-    }
-  cuda::gemm_args args{};
-  args.w = w;
-  args.x = x.data();
-  args.x_stride = stride;
-  args.m = static_cast<int>(c.m);
-  args.bias = c.bias.empty() ? nullptr : c.bias.data();
-  args.out = c.out.data();
-  args.out_stride = w.rows;
-  args.accumulate = c.accumulate;
-  return c.bf16 ? run_as_packed<true>(args, x, c) : run_as_packed<false>(args, x, c);
-}
-
-void check(const call& c, const oracle& want) {
-  int wrong = 0; // also what is still NaN, as before the call
-  for (std::size_t i = 0; i < want.value.size(); ++i)
-    wrong += !(std::abs(c.out[i] - want.value[i]) <= want.bound[i]);
-  CHECK(wrong == 0);
-}
 
 struct weights_case {
   weight_kind kind;
