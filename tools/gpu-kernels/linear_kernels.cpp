@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -234,8 +235,9 @@ void check_small_shapes(gpu::device& dev, const options& given, results& out) {
   };
   for (const form& f : forms) {
     const bool grouped = gpu::is_grouped(f.kind);
-    for (const shape& s : {shape{1, 8, 8}, shape{16, 32, 32}, shape{35, 240, 48},
-                           shape{17, 1024, 128}, shape{20, 1152, 128}, shape{9, 2080, 32}})
+    for (const shape& s :
+         {shape{1, 8, 8}, shape{16, 32, 32}, shape{35, 240, 48}, shape{33, 288, 16},
+          shape{17, 1024, 128}, shape{20, 1152, 128}, shape{9, 2080, 32}})
       for (const auto& [how, name] :
            {std::pair{offsets::zero_points, "f16 scales, zeros"},
             std::pair{offsets::zero_points_f32, "zeros"}, std::pair{offsets::factored, "factored"},
@@ -275,20 +277,35 @@ gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std:
   return w;
 }
 
-/// What `auto` computes such weights in on a GPU, where AWQ and GPTQ state f16.
+/// Layers of GGUF files in 8-bit codes: of no seed, but what many people run.
+constexpr bench::seed_layer gguf_layers[] = {
+    {"mistral-7b-q8_0", weight_kind::grouped_u8, 32, 4096, 32, 8, 128, 14336, true, false, 32,
+     32000},
+    {"mistral-7b-q6_k", weight_kind::grouped_u8, 16, 4096, 32, 8, 128, 14336, true, false, 32,
+     32000},
+};
+
+/// What `auto` computes such weights in on a GPU, where AWQ and GPTQ state f16 and GGUF nothing.
 compute_type compute_of(const gpu::device& dev, const bench::seed_layer& seed) {
-  const bool f16 = dev.info().multiplies_f16 && seed.kind != weight_kind::bf16;
+  const bool f16 = dev.info().multiplies_f16 && seed.kind != weight_kind::bf16 &&
+                   seed.kind != weight_kind::grouped_u8;
   return f16 ? compute_type::f16 : compute_type::bf16;
 }
 
-std::span<const bench::seed_layer> seeds_of(const options& given) {
-  if (given.small) return bench::small_seed_layers;
-  return bench::seed_layers;
+std::vector<bench::seed_layer> layers_of(const options& given) {
+  if (given.small)
+    return {std::begin(bench::small_seed_layers), std::end(bench::small_seed_layers)};
+  std::vector<bench::seed_layer> layers(std::begin(bench::seed_layers),
+                                        std::end(bench::seed_layers));
+  layers.insert(layers.end(), std::begin(gguf_layers), std::end(gguf_layers));
+  return layers;
 }
 
 gpu::weight_source source_of(const bench::seed_layer& seed, const bench::product_shape& s) {
-  return bench::make_source({"", seed.kind, seed.group, bench::param_values::zeros}, s.rows,
-                            s.cols);
+  const auto values = seed.kind != weight_kind::grouped_u8 ? bench::param_values::zeros
+                      : seed.group == 16                   ? bench::param_values::float_scales
+                                                           : bench::param_values::factored;
+  return bench::make_source({"", seed.kind, seed.group, values}, s.rows, s.cols);
 }
 
 std::string shape_of(const bench::seed_layer& seed, const bench::product_shape& s) {
@@ -304,7 +321,7 @@ bool takes(gpu::device& dev, const bench::seed_layer& seed, const bench::product
 
 /// At the seeds' shapes all outputs are held to their bits, and every 997th to the reference.
 void check_seed_shapes(gpu::device& dev, const options& given, results& out) {
-  for (const bench::seed_layer& seed : seeds_of(given))
+  for (const bench::seed_layer& seed : layers_of(given))
     for (const bench::product_shape& s : seed.products()) {
       const compute_type compute = compute_of(dev, seed);
       const std::string kernel = kernel_name(gpu::name_of(seed.kind), compute);
@@ -370,7 +387,7 @@ void measure_layer(gpu::device& dev, const options& given, const bench::seed_lay
 }
 
 void measure(gpu::device& dev, const options& given, results& out) {
-  for (const bench::seed_layer& seed : seeds_of(given))
+  for (const bench::seed_layer& seed : layers_of(given))
     measure_layer(dev, given, seed, out);
 }
 

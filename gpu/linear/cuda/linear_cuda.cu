@@ -1,4 +1,4 @@
-// linear()'s CUDA form: products of 4-bit and 16-bit weights with f16 and bf16 activations.
+// linear()'s CUDA form: products of 4-bit, 8-bit and 16-bit weights with f16 and bf16 activations.
 // Up to 32 rows share one reading of the weights; more rows go 32 at a time, in one launch, with
 // the same bits. Other weights and compute types are the portable form's.
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "gpu/detail/space.hpp"
 #include "gpu/linear/cuda/gemm_16.hpp"
 #include "gpu/linear/cuda/gemm_w4.hpp"
+#include "gpu/linear/cuda/gemm_w8.hpp"
 #include "gpu/linear/cuda/to_16_bits.hpp"
 
 namespace twill::gpu::cuda {
@@ -63,7 +64,10 @@ void launch(cudaStream_t stream, const gemm_args& args) {
 template <bool Bf16>
 void launch_grouped(cudaStream_t stream, const gemm_args& args) {
   const auto launch_with = [&]<class Weights>() { launch<Weights>(stream, args); };
-  with_gemm_w4_weights<device_ptx, Bf16>(args.w, launch_with);
+  if (args.w.kind == weight_kind::grouped_u8)
+    with_gemm_w8_weights<device_ptx, Bf16>(args.w, launch_with);
+  else
+    with_gemm_w4_weights<device_ptx, Bf16>(args.w, launch_with);
 }
 
 template <class From, bool Bf16>
@@ -83,6 +87,8 @@ bool supports(const detail::packed_view& w, compute_type asked) {
     return compute == compute_type::bf16;
   case weight_kind::grouped_u4:
     return (compute == compute_type::f16 || compute == compute_type::bf16) && gemm_w4_takes(w);
+  case weight_kind::grouped_u8:
+    return (compute == compute_type::f16 || compute == compute_type::bf16) && gemm_w8_takes(w);
   default:
     return false;
   }

@@ -10,6 +10,7 @@
 #include "gpu/detail/packed_matrix_impl.hpp"
 #include "gpu/linear/cuda/gemm_16.hpp"
 #include "gpu/linear/cuda/gemm_w4.hpp"
+#include "gpu/linear/cuda/gemm_w8.hpp"
 #include "gpu/linear/packed_matrix.hpp"
 #include "tests/gpu/cuda/emulator.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
@@ -90,8 +91,11 @@ block_report run_as_packed(const cuda::gemm_args& args, const std::vector<std::u
   if (args.w.kind == weight_kind::bf16) return run<cuda::gemm_bf16_weights<ptx>>(args, x, c);
   block_report report;
   const auto run_with = [&]<class Weights>() { report = run<Weights>(args, x, c); };
-  REQUIRE(cuda::gemm_w4_takes(args.w));
-  cuda::with_gemm_w4_weights<ptx, Bf16>(args.w, run_with);
+  REQUIRE((cuda::gemm_w4_takes(args.w) || cuda::gemm_w8_takes(args.w)));
+  if (args.w.kind == weight_kind::grouped_u8)
+    cuda::with_gemm_w8_weights<ptx, Bf16>(args.w, run_with);
+  else
+    cuda::with_gemm_w4_weights<ptx, Bf16>(args.w, run_with);
   return report;
 }
 

@@ -69,12 +69,24 @@ gpu::weight_source make_source(const weight_form& form, std::int64_t rows, std::
     for (std::int64_t g = 0; g < cols / form.group; ++g) {
       const auto wave = static_cast<float>((row * 31 + g * 17) % 1000);
       out.scales[g] = through_f16(0.001F + wave * 1.1e-6F);
-      if (form.form == param_values::floats) out.scales[g] *= 0.987F;
-      out.offsets[g] = form.form == param_values::floats ? -0.01F - wave * 1e-6F
-                       : form.form == param_values::zeros
-                           ? -static_cast<float>((row + g) % 16) * out.scales[g]
-                       : form.form == param_values::factored ? -8 * out.scales[g]
-                                                             : through_f16(-0.01F - wave * 1e-6F);
+      if (form.form == param_values::floats || form.form == param_values::float_scales)
+        out.scales[g] *= 0.987F;
+      switch (form.form) {
+      case param_values::factored:
+      case param_values::float_scales:
+        out.offsets[g] = -8 * out.scales[g];
+        break;
+      case param_values::zeros:
+        out.offsets[g] = -static_cast<float>((row + g) % 16) * out.scales[g];
+        break;
+      case param_values::halves:
+      case param_values::integers:
+        out.offsets[g] = through_f16(-0.01F - wave * 1e-6F);
+        break;
+      case param_values::floats:
+        out.offsets[g] = -0.01F - wave * 1e-6F;
+        break;
+      }
     }
   };
   return source;

@@ -11,11 +11,12 @@ namespace twill::bench {
 
 /// How a format's scales and offsets look to the packer.
 enum class param_values {
-  factored, ///< offset = -8 * scale: Q4_0
-  zeros,    ///< f16 scales and integer zero points: GPTQ, AWQ
-  halves,   ///< f16 scales and f16 offsets: Q4_1
-  integers, ///< halves in 16-bit integers, for a matrix of int8 compute alone
-  floats,   ///< products of two floats: k-quants
+  factored,     ///< offset = -8 * scale: Q4_0; Q8_0 but for the factor
+  float_scales, ///< factored, with scales that are products of two floats: Q6_K
+  zeros,        ///< f16 scales and integer zero points: GPTQ, AWQ
+  halves,       ///< f16 scales and f16 offsets: Q4_1
+  integers,     ///< halves in 16-bit integers, for a matrix of int8 compute alone
+  floats,       ///< scales and offsets that are products of two floats: Q4_K, Q5_K
 };
 
 struct weight_form {

@@ -1,0 +1,198 @@
+// Weights of 8 bits for gemm.hpp: grouped_u8 as it lies in memory.
+//
+// As in gemm_w4.hpp a lane reads 16 bytes for a half of a step: four columns of four outputs of
+// panel lane / 16, which are rows lane / 4 and lane / 4 + 8 of two tiles of mma's first operand. In
+// groups of 32 and more columns the two halves are columns 0 to 3 and 4 to 7 of octet lane % 4, so
+// that a lane has the same octet of the activations. In groups of 16 they are columns 4 * (lane %
+// 4) to + 3 of either 16, so that one mma takes the columns of one group.
+//
+// A byte permute puts a pair of codes into 16 bits each, and one instruction makes both code - zero
+// point, exactly:
+// - f16: 0x64 above a code is 1024 + code, from which 1024 + zero point is subtracted.
+// - bf16 holds integers up to 256: code - zero point, at most 255 away from 0, but not 128 + code.
+//   With zeros above it a code is the bf16 number code * 2^-133, subnormal to 127 and normal from
+//   128 on in the same steps. A fused multiply-add by 2^127, the largest power of two, makes it
+//   (code - zero point) / 64. Products and the sums of activations are then 1/64 of what they stand
+//   for until the end (sum_unit), which changes no digit. The multiply-add flushes no subnormal
+//   bf16: PTX has no .ftz for it. Marlin in vLLM relies on that as well, where its 4-bit floats
+//   become bf16 (0.5 is then a subnormal).
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/cuda/ptx.hpp"
+#include "gpu/detail/packed_view.hpp"
+#include "gpu/linear/cuda/gemm.hpp"
+#include "gpu/linear/cuda/segment_params.hpp"
+
+namespace twill::gpu::cuda {
+
+inline constexpr int gemm_w8_sixteen = 16; ///< columns of the smallest groups
+
+/// Whether these weights are ones that the kernels read.
+inline bool gemm_w8_takes(const detail::packed_view& w) {
+  if (w.kind != weight_kind::grouped_u8 || !has_params_form(w, 255)) return false;
+  // Groups of 16 with offsets of their own come from no format that we know of.
+  const bool offsets = w.offsets_stored && !w.zero_points;
+  return w.group % gemm_step == 0 || (w.group == gemm_w8_sixteen && !offsets);
+}
+
+/// Columns: between two scalings, a whole group or an equal part of one. 16 is two scalings a step.
+template <class Ptx, bool Bf16, int Columns, params_form Form>
+struct gemm_w8_weights {
+  static constexpr bool sixteens = Columns == gemm_w8_sixteen;
+  static constexpr int segment_steps = sixteens ? 1 : Columns / gemm_step;
+  static constexpr int groups = sixteens ? 2 : 1; ///< of a segment
+  using ptx_type = Ptx;
+  using params_type = segment_params<Ptx, Bf16, gemm_step * segment_steps, Form, groups>;
+  using part = typename params_type::part;
+  static constexpr int step_bytes = 1024;
+  static constexpr int steps_ahead = 6;
+  static constexpr int sums_padding = 1;
+  static constexpr bool crowded =
+      params_type::has_offsets || (sixteens && Form == params_form::f16);
+  static constexpr float sum_unit = Bf16 ? 64 : 1;
+  static constexpr std::uint32_t ones = Bf16 ? 0x3c803c80U : 0x3c003c00U; ///< 1 / sum_unit
+  static constexpr std::uint32_t code_factor = 0x7f007f00U, zero_factor = 0xff00ff00U; // +-2^127
+  /// Bytes between the codes of four columns and the next four, of a panel.
+  static constexpr int line_bytes = static_cast<int>(detail::code_line_bytes);
+  static constexpr int bytes_between = gemm_step / 4 * line_bytes;             ///< of steps
+  static constexpr int bytes_to_half = sixteens ? 4 * line_bytes : line_bytes; ///< of a step
+
+  Ptx ptx;
+  const unsigned char* codes; ///< the lane's, of the step that is copied next
+  unsigned base;              ///< the lane's bytes of slot 0
+  params_type params;
+  /// What a pair of an output's codes loses: 1024 + zero point in f16; -zero point / 64 in bf16, to
+  /// be added.
+  std::uint32_t zeros[groups][4];
+
+  TWILL_KERNEL_MEMBER gemm_w8_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
+                                      int warp_base, int segment)
+      : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)),
+        params(p, w, panel_of(w, pair, lane), lane / 4 % 4, segment) {
+    codes = w.codes + panel_of(w, pair, lane) * w.codes_stride +
+            lane % 4 * (sixteens ? line_bytes : 2 * line_bytes) + lane / 4 % 4 * 16 +
+            std::int64_t{segment} * segment_steps * bytes_between;
+    set_zeros();
+  }
+
+  /// output_of(lane, i, j): the output that rows lane / 4 and lane / 4 + 8 (j) of tile i are.
+  TWILL_KERNEL_MEMBER static constexpr int output_of(int lane, int i, int j) {
+    return lane / 4 * 4 + 2 * i + j;
+  }
+
+  TWILL_KERNEL_MEMBER void copy(int step, int slot) const {
+    TWILL_UNROLL
+    for (int k = 0; k < 2; ++k)
+      ptx.copy_async(base + static_cast<unsigned>(slot * step_bytes + k * step_bytes / 2),
+                     codes + step * bytes_between + k * bytes_to_half);
+  }
+  TWILL_KERNEL_MEMBER void skip(int steps) { codes += steps * bytes_between; }
+
+  struct words {
+    words4 half[2];
+  };
+
+  TWILL_KERNEL_MEMBER words read(int slot) const {
+    words to;
+    TWILL_UNROLL
+    for (int k = 0; k < 2; ++k)
+      to.half[k] = ptx.template load_shared<words4>(
+          base + static_cast<unsigned>(slot * step_bytes + k * step_bytes / 2));
+    return to;
+  }
+
+  struct fragments {
+    std::uint32_t a[2][4]; ///< (tile, register)
+  };
+
+  TWILL_KERNEL_MEMBER fragments fragments_of(const words& w, int k) const {
+    fragments to;
+    TWILL_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      const std::uint32_t word = w.half[k].word[r], zero = zeros[sixteens ? k : 0][r];
+      std::uint32_t* const a = &to.a[r / 2][r % 2];
+      a[0] = without_zero(ptx.permute(word, above, 0x4140), zero);
+      a[2] = without_zero(ptx.permute(word, above, 0x4342), zero);
+    }
+    return to;
+  }
+
+  TWILL_KERNEL_MEMBER void multiply(const fragments& f, const words4& x, int k, part& to,
+                                    float (&sum)[2][4]) const {
+    const std::uint32_t b[2] = {x.word[2 * k], x.word[2 * k + 1]};
+    if constexpr (sixteens) {
+      part of_group;
+      params.multiply(f.a, b, ones, of_group);
+      params.add(k, of_group, sum);
+    } else {
+      params.multiply(f.a, b, ones, to);
+    }
+  }
+
+  /// Takes over a segment's zero points, and loads those of the next.
+  TWILL_KERNEL_MEMBER void begin_segment(bool more) {
+    if (params.zeros_differ()) set_zeros();
+    params.advance(more);
+  }
+
+  TWILL_KERNEL_MEMBER void end_segment(const part& from, float (&sum)[2][4]) const {
+    if constexpr (!sixteens) params.add(0, from, sum);
+  }
+
+  /// The next segment's, where there is one.
+  TWILL_KERNEL_MEMBER void load_scales() { params.load_scales(); }
+
+private:
+  static constexpr std::uint32_t above = Bf16 ? 0 : 0x64U; ///< a code
+
+  TWILL_KERNEL_MEMBER std::uint32_t without_zero(std::uint32_t codes_of_pair,
+                                                 std::uint32_t zero) const {
+    if constexpr (Bf16)
+      return ptx.fma_bf16x2(codes_of_pair, code_factor, zero);
+    else
+      return ptx.sub_f16x2(codes_of_pair, zero);
+  }
+
+  /// Sets what codes lose, from the zero points of four outputs.
+  TWILL_KERNEL_MEMBER void set_zeros() {
+    TWILL_UNROLL
+    for (int g = 0; g < groups; ++g)
+      TWILL_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      const std::uint32_t pair = params.zero_pair(g, r);
+      if constexpr (Bf16)
+        zeros[g][r] = ptx.fma_bf16x2(pair, zero_factor, 0);
+      else
+        zeros[g][r] = 0x64006400U | pair;
+    }
+  }
+};
+
+/// Calls f.template operator()<Weights>() for the weights of a matrix that gemm_w8_takes(). Groups
+/// of 64 columns and more are scaled every 64 where the form of their scales is the usual one, the
+/// others every 32, groups of 16 every 16.
+template <class Ptx, bool Bf16, class F>
+void with_gemm_w8_weights(const detail::packed_view& w, const F& f) {
+  const bool sixteens = w.group == gemm_w8_sixteen;
+  switch (params_form_of(w)) {
+  case params_form::offsets_f16:
+    return f.template operator()<gemm_w8_weights<Ptx, Bf16, 32, params_form::offsets_f16>>();
+  case params_form::offsets_f32:
+    return f.template operator()<gemm_w8_weights<Ptx, Bf16, 32, params_form::offsets_f32>>();
+  case params_form::f32:
+    if (sixteens) return f.template operator()<gemm_w8_weights<Ptx, Bf16, 16, params_form::f32>>();
+    return f.template operator()<gemm_w8_weights<Ptx, Bf16, 32, params_form::f32>>();
+  case params_form::f16:
+    break;
+  }
+  if (sixteens)
+    f.template operator()<gemm_w8_weights<Ptx, Bf16, 16, params_form::f16>>();
+  else if (w.group % 64 == 0)
+    f.template operator()<gemm_w8_weights<Ptx, Bf16, 64, params_form::f16>>();
+  else
+    f.template operator()<gemm_w8_weights<Ptx, Bf16, 32, params_form::f16>>();
+}
+
+} // namespace twill::gpu::cuda
