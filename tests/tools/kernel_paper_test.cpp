@@ -131,34 +131,44 @@ TEST_CASE("Marlin's own counts give its published speed on an A100 within 15 %")
 
 TEST_CASE("a product counts its weights, its blocks and their activations") {
   const card& a100 = card_of("A100-40G");
-  const kernel_counts c = gemm_counts(a100, 1, 4096, 6144, 128);
+  const kernel_counts c = gemm_counts(a100, 1, 4096, 6144, {4, 128});
   CHECK(c.dram_bytes == 4096.0 * 6144 / 2 + 4096.0 * 6144 / 128 * 3);
   CHECK(c.blocks == 192);
   CHECK(c.l2_bytes == c.dram_bytes + 192.0 * 4096 * 2 + 6144 * 4);
-  CHECK(c.warp_instructions == Approx(4096.0 * 6144 * plan_of(128).instructions[0] / 32));
+  CHECK(c.warp_instructions == Approx(4096.0 * 6144 * plan_of({4, 128}).instructions[0] / 32));
   CHECK(c.mmas == 4096.0 * 6144 / 256); // 16 x 16 weights
   CHECK(c.busiest == 1);                // 32 groups, 4 a slice
 
-  const kernel_counts many = gemm_counts(a100, 64, 4096, 6144, 0);
+  const kernel_counts bytes = gemm_counts(a100, 1, 4096, 6144, {8, 16});
+  CHECK(bytes.dram_bytes == 4096.0 * 6144 + 4096.0 * 6144 / 16 * 4);
+  CHECK(bytes.mmas == c.mmas);
+  CHECK(bytes.blocks == c.blocks);
+
+  const kernel_counts many = gemm_counts(a100, 64, 4096, 6144, {16, 0});
   CHECK(many.dram_bytes == 2 * 4096.0 * 6144);
   CHECK(many.blocks == 2 * 192); // two times 32 rows
   CHECK(many.mmas == 8 * c.mmas);
   CHECK(many.l2_bytes > 2 * many.dram_bytes);
   // From 16,384 outputs on, blocks of 32 rows have two pairs of panels.
-  CHECK(gemm_counts(a100, 32, 4096, 16384, 0).blocks == 256);
-  CHECK(gemm_counts(a100, 16, 4096, 16384, 0).blocks == 512);
+  CHECK(gemm_counts(a100, 32, 4096, 16384, {16, 0}).blocks == 256);
+  CHECK(gemm_counts(a100, 16, 4096, 16384, {16, 0}).blocks == 512);
   // 107 groups are 14 for seven of eight slices.
-  CHECK(gemm_counts(a100, 1, 13696, 5120, 128).busiest == Approx(14 * 8 / 107.0));
+  CHECK(gemm_counts(a100, 1, 13696, 5120, {4, 128}).busiest == Approx(14 * 8 / 107.0));
 }
 
 TEST_CASE("groups take the plan that costs at least as much") {
-  CHECK(plan_of(0).group == 0);
-  CHECK(plan_of(128).group == 128);
-  CHECK(plan_of(256).group == 128);
-  CHECK(plan_of(64).group == 64);
-  CHECK(plan_of(96).group == 64);
-  CHECK(plan_of(32).group == 32);
-  CHECK(plan_of(16).group == 32);
+  CHECK(plan_of({16, 0}).weights.bits == 16);
+  const auto group = [](int bits, std::int32_t of) { return plan_of({bits, of}).weights.group; };
+  CHECK(group(4, 128) == 128);
+  CHECK(group(4, 256) == 128);
+  CHECK(group(4, 64) == 64);
+  CHECK(group(4, 96) == 64);
+  CHECK(group(4, 32) == 32);
+  CHECK(group(4, 16) == 32);
+  CHECK(group(8, 128) == 64);
+  CHECK(group(8, 48) == 32);
+  CHECK(group(8, 16) == 16);
+  CHECK(plan_of({8, 32}).weights.bits == 8);
 }
 
 TEST_CASE("attention counts KV once and a block for 256 positions") {
@@ -175,17 +185,19 @@ TEST_CASE("more bandwidth is never slower, more rows and positions are never fas
     wider.dram_bytes_per_s *= 1.3;
     for (const seed_layer& seed : seeds()) {
       for (const product_shape& product : seed.products())
-        for (const std::int32_t group : {0, 32, 128}) {
+        for (const weight_format format :
+             {weight_format{16, 0}, weight_format{4, 32}, weight_format{4, 128},
+              weight_format{8, 16}, weight_format{8, 32}, weight_format{8, 64}}) {
           step_kernel before;
           for (std::int64_t rows = 1; rows <= 64; ++rows) {
-            INFO(on.name << ", " << seed.name << " " << product.name << "/" << group << ", "
-                         << rows);
-            const step_kernel k = product_of_step(on, seed, product, rows, group);
+            INFO(on.name << ", " << seed.name << " " << product.name << ", " << format.bits
+                         << " bits/" << format.group << ", " << rows);
+            const step_kernel k = product_of_step(on, seed, product, rows, format);
             // Blocks of another shape may leave less of a last wave idle.
             const bool same_shape = rows != gemm_rows[0] + 1 && rows != gemm_rows[1] + 1;
             if (same_shape) CHECK(k.one.seconds >= before.one.seconds * (1 - rounding));
             CHECK(k.dram_bytes >= before.dram_bytes);
-            CHECK(product_of_step(wider, seed, product, rows, group).one.seconds <=
+            CHECK(product_of_step(wider, seed, product, rows, format).one.seconds <=
                   k.one.seconds * (1 + rounding));
             CHECK(k.one.wave_loss >= 0);
             CHECK(k.one.wave_loss < 1);

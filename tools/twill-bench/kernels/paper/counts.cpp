@@ -7,18 +7,19 @@
 
 namespace twill::bench::paper {
 
-const gemm_plan& plan_of(std::int32_t group) {
-  const gemm_plan* const last = std::end(gemm_plans) - 1;
-  if (group == 0) return *last;
-  const gemm_plan* plan = std::begin(gemm_plans);
-  while (plan + 1 != last && plan->group > group)
-    ++plan;
-  return *plan;
+const gemm_plan& plan_of(weight_format weights) {
+  const gemm_plan* smallest = nullptr; // of as many bits: larger groups come first
+  for (const gemm_plan& plan : gemm_plans) {
+    if (plan.weights.bits != weights.bits) continue;
+    smallest = &plan;
+    if (plan.weights.group <= weights.group) break;
+  }
+  return *smallest;
 }
 
 kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
-                          std::int64_t outputs, std::int32_t group) {
-  const gemm_plan& plan = plan_of(group);
+                          std::int64_t outputs, weight_format format) {
+  const gemm_plan& plan = plan_of(format);
   std::size_t i = 0;
   while (i + 1 < gemm_rows.size() && gemm_rows[i] < rows)
     ++i;
@@ -26,8 +27,9 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
   const bool two_pairs = gemm_rows[i] > 16 && outputs >= gemm_outputs_for_two_pairs;
   const std::int64_t output_groups = ceil_div(outputs, gemm_outputs * (two_pairs ? 2 : 1));
   const double weights = static_cast<double>(columns) * static_cast<double>(outputs);
-  const double bytes =
-      group == 0 ? 2 * weights : weights / 2 + weights / static_cast<double>(group) * group_bytes;
+  const double of_groups =
+      format.group == 0 ? 0 : weights / static_cast<double>(format.group) * plan.group_bytes;
+  const double bytes = weights * format.bits / 8 + of_groups;
   const double tiles = static_cast<double>(row_groups * (gemm_rows[i] / 8));
 
   kernel_counts c;
@@ -38,8 +40,8 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
   c.warp_instructions = static_cast<double>(row_groups) * weights * plan.instructions[i] / 32;
   c.mmas = weights * tiles * 8 / fma_of_mma;
   c.tensor_share = gemm_tensor_share;
-  // Slices are whole segments: a group of weights, or a step. The last slice may be shorter.
-  const std::int64_t segments = ceil_div(columns, group == 0 ? gemm_step : group);
+  // The last slice may be shorter.
+  const std::int64_t segments = ceil_div(columns, plan.segment);
   c.busiest = static_cast<double>(ceil_div(segments, gemm_slices) * gemm_slices) /
               static_cast<double>(segments);
   c.blocks = output_groups * row_groups;

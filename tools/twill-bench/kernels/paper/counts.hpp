@@ -9,14 +9,14 @@
 
 namespace twill::bench::paper {
 
-/// The plan for weights with groups of so many columns; 0: 16-bit weights. Groups of other sizes
-/// take the plan of the next smaller one, and groups under 32 that of 32.
-const gemm_plan& plan_of(std::int32_t group);
+/// The plan for such weights. Groups of other sizes take the plan of the next smaller one of as
+/// many bits, and groups under the smallest one that one's.
+const gemm_plan& plan_of(weight_format weights);
 
 /// A product: out (rows, outputs) f32 = x (rows, columns) f16 * W^T. The weights come from DRAM
 /// once, and from L2 again for every further 32 rows; activations and outputs are in L2.
 kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
-                          std::int64_t outputs, std::int32_t group);
+                          std::int64_t outputs, weight_format format);
 
 struct attention_shape {
   std::int32_t n_heads, n_kv_heads, head_dim;

@@ -38,10 +38,16 @@ double decode_step::step_s() const {
   return std::max(gpu_s(), static_cast<double>(launches()) * host_launch_s);
 }
 
+weight_format format_of(const seed_layer& seed) {
+  if (seed.kind == gpu::weight_kind::grouped_u4) return {4, seed.group};
+  return seed.kind == gpu::weight_kind::grouped_u8 ? weight_format{8, seed.group}
+                                                   : weight_format{16, 0};
+}
+
 step_kernel product_of_step(const card& on, const seed_layer& seed, const product_shape& product,
-                            std::int64_t rows, std::int32_t group) {
+                            std::int64_t rows, weight_format format) {
   return made(on, product.name, seed.n_layers,
-              gemm_counts(on, rows, product.cols, product.rows, group));
+              gemm_counts(on, rows, product.cols, product.rows, format));
 }
 
 step_kernel attention_of_step(const card& on, const seed_layer& seed, std::int64_t rows,
@@ -70,7 +76,7 @@ decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
     if (k.launches > 0) step.kernels.push_back(std::move(k));
   };
   for (const product_shape& product : seed.products())
-    add(product_of_step(on, seed, product, rows, seed.group));
+    add(product_of_step(on, seed, product, rows, format_of(seed)));
   add(attention_of_step(on, seed, rows, positions));
   add(combine_of_step(seed, positions));
   // f32 from products and residuals, 16 bits to the next product and to KV.
@@ -79,7 +85,7 @@ decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
   add(made(on, "activation", seed.n_layers,
            row_counts(on, rows, bytes(mlp, (seed.gated ? 8 : 4) + 2))));
   add(made(on, "embedding", 1, row_counts(on, rows, bytes(hidden, 2 + 4), bytes(hidden, 2))));
-  add(made(on, "head", 1, gemm_counts(on, rows, seed.hidden, seed.vocabulary, 0)));
+  add(made(on, "head", 1, gemm_counts(on, rows, seed.hidden, seed.vocabulary, {16, 0})));
   add(made(on, "choice", 1, row_counts(on, rows * choice_blocks, bytes(logits, 4))));
   add(made(on, "choice, merge", 1, row_counts(on, rows, bytes(rows * choice_blocks, 8))));
   return step;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/twill-bench/kernels/paper/model.hpp"
+#include "tools/twill-bench/kernels/paper/plans.hpp"
 #include "tools/twill-bench/kernels/seed_layers.hpp"
 
 namespace twill::bench::paper {
@@ -35,10 +36,12 @@ struct decode_step {
   double step_s() const;
 };
 
-/// `group` overrides how the products' weights are held: columns of a group of 4-bit weights, or 0
-/// for 16 bits. The seed's own is seed.group.
+/// How a seed's weights are held.
+weight_format format_of(const seed_layer& seed);
+
+/// `format` overrides format_of(seed).
 step_kernel product_of_step(const card& on, const seed_layer& seed, const product_shape& product,
-                            std::int64_t rows, std::int32_t group);
+                            std::int64_t rows, weight_format format);
 step_kernel attention_of_step(const card& on, const seed_layer& seed, std::int64_t rows,
                               std::int64_t positions);
 /// The launch that adds attention's chunks; none where there is one chunk.

@@ -12,10 +12,18 @@
 
 namespace twill::bench::paper {
 
+/// How weights are held.
+struct weight_format {
+  int bits;           ///< 4, 8 or 16
+  std::int32_t group; ///< columns of a scale and a zero point; 0 with 16 bits
+};
+
 /// A product of weights with few rows of activations, for up to 8, 16 and 32 rows a block.
 struct gemm_plan {
   const char* name;
-  std::int32_t group;                 ///< columns of a scale and a zero point; 0: 16-bit weights
+  weight_format weights;
+  std::int32_t segment;               ///< columns between two scalings; slices hold whole ones
+  int group_bytes;                    ///< of a group's scale and zero point
   std::array<double, 3> instructions; ///< of a thread, for each weight: warp instructions are 1/32
   std::array<int, 4> registers;       ///< of a thread; the last of 32 rows and two pairs of panels
 };
@@ -23,10 +31,13 @@ struct gemm_plan {
 // As tools/check-cuda counts them for sm_80, the whole loop. Of 32 rows with groups of 128 or 64
 // its inner loop lacks the scaling at a segment's end, for which 0.5 and 1 were added.
 inline constexpr gemm_plan gemm_plans[] = {
-    {"gemm_w4/128", 128, {2.32, 2.69, 3.94}, {80, 123, 128, 176}},
-    {"gemm_w4/64", 64, {2.75, 3.2, 4.47}, {72, 96, 128, 176}},
-    {"gemm_w4/32", 32, {3.88, 4.75, 6.72}, {72, 96, 128, 188}},
-    {"gemm_16", 0, {1.38, 1.73, 2.38}, {52, 72, 96, 128}},
+    {"gemm_w4/128", {4, 128}, 128, 3, {2.32, 2.69, 3.94}, {80, 123, 128, 176}},
+    {"gemm_w4/64", {4, 64}, 64, 3, {2.75, 3.2, 4.47}, {72, 96, 128, 176}},
+    {"gemm_w4/32", {4, 32}, 32, 3, {3.88, 4.75, 6.72}, {72, 96, 128, 188}},
+    {"gemm_w8/64", {8, 64}, 64, 3, {2.33, 2.64, 3.66}, {61, 87, 128, 162}},
+    {"gemm_w8/32", {8, 32}, 32, 2, {3.19, 3.75, 4.81}, {54, 76, 125, 159}}, // Q8_0
+    {"gemm_w8/16", {8, 16}, 32, 4, {3.78, 4.53, 6.03}, {66, 98, 128, 178}}, // Q6_K
+    {"gemm_16", {16, 0}, 32, 0, {1.38, 1.73, 2.38}, {52, 72, 96, 128}},
 };
 
 inline constexpr std::array<int, 3> gemm_rows = {8, 16, 32}; ///< of a block, at most
@@ -35,12 +46,9 @@ inline constexpr int gemm_outputs_for_two_pairs = 16384;
 inline constexpr int gemm_outputs = 32;                ///< of a pair
 inline constexpr int gemm_slices = 8;                  ///< of the columns; warps of a block
 inline constexpr int gemm_bytes_in_flight = 48 * 1024; ///< of a block, in shared memory
-inline constexpr int gemm_step = 32;                   ///< columns; slices hold whole steps
 inline constexpr double gemm_end_s = 0.5e-6;           ///< slices added up. Assumption
 /// What a warp's mma reach of the card's rate. Derived: Marlin's plateau of 141 of 312 TFLOP/s.
 inline constexpr double gemm_tensor_share = 0.45;
-/// Bytes of a group's scale and zero point.
-inline constexpr double group_bytes = 3;
 
 // Decode attention over 16-bit KV with head_dim 128 and up to 8 query heads of a KV head. The
 // machine code for sm_80 has about 9,500 warp instructions for a chunk of 131,072 bytes of KV and

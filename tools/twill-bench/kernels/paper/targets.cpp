@@ -18,11 +18,12 @@ struct layer_time {
   double bytes = 0, seconds = 0;
 };
 
-/// The products of one layer, with 4 bits in groups of so many columns, or 16 bits for 0.
-layer_time products(const card& on, const seed_layer& seed, std::int64_t rows, std::int32_t group) {
+/// The products of one layer.
+layer_time products(const card& on, const seed_layer& seed, std::int64_t rows,
+                    weight_format format) {
   layer_time sum;
   for (const product_shape& product : seed.products()) {
-    const step_kernel k = product_of_step(on, seed, product, rows, group);
+    const step_kernel k = product_of_step(on, seed, product, rows, format);
     sum.bytes += k.dram_bytes;
     sum.seconds += k.one.seconds;
   }
@@ -42,7 +43,7 @@ target wave_loss(const card& on, std::string what, std::span<const std::int64_t>
   for (const seed_layer& seed : seeds())
     for (const product_shape& product : seed.products())
       for (const std::int64_t rows : row_counts) {
-        const double loss = product_of_step(on, seed, product, rows, seed.group).one.wave_loss;
+        const double loss = product_of_step(on, seed, product, rows, format_of(seed)).one.wave_loss;
         if (loss <= worst.figure) continue;
         worst.figure = loss;
         worst.where = std::string(seed.name) + " " + product.name + ", " + std::to_string(rows) +
@@ -62,27 +63,32 @@ std::vector<target> targets_of(const card& on) {
 
   for (const seed_layer& seed : seeds())
     if (seed.group == 0)
-      list.push_back({"16 bits, 1 row: " + of, seed.name, share(products(on, seed, 1, 0)),
-                      hopper ? 0.80 : 0.85});
+      list.push_back({"16 bits, 1 row: " + of, seed.name,
+                      share(products(on, seed, 1, format_of(seed))), hopper ? 0.80 : 0.85});
     else
-      list.push_back({"4 bits, 1 row: " + of, seed.name, share(products(on, seed, 1, seed.group)),
-                      hopper ? 0.50 : 0.70});
+      list.push_back({"4 bits, 1 row: " + of, seed.name,
+                      share(products(on, seed, 1, format_of(seed))), hopper ? 0.50 : 0.70});
+  // No seed has 8 bits: the first one's shapes with the groups of Q8_0 and Q6_K.
+  for (const std::int32_t group : {32, 16})
+    list.push_back({"8 bits, 1 row: " + of,
+                    std::string(seeds()[0].name) + " in groups of " + std::to_string(group),
+                    share(products(on, seeds()[0], 1, {8, group})), hopper ? 0.50 : 0.70});
   for (const seed_layer& seed : seeds()) {
     if (seed.group == 0) continue;
     target least{"4 bits over 16 bits, to 16 rows", "", 0, hopper ? 2.0 : 3.0, unit::factor};
     for (const std::int64_t rows : {1, 8, 16}) {
-      const double factor =
-          products(on, seed, rows, 0).seconds / products(on, seed, rows, seed.group).seconds;
+      const double factor = products(on, seed, rows, {16, 0}).seconds /
+                            products(on, seed, rows, format_of(seed)).seconds;
       if (!least.where.empty() && factor >= least.figure) continue;
       least.figure = factor;
       least.where = std::string(seed.name) + ", least at " + std::to_string(rows);
     }
     list.push_back(least);
     if (hopper)
-      list.push_back(
-          {"4 bits, 32 rows over 8", seed.name,
-           products(on, seed, 32, seed.group).seconds / products(on, seed, 8, seed.group).seconds,
-           1.3, unit::factor, true});
+      list.push_back({"4 bits, 32 rows over 8", seed.name,
+                      products(on, seed, 32, format_of(seed)).seconds /
+                          products(on, seed, 8, format_of(seed)).seconds,
+                      1.3, unit::factor, true});
   }
   const std::int64_t positions = hopper ? 4096 : 2048;
   for (const seed_layer& seed : seeds()) {
