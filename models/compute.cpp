@@ -78,6 +78,11 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
     return failure{errc::unsupported,
                    "`model.compute` may be f16 only on a GPU; got \"f16\" on the " + device.kind +
                        ": use auto, int8, bf16 or f32"};
+  // The only kernels of w8a8 are the host's: a GPU would read its codes by the portable form.
+  if (compute == "w8a8" && device.multiplies_f16)
+    return failure{errc::unsupported,
+                   "`model.compute` may be w8a8 only on the host; got \"w8a8\" on the " +
+                       device.kind + ": use auto, f16, bf16 or f32"};
   if (compute == "auto")
     choice.compute = auto_compute(spec, weights, device);
   else if (compute == "f16")

@@ -29,8 +29,9 @@ struct compute_choice {
 ///
 /// KV auto is f32 with f32 compute, and bf16 with bf16 compute on a device that multiplies f16.
 /// Otherwise it is bf16 on hosts that multiply bf16, where attention needs no conversion, and f16
-/// elsewhere, which is three bits more precise at the same size. A word that is none of these, and
-/// f16 on a device that does not multiply it, fail with `unsupported`.
+/// elsewhere, which is three bits more precise at the same size. A word that is none of these,
+/// f16 on a device that does not multiply it, and w8a8 on one that does (a GPU, which has no kernel
+/// for its codes) fail with `unsupported`.
 result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
                                        const model_spec& spec, const checkpoint& weights,
                                        const gpu::device_info& device);

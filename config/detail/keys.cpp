@@ -33,7 +33,8 @@ const std::vector<key>& rows() {
        "trained in bf16. Elsewhere auto is int8 for quantised weights, bf16 for 16-bit weights where "
        "the processor multiplies bf16, else f32. Of weights of 32 bits it is f32. f16 needs a GPU. "
        "w8a8 is int8 with all weights rounded to 8 bits "
-       "while they are loaded: prompts and batches are faster, and results a little less precise."},
+       "while they are loaded: prompts and batches are faster, and results a little less precise. "
+       "It needs the host."},
       {"model.chat_template", TWILL_MEMBER(model.chat_template), "", any_path(),
        "A file with a Jinja chat template. When empty, the model's own template is used."},
       {"model.tool_format", TWILL_MEMBER(model.tool_format), "",
