@@ -23,9 +23,9 @@ function(twill_cuda_kokkos)
   find_library(TWILL_KOKKOS_CORE kokkoscore PATHS "${Kokkos_ROOT}" PATH_SUFFIXES lib lib64
                NO_DEFAULT_PATH)
   if(NOT EXISTS "${header}" OR NOT TWILL_KOKKOS_CORE)
-    message(FATAL_ERROR "TWILL_CUDA needs an installed Kokkos with CUDA: -DKokkos_ROOT=DIR, where "
-                        "DIR/include and DIR/lib hold its headers and libkokkoscore; got "
-                        "'${Kokkos_ROOT}'")
+    message(FATAL_ERROR "TWILL_CUDA needs an installed Kokkos with CUDA: run tools/build cuda, which "
+                        "makes one, or pass -DKokkos_ROOT=DIR, where DIR/include and DIR/lib hold "
+                        "its headers and libkokkoscore; got '${Kokkos_ROOT}'")
   endif()
   file(STRINGS "${header}" config REGEX "^#define KOKKOS_(VERSION|ENABLE_OPENMP|ENABLE_CUDA)( |$)")
   string(REGEX MATCH "KOKKOS_VERSION ([0-9]+)" found "${config}")
@@ -74,15 +74,15 @@ if(TWILL_CUDA)
 endif()
 
 if(TWILL_FETCH_KOKKOS)
-  # The first release that knows CUDA 13. Without a network: -DFETCHCONTENT_SOURCE_DIR_KOKKOS=DIR, which
-  # holds its unpacked sources.
+  # The release that tools/build cuda builds, too (tools/detail/cuda_setup/kokkos.py). Without a network:
+  # -DFETCHCONTENT_SOURCE_DIR_KOKKOS=DIR, which holds its unpacked sources.
   include(FetchContent)
   if(POLICY CMP0135)
     cmake_policy(SET CMP0135 NEW) # unpacked files get the time of unpacking
   endif()
   FetchContent_Declare(kokkos
-    URL https://github.com/kokkos/kokkos/releases/download/4.7.02/kokkos-4.7.02.tar.gz
-    URL_HASH SHA256=a81826ac0a167933d13506bc2a986fb5517038df9abb780fe9bb2c1d4e80803b)
+    URL https://github.com/kokkos/kokkos/releases/download/4.7.03/kokkos-4.7.03.tar.gz
+    URL_HASH SHA256=969e7933b9426219b220f08036e489b3226e6d8cd24eecf2c5b80df8c37443c0)
   set(Kokkos_ENABLE_SERIAL ON CACHE BOOL "")
   set(Kokkos_ENABLE_OPENMP ON CACHE BOOL "")
   FetchContent_MakeAvailable(kokkos)
