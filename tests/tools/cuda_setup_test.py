@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tools/build cuda does before it compiles, with made-up programs of NVIDIA on the PATH."""
+"""What tools/build cuda and tools/quickstart --gpu do before they compile, with made-up programs of NVIDIA on the PATH."""
 
 import contextlib
 import hashlib
@@ -410,7 +410,7 @@ class Again(Fakes):
 
 
 class Scripts(Fakes):
-    """tools/build itself, in a copy of tools/."""
+    """tools/build and tools/quickstart themselves, in a copy of tools/."""
 
     def setUp(self):
         super().setUp()
@@ -422,7 +422,8 @@ class Scripts(Fakes):
                                         'for one in $(cat "$FAKES/packages"); do echo "installed $one"; done\n')
         script(self.bin / "apt-cache", "#!/bin/sh\n")
         (self.folder / "tools").mkdir()
-        shutil.copy(ROOT / "tools/build", self.folder / "tools/build")
+        for name in ("build", "quickstart"):
+            shutil.copy(ROOT / "tools" / name, self.folder / "tools" / name)
         shutil.copytree(ROOT / "tools/detail", self.folder / "tools/detail", ignore=shutil.ignore_patterns("__pycache__"))
         listed = re.search(r"^packages=\((.*?)\)", (ROOT / "tools/build").read_text(), re.MULTILINE | re.DOTALL).group(1)
         (self.folder / "packages").write_text(listed)
@@ -437,6 +438,17 @@ class Scripts(Fakes):
                               text=True, timeout=60, stdin=subprocess.DEVNULL)
         return done.returncode, done.stdout + done.stderr
 
+    def test_quickstart_ends_with_the_first_thing_that_is_missing(self):
+        status, said = self.call("quickstart", "--gpu", "--once")
+        self.assertEqual((status, said.count("\n")), (1, 1), said)
+        self.assertIn(NO_GPU, said)
+        self.cards(A100)
+        status, said = self.call("quickstart", "--gpu", "--once")
+        # A machine where the toolkit is installed goes on to Kokkos, which made-up addresses do not bring.
+        self.assertEqual(status, 1, said)
+        self.assertRegex(said, r"nvcc of CUDA 12 or 13 is needed, found none|could not be fetched|Kokkos|driver must be")
+        self.assertFalse((self.folder / "cmake.log").exists())
+
     def test_build_cuda_configures_builds_and_says_what_is_next(self):
         self.nvcc("12.4.131")
         self.cards(A100)
@@ -448,6 +460,7 @@ class Scripts(Fakes):
                       "-DTWILL_WERROR=ON"):
             self.assertIn(words, configured)
         self.assertRegex((self.folder / "ninja.log").read_text(), r"-j \d+ twilld twill twill-bench .*test_gpu test_cuda_kernels")
+        self.assertIn("tools/quickstart --gpu streams a reply", said)
         self.assertIn("TWILL_TEST_DEVICE=cuda ctest --test-dir build/cuda -R '^(gpu|cuda_kernels|models_weights|actors)$'", said)
         self.assertFalse((self.folder / "build/release").exists())
         # A second call configures nothing, and another GPU everything.
