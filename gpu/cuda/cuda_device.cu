@@ -192,10 +192,13 @@ bool cuda_is_present() {
 result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t threads) {
   int count = 0;
   const cudaError_t counted = cudaGetDeviceCount(&count);
-  if (counted != cudaSuccess || count == 0)
-    return failure{errc::not_built,
-                   std::string("device.kind = \"cuda\" needs a GPU: CUDA says \"") +
-                       cudaGetErrorString(counted) + "\""};
+  if (counted != cudaSuccess || count == 0) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    cudaGetLastError();
+    return no_gpu(driver, CUDART_VERSION,
+                  counted != cudaSuccess ? cudaGetErrorString(counted) : "no device");
+  }
   if (id < 0 || id >= count)
     return failure{errc::not_built, "device.id must be 0 to " + std::to_string(count - 1) +
                                         " on this machine, got " + std::to_string(id)};

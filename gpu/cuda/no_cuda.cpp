@@ -9,7 +9,7 @@ bool cuda_is_present() {
 
 result<std::unique_ptr<space>> open_cuda_space(std::int32_t, std::int32_t) {
   return failure{errc::not_built, "device.kind must be auto or host in this build, which has no "
-                                  "CUDA (build with -DTWILL_CUDA=ON), got \"cuda\""};
+                                  "CUDA, got \"cuda\": build with `tools/build cuda`"};
 }
 
 } // namespace twill::gpu::detail
