@@ -414,9 +414,9 @@ class Scripts(Fakes):
 
     def setUp(self):
         super().setUp()
-        for name in ("bash", "dirname", "sed", "grep", "awk", "nproc", "rm", "mktemp", "sleep", "head", "tail", "id", "env", "true", "g++"):
+        for name in ("bash", "dirname", "sed", "grep", "awk", "nproc", "rm", "mktemp", "sleep", "head", "tail", "id", "env", "true", "g++", "seq"):
             (self.bin / name).symlink_to(shutil.which(name))
-        script(self.bin / "python3", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        script(self.bin / "python3", f'#!/bin/sh\n[ "$1" = -m ] || exec "{sys.executable}" "$@"\n')
         script(self.bin / "ninja", '#!/bin/sh\necho "$@" >> "$FAKES/ninja.log"\ncase "$*" in *-n*) ;; *) echo "[1/1] Linking";; esac\n')
         script(self.bin / "dpkg-query", '#!/bin/sh\nsed -n "s/^packages=(//;s/)\\$//;s/^  lib/lib/p" "$FAKES/tools/build" >/dev/null\n'
                                         'for one in $(cat "$FAKES/packages"); do echo "installed $one"; done\n')
@@ -448,6 +448,25 @@ class Scripts(Fakes):
         self.assertEqual(status, 1, said)
         self.assertRegex(said, r"nvcc of CUDA 12 or 13 is needed, found none|could not be fetched|Kokkos|driver must be")
         self.assertFalse((self.folder / "cmake.log").exists())
+
+    def test_quickstart_starts_the_daemon_on_the_gpu(self):
+        self.nvcc("12.4.131")
+        self.cards(A100)
+        (self.folder / "tools/detail/fetch_default_model.py").write_text("")
+        script(self.folder / "build/cuda/bin/twill", '#!/bin/sh\necho "$@" >> "$FAKES/twill.log"\n[ "$1" = default-model ] && echo a.gguf\nexit 0\n')
+        script(self.folder / "build/cuda/bin/twilld", '#!/bin/sh\necho "$@" >> "$FAKES/twilld.log"\n'
+                                                      'while [ $# -gt 1 ]; do shift; done\necho 127.0.0.1:1 > "$1"\nexec sleep 30\n')
+        status, said = self.call("quickstart", "--gpu", "--once", "--listen", "127.0.0.1:0", Kokkos_ROOT=self.installed())
+        self.assertEqual(status, 0, said)
+        self.assertRegex((self.folder / "twilld.log").read_text(), "^--model a.gguf --set device.kind=cuda --listen 127.0.0.1:0 --address-file ")
+        self.assertIn("chat --url ws://127.0.0.1:1 ", (self.folder / "twill.log").read_text())
+        self.assertRegex((self.folder / "ninja.log").read_text(), r"-C build/cuda .*twilld twill\n")
+        self.assertIn("the GPU computed this reply", said)
+        # A daemon that ends says why by itself, and the script fails.
+        script(self.folder / "build/cuda/bin/twilld", "#!/bin/sh\necho no kernels for it >&2\nexit 1\n")
+        status, said = self.call("quickstart", "--gpu", "--once", "--listen", "127.0.0.1:0")
+        self.assertEqual(status, 1, said)
+        self.assertIn("no kernels for it\ntwill: twilld ended before it was ready", said)
 
     def test_build_cuda_configures_builds_and_says_what_is_next(self):
         self.nvcc("12.4.131")
