@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import unittest
 
-from programs import SOURCE, run
+from programs import BIN, SOURCE, run
 
 FOLDER = pathlib.Path(SOURCE) / "tools" / "package" / "container"
 MODEL = "dummy:opt-125m?layers=1&vocab=1000"
@@ -65,6 +65,15 @@ class Containers(unittest.TestCase):
     def test_the_package_is_built_where_git_knows_no_name(self):
         stage = DOCKERFILE[:DOCKERFILE.index("tools/package/deb")]
         self.assertRegex(stage, r"ENV DEBFULLNAME=.+ DEBEMAIL=.+")
+
+    def test_cuda_is_built_by_options_that_are_there(self):
+        self.assertIn("tools/package/deb ${CUDA:+--cuda}", DOCKERFILE)
+        self.assertRegex((FOLDER.parent / "deb").read_text(), r"(?m)^    --cuda\) ")
+        self.assertIn('kind = "cuda"', print_config("--set", "device.kind=cuda"))
+        # A driver's libraries come from outside; the programs must not need them, nor CUDA's, to start.
+        for program in ("twilld", "twill"):
+            needed = subprocess.run(["ldd", f"{BIN}/{program}"], capture_output=True, text=True, check=True).stdout
+            self.assertNotRegex(needed, r"libcuda|libnvidia|not found")
 
     def test_linters_find_nothing(self):
         for command in (["hadolint", "Dockerfile"], ["kubernetes-validate", "--strict", "kubernetes.yaml"],
