@@ -530,8 +530,21 @@ class TwillMessages(unittest.TestCase):
         done = run("twill", "doctor", env={"TERM": "xterm"}, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("\x1b", done.stdout + done.stderr)
-        for words in ("compiler", "CAF", "Boost", "instructions", "GB/s", "compute threads"):
+        for words in ("compiler", "CAF", "Boost", "instructions", "GB/s", "compute threads", "NVIDIA's GPUs", "this build"):
             self.assertIn(words, done.stdout)
+
+
+    def test_doctor_names_the_gpus_that_the_driver_shows_also_where_none_can_be_opened(self):
+        driver = os.path.join(os.path.dirname(BIN), "fake_nvidia_driver")
+        self.assertTrue(os.path.exists(os.path.join(driver, "libcuda.so.1")), driver)
+        for status, expected in (("0", ["driver +(?:[0-9.]+|installed), runs CUDA 12.4 and older\n",
+                                        "GPU 0 +NVIDIA A100-SXM4-80GB, compute capability 8.0, 80.0 GiB\n", "GPU 1 +Tesla T4, compute capability 7.5"]),
+                                 ("100", ["shows no GPU: no CUDA-capable device is detected\n"]), ("999", ["shows no GPU: error 999\n"])):
+            done = run("twill", "doctor", "--set", "device.kind=cuda", "--model", "dummy:null", env={"LD_LIBRARY_PATH": driver, "FAKE_CUDA_INIT": status})
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("device.kind", done.stderr)
+            for words in ("^NVIDIA's GPUs\n", "this build +\\S", *expected):
+                self.assertRegex(done.stdout, words)
 
 
 class BenchKernels(unittest.TestCase):

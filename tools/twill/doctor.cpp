@@ -1,5 +1,5 @@
-// `twill doctor`: the device, the tiers with measured speeds, the versions, and what a model would
-// need. Measures before it prints, so that a slow terminal disturbs nothing.
+// `twill doctor`: the device, NVIDIA's GPUs, the tiers with measured speeds, the versions, and what
+// a model would need. Measures before it prints, so that a slow terminal disturbs nothing.
 #include <CLI/CLI.hpp>
 
 #include <boost/version.hpp>
@@ -25,6 +25,7 @@
 #include "tools/twill/daemon_options.hpp"
 #include "tools/twill/measure.hpp"
 #include "tools/twill/must.hpp"
+#include "tools/twill/nvidia_report.hpp"
 #include "tools/twill/serving_fit.hpp"
 
 namespace twill::tools {
@@ -78,6 +79,13 @@ void print_device(const gpu::device_info& device) {
   row("instructions", device.isa);
   row("compute threads", std::to_string(device.threads));
   row("memory budget", format_bytes(device.memory_bytes));
+}
+
+void print_gpus() {
+  heading("NVIDIA's GPUs");
+  const cuda_build build{.architectures = TWILL_CUDA_ARCHITECTURES, .cuda = TWILL_CUDA_VERSION};
+  for (const auto& [name, text] : gpu_rows(ask_nvidia_driver(), build))
+    row(name.c_str(), text);
 }
 
 void print_tiers(gpu::device& dev, const std::string& model_path) {
@@ -149,12 +157,16 @@ int run_doctor(const doctor_options& given) {
   wanted.memory_bytes = options.device.memory_bytes;
   wanted.id = options.device.id;
   auto opened = gpu::device::open(wanted);
-  if (!opened.ok()) throw client_error(opened.detail());
+  if (!opened.ok()) {
+    print_gpus(); // which tell why
+    throw client_error(opened.detail());
+  }
   auto& dev = *opened.value();
 
   log::configure(log::level::off); // what the daemon's sizing says is told in rows
   print_versions(dev.info());
   print_device(dev.info());
+  print_gpus();
   print_tiers(dev, path);
   if (path.empty()) {
     heading("model");
@@ -169,7 +181,7 @@ int run_doctor(const doctor_options& given) {
 
 void add_doctor(CLI::App& root, int& status) {
   auto* command = root.add_subcommand(
-      "doctor", "print devices, measured tiers, versions, and what a model would need");
+      "doctor", "print devices, GPUs, measured tiers, versions, and what a model would need");
   auto options = std::make_shared<doctor_options>();
   command
       ->add_option(

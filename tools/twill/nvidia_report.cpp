@@ -1,0 +1,104 @@
+#include "tools/twill/nvidia_report.hpp"
+
+#include <charconv>
+
+#include "config/base/units.hpp"
+
+namespace twill::tools {
+
+namespace {
+
+/// What has run on which GPU, and when. The same is said in config/guides/gpu.md.
+constexpr const char* tried_on =
+    "no GPU has run twill as of 2026-11-27: its kernels ran in an emulator on a processor, and "
+    "compile for compute capability 8.0, 8.6, 8.9 and 9.0";
+
+struct architecture {
+  int number = 0;
+  bool machine_code = true, ptx = true;
+};
+
+std::vector<architecture> parse(std::string_view list) {
+  std::vector<architecture> all;
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    const std::string_view one = list.substr(0, comma);
+    architecture found;
+    std::from_chars(one.data(), one.data() + one.size(), found.number);
+    found.machine_code = !one.ends_with("-virtual");
+    found.ptx = !one.ends_with("-real");
+    all.push_back(found);
+    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+  }
+  return all;
+}
+
+std::string capability(int arch) {
+  return std::to_string(arch / 10) + "." + std::to_string(arch % 10);
+}
+
+std::string cuda_version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+std::string driver_text(const nvidia_driver& driver) {
+  if (!driver.installed) return "none: there is no libcuda.so.1";
+  std::string text = driver.version.empty() ? "installed" : driver.version;
+  if (driver.cuda > 0) text += ", runs CUDA " + cuda_version(driver.cuda) + " and older";
+  if (driver.gpus.empty())
+    text += ", shows no GPU" + (driver.fault.empty() ? "" : ": " + driver.fault);
+  return text;
+}
+
+std::string build_text(const cuda_build& build) {
+  if (build.architectures.empty()) return "no CUDA: it computes on the processor alone";
+  std::string text = "CUDA " + cuda_version(build.cuda) + ", kernels for compute capability ";
+  bool later = false;
+  for (std::size_t i = 0; const architecture& one : parse(build.architectures)) {
+    text += (i++ == 0 ? "" : ", ") + capability(one.number);
+    later = later || one.ptx;
+  }
+  return text + (later ? " and later" : "");
+}
+
+/// Whether this build can use the GPU, and else what to do.
+std::string use_text(const nvidia_gpu& gpu, const nvidia_driver& driver, const cuda_build& build) {
+  constexpr int oldest = 80;
+  if (gpu.arch < oldest)
+    return "not usable: twill needs compute capability " + capability(oldest) + " or later";
+  if (build.architectures.empty()) return "not used: `tools/build cuda` builds for it";
+  if (driver.cuda / 1000 < build.cuda / 1000)
+    return "not usable: this build needs a driver for CUDA " + cuda_version(build.cuda);
+  if (!kernels_run_on(build.architectures, gpu.arch))
+    return "not usable: `TWILL_CUDA_ARCH=" + std::to_string(gpu.arch) +
+           " tools/build cuda` builds kernels for it";
+  return "usable: the kernels of this build are for it";
+}
+
+} // namespace
+
+bool kernels_run_on(std::string_view architectures, int arch) {
+  for (const architecture& one : parse(architectures)) {
+    if (one.number > arch) continue;
+    if (one.ptx || (one.machine_code && one.number / 10 == arch / 10)) return true;
+  }
+  return false;
+}
+
+std::vector<std::pair<std::string, std::string>> gpu_rows(const nvidia_driver& driver,
+                                                          const cuda_build& build) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  rows.emplace_back("driver", driver_text(driver));
+  for (std::size_t id = 0; id < driver.gpus.size(); ++id) {
+    const nvidia_gpu& gpu = driver.gpus[id];
+    rows.emplace_back("GPU " + std::to_string(id), gpu.name + ", compute capability " +
+                                                       capability(gpu.arch) + ", " +
+                                                       format_bytes(gpu.memory_bytes));
+    rows.emplace_back("", use_text(gpu, driver, build));
+  }
+  rows.emplace_back("this build", build_text(build));
+  if (!build.architectures.empty() || !driver.gpus.empty()) rows.emplace_back("tried", tried_on);
+  return rows;
+}
+
+} // namespace twill::tools
