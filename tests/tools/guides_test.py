@@ -86,7 +86,16 @@ class Guides(unittest.TestCase):
 
     def test_a_gpu_is_asked_for(self):
         with open(os.path.join(GUIDES, "gpu.md")) as page:
-            self.assertIn("twill doctor | grep", script_of(page.read()))
+            script = script_of(page.read())
+        self.assertEqual(script.count("twill doctor | grep"), 2)
+        # What was tried is said once, and the program says the same.
+        with open(os.path.join(GUIDES, "gpu.md")) as page, open(os.path.join(SOURCE, "tools/twill/nvidia_report.cpp")) as program:
+            told, said = page.read(), program.read()
+        date = re.search(r"as of (\d{4}-\d\d-\d\d)", told).group(1)
+        self.assertIn(f"no GPU has run twill as of {date}", said)
+        for path in ("README.md", "tools/twilld/README.md"):
+            with open(os.path.join(SOURCE, path)) as other:
+                self.assertIn(f"No GPU has run twill as of {date}", other.read(), path)
 
     def test_each_guide_has_its_test(self):
         with open(__file__) as file:
