@@ -35,7 +35,8 @@ echo "$@" >> "$FAKES/cmake.log"
 case "$*" in
   *nvcc_wrapper*) for word; do case $word in -DCMAKE_INSTALL_PREFIX=*) echo "${word#*=}" > "$FAKES/prefix";; esac; done ;;
   *--build*) if [ -e "$FAKES/broken" ]; then echo "a.cpp:3: error: no such name"; exit 1; fi
-    mkdir -p "$(cat "$FAKES/prefix")/include" ;;
+    mkdir -p "$(cat "$FAKES/prefix")/include"
+    printf '#define KOKKOS_VERSION 40703\\n#define KOKKOS_ENABLE_CUDA\\n#define KOKKOS_ARCH_AMPERE80\\n' > "$(cat "$FAKES/prefix")/include/KokkosCore_config.h" ;;
   *--preset*) mkdir -p build/cuda && touch build/cuda/build.ninja && for word; do
     case $word in -D*) name=${word%%=*}; echo "${name#-D}:STRING=${word#*=}";; esac; done > build/cuda/CMakeCache.txt ;;
 esac
@@ -316,7 +317,7 @@ class Kokkos(Fakes):
     def test_sources_are_built_once_for_each_compiler_and_architecture(self):
         source = self.sources("4.7.03")
         root = self.settings(TWILL_KOKKOS_SOURCE=source)[1]["Kokkos_ROOT"]
-        self.assertRegex(pathlib.Path(root).name, r"^kokkos-4\.7\.03-[0-9a-f]{12}-cuda13\.0\.88-ampere80-")
+        self.assertRegex(pathlib.Path(root).name, r"^kokkos-4\.7\.03-[0-9a-f]{12}-ampere80-cuda13\.0\.88-")
         self.assertEqual(os.listdir(root), ["include"])
         log = (self.folder / "cmake.log").read_text()
         for words in ("-DKokkos_ENABLE_CUDA=ON", "-DKokkos_ARCH_AMPERE80=ON", f"-DCMAKE_CXX_COMPILER={source}/bin/nvcc_wrapper", "--target install"):
@@ -356,7 +357,7 @@ class Kokkos(Fakes):
             self.assertIn(f"must be {kokkos.SHA256}, got {found}: what came is not that release", self.refusal())
             with unittest.mock.patch.object(kokkos, "SHA256", found):
                 root = self.settings()[1]["Kokkos_ROOT"]
-        self.assertTrue(pathlib.Path(root).name.startswith(f"kokkos-{kokkos.RELEASE}-cuda13.0.88-ampere80-"), root)
+        self.assertTrue(pathlib.Path(root).name.startswith(f"kokkos-{kokkos.RELEASE}-ampere80-cuda13.0.88-"), root)
         self.assertEqual(self.settings()[1]["Kokkos_ROOT"], root)
 
     def test_cmake_pins_the_same_release(self):
@@ -400,6 +401,21 @@ class Again(Fakes):
         self.configure("90-real")
         how, settings, _ = self.settings()
         self.assertEqual((how, settings["CMAKE_CUDA_ARCHITECTURES"]), ("fresh", "89-real"))
+
+    def test_sources_need_not_be_named_again(self):
+        root = self.settings(TWILL_KOKKOS_SOURCE=self.sources("4.7.03"))[1]["Kokkos_ROOT"]
+        self.root = root
+        self.configure()
+        self.assertEqual(self.settings()[:2], ("keep", {"CMAKE_CUDA_COMPILER": f"{self.bin}/nvcc", "CMAKE_CUDA_ARCHITECTURES": "80-real",
+                                                        "Kokkos_ROOT": root}))
+        self.assertEqual(self.settings(TWILL_CUDA_ARCH="90")[1]["Kokkos_ROOT"], root)  # it runs on later GPUs
+        self.nvcc("12.8.61")
+        self.assertIn("could not be fetched", self.refusal())  # another compiler needs another one
+
+    def test_a_list_that_is_cmakes_own_word_is_not_kept(self):
+        for words in ("native", "all-major", "OFF", ""):
+            self.configure(words)
+            self.assertIn("TWILL_CUDA_ARCH=80", self.refusal())
 
     def test_a_kokkos_that_is_gone_is_not_asked_for(self):
         shutil.rmtree(self.root)

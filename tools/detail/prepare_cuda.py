@@ -68,7 +68,7 @@ def cached(build: pathlib.Path) -> dict:
 def choose_architectures(wanted: str, before: str, machine: cards.Machine) -> str:
     if wanted:
         return architectures(wanted)
-    if before and all(runs_on(before, card.arch) for card in machine.usable):
+    if re.fullmatch(r"(?:\d{2,3}[a-z]?(?:-real|-virtual)?;?)+", before, re.ASCII) and all(runs_on(before, card.arch) for card in machine.usable):
         return before
     if machine.usable:
         for card in set(machine.cards) - set(machine.usable):
@@ -78,9 +78,9 @@ def choose_architectures(wanted: str, before: str, machine: cards.Machine) -> st
                   f"TWILL_CUDA_ARCH=80 (80: A100, 86: RTX 30, 89: RTX 40 and L4, 90: H100 and H200; 80,86: both; all)")
 
 
-def earlier_kokkos(root: str, cache: pathlib.Path, nvcc, arch: int) -> str:
-    """A user's own Kokkos that an earlier call named, while it still fits; empty where there is none."""
-    if not root or pathlib.Path(root).parent == cache:
+def earlier_kokkos(root: str, cache: pathlib.Path, nvcc, arch: int, environ) -> str:
+    """The Kokkos of an earlier call, a user's own or a built one, while it still fits; empty where there is none."""
+    if not root or (pathlib.Path(root).parent == cache and not root.endswith(kokkos.built_with(nvcc, environ))):
         return ""
     try:
         kokkos.demand_installed(pathlib.Path(root), nvcc.version, arch)
@@ -119,7 +119,7 @@ def prepare(build: pathlib.Path, given: dict, here: bool, check: bool, environ) 
     source = environ.get("TWILL_KOKKOS_SOURCE", "")
     cache = pathlib.Path(environ.get("XDG_CACHE_HOME") or f"{environ['HOME']}/.cache") / "twill"
     if not root and not source:
-        root = earlier_kokkos(before.get("Kokkos_ROOT", ""), cache, nvcc, numbers(archs)[0])
+        root = earlier_kokkos(before.get("Kokkos_ROOT", ""), cache, nvcc, numbers(archs)[0], environ)
     if root:
         root = os.path.abspath(root)
         kokkos.demand_installed(pathlib.Path(root), nvcc.version, numbers(archs)[0])

@@ -155,14 +155,14 @@ def build(sources: Sources, prefix: pathlib.Path, nvcc, arch: int, log: pathlib.
         shutil.rmtree(work, ignore_errors=True)
 
 
-def host_compiler(environ) -> str:
-    """What tells builds of different host compilers apart."""
+def built_with(nvcc, environ) -> str:
+    """How the name of a Kokkos in the cache ends: what tells builds of different compilers apart."""
     command = [environ.get("CUDAHOSTCXX") or "g++", "-dumpfullversion", "-dumpversion"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=dict(environ), check=False)
     except OSError:
-        return "cxx"
-    return f"cxx{done.stdout.strip()}"
+        done = None
+    return f"-cuda{version_words(nvcc.version)}-cxx{done.stdout.strip() if done else ''}"
 
 
 def provide(source: str, nvcc, arch: int, cache: pathlib.Path, environ, say, only_look: bool = False) -> pathlib.Path:
@@ -171,8 +171,7 @@ def provide(source: str, nvcc, arch: int, cache: pathlib.Path, environ, say, onl
     cuda = nvcc.version
     sources = read_sources(pathlib.Path(source).absolute(), cuda) if source else None
     number = sources.number if sources else number_of(RELEASE)
-    name = (f"kokkos-{sources.key if sources else RELEASE}-cuda{version_words(cuda)}-{arch_name(arch, number).lower()}"
-            f"-{host_compiler(environ)}")
+    name = f"kokkos-{sources.key if sources else RELEASE}-{arch_name(arch, number).lower()}{built_with(nvcc, environ)}"
     prefix = cache / name
     if prefix.exists():
         return prefix
