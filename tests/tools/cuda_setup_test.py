@@ -497,6 +497,7 @@ class Scripts(Fakes):
         self.assertRegex((self.folder / "ninja.log").read_text(), r"-j \d+ twilld twill twill-bench .*test_gpu test_cuda_kernels")
         self.assertIn("tools/quickstart --gpu streams a reply", said)
         self.assertIn("TWILL_TEST_DEVICE=cuda ctest --test-dir build/cuda -R '^(gpu|cuda_kernels|models_weights|actors)$'", said)
+        self.assertIn("tools/gpu-bundle --archs 80 and then tools/gpu-check", said)
         self.assertFalse((self.folder / "build/release").exists())
         # A second call configures nothing, and another GPU everything.
         status, said = self.call("build", "cuda", "twilld")
