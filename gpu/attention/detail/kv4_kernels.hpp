@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "gpu/attention/kv4.hpp"
+#include "gpu/detail/kv_place.hpp"
 #include "gpu/detail/kv_rows.hpp"
 
 namespace twill::gpu::detail {
@@ -78,7 +79,7 @@ struct kv4_geometry {
     p.scales = p.offsets + std::int64_t{groups()} * kv.block_tokens;
     p.by_dim = values ? 1 : kv.block_tokens;
     p.by_position = values ? kv.head_dim : 1;
-    p.first = block * kv.block_stride + std::int64_t{head} * kv.block_tokens * kv.head_dim +
+    p.first = block_at(kv, block) + std::int64_t{head} * kv.block_tokens * kv.head_dim +
               first_dim * p.by_dim;
     return p;
   }

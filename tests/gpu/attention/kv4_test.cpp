@@ -55,6 +55,8 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
   auto device = test::open_form(GENERATE(from_range(test::forms())));
   gpu::device& dev = *device;
   constexpr std::int32_t n_blocks = 7, first = 2, count = 4;
+  constexpr std::int32_t near = 4; // blocks of the arena's first part
+  constexpr std::int64_t apart = 40;
   const std::vector<shape> shapes = {{dtype::f16, 3, 64, 16}, {dtype::bf16, 2, 128, 16},
                                      {dtype::f32, 1, 80, 8},  {dtype::f16, 1, 96, 32},
                                      {dtype::f32, 5, 2, 16},  {dtype::f16, 2, 256, 256}};
@@ -63,13 +65,14 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
     const std::int64_t block = std::int64_t{s.n_kv_heads} * s.head_dim * s.block_tokens;
     gpu::kv_layer kv;
     kv.type = s.type;
-    kv.n_blocks = n_blocks;
+    kv.n_blocks = near;
     kv.n_kv_heads = s.n_kv_heads;
     kv.block_tokens = s.block_tokens;
     kv.head_dim = s.head_dim;
     kv.block_stride = block + 24; // blocks need not follow each other
+    kv.apart = apart;
     REQUIRE(gpu::has_kv4(kv));
-    const auto size = static_cast<std::size_t>(n_blocks * kv.block_stride);
+    const auto size = static_cast<std::size_t>(n_blocks * kv.block_stride + apart);
     auto keys = test::random_floats(size, 1), values = test::random_floats(size, 2, 0.05F);
     for (std::size_t i = 0; i < size; i += 97)
       keys[i] *= 40; // outliers
@@ -107,8 +110,8 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
           for (std::int32_t t = 0; t < s.block_tokens; ++t)
             for (std::int32_t g = 0; g < s.head_dim; g += 64) {
               const auto index = [&](std::int32_t d) {
-                const std::int64_t head =
-                    b * kv.block_stride + std::int64_t{h} * s.head_dim * s.block_tokens;
+                const std::int64_t head = b * kv.block_stride + (b < near ? 0 : apart) +
+                                          std::int64_t{h} * s.head_dim * s.block_tokens;
                 return static_cast<std::size_t>(head + (positions_side_by_side
                                                             ? std::int64_t{d} * s.block_tokens + t
                                                             : std::int64_t{t} * s.head_dim + d));
