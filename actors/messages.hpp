@@ -254,6 +254,7 @@ struct step_result {
   std::uint64_t number = 0;
   bool ok = true;
   std::string detail;               ///< why the step failed, when not ok
+  bool device_is_lost = false;      ///< and with it every further step
   double seconds = 0;               ///< how long the step took
   std::vector<drawn_token> drawn;   ///< in the order of rows; skipped ones are absent
   std::vector<sequence_id> skipped; ///< in the order of rows: nothing of these was computed

@@ -1,6 +1,7 @@
 #include "gpu/device.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <new>
 #include <span>
@@ -22,6 +23,8 @@ constexpr detail::chip_kind built[] = {{"cuda", detail::cuda_is_present, detail:
 
 constinit std::span<const detail::chip_kind> known = built;
 
+constinit std::atomic<bool> chip_was_lost{false};
+
 std::int32_t threads_of(const device_config& config) {
   return config.threads > 0 ? config.threads : machine::usable_cores();
 }
@@ -37,6 +40,9 @@ const detail::chip_kind* chip_of(const device_config& config) {
 /// The space that a configuration asks for.
 result<std::unique_ptr<detail::space>> open_space(const device_config& config) {
   const std::int32_t threads = threads_of(config);
+  if (config.kind != "host" && chip_was_lost)
+    return failure{errc::device_lost,
+                   std::string("opening the device: an earlier failure lost it to this process")};
   if (const auto* chip = chip_of(config)) return chip->open(config.id, threads);
   if (config.kind == "auto" || config.kind == "host")
     return result<std::unique_ptr<detail::space>>(detail::open_host_space(threads));
@@ -61,6 +67,11 @@ std::span<const chip_kind> chips() {
 
 void use_chips(std::span<const chip_kind> kinds) {
   known = kinds;
+  chip_was_lost = false;
+}
+
+void lose_chip() {
+  chip_was_lost = true;
 }
 
 } // namespace detail
@@ -72,9 +83,8 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
 }
 
 std::int64_t device::chip_memory(const device_config& config) {
-  const auto* chip = chip_of(config);
-  if (chip == nullptr) return 0;
-  const auto opened = chip->open(config.id, threads_of(config));
+  if (chip_of(config) == nullptr) return 0;
+  const auto opened = open_space(config);
   return opened.ok() ? opened.value()->facts().memory_bytes : 0;
 }
 
@@ -105,7 +115,7 @@ result<std::unique_ptr<device>> device::open_on(std::unique_ptr<detail::space> w
   dev->info_.half_kv = host_bf16 ? dtype::bf16 : dtype::f16;
   dev->info_.threads = threads;
   dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : facts.memory_bytes;
-  dev->info_.spare_bytes = facts.spare_bytes;
+  dev->info_.spare_bytes = config.memory_bytes > 0 ? 0 : facts.spare_bytes;
   return result<std::unique_ptr<device>>(std::move(dev));
 }
 
@@ -216,8 +226,13 @@ void device::fence() {
   demand(space_->fence());
 }
 
+bool device::chip_is_lost() {
+  return chip_was_lost;
+}
+
 bool device::is_lost() {
-  return space_->is_lost();
+  if (space_->is_lost()) detail::lose_chip();
+  return !memory_is_host() && chip_was_lost;
 }
 
 std::int64_t device::outside_bytes() {

@@ -41,8 +41,8 @@ struct device_info {
   std::string isa;               ///< widest instruction set in use: see host/isa.hpp
   std::int32_t threads = 0;      ///< host compute threads
   std::int64_t memory_bytes = 0; ///< the budget in force
-  /// Of a GPU's free memory, what is left beside the budget where none is configured: for what
-  /// CUDA and libraries take by themselves.
+  /// Of a GPU's free memory, what is left beside the budget for what CUDA and libraries take by
+  /// themselves; 0 where a budget is configured.
   std::int64_t spare_bytes = 0;
   bool multiplies_bf16 = false; ///< products of bf16 are faster than those of f32
   bool multiplies_f16 = false;  ///< products of f16 are faster than those of f32
@@ -92,7 +92,8 @@ public:
   static result<std::unique_ptr<device>> open_on(std::unique_ptr<detail::space> where,
                                                  const device_config& config);
   /// The memory that a device on another chip may take where no budget is configured; 0 where it
-  /// would be the host, or cannot be opened. Any thread.
+  /// would be the host, or cannot be opened. It opens such a device for a moment, on the calling
+  /// thread.
   static std::int64_t chip_memory(const device_config& config);
   device(const device&) = delete;
   device& operator=(const device&) = delete;
@@ -144,13 +145,15 @@ public:
 
   /// Waits for every op launched so far.
   void fence();
+  /// Whether a device of this process was lost: then none on another chip opens. Any thread.
+  static bool chip_is_lost();
   /// After a failure: whether no device that this process opens can use the chip any more. A GPU
   /// is lost by a kernel that read or wrote where it must not, and by faults of the board; only
   /// another process can use it again. A launch or a copy that was refused loses nothing.
   bool is_lost();
-  /// Bytes of a GPU that were taken since open() beside what was allocated here: by kernels that
-  /// CUDA loaded, their stacks and libraries. What other processes took meanwhile counts as well.
-  /// 0 on a host.
+  /// Bytes of a GPU that were taken since open() beside what was allocated here: by CUDA and
+  /// libraries, and by other processes meanwhile. What CUDA takes when it starts, its context and
+  /// the kernels of this build, was taken before. 0 on a host.
   std::int64_t outside_bytes();
   const exchange_counts& exchanges() const { return exchanges_; }
 

@@ -104,7 +104,7 @@ private:
     if (result.ok)
       core_->step_done(result, steady_clock::now());
     else
-      core_->step_failed(result.epoch, result.detail);
+      core_->step_failed(result.epoch, result.detail, result.device_is_lost);
     pump();
     if (tiers_) publish_tiers();
   }

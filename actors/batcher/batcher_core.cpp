@@ -583,7 +583,8 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
   sessions_.token(s.request, std::move(ready));
 }
 
-void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail) {
+void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail,
+                               bool device_is_lost) {
   const bool ignored = epoch != pipeline_.epoch();
   if (trace_ != nullptr) ignored ? trace_->ignored_step() : trace_->step_failed(epoch);
   if (ignored) return;
@@ -592,7 +593,9 @@ void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail) {
     for (const planned_row& row : failed->rows)
       lost.insert(groups_.at(row.id).request);
     for (request_id request : lost)
-      if (!may_compute_again(request))
+      if (device_is_lost)
+        fail(request, request_error::lost_with_device());
+      else if (!may_compute_again(request))
         fail(request,
              {errc::executor_failed,
               "the step that computed this request failed (" + detail + "); retry the request",

@@ -93,7 +93,8 @@ public:
   void step_done(const step_result& result, steady_clock::time_point now);
   /// The requests of the oldest outstanding step fail, except those of which nothing was drawn and
   /// that are lost for the first time. Every sequence that is left is computed again.
-  void step_failed(std::uint64_t epoch, const std::string& detail);
+  /// With `device_is_lost` no request is computed again.
+  void step_failed(std::uint64_t epoch, const std::string& detail, bool device_is_lost = false);
 
   /// The picture with the allocator's part in it, which is of this moment, too.
   scheduler_picture describe(kv_leases leases) const;

@@ -166,7 +166,7 @@ public:
 
   engine_state state() const override { return shared_->state(); }
   std::string state_detail() const override {
-    if (shared_->requests.draining()) return "the server is shutting down";
+    if (state() == engine_state::draining) return "the server is shutting down";
     return shared_->detail();
   }
 

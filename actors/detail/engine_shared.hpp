@@ -73,8 +73,9 @@ public:
   }
 
   engine_state state() const {
-    if (requests.draining()) return engine_state::draining;
     const std::lock_guard lock(mutex_);
+    if (state_ == engine_state::lost) return state_;
+    if (requests.draining()) return engine_state::draining;
     if (state_ == engine_state::ready && stalled_for() > stall_time()) return engine_state::stalled;
     return state_;
   }

@@ -82,7 +82,9 @@ public:
   }
 
   std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
-  bool device_is_lost() override { return device_ && device_->is_lost(); }
+  bool device_is_lost() override {
+    return device_ ? device_->is_lost() : gpu::device::chip_is_lost();
+  }
   std::shared_ptr<const stream_report> take_stream_report() override { return watch_.take(); }
 
   result<nothing> save_block(std::int32_t block, void* to) override {
@@ -138,30 +140,35 @@ private:
     return info;
   }
 
-  /// Runs kernels of each kind once: what CUDA takes for them is taken before requests come, and
-  /// counted. Streamed weights would take as long as a step of a request does.
+  /// Runs steps as requests bring them: one token, short prompts, the longest that a step takes,
+  /// and many sequences, each with greedy draws and with draws that report log-probabilities. What
+  /// a GPU's libraries take at a kernel's first launch is then taken, and measured, before requests
+  /// come. A model that streams its weights runs none, since each would stream all of them.
   result<nothing> warm_up(const models::decoder_options& sizes) {
     if (decoder_->stream() != nullptr) return nothing{};
     config::sampling_params greedy, drawn;
     greedy.temperature = 0;
     drawn.top_k = 40;
     drawn.top_p = 0.9F;
-    const std::int64_t most =
+    drawn.logprobs = std::min(options_.limits.max_logprobs, 1);
+    const auto longest = static_cast<std::int32_t>(
         std::min<std::int64_t>({sizes.max_step_tokens, sizes.max_context_tokens,
-                                std::int64_t{sizes.n_blocks} * sizes.block_tokens});
+                                std::int64_t{sizes.n_blocks} * sizes.block_tokens}));
+    const std::int32_t together = std::min(sizes.max_logit_rows, sizes.n_blocks);
+    const std::pair<std::int32_t, std::int32_t> steps[] = {
+        {1, 1}, {1, std::min(12, longest)}, {1, longest}, {together, 1}};
     step_samples samples;
-    for (const std::int64_t rows : {1, 12, 64})
+    for (const auto& [sequences, rows] : steps)
       for (const auto* params : {&greedy, &drawn})
-        if (auto ran = run_unguarded(warm_up_step(static_cast<std::int32_t>(std::min(rows, most)),
-                                                  sizes.block_tokens, *params),
-                                     samples);
+        if (auto ran =
+                run_unguarded(warm_up_step(sequences, rows, sizes.block_tokens, *params), samples);
             !ran.ok())
           return ran;
     const std::int64_t outside = device_->outside_bytes();
     const std::int64_t spare = device_->info().spare_bytes;
-    if (outside > spare)
-      log::warn("CUDA and libraries took " + format_bytes(outside) +
-                " of the GPU beside `device.memory`, where " + format_bytes(spare) +
+    if (spare > 0 && outside > spare)
+      log::warn("CUDA and libraries took " + format_bytes(outside) + " of the GPU where " +
+                format_bytes(spare) +
                 " are left for them: set `device.memory` lower if memory runs out");
     return nothing{};
   }
@@ -176,7 +183,7 @@ private:
            format_bytes(reserved - info.weight_bytes - kv) + ") and " +
            format_bytes(reserved - untouched) + " of them touched" +
            (info.outside_bytes > 0
-                ? ", beside " + format_bytes(info.outside_bytes) + " that CUDA took by itself"
+                ? ", beside " + format_bytes(info.outside_bytes) + " that CUDA and libraries took"
                 : "");
   }
 

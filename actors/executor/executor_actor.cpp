@@ -150,11 +150,13 @@ private:
     states_.clear();
     const bool lost = drop_runner();
     tell(self_, supervisor_, executor_broken{life_, why, lost});
-    return not_run(plan, why);
+    auto answer = not_run(plan, why);
+    answer->device_is_lost = lost;
+    return answer;
   }
 
-  /// After a failure, whose runner cannot go on. Returns whether the device is lost, to runners
-  /// that are made later as well.
+  /// Destroys the runner after a failure. Returns whether this or an earlier one lost the device,
+  /// so that no runner can use it any more.
   bool drop_runner() {
     device_is_lost_ = device_is_lost_ || (runner_ && runner_->device_is_lost());
     runner_.reset();

@@ -8,9 +8,9 @@
 
 namespace twill::actors {
 
-/// A prompt of `rows` tokens of id 0 in the first KV blocks, which nobody uses yet, and one draw
-/// with `params`. The step refers to `params`.
-executor_step warm_up_step(std::int32_t rows, std::int32_t block_tokens,
+/// `sequences` prompts of `rows` tokens of id 0 each, in the first KV blocks, which nobody uses
+/// yet, and a draw for each with `params`, to which the step refers.
+executor_step warm_up_step(std::int32_t sequences, std::int32_t rows, std::int32_t block_tokens,
                            const config::sampling_params& params);
 
 } // namespace twill::actors

@@ -63,7 +63,7 @@ void tell_end(const held_request& held, std::string_view status, bool failed) {
 class model_pool final : public engine, public text_port {
 public:
   model_pool(const config::options& options, std::int64_t budget_bytes, pool_parts parts)
-      : options_(options), models_(options.models),
+      : options_(options), models_(options.models), device_is_lost_(parts.device_is_lost),
         state_(rules_of(options), {budget_bytes, options.scheduler.restart_delay,
                                    options.scheduler.restart_delay_max}),
         loader_(options.models.size(), std::move(parts), reports()) {
@@ -139,11 +139,16 @@ public:
 
   engine_state state() const override {
     const std::lock_guard lock(mutex_);
-    return draining_ ? engine_state::draining : models_.state(state_);
+    if (device_is_lost_()) return engine_state::lost;
+    const auto state = models_.state(state_);
+    return draining_ && state != engine_state::lost ? engine_state::draining : state;
   }
   std::string state_detail() const override {
     const std::lock_guard lock(mutex_);
-    return draining_ ? "the server is shutting down" : models_.state_detail(state_);
+    const auto detail = models_.state_detail(state_);
+    const bool is_lost = device_is_lost_() || models_.state(state_) == engine_state::lost;
+    if (draining_ && !is_lost) return "the server is shutting down";
+    return is_lost && detail.empty() ? "the device is lost" : detail;
   }
   std::vector<model_info> models() const override {
     const std::lock_guard lock(mutex_);
@@ -554,6 +559,7 @@ private:
   config::options options_;         ///< a reload changes it
   std::condition_variable changed_; ///< for the dispatcher
   pooled_models models_;
+  const std::function<bool()> device_is_lost_;
   pool_state state_;
   held_requests requests_;
   std::vector<held_request_ptr> sends_, refused_; ///< for the dispatcher

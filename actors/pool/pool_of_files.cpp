@@ -113,6 +113,7 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
   parts.fetch = [pool](std::size_t model, const std::function<void()>& takes_long) {
     pool->find(model, takes_long);
   };
+  parts.device_is_lost = gpu::device::chip_is_lost;
   parts.open = [pool](std::size_t model) { return open_files(*pool, model); };
   parts.start = [pool, turns, budgets, progress = std::move(progress)](
                     std::size_t model, const opened_model& opened, std::int64_t grant) {

@@ -29,6 +29,8 @@ struct pool_parts {
   /// pool that ends waits for; calls `takes_long` before what may take hours.
   std::function<void(std::size_t model, const std::function<void()>& takes_long)> fetch;
   std::function<result<opened_model>(std::size_t model)> open;
+  /// Whether the device of all models is lost to this process. Any thread.
+  std::function<bool()> device_is_lost = [] { return false; };
   /// An engine that loads the model within so much device memory.
   std::function<std::unique_ptr<engine>(std::size_t model, const opened_model& opened,
                                         std::int64_t grant_bytes)>

@@ -55,6 +55,14 @@ struct request_error {
   std::string message;            ///< "`field` must be ..., got ..."
   std::string param;              ///< the field at fault, or empty
   std::int32_t retry_after_s = 0; ///< > 0: when a retry may succeed
+
+  /// Of requests that end because the engine's device is lost.
+  static request_error lost_with_device() {
+    return {errc::shutting_down,
+            "the server lost this request with its device, and ends; retry the request once the "
+            "server runs again",
+            ""};
+  }
 };
 
 using request_id = std::uint64_t;

@@ -53,8 +53,7 @@ void lifecycle::device_lost(std::uint64_t life, const std::string& why) {
   phase_ = phase::lost;
   retry_at_.reset();
   detail_ = "the device is lost: " + why;
-  orders_.push_back(end_requests{"the server lost this request with its device, and ends; retry "
-                                 "the request once it was started again"});
+  orders_.push_back(end_requests{detail_, true});
 }
 
 void lifecycle::executor_ended(const std::string& why, time_point now) {

@@ -55,9 +55,10 @@ public:
   struct move_requests {
     std::string why;
   };
-  /// Every request ends.
+  /// Every request ends: because the device is lost, or else with executor_failed and `why`.
   struct end_requests {
     std::string why;
+    bool device_is_lost = false;
   };
   /// Call woken() at this time.
   struct wake {

@@ -248,8 +248,8 @@ private:
   }
   void carry_out(const lifecycle::end_requests& order) {
     publish(); // so that no further request comes in
-    const bool lost = lifecycle_->now() == lifecycle::phase::lost;
-    abort_all({lost ? errc::shutting_down : errc::executor_failed, order.why, ""});
+    abort_all(order.device_is_lost ? request_error::lost_with_device()
+                                   : request_error{errc::executor_failed, order.why, ""});
   }
   void carry_out(const lifecycle::wake& order) {
     const auto left = order.at - steady_clock::now();

@@ -97,7 +97,9 @@ result<void*> make_event() {
 void drop_event(void* event) {
   cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
+/// The ops of a host's device, which a process may have beside a GPU's, are done when they return.
 result<nothing> record(const detail::space& on, void* event) {
+  if (on.facts().is_host) return nothing{};
   return outcome_of(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(on)),
                     "recording an event");
 }
@@ -122,6 +124,7 @@ result<nothing> copies_follow(void* stream, void* event) {
       "ordering copies");
 }
 result<nothing> device_follows(const detail::space& on, void* event) {
+  if (on.facts().is_host) return wait(event);
   return outcome_of(cudaStreamWaitEvent(stream_of(on), static_cast<cudaEvent_t>(event), 0),
                     "ordering the device's work");
 }
@@ -141,6 +144,16 @@ constinit const detail::transfer_backend transfers{.device_is_host = false,
                                                    .record_copies = record_copies,
                                                    .copies_follow = copies_follow,
                                                    .device_follows = device_follows};
+
+detail::one_gpu in_use;
+
+/// Whether the GPU in use answers nothing any more. Any thread.
+bool is_lost() {
+  if (!in_use.is_bound()) return false;
+  cudaSetDevice(chosen.load());
+  const cudaError_t now = cudaStreamQuery(nullptr);
+  return now != cudaSuccess && now != cudaErrorNotReady;
+}
 
 /// Says for which generations of GPUs this build has kernels.
 __global__ void any_kernel(int* arch) {
@@ -167,13 +180,58 @@ result<nothing> start_on(const cudaDeviceProp& properties, std::int32_t id, std:
   }
   if (auto asked = outcome_of(known, "looking for this build's kernels"); !asked.ok()) return asked;
   chosen.store(id);
-  detail::end_plainly_when_kokkos_aborts();
+  detail::log_aborts_of_kokkos(is_lost);
   try {
     detail::start_kokkos(threads, id);
   } catch (const std::exception& error) {
     return failure{errc::device_lost, std::string("starting Kokkos on the GPU: ") + error.what()};
   }
   return nothing{};
+}
+
+/// GPU number `id` as a space.
+result<std::unique_ptr<detail::space>> open_gpu(std::int32_t id, std::int32_t threads) {
+  int count = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted != cudaSuccess || count == 0) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    cudaGetLastError();
+    return detail::no_gpu(driver, CUDART_VERSION,
+                          counted != cudaSuccess ? cudaGetErrorString(counted) : "no device");
+  }
+  if (id < 0 || id >= count)
+    return failure{errc::not_built, "device.id must be 0 to " + std::to_string(count - 1) +
+                                        " on this machine, got " + std::to_string(id)};
+  cudaDeviceProp properties{};
+  if (auto done = outcome_of(cudaGetDeviceProperties(&properties, id), "asking the GPU's name");
+      !done.ok())
+    return done.error();
+  auto started = in_use.use(id, [&] { return start_on(properties, id, threads); });
+  if (!started.ok()) return started.error();
+
+  std::size_t free = 0, total = 0;
+  cudaStream_t stream = nullptr;
+  if (auto done = outcome_of(cudaMemGetInfo(&free, &total), "asking the GPU's memory"); !done.ok())
+    return done.error();
+  if (auto done =
+          outcome_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+      !done.ok())
+    return done.error();
+  const auto room = static_cast<std::int64_t>(free);
+  const std::int64_t spare = std::min(spare_bytes, room / 2);
+  detail::space_facts facts{.kind = "cuda",
+                            .name = properties.name,
+                            .backend = detail::backend_name<Kokkos::Cuda>(),
+                            .memory_bytes = room - spare,
+                            .is_host = false,
+                            .spare_bytes = spare,
+                            .multiplies_bf16 = properties.major >= 8,
+                            .multiplies_f16 = true,
+                            .half_activations = true};
+  detail::use_transfers(transfers);
+  return result<std::unique_ptr<detail::space>>(
+      std::make_unique<cuda_space>(std::move(facts), stream));
 }
 
 } // namespace
@@ -183,6 +241,7 @@ result<nothing> start_on(const cudaDeviceProp& properties, std::int32_t id, std:
 namespace twill::gpu::detail {
 
 bool cuda_is_present() {
+  if (cuda::in_use.is_bound()) return true; // also when it is lost and answers nothing
   int count = 0;
   const bool present = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
   cudaGetLastError();
@@ -190,50 +249,9 @@ bool cuda_is_present() {
 }
 
 result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t threads) {
-  int count = 0;
-  const cudaError_t counted = cudaGetDeviceCount(&count);
-  if (counted != cudaSuccess || count == 0) {
-    int driver = 0;
-    cudaDriverGetVersion(&driver);
-    cudaGetLastError();
-    return no_gpu(driver, CUDART_VERSION,
-                  counted != cudaSuccess ? cudaGetErrorString(counted) : "no device");
-  }
-  if (id < 0 || id >= count)
-    return failure{errc::not_built, "device.id must be 0 to " + std::to_string(count - 1) +
-                                        " on this machine, got " + std::to_string(id)};
-  cudaDeviceProp properties{};
-  if (auto done =
-          cuda::outcome_of(cudaGetDeviceProperties(&properties, id), "asking the GPU's name");
-      !done.ok())
-    return done.error();
-  static one_gpu in_use;
-  auto started = in_use.use(id, [&] { return cuda::start_on(properties, id, threads); });
-  if (!started.ok()) return started.error();
-
-  std::size_t free = 0, total = 0;
-  cudaStream_t stream = nullptr;
-  if (auto done = cuda::outcome_of(cudaMemGetInfo(&free, &total), "asking the GPU's memory");
-      !done.ok())
-    return done.error();
-  if (auto done = cuda::outcome_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                                   "making a stream");
-      !done.ok())
-    return done.error();
-  const auto room = static_cast<std::int64_t>(free);
-  const std::int64_t spare = std::min(cuda::spare_bytes, room / 2);
-  space_facts facts{.kind = "cuda",
-                    .name = properties.name,
-                    .backend = backend_name<Kokkos::Cuda>(),
-                    .memory_bytes = room - spare,
-                    .is_host = false,
-                    .spare_bytes = spare,
-                    .multiplies_bf16 = properties.major >= 8,
-                    .multiplies_f16 = true,
-                    .half_activations = true};
-  use_transfers(cuda::transfers);
-  return result<std::unique_ptr<space>>(
-      std::make_unique<cuda::cuda_space>(std::move(facts), stream));
+  auto opened = cuda::open_gpu(id, threads);
+  if (!opened.ok() && cuda::is_lost()) lose_chip();
+  return opened;
 }
 
 } // namespace twill::gpu::detail

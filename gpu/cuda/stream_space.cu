@@ -84,8 +84,7 @@ result<nothing> stream_space::fence() {
 
 bool stream_space::is_lost() {
   cudaGetLastError(); // of a call that was refused, which says nothing of later ones
-  const cudaError_t now = cudaStreamQuery(stream_);
-  return now != cudaSuccess && now != cudaErrorNotReady;
+  return cudaStreamSynchronize(stream_) != cudaSuccess; // a fault may not have come to light yet
 }
 
 std::int64_t stream_space::outside_bytes() {

@@ -1,10 +1,11 @@
 #include "gpu/detail/kokkos_abort.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
-#include <mutex>
 
 #include "config/base/log.hpp"
 
@@ -12,16 +13,32 @@ namespace twill::gpu::detail {
 
 namespace {
 
-struct sigaction before {};
+constexpr unsigned most_seconds = 5;
 
-/// Runs within abort(), which Kokkos called with no lock of ours, so the log may be written.
+struct sigaction before {};
+std::atomic<bool (*)()> gpu_is_lost{nullptr};
+
+/// What follows takes locks, and whoever called abort() may hold one of them: an alarm ends the
+/// process then.
+void set_alarm() {
+  std::signal(SIGALRM, SIG_DFL);
+  sigset_t alarms;
+  ::sigemptyset(&alarms);
+  ::sigaddset(&alarms, SIGALRM);
+  ::pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
+  ::alarm(most_seconds);
+}
+
 void on_abort(int signal) {
   if (kokkos_call::under_way()) {
-    log::error("the device is lost: a kernel failed on the GPU, and Kokkos ended the process (its "
-               "own words stand before this line); only another process can use the GPU: start "
-               "twilld again, as a service manager does by itself");
-    log::flush();
-    ::_exit(EXIT_FAILURE);
+    set_alarm();
+    if (gpu_is_lost.load()()) {
+      log::write_plain("the device is lost: a kernel failed on the GPU, and Kokkos ended the "
+                       "process (its message precedes this line); only another process can use "
+                       "the GPU");
+      log::flush();
+      ::_exit(EXIT_FAILURE);
+    }
   }
   ::sigaction(signal, &before, nullptr);
   ::raise(signal); // which comes when this function returns
@@ -29,14 +46,16 @@ void on_abort(int signal) {
 
 } // namespace
 
-void end_plainly_when_kokkos_aborts() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction ours {};
-    ours.sa_handler = on_abort;
-    ::sigemptyset(&ours.sa_mask);
-    ::sigaction(SIGABRT, &ours, &before);
-  });
+void log_aborts_of_kokkos(bool (*is_lost)()) {
+  gpu_is_lost = is_lost;
+  struct sigaction ours {};
+  ours.sa_handler = on_abort;
+  ::sigemptyset(&ours.sa_mask);
+  struct sigaction found {};
+  ::sigaction(SIGABRT, nullptr, &found);
+  if (found.sa_handler == on_abort) return;
+  before = found;
+  ::sigaction(SIGABRT, &ours, nullptr);
 }
 
 } // namespace twill::gpu::detail

@@ -1,8 +1,8 @@
-// kokkos_abort: how the process ends where Kokkos ends it. Before each launch on a GPU Kokkos asks
+// kokkos_abort: what the process says where Kokkos ends it. Before each launch on a GPU Kokkos asks
 // CUDA for its state, and calls abort() where an earlier kernel has faulted: no error comes back
 // that an executor could answer. Only another process can use the GPU then, so this one ends in any
-// case; here it ends as it does where the fault is seen first by a copy or a marker: with one line
-// in the log and exit status 1.
+// case; here it ends as it does where a copy or a marker sees the fault first: with a line in the
+// log and exit status 1.
 #pragma once
 
 namespace twill::gpu::detail {
@@ -21,8 +21,9 @@ public:
   }
 };
 
-/// From now on an abort() of a thread in such a call ends the process with a line and exit status
-/// 1. Any other abort() does what it did before. Idempotent; any thread.
-void end_plainly_when_kokkos_aborts();
+/// From now on an abort() of a thread in such a call ends the process with a line in the log and
+/// exit status 1 where `is_lost` says that the GPU is lost. Any other abort() does what it did
+/// before. A second call changes nothing; any thread.
+void log_aborts_of_kokkos(bool (*is_lost)());
 
 } // namespace twill::gpu::detail

@@ -30,6 +30,12 @@ public:
     return started;
   }
 
+  /// Whether a GPU is in use.
+  bool is_bound() {
+    const std::lock_guard lock(mutex_);
+    return bound_ >= 0;
+  }
+
 private:
   std::mutex mutex_;
   std::int32_t bound_ = -1;

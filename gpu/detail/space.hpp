@@ -56,8 +56,8 @@ public:
   virtual result<nothing> fence() = 0;
   /// After a call was refused: whether this process can use the chip no more.
   virtual bool is_lost() { return false; }
-  /// Bytes of the chip that were taken since the space was opened beside what allocate() gave:
-  /// by kernels that were loaded, their stacks and libraries; other processes count as well.
+  /// Bytes of the chip that were taken since the space was opened beside what allocate() gave,
+  /// whoever took them.
   virtual std::int64_t outside_bytes() { return 0; }
   /// Of what allocate() gave; null where memory is taken when it is allocated. Any thread.
   virtual std::shared_ptr<const memory_meter> meter() const { return nullptr; }
@@ -79,6 +79,10 @@ struct chip_kind {
 /// Tests add their own while no other thread opens a device; the span's memory stays theirs.
 std::span<const chip_kind> chips();
 void use_chips(std::span<const chip_kind> kinds);
+
+/// Says that this process can use its chip no more: no device opens from now on, unless use_chips()
+/// brings another. Any thread.
+void lose_chip();
 
 /// Whether this build has CUDA and the machine a GPU for it.
 bool cuda_is_present();

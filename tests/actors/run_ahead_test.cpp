@@ -91,6 +91,37 @@ TEST_CASE("an engine on one more kind of chip serves what it serves when it wait
   CHECK(gpu::detail::launches > launched);
 }
 
+TEST_CASE("a chip that is lost in the middle of streams ends them and the engine", "[actors]") {
+  if (!test::tests_host()) return;
+  const auto order = GENERATE(actors::run_order::waiting, actors::run_order::by_device);
+  test::distant_kind chip;
+  config::options options;
+  options.device.kind = "distant";
+  options.model.path = test::golden_dir() + "/llama-tiny-fp16";
+  options.scheduler.max_running = 2;
+  const auto engine = actors::start_engine_with(
+      options, actors::make_decoder_runners(options, {}, {}, nullptr, order));
+  auto& port = engine->port();
+  REQUIRE(eventually([&] { return port.state() == actors::engine_state::ready; }));
+  CHECK(port.stats().device_outside_bytes > 0);
+  std::vector<recorder> heard(4);
+  for (recorder& one : heard) {
+    actors::request asked;
+    asked.prompt = actors::token_prompt{5, 6, 7};
+    asked.sampling.max_tokens = -1;
+    asked.sampling.ignore_eos = true;
+    port.submit(asked, one.callback());
+  }
+  REQUIRE(eventually([&] { return heard[0].n_tokens() > 2 || heard[1].n_tokens() > 2; }));
+  chip.lose();
+  for (recorder& one : heard) {
+    REQUIRE(one.wait_over());
+    CHECK(one.error());
+  }
+  CHECK(eventually([&] { return port.state() == actors::engine_state::lost; }));
+  CHECK(port.state_detail().find("it is gone") != std::string::npos);
+}
+
 TEST_CASE("a stream's steps run ahead of each other, all but those that need the token itself",
           "[actors]") {
   auto plan = ahead();

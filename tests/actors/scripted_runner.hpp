@@ -149,7 +149,7 @@ struct script {
   std::atomic<bool> fail_by_throw{false};
   std::atomic<bool> fail_always{false};
   std::atomic<bool> lost{false};         ///< a failure is that of a device that is lost
-  std::atomic<bool> lost_by_load{false}; ///< the failure of a load is
+  std::atomic<bool> lost_by_load{false}; ///< a load that fails loses it
   std::atomic<int> delay_us{0};
   std::atomic<std::size_t> widest{0}; ///< most sequences in one step
   /// Steps are begun and ended apart; ctest's cuda_run_ahead has it so everywhere.

@@ -25,7 +25,8 @@ struct ending {
 };
 
 /// Of a copy of this process that does `what` and must end by it.
-ending end_of(const std::function<void()>& what) {
+ending end_of(
+    const std::function<void()>& what, bool (*is_lost)() = [] { return true; }) {
   std::array<int, 2> ends{};
   REQUIRE(::pipe(ends.data()) == 0);
   const pid_t child = ::fork();
@@ -35,7 +36,8 @@ ending end_of(const std::function<void()>& what) {
     ::close(ends[0]);
     ::signal(SIGABRT, SIG_DFL); // Catch's own handler reports the test as failed
     log::configure(log::level::info);
-    gpu::detail::end_plainly_when_kokkos_aborts();
+    gpu::detail::log_aborts_of_kokkos(is_lost);
+    gpu::detail::log_aborts_of_kokkos(is_lost); // as every device that is opened does
     what();
     ::_exit(EXIT_SUCCESS);
   }
@@ -51,7 +53,8 @@ ending end_of(const std::function<void()>& what) {
 
 } // namespace
 
-TEST_CASE("an abort of Kokkos ends the process with a line and status 1", "[device]") {
+TEST_CASE("an abort of Kokkos on a lost GPU ends the process with a line and status 1",
+          "[device]") {
   const auto found = end_of([] {
     const gpu::detail::kokkos_call call;
     std::abort();
@@ -75,4 +78,27 @@ TEST_CASE("any other abort stays one", "[device]") {
     std::thread([] { std::abort(); }).join();
   });
   CHECK(WIFSIGNALED(beside.status));
+  const auto sound = end_of(
+      [] {
+        const gpu::detail::kokkos_call call;
+        std::abort();
+      },
+      [] { return false; });
+  REQUIRE(WIFSIGNALED(sound.status));
+  CHECK(WTERMSIG(sound.status) == SIGABRT);
+  CHECK(sound.words.empty());
+}
+
+TEST_CASE("an abort whose line cannot be written ends the process all the same", "[device]") {
+  const auto stuck = end_of(
+      [] {
+        const gpu::detail::kokkos_call call;
+        std::abort();
+      },
+      [] {
+        for (;;)
+          ::pause();
+      });
+  REQUIRE(WIFSIGNALED(stuck.status));
+  CHECK(WTERMSIG(stuck.status) == SIGALRM);
 }

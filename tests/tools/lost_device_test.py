@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import re
+import socket
 import threading
 import time
 import unittest
@@ -47,6 +48,18 @@ def stream(url, events):
     connection.close()
 
 
+def send_and_read_nothing(url):
+    """A stream whose output no longer fits the buffers of its socket, long before it ends."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    host, port = urllib.parse.urlsplit(url).netloc.split(":")
+    client.connect((host, int(port)))
+    body = json.dumps({"prompt": "Hello", "max_tokens": 5000, "stream": True, "ignore_eos": True, "logprobs": 5})
+    client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+                   f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+    return client
+
+
 class LostDevice(unittest.TestCase):
     def test_streams_end_with_an_error_and_the_process_with_status_1(self):
         with LosingDaemon(LOST_AT) as daemon:
@@ -63,21 +76,18 @@ class LostDevice(unittest.TestCase):
             self.assertGreater(len(events), 1, "some tokens come before the loss")
             self.assertEqual(events.pop(), b"[DONE]")
             error = json.loads(events[-1])["error"]
-            self.assertIn(error["code"], ("executor_failed", "shutting_down"), error)
+            self.assertEqual(error["code"], "shutting_down", error)
         own = [line for line in daemon.lines if line.startswith("twilld: ")]
         self.assertEqual(len(own), 1, daemon.lines)
         self.assertRegex(own[0], "the device is lost: scripted step failure; .*start twilld again")
         self.assertFalse([line for line in daemon.lines if "restarted" in line], daemon.lines)
 
-    def test_a_loss_ends_the_process_within_a_second_where_nobody_reads(self):
-        with LosingDaemon(1) as daemon:
-            connection = connect(daemon.ready())
-            body = json.dumps({"prompt": "Hello", "max_tokens": 50})
+    def test_a_client_that_reads_nothing_does_not_hold_up_the_end(self):
+        with LosingDaemon(3000) as daemon:
             began = time.monotonic()
-            connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
-            self.assertEqual(daemon.ends_with(), 1)
-            self.assertLess(time.monotonic() - began, 4)
-            connection.close()
+            with send_and_read_nothing(daemon.ready()):
+                self.assertEqual(daemon.ends_with(), 1)
+            self.assertLess(time.monotonic() - began, 15)
 
     def test_the_service_manager_starts_what_ends_with_status_1(self):
         with open(os.path.join(SOURCE, "tools/package/systemd/twilld.service.in"), encoding="utf-8") as unit:

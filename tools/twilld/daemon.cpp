@@ -228,12 +228,18 @@ void keep_watch(const std::stop_token& stop, const actors::engine_port& port, no
   }
 }
 
-/// All requests have ended with an error: whoever reads it in time gets it.
-void end_without_device(const std::stop_token& stop, net::server& server, notifier& manager) {
+/// Ends the server, whose requests the engine has ended with an error. Clients have some seconds
+/// to read it. A request that came at the same moment is ended here.
+void end_without_device(const std::stop_token& stop, actors::engine_port& port, net::server& server,
+                        notifier& manager) {
   constexpr std::chrono::seconds patience{5};
   manager.stopping(patience);
   server.drain();
-  sleep_for(patience, stop);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!stop.stop_requested() && std::chrono::steady_clock::now() < end) {
+    port.abort_all();
+    sleep_for(std::chrono::milliseconds(200), stop);
+  }
   if (!stop.stop_requested()) server.stop();
 }
 
@@ -243,8 +249,9 @@ class last_resort {
 public:
   static constexpr std::chrono::seconds patience{10};
 
-  explicit last_resort(const model_fetcher& fetcher)
-      : thread_([&fetcher](const std::stop_token& done) {
+  /// `failed`: the process ends because of a failure, whatever its engine does.
+  last_resort(const model_fetcher& fetcher, bool failed)
+      : thread_([&fetcher, failed](const std::stop_token& done) {
           sleep_for(patience, done);
           if (done.stop_requested()) return;
           // What was fetched is found and checked by the next start.
@@ -255,7 +262,7 @@ public:
               (fetches ? "the hub or a disk does not answer" : "a step or a load does not end") +
               "; the process ends without it");
           log::flush();
-          _exit(fetches ? EXIT_SUCCESS : EXIT_FAILURE);
+          _exit(fetches && !failed ? EXIT_SUCCESS : EXIT_FAILURE);
         }) {}
 
 private:
@@ -346,7 +353,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
         keep_watch(stop, port, manager);
         if (port.state() != engine_state::lost) return;
         lost = port.state_detail();
-        return end_without_device(stop, *server, manager);
+        return end_without_device(stop, port, *server, manager);
       }
       if (state == engine_state::failed || state == engine_state::lost) {
         failed = port.state_detail();
@@ -372,7 +379,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   server.reset();
   until_ended.reset();
   {
-    const last_resort watch(fetcher);
+    const last_resort watch(fetcher, !failed.empty() || !lost.empty());
     engine.reset();
   }
   if (!failed.empty())

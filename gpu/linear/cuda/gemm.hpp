@@ -1,6 +1,6 @@
 // The body of a product of packed weights with rows of activations: what decoding spends most of
 // its time in. It is written over Ptx (gpu/cuda/ptx.hpp): linear_cuda.cu makes kernels of it, tests
-// emulate it. `Weights` says how a kind of weights comes from memory: gemm_w4.hpp,
+// emulate it. `Weights` says how a kind of weights comes from memory: gemm_w4.hpp, gemm_w8.hpp,
 // gemm_16.hpp.
 //
 // A warp multiplies two row panels, 32 outputs, with 8 * Tiles rows, up to 32. More rows are more

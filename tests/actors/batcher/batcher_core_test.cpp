@@ -646,6 +646,19 @@ TEST_CASE("a request of which nothing was drawn survives one failed step, and no
   CHECK(r.pool.used() == 0);
 }
 
+TEST_CASE("requests of a step that lost the device may be asked of the next server") {
+  rig r;
+  r.submit(5, prompt_of(6), 10);
+  r.submit(6, prompt_of(6), 10);
+  r.pump();
+  r.step(); // something of both was streamed, and of request 7 nothing
+  r.submit(7, prompt_of(6), 10);
+  r.pump();
+  r.core.step_failed(r.life, "an illegal address", true);
+  CHECK(r.errors.at(5).code == errc::shutting_down);
+  CHECK(r.errors.at(6).code == errc::shutting_down);
+}
+
 TEST_CASE("an executor that comes back with fewer blocks is never told of a block beyond them") {
   rig r(20);
   const auto reload = [&r](std::int32_t n_blocks) {

@@ -28,15 +28,16 @@ TEST_CASE("a decoder runs the steps that warm a device up, and allocates nothing
   params.top_k = 40;
   actors::step_samples samples;
   const std::int64_t before = runner->memory_used_bytes();
-  for (const std::int32_t rows : {1, 12, 16, 17, 64}) {
-    const auto step = actors::warm_up_step(rows, info.block_tokens, params);
-    CHECK(step.max_blocks <= info.n_blocks);
-    const auto ran = runner->run(step, samples);
-    INFO((ran.ok() ? "" : ran.detail()));
-    REQUIRE(ran.ok());
-    REQUIRE(samples.tokens.size() == 1);
-    CHECK(samples.tokens[0] < info.model->spec.vocab_size);
-  }
+  for (const std::int32_t sequences : {1, 3})
+    for (const std::int32_t rows : {1, 12, 16, 17, 64}) {
+      const auto step = actors::warm_up_step(sequences, rows, info.block_tokens, params);
+      CHECK(sequences * step.max_blocks <= info.n_blocks);
+      const auto ran = runner->run(step, samples);
+      INFO((ran.ok() ? "" : ran.detail()));
+      REQUIRE(ran.ok());
+      REQUIRE(samples.tokens.size() == static_cast<std::size_t>(sequences));
+      CHECK(samples.tokens[0] < info.model->spec.vocab_size);
+    }
   CHECK(runner->memory_used_bytes() == before);
   CHECK((test::tests_cuda() || info.outside_bytes == 0));
 }

@@ -60,6 +60,7 @@ struct pool_bench {
       opened.need_bytes = 10;
       return opened;
     };
+    parts.device_is_lost = [is = device_is_lost] { return is->load(); };
     parts.start = [this](std::size_t m, const actors::opened_model&, std::int64_t grant) {
       if (grant != 10) throw std::runtime_error("a grant of the wrong size");
       auto own = options;
@@ -95,6 +96,7 @@ struct pool_bench {
   config::options options;
   std::vector<std::shared_ptr<script>> plans;
   std::shared_ptr<std::vector<std::atomic<bool>>> open_fails;
+  std::shared_ptr<std::atomic<bool>> device_is_lost = std::make_shared<std::atomic<bool>>(false);
   std::unique_ptr<actors::engine> engine;
 };
 
@@ -298,6 +300,17 @@ TEST_CASE("a device that one model lost is lost to the pool", "[pool]") {
   CHECK(eventually([&] { return b.port().state() == engine_state::lost; }));
   CHECK(b.port().state_detail().starts_with("m0: the device is lost: "));
   CHECK(b.state_of(0) == model_state::failed);
+}
+
+TEST_CASE("a pool tells of a lost device also when the engine that lost it is gone", "[pool]") {
+  pool_bench b(options_for(2), 10); // one at a time
+  REQUIRE(b.ready());
+  *b.device_is_lost = true;
+  CHECK(b.port().state() == engine_state::lost);
+  CHECK(b.port().state_detail() == "the device is lost");
+  b.port().drain([] {});
+  CHECK(b.port().state() == engine_state::lost);
+  CHECK(b.port().state_detail() == "the device is lost");
 }
 
 TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {

@@ -14,8 +14,9 @@ TEST_CASE("models on a GPU share its memory, and not the host's", "[pool]") {
   CHECK(pool_budget(0, [] { return on_chip; }) == on_chip);
   CHECK(pool_budget(1 << 20, [] { return on_chip; }) == 1 << 20);
   const std::int64_t on_host = pool_budget(0, [] { return std::int64_t{0}; });
-  CHECK(on_host > 0);
-  CHECK(on_host < twill::gpu::machine::memory_bytes());
+  const std::int64_t free = twill::gpu::machine::available_bytes(); // which others change
+  CHECK(on_host > free / 2);
+  CHECK(on_host < free);
 }
 
 TEST_CASE("a host and a GPU that is not there have no memory of a chip", "[pool]") {

@@ -1,6 +1,7 @@
 // A chip as a space, and copies beside its compute.
 #include "tests/gpu/distant/distant_device.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -20,6 +21,14 @@ using gpu::detail::space;
 using gpu::detail::space_facts;
 using stream_handle = std::shared_ptr<chip::stream>;
 
+std::atomic<bool> is_gone{false};
+
+/// What waits tell. Work that was begun is done all the same, as nothing of it is used any more.
+result<nothing> outcome() {
+  if (!is_gone) return nothing{};
+  return failure{gpu::errc::device_lost, std::string("waiting for the device: it is gone")};
+}
+
 void begin_copy(const stream_handle& on, void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) chip::begin(on, [=] { std::memcpy(to, from, bytes); });
 }
@@ -29,7 +38,7 @@ void wait_for_all(const stream_handle& on) {
 result<nothing> copy(const stream_handle& on, void* to, const void* from, std::size_t bytes) {
   begin_copy(on, to, from, bytes);
   wait_for_all(on);
-  return nothing{};
+  return outcome();
 }
 
 class distant_space final : public space {
@@ -71,8 +80,10 @@ public:
   }
   result<nothing> fence() override {
     wait_for_all(stream_);
-    return nothing{};
+    return outcome();
   }
+  bool is_lost() override { return is_gone; }
+  std::int64_t outside_bytes() override { return 1 << 20; }
 
 private:
   std::string started(std::int32_t threads) {
@@ -131,7 +142,7 @@ result<nothing> record(const space& on, void* event) {
 }
 result<nothing> wait(void* event) {
   chip::wait(point_at(event));
-  return nothing{};
+  return outcome();
 }
 result<nothing> record_copies(void* stream, void* event) {
   point_at(event) = chip::end_of(stream_at(stream));
@@ -169,6 +180,7 @@ bool distant_is_present() {
   return true;
 }
 result<std::unique_ptr<space>> open_distant_space(std::int32_t, std::int32_t threads) {
+  if (auto there = outcome(); !there.ok()) return there.error();
   gpu::detail::use_transfers(distant);
   return result<std::unique_ptr<space>>(std::make_unique<distant_space>(threads));
 }
@@ -197,7 +209,11 @@ distant_kind::distant_kind() : usual_(&gpu::detail::transfers()) {
   usual_chips = gpu::detail::chips();
   gpu::detail::use_chips(kinds);
 }
+void distant_kind::lose() {
+  is_gone = true;
+}
 distant_kind::~distant_kind() {
+  is_gone = false;
   gpu::detail::use_chips(usual_chips);
   gpu::detail::use_transfers(*usual_);
 }
