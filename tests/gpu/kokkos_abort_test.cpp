@@ -95,7 +95,7 @@ TEST_CASE("an abort whose line cannot be written ends the process all the same",
         const gpu::detail::kokkos_call call;
         std::abort();
       },
-      [] {
+      []() -> bool {
         for (;;)
           ::pause();
       });
