@@ -62,6 +62,7 @@ class Fakes(unittest.TestCase):
         for name in ("mkdir", "cat", "touch"):
             (self.bin / name).symlink_to(shutil.which(name))
         script(self.bin / "cmake", CMAKE)
+        script(self.bin / "g++", "#!/bin/sh\necho 12.2.0\n")
         self.environ = {"PATH": str(self.bin), "HOME": str(self.folder), "FAKES": str(self.folder)}
         self.patch(toolkit, "INSTALLED", str(self.folder / "local/cuda*/bin/nvcc"))
         self.patch(kokkos, "URL", (self.folder / "nothing.tar.gz").as_uri())
@@ -430,7 +431,7 @@ class Scripts(Fakes):
 
     def setUp(self):
         super().setUp()
-        for name in ("bash", "dirname", "sed", "grep", "awk", "nproc", "rm", "mktemp", "sleep", "head", "tail", "id", "env", "true", "g++", "seq"):
+        for name in ("bash", "dirname", "sed", "grep", "awk", "nproc", "rm", "mktemp", "sleep", "head", "tail", "id", "env", "true", "seq"):
             (self.bin / name).symlink_to(shutil.which(name))
         script(self.bin / "python3", f'#!/bin/sh\n[ "$1" = -m ] || exec "{sys.executable}" "$@"\n')
         script(self.bin / "ninja", '#!/bin/sh\necho "$@" >> "$FAKES/ninja.log"\ncase "$*" in *-n*) ;; *) echo "[1/1] Linking";; esac\n')
@@ -441,11 +442,16 @@ class Scripts(Fakes):
         for name in ("build", "quickstart"):
             shutil.copy(ROOT / "tools" / name, self.folder / "tools" / name)
         shutil.copytree(ROOT / "tools/detail", self.folder / "tools/detail", ignore=shutil.ignore_patterns("__pycache__"))
+        # Programs of the copy see no toolkit of this machine and no network, as those in this process do.
+        for name, module, constant in (("toolkit", toolkit, "INSTALLED"), ("kokkos", kokkos, "URL")):
+            path = self.folder / f"tools/detail/cuda_setup/{name}.py"
+            text, count = re.subn(rf"(?m)^{constant} = .*$", f"{constant} = {getattr(module, constant)!r}", path.read_text())
+            self.assertEqual(count, 1, constant)
+            path.write_text(text)
         listed = re.search(r"^packages=\((.*?)\)", (ROOT / "tools/build").read_text(), re.MULTILINE | re.DOTALL).group(1)
         (self.folder / "packages").write_text(listed)
-        compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
         xgrammar = re.search(r"prefix=\$cache/(xgrammar-\S+?)\$key", (ROOT / "tools/build").read_text()).group(1)
-        done = self.folder / f".cache/twill/{xgrammar}{compiler}/.done"
+        done = self.folder / f".cache/twill/{xgrammar}12.2.0/.done"
         done.parent.mkdir(parents=True)
         done.touch()
 
@@ -455,14 +461,21 @@ class Scripts(Fakes):
         return done.returncode, done.stdout + done.stderr
 
     def test_quickstart_ends_with_the_first_thing_that_is_missing(self):
-        status, said = self.call("quickstart", "--gpu", "--once")
-        self.assertEqual((status, said.count("\n")), (1, 1), said)
-        self.assertIn(NO_GPU, said)
+        def said():
+            status, text = self.call("quickstart", "--gpu", "--once")
+            self.assertEqual(status, 1, text)
+            return text
+
+        self.assertEqual(said(), f"twill: {NO_GPU}: install NVIDIA's driver (Debian: apt-get install nvidia-driver, from non-free) and restart, "
+                                 "so that nvidia-smi lists the GPU\n")
         self.cards(A100)
-        status, said = self.call("quickstart", "--gpu", "--once")
-        # A machine where the toolkit is installed goes on to Kokkos, which made-up addresses do not bring.
-        self.assertEqual(status, 1, said)
-        self.assertRegex(said, r"nvcc of CUDA 12 or 13 is needed, found none|could not be fetched|Kokkos|driver must be")
+        self.assertEqual(said(), "twill: nvcc of CUDA 12 or 13 is needed, found none in CUDACXX, CUDA_HOME, CUDA_PATH, PATH and "
+                                 "/usr/local/cuda*/bin: install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or name its folder "
+                                 "with CUDA_HOME; this machine's driver runs CUDA 12 and older\n")
+        self.nvcc("12.4.131", "local/cuda-12.4/bin")
+        missing = f"[Errno 2] No such file or directory: '{self.folder}/nothing.tar.gz'"
+        self.assertEqual(said(), f"twill: Kokkos {kokkos.RELEASE} could not be fetched from {kokkos.URL}: {missing}: fetch it where there is a "
+                                 f"network, {kokkos.ELSE}\n")
         self.assertFalse((self.folder / "cmake.log").exists())
 
     def test_quickstart_starts_the_daemon_on_the_gpu(self):
@@ -509,6 +522,7 @@ class Scripts(Fakes):
         self.assertFalse((self.folder / "build/cuda/CMakeFiles").exists())
 
     def test_build_cuda_without_a_gpu_asks_for_an_architecture(self):
+        self.nvcc("12.4.131")
         status, said = self.call("build", "cuda")
         self.assertEqual((status, said.count("\n")), (1, 1), said)
         self.assertIn("TWILL_CUDA_ARCH=80", said)
