@@ -63,7 +63,10 @@ class Fakes(unittest.TestCase):
             (self.bin / name).symlink_to(shutil.which(name))
         script(self.bin / "cmake", CMAKE)
         script(self.bin / "g++", "#!/bin/sh\necho 12.2.0\n")
-        self.environ = {"PATH": str(self.bin), "HOME": str(self.folder), "FAKES": str(self.folder)}
+        certificate = self.folder / "ca.pem"
+        certificate.touch()
+        self.patch(kokkos, "has_certificates", lambda: True)
+        self.environ = {"PATH": str(self.bin), "SSL_CERT_FILE": str(certificate), "HOME": str(self.folder), "FAKES": str(self.folder)}
         self.patch(toolkit, "INSTALLED", str(self.folder / "local/cuda*/bin/nvcc"))
         self.patch(kokkos, "URL", (self.folder / "nothing.tar.gz").as_uri())
 
@@ -138,8 +141,28 @@ class Nvcc(Fakes):
         own = self.nvcc("12.6.20", "own/bin")
         self.assertEqual(self.taken(CUDA_HOME=str(self.folder / "own")), own)
         self.assertEqual(self.taken(CUDA_PATH=str(self.folder / "own")), own)
-        self.assertEqual(self.taken(CUDA_HOME=str(self.folder / "none")), on_path)
         self.assertEqual(self.taken(CUDACXX=old), old)
+
+    def test_one_that_is_named_is_taken_or_refused(self):
+        self.nvcc("12.4.131")
+        old, new = self.nvcc("11.8.89", "old/bin"), self.nvcc("13.0.88", "new/bin")
+        script(self.bin / "other-nvcc", "#!/bin/sh\n")
+        (self.bin / "nvcc-13").symlink_to(new)
+        self.cards(A100)  # whose driver runs CUDA 12
+        self.assertEqual(self.taken(CUDA_HOME=str(self.folder / "new")), new)
+        self.assertEqual(self.taken(CUDACXX="nvcc-13", CUDA_HOME="/nowhere"), f"{self.bin}/nvcc-13")
+        self.assertEqual(self.settings(f"-DCMAKE_CUDA_COMPILER:FILEPATH={new}", Kokkos_ROOT=str(self.folder / "own"))[1]["CMAKE_CUDA_COMPILER"], new)
+        advice = ": correct it, or leave it out, and the PATH and /usr/local/cuda*/bin are searched"
+        by_name, by_folder = "be nvcc, by its path or by a name on the PATH", "be a folder with bin/nvcc"
+        for variable, value, words in (
+                ("CUDA_HOME", "/nowhere", f'{by_folder}, got "/nowhere", where there is none'),
+                ("CUDA_PATH", new, f'{by_folder}, got "{new}", where there is none'),
+                ("CUDACXX", "nvcc-14", f'{by_name}, got "nvcc-14", where there is none'),
+                ("CUDACXX", old, f'name nvcc of CUDA 12 or 13, got "{old}", which is 11.8.89'),
+                ("CUDACXX", "other-nvcc", 'name nvcc of CUDA 12 or 13, got "other-nvcc", which does not tell its version as nvcc does')):
+            self.assertEqual(self.refusal(**{variable: value}), f"{variable} must {words}{advice}")
+            if variable == "CUDACXX":
+                self.assertEqual(self.refusal(f"-DCMAKE_CUDA_COMPILER={value}"), f"CMAKE_CUDA_COMPILER must {words}{advice}")
 
     def test_one_that_is_too_old_is_passed_over(self):
         self.nvcc("11.8.89")
@@ -164,17 +187,33 @@ class Nvcc(Fakes):
     def test_what_it_cannot_compile_is_told_before_anything_is_built(self):
         for words, advice in (("nvcc fatal : Unsupported gpu architecture compute_120", "leave the architecture out of TWILL_CUDA_ARCH"),
                               ("host_config.h:143:2: error: #error -- unsupported GNU version! gcc versions later than 12", "CUDAHOSTCXX=g++-12"),
+                              ("gcc: No such file or directory", f"{self.bin}/g++ does not compile C++: install the whole compiler"),
                               ("cuda_runtime.h: No such file or directory: an error", "install the whole toolkit")):
             path = self.nvcc("12.4.131", refuses=words)
             said = self.refusal(TWILL_CUDA_ARCH="80")
             self.assertIn(f"nvcc 12.4.131 ({path}) does not compile for compute capability 8.0: {words}: ", said)
             self.assertIn(advice, said)
 
+    def test_the_trial_waits_for_a_host_compiler_and_the_fetch_for_certificates(self):
+        self.nvcc("12.4.131", refuses="gcc: No such file or directory")
+        (self.bin / "g++").rename(self.bin / "g++-12")
+        root = str(self.folder / "own")
+        self.assertEqual(self.prepare("--check", TWILL_CUDA_ARCH="80", Kokkos_ROOT=root), (0, [], ""))
+        self.assertFalse((self.folder / "nvcc.log").exists())
+        self.assertEqual(self.refusal(TWILL_CUDA_ARCH="80", Kokkos_ROOT=root),
+                         "nvcc needs a C++ compiler, and g++ is not on the PATH: apt-get install g++, or name another with CUDAHOSTCXX")
+        self.assertTrue(self.refusal("--check", TWILL_CUDA_ARCH="80", CUDAHOSTCXX="g++-11").startswith(
+            'CUDAHOSTCXX must be a C++ compiler, by its path or by a name on the PATH, got "g++-11", where there is none: install it'))
+        with unittest.mock.patch.object(kokkos, "has_certificates", lambda: False):
+            self.assertEqual(self.prepare("--check", TWILL_CUDA_ARCH="80"), (0, [], ""))
+        self.assertIn("could not be fetched", self.refusal("--check", TWILL_CUDA_ARCH="80"))
+
     def test_the_trial_uses_the_architectures_and_the_host_compiler(self):
         self.nvcc("12.4.131")
+        script(self.bin / "g++-12", "#!/bin/sh\necho 12.2.0\n")
         self.settings(TWILL_CUDA_ARCH="80,9.0", Kokkos_ROOT=str(self.folder / "own"), CUDAHOSTCXX="g++-12")
         log = (self.folder / "nvcc.log").read_text()
-        for words in ("arch=compute_80,code=sm_80", "arch=compute_90,code=sm_90", "-ccbin g++-12"):
+        for words in ("arch=compute_80,code=sm_80", "arch=compute_90,code=sm_90", f"-ccbin {self.bin}/g++-12"):
             self.assertIn(words, log)
 
     def test_a_newer_one_than_ever_was_tried_is_taken_with_a_word(self):
@@ -375,10 +414,12 @@ class Again(Fakes):
         self.nvcc("12.4.131")
         self.root = self.installed()
         self.build.mkdir(parents=True)
+        self.host = f"{self.bin}/g++"
         self.configure()
 
     def configure(self, archs="80-real"):
-        (self.build / "CMakeCache.txt").write_text(f"//a comment\nCMAKE_CUDA_COMPILER:STRING={self.bin}/nvcc\nKokkos_ROOT:UNINITIALIZED={self.root}\n"
+        (self.build / "CMakeCache.txt").write_text(f"//a comment\nCMAKE_CUDA_COMPILER:STRING={self.bin}/nvcc\n"
+                                                   f"CMAKE_CUDA_HOST_COMPILER:STRING={self.host}\nKokkos_ROOT:UNINITIALIZED={self.root}\n"
                                                    f"CMAKE_CUDA_ARCHITECTURES:STRING={archs}\nTWILL_WERROR:BOOL=OFF\n")
 
     def test_a_second_call_needs_no_words(self):
@@ -392,6 +433,16 @@ class Again(Fakes):
         self.assertEqual(self.settings(TWILL_CUDA_ARCH="80,90")[0], "fresh")
         self.assertEqual(self.settings(Kokkos_ROOT=self.installed(name="other"))[0], "fresh")
         self.assertEqual(self.settings(CUDACXX=self.nvcc("12.8.61", "local/cuda-12.8/bin"))[0], "fresh")
+
+    def test_the_host_compiler_stays(self):
+        script(self.bin / "g++-12", "#!/bin/sh\necho 12.3.0\n")
+        self.host = f"{self.bin}/g++-12"
+        for given in (["-DCMAKE_CUDA_HOST_COMPILER=g++-12"], []):
+            how, settings, _ = self.settings(*given, CUDAHOSTCXX="g++" if given else "")
+            self.assertEqual((how, settings["CMAKE_CUDA_HOST_COMPILER"]), ("fresh" if given else "keep", self.host))
+            self.configure()
+        root = self.settings(TWILL_KOKKOS_SOURCE=self.sources("4.7.03"))[1]["Kokkos_ROOT"]
+        self.assertTrue(root.endswith("-cxx12.3.0"), root)
 
     def test_a_list_that_fits_the_card_stays(self):
         self.configure("80-real;90-real")
@@ -407,9 +458,11 @@ class Again(Fakes):
         root = self.settings(TWILL_KOKKOS_SOURCE=self.sources("4.7.03"))[1]["Kokkos_ROOT"]
         self.root = root
         self.configure()
-        self.assertEqual(self.settings()[:2], ("keep", {"CMAKE_CUDA_COMPILER": f"{self.bin}/nvcc", "CMAKE_CUDA_ARCHITECTURES": "80-real",
+        self.assertEqual(self.settings()[:2], ("keep", {"CMAKE_CUDA_COMPILER": f"{self.bin}/nvcc", "CMAKE_CUDA_HOST_COMPILER": self.host,
+                                                        "CMAKE_CUDA_ARCHITECTURES": "80-real",
                                                         "Kokkos_ROOT": root}))
-        self.assertEqual(self.settings(TWILL_CUDA_ARCH="90")[1]["Kokkos_ROOT"], root)  # it runs on later GPUs
+        self.assertEqual(self.settings(TWILL_CUDA_ARCH="80,90")[1]["Kokkos_ROOT"], root)
+        self.assertIn("could not be fetched", self.refusal(TWILL_CUDA_ARCH="90"))  # it would hold code for 8.0 beside that for 9.0
         self.nvcc("12.8.61")
         self.assertIn("could not be fetched", self.refusal())  # another compiler needs another one
 

@@ -22,7 +22,7 @@ from cuda_setup.missing import Missing, capability  # noqa: E402
 
 ALL = "80-real;86-real;89-real;90"  # what twill is compiled for to be given to others
 COMPILED = (80, 86, 89, 90)         # what tools/check-cuda compiles and reads
-OWN = ("TWILL_CUDA_ARCH", "CMAKE_CUDA_ARCHITECTURES", "Kokkos_ROOT", "CMAKE_CUDA_COMPILER")
+OWN = ("TWILL_CUDA_ARCH", "CMAKE_CUDA_ARCHITECTURES", "Kokkos_ROOT", "CMAKE_CUDA_COMPILER", "CMAKE_CUDA_HOST_COMPILER")
 
 
 def say(text: str) -> None:
@@ -78,10 +78,15 @@ def choose_architectures(wanted: str, before: str, machine: cards.Machine) -> st
                   f"TWILL_CUDA_ARCH=80 (80: A100, 86: RTX 30, 89: RTX 40 and L4, 90: H100 and H200; 80,86: both; all)")
 
 
-def earlier_kokkos(root: str, cache: pathlib.Path, nvcc, arch: int, environ) -> str:
+def earlier_kokkos(root: str, cache: pathlib.Path, nvcc, host: str, arch: int, environ) -> str:
     """The Kokkos of an earlier call, a user's own or a built one, while it still fits; empty where there is none."""
-    if not root or (pathlib.Path(root).parent == cache and not root.endswith(kokkos.built_with(nvcc, environ))):
+    if not root:
         return ""
+    if pathlib.Path(root).parent == cache:
+        # Built for one architecture: on a later one its own kernels would be compiled by the driver at each start.
+        number = kokkos.number_of(re.search(r"(\d+\.\d+\.\d+)", pathlib.Path(root).name)[1])
+        if not root.endswith(f"-{kokkos.arch_name(arch, number).lower()}{kokkos.built_with(nvcc, host, environ)}"):
+            return ""
     try:
         kokkos.demand_installed(pathlib.Path(root), nvcc.version, arch)
     except Missing as missing:
@@ -96,7 +101,7 @@ def prepare(build: pathlib.Path, given: dict, here: bool, check: bool, environ) 
     machine = cards.ask(environ)
     if here:
         cards.demand_usable(machine)
-    nvcc = toolkit.choose(environ, machine.cuda[0] if machine.cuda else None)
+    nvcc = toolkit.choose(environ, given, machine.cuda[0] if machine.cuda else None)
     if nvcc.version[0] > toolkit.WANTED[-1]:
         say(f"{nvcc.words} is newer than the versions that twill was compiled with, 12 and 13")
     try:
@@ -111,21 +116,22 @@ def prepare(build: pathlib.Path, given: dict, here: bool, check: bool, environ) 
         raise Missing(f"TWILL_CUDA_ARCH must fit this machine's {machine.usable[0].words}, got \"{wanted}\"")
     if strange := [capability(arch) for arch in numbers(archs) if arch not in COMPILED]:
         say(f"twill was never compiled for compute capability {', '.join(strange)} before this")
-    settings = {"CMAKE_CUDA_COMPILER": nvcc.path, "CMAKE_CUDA_ARCHITECTURES": archs}
-    if any(before.get(name) != value for name, value in settings.items()):
+    host = toolkit.host_compiler(environ, given, before.get("CMAKE_CUDA_HOST_COMPILER", ""), demanded=not check)
+    settings = {"CMAKE_CUDA_COMPILER": nvcc.path, "CMAKE_CUDA_HOST_COMPILER": host, "CMAKE_CUDA_ARCHITECTURES": archs}
+    if host and any(before.get(name) != value for name, value in settings.items()):
         say(f"{nvcc.words}, for compute capability {', '.join(capability(arch) for arch in numbers(archs))}")
-        toolkit.try_out(nvcc, numbers(archs), environ)
+        toolkit.try_out(nvcc, numbers(archs), host, environ)
     root = given.get("Kokkos_ROOT") or environ.get("Kokkos_ROOT", "")
     source = environ.get("TWILL_KOKKOS_SOURCE", "")
     cache = pathlib.Path(environ.get("XDG_CACHE_HOME") or f"{environ['HOME']}/.cache") / "twill"
     if not root and not source:
-        root = earlier_kokkos(before.get("Kokkos_ROOT", ""), cache, nvcc, numbers(archs)[0], environ)
+        root = earlier_kokkos(before.get("Kokkos_ROOT", ""), cache, nvcc, host, numbers(archs)[0], environ)
     if root:
         root = os.path.abspath(root)
         kokkos.demand_installed(pathlib.Path(root), nvcc.version, numbers(archs)[0])
     else:
         cache.mkdir(parents=True, exist_ok=True)
-        root = str(kokkos.provide(source, nvcc, numbers(archs)[0], cache, environ, say, only_look=check))
+        root = str(kokkos.provide(source, nvcc, host, numbers(archs)[0], cache, environ, say, only_look=check))
     settings["Kokkos_ROOT"] = root
     others = {name: value for name, value in given.items() if name not in OWN}
     how = "again" if any(before.get(name) != value for name, value in others.items()) else "keep"

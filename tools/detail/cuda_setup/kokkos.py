@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import ssl
 import subprocess
 import tarfile
 import tempfile
@@ -99,6 +100,12 @@ def arch_name(arch: int, number: int) -> str:
     return ARCHS[max(one for one in ARCHS if one <= arch and (one < 100 or number >= 40601))]
 
 
+def has_certificates() -> bool:
+    """Whether this machine can tell servers apart: a fresh Debian has no ca-certificates."""
+    found = ssl.get_default_verify_paths()
+    return bool(found.cafile or (found.capath and os.listdir(found.capath)))
+
+
 def fetch(cache: pathlib.Path) -> pathlib.Path:
     """The archive of the pinned release, whose hash is checked each time."""
     archive = cache / f"kokkos-{RELEASE}.tar.gz"
@@ -129,13 +136,12 @@ def jobs() -> int:
     return max(2, min(len(os.sched_getaffinity(0)), int(memory[1]) // 2000000 if memory else 2))
 
 
-def build(sources: Sources, prefix: pathlib.Path, nvcc, arch: int, log: pathlib.Path, environ) -> None:
+def build(sources: Sources, prefix: pathlib.Path, nvcc, host: str, arch: int, log: pathlib.Path, environ) -> None:
     """Compiles and installs Kokkos' libraries. The prefix appears whole, or not at all."""
     # nvcc_wrapper takes the first nvcc of PATH, and CMake the toolkit that these variables name before it.
     environ = {name: value for name, value in environ.items() if name not in ("CUDA_ROOT", "CUDA_PATH", "CUDA_HOME", "CUDACXX")}
     environ["PATH"] = f"{os.path.dirname(nvcc.path)}:{environ['PATH']}"
-    if environ.get("CUDAHOSTCXX"):
-        environ["NVCC_WRAPPER_DEFAULT_COMPILER"] = environ["CUDAHOSTCXX"]
+    environ["NVCC_WRAPPER_DEFAULT_COMPILER"] = host
     work = pathlib.Path(tempfile.mkdtemp(dir=prefix.parent, prefix="kokkos-build-"))
     steps = (["cmake", "-S", str(sources.folder), "-B", str(work / "build"), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
               f"-DCMAKE_CXX_COMPILER={sources.folder}/bin/nvcc_wrapper", "-DCMAKE_CXX_STANDARD=20", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
@@ -155,9 +161,9 @@ def build(sources: Sources, prefix: pathlib.Path, nvcc, arch: int, log: pathlib.
         shutil.rmtree(work, ignore_errors=True)
 
 
-def built_with(nvcc, environ) -> str:
+def built_with(nvcc, host: str, environ) -> str:
     """How the name of a Kokkos in the cache ends: what tells builds of different compilers apart."""
-    command = [environ.get("CUDAHOSTCXX") or "g++", "-dumpfullversion", "-dumpversion"]
+    command = [host or "g++", "-dumpfullversion", "-dumpversion"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=dict(environ), check=False)
     except OSError:
@@ -165,16 +171,18 @@ def built_with(nvcc, environ) -> str:
     return f"-cuda{version_words(nvcc.version)}-cxx{done.stdout.strip() if done else ''}"
 
 
-def provide(source: str, nvcc, arch: int, cache: pathlib.Path, environ, say, only_look: bool = False) -> pathlib.Path:
+def provide(source: str, nvcc, host: str, arch: int, cache: pathlib.Path, environ, say, only_look: bool = False) -> pathlib.Path:
     """The prefix of a Kokkos that is built for this nvcc, architecture and compiler from the folder `source`, else from the pinned
     release. With `only_look` it builds nothing, and the prefix may not exist."""
     cuda = nvcc.version
     sources = read_sources(pathlib.Path(source).absolute(), cuda) if source else None
     number = sources.number if sources else number_of(RELEASE)
-    name = f"kokkos-{sources.key if sources else RELEASE}-{arch_name(arch, number).lower()}{built_with(nvcc, environ)}"
+    name = f"kokkos-{sources.key if sources else RELEASE}-{arch_name(arch, number).lower()}{built_with(nvcc, host, environ)}"
     prefix = cache / name
     if prefix.exists():
         return prefix
+    if only_look and not has_certificates():
+        return prefix  # tools/build installs them, and then looks again
     if sources is None:
         say(f"fetching Kokkos {RELEASE}")
         archive = fetch(cache)
@@ -184,5 +192,5 @@ def provide(source: str, nvcc, arch: int, cache: pathlib.Path, environ, say, onl
         if sources is None:
             sources = read_sources(unpack(archive, folder), cuda)
         say(f"building Kokkos {words_of(sources.number)} for compute capability {capability(arch)} (once, some minutes)")
-        build(sources, prefix, nvcc, arch, cache / "kokkos-cuda.log", environ)
+        build(sources, prefix, nvcc, host, arch, cache / "kokkos-cuda.log", environ)
     return prefix
