@@ -39,7 +39,7 @@ gpu::sample_row row_of(const draw_spec& d) {
 void tell_needs(std::span<const draw_spec> draws, gpu::sample_args& args) {
   args.any_draw = args.any_top_k = args.any_top_p = false;
   for (const draw_spec& d : draws) {
-    if (config::is_greedy(*d.params)) continue;
+    if (config::is_greedy(*d.params) || d.params->top_k == 1) continue; // one candidate is no draw
     args.any_draw = true;
     args.any_top_k = args.any_top_k || d.params->top_k > 0;
     args.any_top_p = args.any_top_p || d.params->top_p < 1;
