@@ -8,10 +8,12 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import unittest
 import unittest.mock
 
@@ -400,6 +402,21 @@ class Kokkos(Fakes):
         self.assertTrue(pathlib.Path(root).name.startswith(f"kokkos-{kokkos.RELEASE}-ampere80-cuda13.0.88-"), root)
         self.assertEqual(self.settings()[1]["Kokkos_ROOT"], root)
 
+    def test_a_fetch_that_breaks_off_leaves_nothing(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            def answer():
+                client, _ = server.accept()
+                with client:
+                    client.recv(4096)
+                    client.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\nhalf of a chunk")
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            with unittest.mock.patch.object(kokkos, "URL", f"http://127.0.0.1:{server.getsockname()[1]}/x"):
+                self.assertIn("could not be fetched from http://127.0.0.1", self.refusal())
+            thread.join()
+        self.assertEqual(list((self.folder / ".cache/twill").glob("tmp*")), [])
+
     def test_cmake_pins_the_same_release(self):
         text = (ROOT / "tools/cmake/twill_kokkos.cmake").read_text()
         self.assertIn(f"/{kokkos.RELEASE}/kokkos-{kokkos.RELEASE}.tar.gz", text)
@@ -563,7 +580,7 @@ class Scripts(Fakes):
         self.assertRegex((self.folder / "ninja.log").read_text(), r"-j \d+ twilld twill twill-bench .*test_gpu test_cuda_kernels")
         self.assertIn("tools/quickstart --gpu streams a reply", said)
         self.assertIn("TWILL_TEST_DEVICE=cuda ctest --test-dir build/cuda -R '^(gpu|cuda_kernels|models_weights|actors)$'", said)
-        self.assertIn("tools/gpu-bundle --archs 80 and then tools/gpu-check", said)
+        self.assertIn("tools/gpu-bundle and then tools/gpu-check", said)
         self.assertFalse((self.folder / "build/release").exists())
         # A second call configures nothing, and another GPU everything.
         status, said = self.call("build", "cuda", "twilld")

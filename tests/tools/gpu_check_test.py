@@ -245,11 +245,11 @@ class Architectures(Scratch):
         (self.folder / "bin").mkdir()
         (self.folder / "bin/test_gpu").symlink_to("/bin/true")
         for configured, archs, fits in (("90-real", "90", True), ("90", "90", False), ("80-real;90-real", "90", False),
-                                        ("80-real;90", "80,90", False)):
+                                        ("80-real;90", "80,90", False), ("80-real;86-real", None, True), ("80;90", None, True)):
             (self.folder / "CMakeCache.txt").write_text(f"TWILL_CUDA:BOOL=ON\nCMAKE_CUDA_ARCHITECTURES:STRING={configured}\n",
                                                         encoding="utf-8")
             with self.subTest(configured=configured, archs=archs):
-                done = call(BUNDLE, self.folder / "bundle", "--build", self.folder, "--archs", archs, "--preset", "1", PATH="/usr/bin:/bin")
+                done = call(BUNDLE, self.folder / "bundle", "--build", self.folder, *(("--archs", archs) if archs else ()), "--preset", "1", PATH="/usr/bin:/bin")
                 refused = "CMAKE_CUDA_ARCHITECTURES" in done.stderr
                 self.assertNotEqual(refused, fits, done.stderr)
 

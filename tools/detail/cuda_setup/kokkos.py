@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import http.client
 import os
 import pathlib
 import re
@@ -110,13 +111,16 @@ def fetch(cache: pathlib.Path) -> pathlib.Path:
     """The archive of the pinned release, whose hash is checked each time."""
     archive = cache / f"kokkos-{RELEASE}.tar.gz"
     if not archive.exists():
+        descriptor, part = tempfile.mkstemp(dir=cache)
         try:
-            with urllib.request.urlopen(URL, timeout=60) as reply, tempfile.NamedTemporaryFile(dir=cache, delete=False) as file:
+            with urllib.request.urlopen(URL, timeout=60) as reply, open(descriptor, "wb") as file:
                 shutil.copyfileobj(reply, file)
-        except (OSError, urllib.error.URLError) as error:
+            os.replace(part, archive)
+        except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise Missing(f"Kokkos {RELEASE} could not be fetched from {URL}: {reason}: fetch it where there is a network, {ELSE}") from None
-        os.replace(file.name, archive)
+        finally:
+            pathlib.Path(part).unlink(missing_ok=True)
     found = hashlib.sha256(archive.read_bytes()).hexdigest()
     if found != SHA256:
         archive.unlink()
@@ -156,7 +160,12 @@ def build(sources: Sources, prefix: pathlib.Path, nvcc, host: str, arch: int, lo
                     error = next((line for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
                                   if re.search(r"\berror\b", line, re.IGNORECASE)), "no line of it has the word error")
                     raise Missing(f"Kokkos {words_of(sources.number)} did not build: {error.strip()}: the log is {log}")
-        os.replace(work / "install", prefix)
+        try:
+            os.replace(work / "install", prefix)
+        except OSError:
+            if not prefix.exists():
+                raise
+            # Another call has built the same meanwhile.
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
