@@ -51,8 +51,7 @@ struct weight_search {
 struct row_progress {
   std::int32_t is_drawn; ///< 0: its token is the one with the largest logit
   std::uint32_t threshold;
-  std::int32_t kept_ties; ///< of the weights that equal the threshold; every_tie: all of them
-  std::int32_t unused;
+  std::int32_t kept_ties;     ///< of the weights that equal the threshold; every_tie: all of them
   weight_search search[2][2]; ///< of top_k and top_p, after one and two levels
 };
 
