@@ -28,8 +28,9 @@ class Chat(Terminal):
         keeps = [] if cache else ["--no-history"]
         environment = {"NO_COLOR": "1", **where, **how.pop("env", {})}
         super().__init__("chat", "--url", server.url, *keeps, *arguments, env=environment, **how)
+        self.edits_lines = environment.get("TERM") != "dumb"
         self.greeting = self.wait_for("(?m)^> ")
-        if environment.get("TERM") != "dumb":
+        if self.edits_lines:
             self.wait_for_keys()
 
     def wait_for_keys(self):
@@ -51,6 +52,8 @@ class Chat(Terminal):
 
     def ask(self, text):
         """Says a line and returns the lines of the reply."""
+        if self.edits_lines:
+            self.wait_for_keys()  # else the kernel shows the line once more
         self.type(text + "\r")
         shown = self.wait_for(NOTE)
         self.wait_for("\n> ")
