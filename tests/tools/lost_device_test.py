@@ -13,7 +13,7 @@ import urllib.parse
 
 from programs import BIN, SOURCE, Daemon, scratch
 
-LOST_AT = 40
+LOST_AT = 750  # steps of 2 ms, within which four clients connect
 
 
 class LosingDaemon(Daemon):
