@@ -16,7 +16,7 @@ namespace twill::gpu::detail {
 /// sums of a part_histogram.
 inline constexpr std::int32_t part_len = 4096;
 
-TWILL_KERNEL_INLINE std::int64_t parts_of(std::int64_t vocab) {
+constexpr TWILL_KERNEL_INLINE std::int64_t parts_of(std::int64_t vocab) {
   return (vocab + part_len - 1) / part_len;
 }
 
@@ -66,7 +66,7 @@ struct sample_layout {
 /// `tops` are a part's largest entries that are kept: none unless log-probabilities are asked for.
 constexpr sample_layout sample_layout_of(std::int64_t rows, std::int64_t vocab, bool any_logprobs,
                                          std::int32_t tops) {
-  const std::int64_t parts = rows * ((vocab + part_len - 1) / part_len);
+  const std::int64_t parts = rows * parts_of(vocab);
   sample_layout at{};
   const auto take = [&](std::int64_t items, std::int64_t size) {
     const std::int64_t begin = at.bytes;
@@ -86,14 +86,13 @@ constexpr sample_layout sample_layout_of(std::int64_t rows, std::int64_t vocab, 
 }
 
 /// A row's largest entries that each part keeps: at least its maximum.
-TWILL_KERNEL_INLINE std::int32_t kept_tops(std::int32_t max_top) {
+constexpr TWILL_KERNEL_INLINE std::int32_t kept_tops(std::int32_t max_top) {
   return max_top > 1 ? max_top : 1;
 }
 
 constexpr std::int64_t sample_scratch_bytes(std::int64_t rows, std::int64_t vocab,
                                             bool any_logprobs, std::int32_t max_top) {
-  return sample_layout_of(std::min(rows, rows_at_once), vocab, any_logprobs,
-                          max_top > 1 ? max_top : 1)
+  return sample_layout_of(std::min(rows, rows_at_once), vocab, any_logprobs, kept_tops(max_top))
       .bytes;
 }
 

@@ -9,7 +9,7 @@
 #include "gpu/portable/launch.hpp"
 #include "gpu/sampling/detail/row_math.hpp"
 #include "gpu/sampling/detail/row_parts.hpp"
-#include "gpu/sampling/portable/sample_step.hpp"
+#include "gpu/sampling/portable/sample_launches.hpp"
 #include "gpu/sampling/portable/team_row.hpp"
 
 namespace twill::gpu::detail {

@@ -1,0 +1,366 @@
+// The launches that draw a batch of rows by Kokkos teams. Every pass over a row is divided among
+// one team for each part of it, so that few rows keep a whole GPU busy; what the parts have come to
+// lies in scratch memory, and the teams of the next launch put it together, each for itself.
+//
+//   begin   mask, biases, penalties, each part's largest logit; for log-probabilities its largest
+//           entries and a copy
+//   weigh   logits become weights, of which 1 is the largest; histogram of their first ten bits;
+//           for log-probabilities the sum of the exponentials
+//   narrow  top_k, then top_p: the histogram so far says in which bin its least weight lies, and
+//           the weights of that bin are counted by their next ten bits. Twice each.
+//   cut     the least weight is known: each part's mass, and how many weights equal the least
+//   draw    one team for each row finds the drawn id, and reports
+//
+// A row that does not need a launch leaves it at once. Masses and counts are exact
+// (weight_bins.hpp), so what is drawn depends on no order, number of lanes or other row.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "gpu/detail/philox.hpp"
+#include "gpu/portable/team_sums.hpp"
+#include "gpu/sampling/portable/sample_step.hpp"
+#include "gpu/sampling/portable/team_row.hpp"
+#include "gpu/sampling/portable/weight_search.hpp"
+
+namespace twill::gpu::detail {
+
+/// A team of one part of a row.
+template <class Member>
+struct part_team {
+  const sample_step& step;
+  row_part part;
+  sample_row params;
+  team_row<Member> team;
+
+  KOKKOS_INLINE_FUNCTION part_team(const sample_step& all, const Member& member)
+      : step(all), part(part_of_team(member.league_rank(), all.batch.vocab)),
+        params(all.batch.params[part.row]), team{member,
+                                                 member.team_shmem().get_shmem(static_cast<int>(
+                                                     team_row<Member>::scratch_bytes))} {}
+
+  KOKKOS_INLINE_FUNCTION long slot() const { return step.first_part(part.row) + part.index; }
+  KOKKOS_INLINE_FUNCTION float* logits() const { return step.logits_of(part.row) + part.begin; }
+  KOKKOS_INLINE_FUNCTION part_counter<Member> counter() const {
+    return {team, *static_cast<part_histogram*>(
+                      team.team.team_shmem().get_shmem(static_cast<int>(sizeof(part_histogram))))};
+  }
+  KOKKOS_INLINE_FUNCTION weight_searcher<Member> searcher() const {
+    return {step, team, part.row, params};
+  }
+};
+
+template <class Member>
+struct begin_team {
+  sample_step step;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member) const {
+    const part_team<Member> at(step, member);
+    const sample_row& row = at.params;
+    float* x = at.logits();
+    const bool edited = is_edited(row);
+    const auto rank = [&](const int i) { return rank_of(x[i], at.part.begin + i); };
+    if (step.batch.reports(row)) keep_originals(at, x);
+    if (row.mask != nullptr) apply_mask(at, x);
+    // What is drawn where the biases leave no token: the mask outranks them.
+    const std::uint64_t fallback =
+        row.n_biases > 0 || row.mask != nullptr ? at.team.top_rank(at.part.len, rank) : 0;
+    if (edited) apply_edits(at, x);
+    const std::uint64_t best = at.team.top_rank(at.part.len, rank);
+    at.team.single([&] {
+      step.best[at.slot()] = best;
+      step.fallbacks[at.slot()] = fallback;
+    });
+    if (step.draws(row) && step.has_any(row)) clear_histograms(at);
+  }
+
+  /// The part's largest entries in descending order, and the logits as they are.
+  KOKKOS_INLINE_FUNCTION void keep_originals(const part_team<Member>& at, const float* x) const {
+    const std::int32_t asked = step.batch.tops(at.params);
+    std::uint64_t* to = step.top_entries + at.slot() * step.tops;
+    std::uint64_t last = ~std::uint64_t{0};
+    for (std::int32_t k = 0; k < (asked > 1 ? asked : 1); ++k) {
+      last = at.team.top_rank(at.part.len, [&](const int i) {
+        const std::uint64_t rank = rank_of(x[i], at.part.begin + i);
+        return rank < last ? rank : std::uint64_t{0};
+      });
+      at.team.single([&] { to[k] = last; });
+    }
+    if (!is_edited(at.params) && !step.draws(at.params)) return;
+    float* copy = step.raw + at.part.row * step.batch.vocab + at.part.begin;
+    at.team.each(at.part.len, [&](const int i) { copy[i] = x[i]; });
+  }
+
+  KOKKOS_INLINE_FUNCTION void apply_mask(const part_team<Member>& at, float* x) const {
+    const std::uint32_t* words = at.params.mask + at.part.begin / 32;
+    at.team.each((at.part.len + 31) / 32, [&](const int word) {
+      const std::uint32_t allowed = words[word];
+      if (allowed == 0xffffffffu) return;
+      for (std::int32_t i = word * 32; i < word * 32 + 32 && i < at.part.len; ++i)
+        if ((allowed >> (i % 32) & 1u) == 0) x[i] = -INFINITY;
+    });
+  }
+
+  /// Ids may repeat among the biases, so one lane adds them.
+  KOKKOS_INLINE_FUNCTION void apply_edits(const part_team<Member>& at, float* x) const {
+    const auto is_here = [&](std::int32_t id) {
+      return id >= at.part.begin && id - at.part.begin < at.part.len;
+    };
+    at.team.single([&] {
+      for (std::int32_t i = 0; i < at.params.n_biases; ++i) {
+        const token_bias b = at.params.biases[i];
+        if (is_here(b.id)) x[b.id - at.part.begin] += b.bias;
+      }
+    });
+    at.team.each(at.params.n_counts, [&](const int i) {
+      const token_count c = at.params.counts[i];
+      if (!is_here(c.id)) return;
+      float& logit = x[c.id - at.part.begin];
+      logit = penalised(logit, c, at.params);
+    });
+  }
+
+  /// The part's share of the row's histograms.
+  KOKKOS_INLINE_FUNCTION void clear_histograms(const part_team<Member>& at) const {
+    auto* words =
+        reinterpret_cast<std::uint32_t*>(&step.histogram(at.part.row, cut_kind::top_k, 1));
+    constexpr auto n = static_cast<std::int32_t>(histograms_of_row * sizeof(row_histogram) / 4);
+    const std::int32_t share = (n + step.parts - 1) / step.parts;
+    const std::int32_t begin = at.part.index * share;
+    const std::int32_t left = n - begin;
+    at.team.each(left < share ? left : share, [&](const int i) { words[begin + i] = 0; });
+  }
+};
+
+template <class Member>
+struct weigh_team {
+  sample_step step;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member) const {
+    const part_team<Member> at(step, member);
+    const sample_row& row = at.params;
+    const long first = step.first_part(at.part.row);
+    if (step.batch.reports(row)) {
+      const float max =
+          value_of(at.team.top_rank(step.top_entries + first * step.tops, step.parts, step.tops));
+      const float* original = step.original_of(at.part.row, row) + at.part.begin;
+      const double sum = at.team.sum_exp(original, at.part.len, max);
+      at.team.single([&] { step.sums[at.slot()] = sum; });
+    }
+    const std::uint64_t best =
+        step.draws(row) ? at.team.top_rank(step.best + first, step.parts) : 0;
+    const float max = value_of(best);
+    const bool is_drawn = best != 0 && max < INFINITY;
+    if (at.part.index == 0) at.team.single([&] { step.progress[at.part.row].is_drawn = is_drawn; });
+    if (!is_drawn) return;
+    const float inverse = inverse_temperature(row);
+    float* x = at.logits();
+    const auto weight = [&](const int i) {
+      const float e = ::expf((x[i] - max) * inverse);
+      return x[i] = e == e ? e : 0.0f;
+    };
+    if (!step.has_any(row)) {
+      at.team.each(at.part.len, weight);
+      return;
+    }
+    const std::uint32_t least = least_weight(row);
+    const part_counter<Member> counter = at.counter();
+    counter.clear();
+    at.team.each(at.part.len, [&](const int i) {
+      const std::uint32_t bits = f32_to_bits(weight(i));
+      if (bits >= least) counter.add(bits, 1);
+    });
+    counter.add_to(step.histogram(at.part.row, cut_kind::top_k, 1));
+  }
+};
+
+/// Finds the bin of the level before, and counts its weights by their next bits.
+template <class Member>
+struct narrow_team {
+  sample_step step;
+  cut_kind kind;
+  int level; ///< 2 or 3
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member) const {
+    const part_team<Member> at(step, member);
+    row_progress& progress = step.progress[at.part.row];
+    if (!step.has(kind, at.params) || progress.is_drawn == 0) return;
+    const weight_search found = at.searcher().at_level(kind, level - 1);
+    if (at.part.index == 0)
+      at.team.single([&] { progress.search[static_cast<int>(kind)][level - 2] = found; });
+    if (found.is_on == 0) return;
+    const float* weights = at.logits();
+    const std::uint32_t least = least_weight(at.params);
+    const part_counter<Member> counter = at.counter();
+    counter.clear();
+    at.team.each(at.part.len, [&](const int i) {
+      const std::uint32_t bits = f32_to_bits(weights[i]);
+      if (bits >= least && in_bin(bits, found.edge, level - 1)) counter.add(bits, level);
+    });
+    counter.add_to(step.histogram(at.part.row, kind, level));
+  }
+};
+
+template <class Member>
+struct cut_team {
+  sample_step step;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member) const {
+    const part_team<Member> at(step, member);
+    row_progress& progress = step.progress[at.part.row];
+    if (!step.draws(at.params) || progress.is_drawn == 0) return;
+    const weight_searcher<Member> searcher = at.searcher();
+    const weight_search k = searcher.at_level(cut_kind::top_k, bin_levels);
+    const weight_search p = searcher.at_level(cut_kind::top_p, bin_levels);
+    std::uint32_t threshold = least_weight(at.params);
+    std::int32_t kept_ties = every_tie;
+    const auto keep = [&](const weight_search& s) {
+      if (s.is_on == 0 || s.edge < threshold) return;
+      kept_ties = s.edge > threshold || s.kept_ties < kept_ties ? s.kept_ties : kept_ties;
+      threshold = s.edge;
+    };
+    keep(k);
+    keep(p);
+    const float* weights = at.logits();
+    const mass_units units(step.batch.vocab);
+    team_sums<std::uint64_t, 2> sums; // of the weights above the threshold; those that equal it
+    Kokkos::parallel_reduce(
+        Kokkos::TeamThreadRange(member, at.part.len),
+        [&](const int i, team_sums<std::uint64_t, 2>& some) {
+          const std::uint32_t bits = f32_to_bits(weights[i]);
+          if (bits > threshold) some.value[0] += units(bits);
+          some.value[1] += bits == threshold;
+        },
+        Kokkos::Sum<team_sums<std::uint64_t, 2>>(sums));
+    at.team.single([&] {
+      step.masses[at.slot()] = sums.value[0];
+      step.ties[at.slot()] = static_cast<std::int32_t>(sums.value[1]);
+      if (at.part.index != 0) return;
+      progress.threshold = threshold;
+      progress.kept_ties = kept_ties;
+    });
+  }
+};
+
+/// One team for a row.
+template <class Member>
+struct draw_team {
+  sample_step step;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member) const {
+    const team_row<Member> team{
+        member, member.team_shmem().get_shmem(static_cast<int>(team_row<Member>::scratch_bytes))};
+    const long r = member.league_rank();
+    const sample_row row = step.batch.params[r];
+    const long first = step.first_part(r);
+    const bool drawn = step.draws(row) && step.progress[r].is_drawn != 0;
+    std::int32_t id =
+        drawn ? draw(team, r, row) : id_of(team.top_rank(step.best + first, step.parts));
+    if (id < 0) id = last_resort(team, row, step.fallbacks + first);
+    const bool reports = step.batch.reports(row);
+    const float logprob = reports ? report(team, r, row, id) : 0;
+    team.single([&] {
+      step.batch.tokens[r] = id;
+      if (reports) step.batch.logprobs[r] = logprob;
+    });
+  }
+
+  KOKKOS_INLINE_FUNCTION std::int32_t draw(const team_row<Member>& team, long r,
+                                           const sample_row& row) const {
+    const long first = step.first_part(r);
+    const std::uint64_t* masses = step.masses + first;
+    const std::int32_t* ties = step.ties + first;
+    const float* weights = step.logits_of(r);
+    const std::uint32_t threshold = step.progress[r].threshold;
+    const std::int32_t kept = step.progress[r].kept_ties;
+    const mass_units units(step.batch.vocab);
+    const auto is_tie = [&](std::int32_t i) { return f32_to_bits(weights[i]) == threshold; };
+
+    // The part of the last tie that is kept, how many are kept there, and its id.
+    using counted = passing<std::int32_t>;
+    const auto reaches = [&](std::int32_t before) {
+      return [=](const std::int32_t& sum) { return sum >= kept - before; };
+    };
+    counted tied = team.template first_past<std::int32_t>(
+        step.parts, [&](const std::int32_t p) { return ties[p]; }, reaches(0));
+    std::int32_t last_tie = every_tie;
+    if (tied.index >= 0) {
+      const std::int32_t begin = tied.index * part_len;
+      const counted in_part = team.template first_past<std::int32_t>(
+          len_of(tied.index), [&](const std::int32_t i) { return is_tie(begin + i) ? 1 : 0; },
+          reaches(tied.before));
+      last_tie = begin + in_part.index;
+    }
+    const auto kept_in = [&](std::int32_t p) {
+      if (tied.index < 0 || p < tied.index) return ties[p];
+      return p == tied.index ? kept - tied.before : 0;
+    };
+    const auto part_mass = [&](std::int32_t p) {
+      return masses[p] + units(threshold) * static_cast<std::uint64_t>(kept_in(p));
+    };
+    const auto mass = [&](std::int32_t i) -> std::uint64_t {
+      const std::uint32_t bits = f32_to_bits(weights[i]);
+      return bits > threshold || (bits == threshold && i <= last_tie) ? units(bits) : 0;
+    };
+    const auto all = team.template sum_in_order<std::uint64_t>(step.parts, part_mass);
+    const auto scaled =
+        static_cast<std::uint64_t>(uniform(row.seed, row.counter) * static_cast<double>(all));
+    const std::uint64_t target = scaled < all ? scaled : all - 1;
+    const passing<std::uint64_t> in = team.template first_past<std::uint64_t>(
+        step.parts, part_mass, [&](const std::uint64_t& sum) { return sum > target; });
+    if (in.index < 0) return -1;
+    const std::int32_t begin = in.index * part_len;
+    const passing<std::uint64_t> at = team.template first_past<std::uint64_t>(
+        len_of(in.index), [&](const std::int32_t i) { return mass(begin + i); },
+        [&](const std::uint64_t& sum) { return sum > target - in.before; });
+    return at.index < 0 ? -1 : begin + at.index;
+  }
+
+  KOKKOS_INLINE_FUNCTION std::int32_t len_of(std::int32_t part) const {
+    const std::int32_t left = step.batch.vocab - part * part_len;
+    return left < part_len ? left : part_len;
+  }
+
+  /// The largest logit that the mask lets through before the biases; else the lowest id that it
+  /// lets through, or 0.
+  KOKKOS_INLINE_FUNCTION std::int32_t last_resort(const team_row<Member>& team,
+                                                  const sample_row& row,
+                                                  const std::uint64_t* fallbacks) const {
+    const std::int32_t id = id_of(team.top_rank(fallbacks, step.parts));
+    if (id >= 0 || row.mask == nullptr) return id < 0 ? 0 : id;
+    const std::int32_t n = step.batch.vocab;
+    const auto lets = [&](std::int32_t i) { return (row.mask[i / 32] >> (i % 32) & 1u) != 0; };
+    const std::int32_t allowed = id_of(team.top_rank(
+        n, [&](const int i) { return lets(i) ? rank_of(0.0f, i) : std::uint64_t{0}; }));
+    return allowed < 0 ? 0 : allowed;
+  }
+
+  /// Stores the likeliest alternatives, and returns the chosen id's log-probability.
+  KOKKOS_INLINE_FUNCTION float report(const team_row<Member>& team, long r, const sample_row& row,
+                                      std::int32_t id) const {
+    const long first = step.first_part(r);
+    const std::uint64_t* entries = step.top_entries + first * step.tops;
+    const std::int32_t asked = step.batch.tops(row), kept = asked > 1 ? asked : 1;
+    const float max = value_of(team.top_rank(entries, step.parts, step.tops));
+    const double* sums = step.sums + first;
+    const double log_sum = log_of_sum(team.template sum_in_order<double>(
+        step.parts, [&](const std::int32_t p) { return sums[p]; }));
+    std::uint64_t last = ~std::uint64_t{0};
+    for (std::int32_t k = 0; k < asked; ++k) {
+      last = team.top_rank(step.parts * kept, [&](const int i) {
+        const std::int32_t part = i / kept;
+        const std::uint64_t rank = entries[std::int64_t{part} * step.tops + (i - part * kept)];
+        return rank < last ? rank : std::uint64_t{0};
+      });
+      team.single([&] {
+        step.batch.top_ids[r * step.batch.max_top + k] = id_of(last);
+        step.batch.top_logprobs[r * step.batch.max_top + k] =
+            log_probability(value_of(last), max, log_sum);
+      });
+    }
+    return log_probability(step.original_of(r, row)[id], max, log_sum);
+  }
+};
+
+} // namespace twill::gpu::detail
