@@ -83,6 +83,21 @@ bool comes_back(bench& b) {
   });
 }
 
+/// Turns of the first conversation, until its blocks are on disk.
+bool writes_to_disk(bench& b) {
+  return eventually([&] {
+    turn(b, 1);
+    return b.port.stats().kv_disk_written_bytes >= 13 * 16;
+  });
+}
+
+/// Whether an engine over the same folder begins with the blocks of the first conversation.
+bool finds_what_was_kept(bench& b) {
+  if (!b.ready()) return false;
+  std::this_thread::sleep_for(200ms); // the file is read beside the first requests
+  return turn(b, 1) == 40;
+}
+
 } // namespace
 
 TEST_CASE("what left the device comes back from host memory", "[actors]") {
@@ -159,19 +174,14 @@ TEST_CASE("kept blocks are found after a restart, whoever else used the folder",
   {
     bench b(options, small_device());
     REQUIRE(b.ready());
-    REQUIRE(eventually([&] {
-      turn(b, 1);
-      return b.port.stats().kv_disk_written_bytes >= 13 * 16;
-    }));
+    REQUIRE(writes_to_disk(b));
     // A second daemon serves beside it, without what is kept.
     bench second(options, small_device());
     REQUIRE(second.ready());
     CHECK(turn(second, 1) == 0);
   }
   bench b(options, small_device());
-  REQUIRE(b.ready());
-  std::this_thread::sleep_for(200ms); // the file is read beside the first requests
-  CHECK(turn(b, 1) == 40);
+  CHECK(finds_what_was_kept(b));
 }
 
 TEST_CASE("kept blocks are found after the device was lost", "[actors]") {
@@ -180,10 +190,7 @@ TEST_CASE("kept blocks are found after the device was lost", "[actors]") {
   {
     bench b(options, small_device());
     REQUIRE(b.ready());
-    REQUIRE(eventually([&] {
-      turn(b, 1);
-      return b.port.stats().kv_disk_written_bytes >= 13 * 16;
-    }));
+    REQUIRE(writes_to_disk(b));
     b.plan->lost = true;
     b.plan->fail_at = b.plan->steps.load();
     recorder fails;
@@ -192,9 +199,7 @@ TEST_CASE("kept blocks are found after the device was lost", "[actors]") {
     REQUIRE(eventually([&] { return b.port.state() == actors::engine_state::lost; }));
   }
   bench b(options, small_device());
-  REQUIRE(b.ready());
-  std::this_thread::sleep_for(200ms); // the file is read beside the first requests
-  CHECK(turn(b, 1) == 40);
+  CHECK(finds_what_was_kept(b));
 }
 
 TEST_CASE("a disk that fails costs time and no text", "[actors]") {

@@ -3,8 +3,10 @@
 
 #include "tests/catch.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "gpu/detail/packed_matrix_impl.hpp"
@@ -127,6 +129,41 @@ inline void check(const call& c, const oracle& want) {
   for (std::size_t i = 0; i < want.value.size(); ++i)
     wrong += !(std::abs(c.out[i] - want.value[i]) <= want.bound[i]);
   CHECK(wrong == 0);
+}
+
+/// A product of the matrix with m rows, in each way of dividing it, held to an exact one.
+inline void check_product(const matrix& w, const detail::packed_view& packed, std::int64_t m,
+                          bool bf16) {
+  for (const int pairs : {1, 2}) {
+    if (m <= 16 && pairs == 2) continue;
+    call c = random_call(packed, m, bf16);
+    c.pairs = pairs;
+    const block_report report = emulate(packed, c);
+    check(c, exact(w, c.x, m, compute_type::f32));
+    CHECK(report.bank_conflicts == 0);
+  }
+}
+
+/// A row's bits are the same alone and among any others, up to `most` rows.
+inline void check_order(const detail::packed_view& packed, std::int64_t most, bool bf16) {
+  const auto bytes = static_cast<std::size_t>(packed.rows) * sizeof(float);
+  call all = random_call(packed, most, bf16);
+  all.order_records = true;
+  emulate(packed, all);
+  for (const std::int64_t m :
+       {std::int64_t{1}, std::int64_t{5}, std::int64_t{16}, std::int64_t{32}, most}) {
+    CAPTURE(m);
+    call some = all;
+    some.m = m;
+    some.pairs = 1;
+    some.x.resize(static_cast<std::size_t>(m * packed.cols));
+    some.out.assign(static_cast<std::size_t>(m * packed.rows), NAN);
+    emulate(packed, some);
+    CHECK(std::memcmp(some.out.data(), all.out.data(), some.out.size() * sizeof(float)) == 0);
+  }
+  CHECK(std::none_of(all.out.begin(), all.out.end(), [](float x) { return std::isnan(x); }));
+  // Rows' sums differ, so the comparison can fail.
+  CHECK(std::memcmp(all.out.data(), all.out.data() + packed.rows, bytes) != 0);
 }
 
 } // namespace twill::gpu::test

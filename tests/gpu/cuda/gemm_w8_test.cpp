@@ -1,9 +1,7 @@
 #include "tests/catch.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -64,14 +62,7 @@ TEST_CASE("cuda products of 8-bit weights agree with a naive product, emulated")
       CAPTURE(u8.group, static_cast<int>(u8.form), u8.zero_32, rows, cols, m, bf16);
       const matrix w = matrix_of(u8, rows, cols);
       const auto packed = pack(*dev, w.source(), "w").value();
-      for (const int pairs : {1, 2}) {
-        if (m <= 16 && pairs == 2) continue;
-        call c = random_call(packed.get().view, m, bf16);
-        c.pairs = pairs;
-        const block_report report = emulate(packed.get().view, c);
-        check(c, exact(w, c.x, m, compute_type::f32));
-        CHECK(report.bank_conflicts == 0);
-      }
+      check_product(w, packed.get().view, m, bf16);
     }
 }
 
@@ -99,23 +90,7 @@ TEST_CASE("cuda products of 8-bit weights sum a row in one order, alone and amon
   CAPTURE(u8.group, static_cast<int>(u8.form), u8.zero_32, bf16);
   const matrix w = matrix_of(u8, rows, cols);
   const auto packed = pack(*dev, w.source(), "w").value();
-  call all = random_call(packed.get().view, 64, bf16);
-  all.order_records = true;
-  emulate(packed.get().view, all);
-  for (const std::int64_t m : {1, 5, 16, 32}) {
-    CAPTURE(m);
-    call some = all;
-    some.m = m;
-    some.pairs = 1;
-    some.x.resize(static_cast<std::size_t>(m * cols));
-    some.out.assign(static_cast<std::size_t>(m * rows), NAN);
-    emulate(packed.get().view, some);
-    CHECK(std::memcmp(some.out.data(), all.out.data(), some.out.size() * 4) == 0);
-  }
-  CHECK(std::none_of(all.out.begin(), all.out.end(), [](float x) { return std::isnan(x); }));
-  // Rows' sums differ, so the comparison can fail.
-  CHECK(std::memcmp(all.out.data(), all.out.data() + rows, static_cast<std::size_t>(rows) * 4) !=
-        0);
+  check_order(packed.get().view, 64, bf16);
 }
 
 // Row r multiplies its weights by one column of 1 each: the outputs are code - zero point, for all
