@@ -486,7 +486,12 @@ class Faults(HubTest):
         self.refusal("org/tiny", "cannot write to", "set HF_HOME", HF_HOME=path)
 
     def test_two_pulls_at_once_make_one_good_file(self):
-        pulls = [self.start_pull("org/tiny") for _ in range(4)]
+        # A slow file system keeps what is removed before it is made again missing for long.
+        slow = self.preload("#include <dlfcn.h>\n#include <unistd.h>\n"
+                            "int symlink(const char *to, const char *at) {\n"
+                            "  int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, \"symlink\");\n"
+                            "  usleep(200000);\n  return real(to, at);\n}\n")
+        pulls = [self.start_pull("org/tiny", LD_PRELOAD=slow) for _ in range(4)]
         for pull in pulls:
             out, said = pull.communicate(timeout=60)
             self.assertEqual(pull.returncode, 0, said)

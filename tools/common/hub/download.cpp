@@ -168,6 +168,7 @@ void download(hub_client& client, const hub_cache& cache, const model_reference&
     if (!std::exchange(told, true))
       events.say("another program fetches " + file.path + "; waiting for it");
   });
+  if (cache.has(commit, file)) return; // from whoever held the lock
   if (!cache.has_blob(file)) download_operation(client, cache, named, commit, file, events).run();
   cache.link(commit, file);
 }

@@ -90,10 +90,15 @@ void hub_cache::link(const std::string& commit, const repo_file& file) const {
   const auto place = entry(commit, file);
   make_folder(place.parent_path());
   const auto target = blob(file).lexically_relative(place.parent_path());
-  std::error_code error;
-  fs::remove(place, error); // a link to a content that is gone, or one of another size
-  fs::create_symlink(target, place, error);
+  // The link takes the place of one whose content is gone or has another size, in one step: other
+  // programs may read the snapshot, and none must find the name missing.
+  const auto beside = place.string() + "." + std::to_string(::getpid()) + ".tmp";
+  std::error_code error, ignored;
+  fs::remove(beside, ignored);
+  fs::create_symlink(target, beside, error);
+  if (!error) fs::rename(beside, place, error);
   if (!error || has(commit, file)) return;
+  fs::remove(beside, ignored);
   // A file system without links keeps the file itself, as the library has it.
   fs::rename(blob(file), place, error);
   if (error)
