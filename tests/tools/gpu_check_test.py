@@ -21,6 +21,7 @@ CHECK, BUNDLE = SOURCE / "tools/gpu-check", SOURCE / "tools/gpu-bundle"
 sys.path.insert(0, str(SOURCE / "tools/detail"))
 import torch_beside
 from gpu_check import catch2
+from gpu_check.parts_daemon import MODELS
 from gpu_check.parts_tests import FAMILIES, LOST, SANITIZED
 from gpu_check.report import LOG_BYTES, TABLE_LINES, Log, Report
 
@@ -63,6 +64,15 @@ case "$1 $3" in
 *" opt-tiny-fp32") echo "test cases: 1 | 1 passed"; echo "assertions: - none -" ;;
 *) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 5" ;;
 esac
+"""
+# A twilld whose address is there before its words have come through the pipe, as on a busy machine.
+SLOW_SPEAKER = """#!/bin/sh
+trap 'exit 0' TERM
+while [ "$1" != --address-file ]; do shift; done
+echo 127.0.0.1:9 >"$2.new"; mv "$2.new" "$2"
+sleep 0.3
+echo "model tiny is ready on host (x) with 1 KV blocks"
+while :; do sleep 0.05; done
 """
 SANITIZER = """#!/bin/sh
 tool=$2
@@ -198,6 +208,14 @@ class PlantedFaults(Scratch):
         self.assertEqual(foreign.returncode, 1)
         self.assertIn("or be a folder that gpu-bundle made", foreign.stderr)
         self.assertEqual((self.folder / "mine").read_text(encoding="utf-8"), "kept")
+
+
+    def test_a_daemon_whose_words_come_late_is_ready(self):
+        bundle = self.stand_in(twilld=SLOW_SPEAKER, **{"twill-bench": "#!/bin/sh\nexit 1\n",
+                                                       "twill-synth": f'#!/bin/sh\nexec "{BIN}/twill-synth" "$@"\n'})
+        call(CHECK, "--host", "--parts", "daemon", "--bundle", bundle, "--out", self.out)
+        outcomes = {row["name"]: row["outcome"] for row in rows_of(self.out)}
+        self.assertEqual([outcomes.get(f"{preset}: twilld") for preset in MODELS], ["passed"] * len(MODELS))
 
 
 class OnAGpu(Scratch):

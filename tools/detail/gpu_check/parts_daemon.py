@@ -78,11 +78,12 @@ def serve(context, preset: str, options: str, size: str, rates: dict) -> None:
     command = [context.bundle.program("twilld"), "--model", f"dummy:{preset}?{options}", "--listen", "127.0.0.1:0", "--address-file",
                address, "--set", f"device.kind={context.device}"]
     twilld = context.start(command, MODEL_SECONDS)
-    while not twilld.done and not address.exists():
+    ready = None
+    while not twilld.done and not (ready and address.exists()):  # its words may come after its address
         context.runner.pump(0.05)
-    try:
         ready = re.search(r"is ready on (\w+) \((.*)\) with", twilld.output)
-        if twilld.done or ready is None:
+    try:
+        if twilld.done:
             context.failed(f"{preset}: twilld", f"it is not ready: {twilld.how_it_ended()}: {error_words(twilld)}", twilld.seconds)
             return
         if ready.group(1) != context.device:
