@@ -69,6 +69,9 @@ VERSION_MACROS = {
 # These headers show no Kokkos and no intrinsics to those who include them, also not through another header.
 PUBLIC = re.compile(r"^gpu/(?!(?:detail|host|portable|cuda)/)([a-z0-9_]+/)?[a-z0-9_]+\.hpp$")
 HIDDEN = ("kokkos", "cuda", "x86")
+# Sources that a build with CUDA compiles as CUDA (CMakeLists.txt of their folders): these alone may reach Kokkos, which
+# the host's compiler cannot read in such a build.
+KOKKOS_SOURCES = {"gpu/portable/backends.cpp", "tests/gpu/distant/distant_ops.cpp", "tests/gpu/forms.cpp"}
 # Folders of pure functions: the same arguments give the same answer, and nothing else happens. They may name
 # points in time that a caller hands in, but never read a clock.
 PURE = ("actors/scheduling", "models/offload/plan")
@@ -157,6 +160,8 @@ class tree:
         if PUBLIC.match(path):
             for name in sorted(self.hidden_through(path)):
                 yield f"{path}: a public header of gpu/ must not show {name}, also not through another header"
+        if path.endswith(".cpp") and path not in KOKKOS_SOURCES and "kokkos" in self.hidden_through(path):
+            yield f"{path}: may not reach Kokkos, also not through a header: a build with CUDA gives it to the host's compiler"
         for number, line in enumerate(self.lines[path], 1):
             yield from self.breaches_of_line(f"{path}:{number}", path, line)
 
@@ -194,7 +199,7 @@ class tree:
 
     def stale_names(self):
         """Breaches of this script's own tables: each names only files and folders that exist."""
-        for table, name in [("HOME", f) for f in HOME.values()] + \
+        for table, name in [("HOME", f) for f in HOME.values()] + [("KOKKOS_SOURCES", f) for f in sorted(KOKKOS_SOURCES)] + \
                 [("VERSION_MACROS", f) for f in VERSION_MACROS.values() if f] + \
                 [("DETAIL_EXCEPTIONS", f) for pair in DETAIL_EXCEPTIONS for f in pair]:
             if not (self.root / name).is_file():

@@ -70,7 +70,7 @@ class CheckIncludes(unittest.TestCase):
     def test_the_longest_rule_wins(self):
         self.assertEqual(self.breaches({"gpu/linear/cuda/tiles.cu": "#include <cuda_runtime.h>\n",
                                         "gpu/linear/host/tiles.cpp": "#include <immintrin.h>\n"}), [])
-        self.assert_breach("(kokkos)", {"gpu/linear/host/tiles.cpp": "#include <Kokkos_Core.hpp>\n"})
+        self.assert_breach("(kokkos)", {"gpu/linear/host/tiles.hpp": "#include <Kokkos_Core.hpp>\n"})
         self.assert_breach("(x86)", {"gpu/linear/linear.cpp": "#include <immintrin.h>\n"})
 
     def test_cuda_files_are_read_too(self):
@@ -94,6 +94,13 @@ class CheckIncludes(unittest.TestCase):
     def test_paths_begin_at_the_root(self):
         self.assert_breach("is not the path of a file", {
             "gpu/device.hpp": "", "gpu/device.cpp": '#include "device.hpp"\n'})
+
+    def test_sources_of_the_host_compiler_reach_no_kokkos(self):
+        header = {"gpu/portable/launch.hpp": "#include <Kokkos_Core.hpp>\n"}
+        for source in ("gpu/portable/backends.cpp", "tests/gpu/forms.cpp", "tests/gpu/cuda/fault.cu"):
+            self.assertEqual(self.breaches({**header, source: '#include "gpu/portable/launch.hpp"\n'}), [])
+        self.assert_breach("tests/gpu/rows_test.cpp: may not reach Kokkos", {
+            **header, "tests/gpu/rows_test.cpp": '#include "gpu/portable/launch.hpp"\n'})
 
     def test_a_public_header_shows_no_kokkos_also_not_through_another(self):
         self.assert_breach("gpu/linear/linear.hpp: a public header of gpu/ must not show kokkos", {

@@ -4,24 +4,13 @@
 
 #include "gpu/detail/rows_backend.hpp"
 #include "gpu/portable/launch.hpp"
+#include "gpu/rows/detail/column_item.hpp"
 #include "gpu/rows/detail/elementwise_kernels.hpp"
 #include "gpu/rows/detail/embedding_kernel.hpp"
 #include "gpu/rows/detail/norm_kernels.hpp"
 #include "gpu/rows/detail/rope_kernels.hpp"
 
 namespace twill::gpu::detail {
-
-/// A kernel over column ranges, column by column.
-template <class Kernel>
-struct column_item {
-  Kernel kernel;
-  long cols;
-  KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
-    const long row = i / cols;
-    const long column = i - row * cols;
-    kernel(row, column, column + 1);
-  }
-};
 
 template <class Member, class F>
 KOKKOS_INLINE_FUNCTION float team_sum(const Member& team, int n, const F& f) {

@@ -13,10 +13,10 @@
 
 #include "gpu/attention/kv_layer.hpp"
 #include "gpu/detail/half.hpp"
+#include "gpu/rows/detail/column_item.hpp"
 #include "gpu/rows/detail/embedding_kernel.hpp"
 #include "gpu/rows/elementwise.hpp"
 #include "gpu/rows/norms.hpp"
-#include "gpu/rows/portable/rows_portable.hpp"
 #include "gpu/rows/rope.hpp"
 #include "gpu/sampling/sample.hpp"
 #include "tests/gpu/forms.hpp"
