@@ -206,6 +206,8 @@ TEST_CASE("while a grammar compiles until its limit, streams and known grammars 
   long_one.sampling.ignore_eos = true;
   const auto streaming = b.port.submit(long_one, stream.callback());
   REQUIRE(stream.wait_tokens(20));
+  const auto undisturbed = clock_type::now();
+  REQUIRE(stream.wait_tokens(120));
   const auto began = clock_type::now();
   const auto tokens = stream.n_tokens();
   b.port.submit(asking("bomb", 1, bomb()), exploding.callback());
@@ -221,7 +223,11 @@ TEST_CASE("while a grammar compiles until its limit, streams and known grammars 
   CHECK(exploding.error()->code == errc::grammar_refused);
   CHECK(exploding.error()->message.find("structured.compile_timeout") != std::string::npos);
   CHECK(seconds < 60); // processor time is what is limited
-  CHECK(rate > 100);   // of 500 in a second where nothing else runs on the machine
+  // Without a compile 500 come in a second where nothing else runs on the machine, and fewer where
+  // something does.
+  const double alone =
+      static_cast<double>(tokens - 20) / std::chrono::duration<double>(began - undisturbed).count();
+  CHECK(rate > alone / 5);
   b.port.cancel(streaming);
 }
 
