@@ -145,10 +145,9 @@ public:
   }
   std::string state_detail() const override {
     const std::lock_guard lock(mutex_);
-    const auto detail = models_.state_detail(state_);
-    const bool is_lost = device_is_lost_() || models_.state(state_) == engine_state::lost;
-    if (draining_ && !is_lost) return "the server is shutting down";
-    return is_lost && detail.empty() ? "the device is lost" : detail;
+    if (auto lost = models_.lost_detail(); !lost.empty()) return lost;
+    if (device_is_lost_()) return "the device is lost"; // and no engine has said so, or it is gone
+    return draining_ ? "the server is shutting down" : models_.state_detail(state_);
   }
   std::vector<model_info> models() const override {
     const std::lock_guard lock(mutex_);

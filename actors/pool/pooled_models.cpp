@@ -109,9 +109,7 @@ void pooled_models::end_engines() {
 engine_state pooled_models::state(const pool_state& memory) const {
   if (!memory.begun()) return engine_state::loading;
   std::size_t failed = 0, fetched = 0;
-  // All models are on the one device.
-  for (std::size_t m = 0; m < all_.size(); ++m)
-    if (all_[m].running && port(m).state() == engine_state::lost) return engine_state::lost;
+  if (!lost_detail().empty()) return engine_state::lost; // all models are on the one device
   for (std::size_t m = 0; m < all_.size(); ++m) {
     failed += memory.now(m) == pool_state::phase::failed;
     fetched += memory.now(m) == pool_state::phase::fetching;
@@ -129,6 +127,13 @@ std::string pooled_models::state_detail(const pool_state& memory) const {
     if (!why.empty()) detail += (detail.empty() ? "" : "; ") + id(m) + ": " + why;
   }
   return detail;
+}
+
+std::string pooled_models::lost_detail() const {
+  for (std::size_t m = 0; m < all_.size(); ++m)
+    if (all_[m].running && port(m).state() == engine_state::lost)
+      return id(m) + ": " + port(m).state_detail();
+  return {};
 }
 
 model_info pooled_models::describe(std::size_t m, const pool_state& memory,

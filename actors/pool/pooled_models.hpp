@@ -45,6 +45,8 @@ public:
 
   engine_state state(const pool_state& memory) const;
   std::string state_detail(const pool_state& memory) const;
+  /// Which model's engine has lost the device, and how; empty where none that is still there has.
+  std::string lost_detail() const;
   /// `sampling` is what is configured for all models.
   model_info describe(std::size_t m, const pool_state& memory,
                       const config::sampling_options& sampling) const;

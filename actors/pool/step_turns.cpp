@@ -25,7 +25,8 @@ public:
   void use_tiers(std::shared_ptr<models::offload::tier_resources> resources) override {
     inner_->use_tiers(std::move(resources));
   }
-  // A load takes no turn: it would hold up the others for as long as it takes.
+  // A load takes no turn, nor do the steps that it ends with on a GPU: it would hold up the others
+  // for as long as it takes.
   result<runner_info> load() override {
     auto info = inner_->load();
     if (info.ok()) info.value().runs_ahead = false; // whoever has the turn runs one step

@@ -241,8 +241,8 @@ enum class engine_state {
   stalled,    ///< a step has not ended for longer than `scheduler.watchdog`
   draining,   ///< requests under way may end, new ones are refused
   failed,     ///< requests are refused; unless the first load failed, another try follows
-  lost, ///< the device failed so that only another process can use it: all requests have ended,
-        ///< new ones are refused, and the process should end
+  lost, ///< the device failed so that only another process can use it: requests end, or will soon.
+        ///< Whoever runs the engine calls abort_all() until none is left, and ends the process
 };
 
 /// A latency histogram with cumulative-free buckets: counts[i] observations in (bounds[i-1],

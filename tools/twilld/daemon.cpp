@@ -219,12 +219,13 @@ void keep_watch(const std::stop_token& stop, const actors::engine_port& port, no
   constexpr std::chrono::milliseconds look{100};
   auto due = std::chrono::steady_clock::now();
   while (!stop.stop_requested() && port.state() != engine_state::lost) {
-    if (const auto now = std::chrono::steady_clock::now(); now >= due) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= due) {
       restore_memory_reserve();
       manager.report(port);
       due = now + manager.period();
     }
-    sleep_for(std::min(look, manager.period()), stop);
+    sleep_for(std::min(look, std::chrono::ceil<std::chrono::milliseconds>(due - now)), stop);
   }
 }
 
@@ -342,7 +343,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   signals.start([handler = std::make_shared<signal_handler>(files, *server, manager, told_to_stop)](
                     int signal) { (*handler)(signal); });
 
-  std::string failed, lost; // why, where it is so
+  std::optional<std::string> failed, lost; // why, where it is so
   std::jthread watcher([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       const auto state = port.state();
@@ -352,8 +353,9 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
         manager.ready();
         keep_watch(stop, port, manager);
         if (port.state() != engine_state::lost) return;
-        lost = port.state_detail();
-        return end_without_device(stop, port, *server, manager);
+        end_without_device(stop, port, *server, manager);
+        lost = port.state_detail(); // which the engine that lost it has told by now
+        return;
       }
       if (state == engine_state::failed || state == engine_state::lost) {
         failed = port.state_detail();
@@ -379,14 +381,13 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   server.reset();
   until_ended.reset();
   {
-    const last_resort watch(fetcher, !failed.empty() || !lost.empty());
+    const last_resort watch(fetcher, failed.has_value() || lost.has_value());
     engine.reset();
   }
-  if (!failed.empty())
-    throw std::runtime_error("cannot serve " + models_named(effective) + ": " + failed);
-  if (!lost.empty())
-    throw std::runtime_error(lost + "; only another process can use it: start twilld again, as a "
-                                    "service manager does by itself");
+  if (failed) throw std::runtime_error("cannot serve " + models_named(effective) + ": " + *failed);
+  if (lost)
+    throw std::runtime_error(*lost + "; only another process can use it: start twilld again, as a "
+                                     "service manager does by itself");
   log::info("stopped");
   if (reload_hangs) {
     log::warn("a reload has not ended, because a file system does not answer; the process ends "

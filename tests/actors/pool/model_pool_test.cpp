@@ -305,6 +305,11 @@ TEST_CASE("a device that one model lost is lost to the pool", "[pool]") {
 TEST_CASE("a pool tells of a lost device also when the engine that lost it is gone", "[pool]") {
   pool_bench b(options_for(2), 10); // one at a time
   REQUIRE(b.ready());
+  b.plans[1]->failing_loads = 1000; // which is no reason of the loss
+  recorder refused;
+  b.ask(refused, "m1");
+  REQUIRE(refused.wait_over());
+  REQUIRE(b.port().state_detail().starts_with("m1: "));
   *b.device_is_lost = true;
   CHECK(b.port().state() == engine_state::lost);
   CHECK(b.port().state_detail() == "the device is lost");
