@@ -167,9 +167,10 @@ private:
     const std::int64_t outside = device_->outside_bytes();
     const std::int64_t spare = device_->info().spare_bytes;
     if (spare > 0 && outside > spare)
-      log::warn("CUDA and libraries took " + format_bytes(outside) + " of the GPU where " +
-                format_bytes(spare) +
-                " are left for them: set `device.memory` lower if memory runs out");
+      log::warn("CUDA and libraries took " + format_bytes(outside) + " of the GPU, where " +
+                format_bytes(spare) + " are left for them: set `device.memory` to at most " +
+                format_bytes(device_->info().memory_bytes - (outside - spare)) +
+                " if memory runs out");
     return nothing{};
   }
 

@@ -155,12 +155,12 @@ private:
     return answer;
   }
 
-  /// Destroys the runner after a failure. Returns whether this or an earlier one lost the device,
-  /// so that no runner can use it any more.
+  /// Destroys the runner after a failure. Returns whether it has lost its device, so that no runner
+  /// can use that any more.
   bool drop_runner() {
-    device_is_lost_ = device_is_lost_ || (runner_ && runner_->device_is_lost());
+    const bool lost = runner_ && runner_->device_is_lost();
     runner_.reset();
-    return device_is_lost_;
+    return lost;
   }
 
   /// Launches the step, beside the one that computes where the plan allows it.
@@ -266,7 +266,6 @@ private:
   supervisor_actor supervisor_;
   std::shared_ptr<models::offload::tier_resources> tiers_; ///< the offloader's
   std::unique_ptr<step_runner> runner_;
-  bool device_is_lost_ = false;
   sequence_states states_;
   executor_step batch_;
   step_samples samples_;

@@ -647,13 +647,12 @@ TEST_CASE("a request of which nothing was drawn survives one failed step, and no
 }
 
 TEST_CASE("requests of a step that lost the device may be asked of the next server") {
+  const bool streamed = GENERATE(false, true); // what was not is not computed again either
   rig r;
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(6), 10);
   r.pump();
-  r.step(); // something of both was streamed, and of request 7 nothing
-  r.submit(7, prompt_of(6), 10);
-  r.pump();
+  if (streamed) r.step();
   r.core.step_failed(r.life, "an illegal address", true);
   CHECK(r.errors.at(5).code == errc::shutting_down);
   CHECK(r.errors.at(6).code == errc::shutting_down);
