@@ -33,7 +33,8 @@ class Daemon:
         self.came = threading.Condition()
         self.process = self.start([os.path.join(BIN, "twilld"), "--listen", "127.0.0.1:0", *arguments],
                                   stderr=subprocess.PIPE, text=True)
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def start(self, command, **how):
         return subprocess.Popen(command, **how)
@@ -66,7 +67,10 @@ class Daemon:
         self.process.send_signal(number)
 
     def ends_with(self, timeout=20):
-        return self.process.wait(timeout)
+        """Waits for the end, by when `lines` has the whole log, and returns the exit status."""
+        status = self.process.wait(timeout)
+        self.reader.join(10)
+        return status
 
     def __enter__(self):
         return self
@@ -75,6 +79,7 @@ class Daemon:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(10)
+        self.reader.join(10)
         self.process.stderr.close()
 
 
