@@ -1,9 +1,11 @@
-// twilld on a scripted engine that loses its device: losing_daemon STEP FILE. Step number STEP
-// fails, and every one after it; the daemon's addresses are written to FILE.
+// twilld on a scripted engine that loses its device: losing_daemon FILE. Once a line has come on
+// standard input every step fails; the daemon's addresses are written to FILE.
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "config/base/log.hpp"
 #include "config/base/standard_streams.hpp"
@@ -14,20 +16,25 @@
 int main(int argc, char** argv) {
   using namespace twill;
   open_missing_standard_streams();
-  if (argc != 3) return 2;
+  if (argc != 2) return 2;
   auto plan = std::make_shared<scripted::script>();
   plan->max_context = 100'000;
-  plan->n_blocks = 50'000;
-  plan->fail_at = std::stoll(argv[1]);
-  plan->delay_us = plan->fail_at < 1000 ? 2000 : 200;
-  plan->lost = true;
+  plan->n_blocks = 100'000;
+  plan->delay_us = 200;
   tools::daemon_config daemon;
   daemon.options.model.path = "dummy:null"; // which needs no file
   daemon.options.server.listen = {"127.0.0.1:0"};
-  daemon.address_file = argv[2];
+  daemon.address_file = argv[1];
   daemon.started = std::chrono::steady_clock::now();
   tools::signal_waiter signals;
   log::write_from_thread();
+  std::thread([plan] { // detached: nothing may end its wait for a line
+    if (std::string line; std::getline(std::cin, line)) {
+      plan->lost = true;
+      plan->fail_always = true;
+    }
+  })
+      .detach();
   try {
     return tools::run_daemon(daemon, signals,
                              [&](const config::options& options, const auto&, const auto&) {

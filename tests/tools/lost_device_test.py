@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import subprocess
 import threading
 import time
 import unittest
@@ -13,23 +14,27 @@ import urllib.parse
 
 from programs import BIN, SOURCE, Daemon, scratch
 
-LOST_AT = 750  # steps of 2 ms, within which four clients connect
+MAX_TOKENS = 90000  # which take a minute: no stream ends before the device is lost
 
 
 class LosingDaemon(Daemon):
     """The test's own program, in the place of twilld."""
 
-    def __init__(self, lost_at):
+    def __init__(self):
         self.folder = scratch()
-        self.lost_at = lost_at
         super().__init__()
 
     def start(self, command, **how):
         program = os.path.join(BIN, "losing_daemon")
-        return super().start([program, str(self.lost_at), os.path.join(self.folder.name, "address")], **how)
+        return super().start([program, os.path.join(self.folder.name, "address")], stdin=subprocess.PIPE, **how)
+
+    def lose_the_device(self):
+        self.process.stdin.write("lose it\n")
+        self.process.stdin.flush()
 
     def __exit__(self, *_):
         super().__exit__()
+        self.process.stdin.close()
         self.folder.cleanup()
 
 
@@ -37,37 +42,60 @@ def connect(url):
     return http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=30)
 
 
-def stream(url, events):
+def stream(url, events, has_begun):
     """Reads a stream to its end and keeps the data of its events."""
     connection = connect(url)
-    body = {"prompt": "Hello", "max_tokens": 5000, "stream": True, "ignore_eos": True}
+    body = {"prompt": "Hello", "max_tokens": MAX_TOKENS, "stream": True, "ignore_eos": True}
     connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
     for line in connection.getresponse():
         if line.startswith(b"data: "):
             events.append(line[6:].strip())
+            has_begun.set()
     connection.close()
 
 
 def send_and_read_nothing(url):
-    """A stream whose output no longer fits the buffers of its socket, long before it ends."""
+    """A stream whose output soon no longer fits the buffers of its socket."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     host, port = urllib.parse.urlsplit(url).netloc.split(":")
     client.connect((host, int(port)))
-    body = json.dumps({"prompt": "Hello", "max_tokens": 5000, "stream": True, "ignore_eos": True, "logprobs": 5})
+    body = json.dumps({"prompt": "Hello", "max_tokens": MAX_TOKENS, "stream": True, "ignore_eos": True, "logprobs": 5})
     client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
                    f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
     return client
 
 
+def tokens_of(url):
+    """What the daemon has generated."""
+    connection = connect(url)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return sum(float(number) for number in re.findall(r"^twill_generation_tokens_total(?:{.*})? (\S+)", text, re.MULTILINE))
+
+
+def wait_until_paused(url):
+    """Returns once the daemon generates no more tokens for a client that does not read them."""
+    end, before, now = time.monotonic() + 20, -1, tokens_of(url)
+    while now == 0 or now != before:
+        assert time.monotonic() < end, f"a client that reads nothing must be paused, got {now} tokens"
+        time.sleep(0.5)
+        before, now = now, tokens_of(url)
+
+
 class LostDevice(unittest.TestCase):
     def test_streams_end_with_an_error_and_the_process_with_status_1(self):
-        with LosingDaemon(LOST_AT) as daemon:
+        with LosingDaemon() as daemon:
             url = daemon.ready()
             streams = [[] for _ in range(4)]
-            readers = [threading.Thread(target=stream, args=(url, events)) for events in streams]
+            begun = [threading.Event() for _ in streams]
+            readers = [threading.Thread(target=stream, args=(url, *both)) for both in zip(streams, begun)]
             for reader in readers:
                 reader.start()
+            for one in begun:
+                self.assertTrue(one.wait(30), daemon.lines)
+            daemon.lose_the_device()
             self.assertEqual(daemon.ends_with(), 1)
             for reader in readers:
                 reader.join(10)
@@ -83,10 +111,13 @@ class LostDevice(unittest.TestCase):
         self.assertFalse([line for line in daemon.lines if "restarted" in line], daemon.lines)
 
     def test_a_client_that_reads_nothing_does_not_hold_up_the_end(self):
-        with LosingDaemon(3000) as daemon:
+        with LosingDaemon() as daemon, send_and_read_nothing(daemon.ready()):
+            wait_until_paused(daemon.ready())
+            daemon.lose_the_device()
+            stream(daemon.ready(), [], threading.Event())  # its first step fails
+            daemon.wait_for("the device is lost")
             began = time.monotonic()
-            with send_and_read_nothing(daemon.ready()):
-                self.assertEqual(daemon.ends_with(), 1)
+            self.assertEqual(daemon.ends_with(), 1)
             self.assertLess(time.monotonic() - began, 15)
 
     def test_the_service_manager_starts_what_ends_with_status_1(self):
