@@ -109,7 +109,7 @@ echo "$@" >> "$FAKES/nvcc.log"
         """The exit status, the lines for CMake, and what the user is told."""
         out, said = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
-            status = prepare_cuda.main([*arguments[:0], str(self.build), *arguments], {**self.environ, **environ})
+            status = prepare_cuda.main([str(self.build), *arguments], {**self.environ, **environ})
         return status, out.getvalue().splitlines(), said.getvalue()
 
     def refusal(self, *arguments, **environ):
@@ -131,7 +131,6 @@ class Nvcc(Fakes):
     def setUp(self):
         super().setUp()
         self.installed()
-        self.environ = {name: str(value) for name, value in self.environ.items()}
 
     def test_it_is_found_by_variables_then_on_the_path_then_where_it_is_installed(self):
         old = self.nvcc("12.9.86", "local/cuda-12.9/bin")
@@ -404,17 +403,21 @@ class Kokkos(Fakes):
 
     def test_a_fetch_that_breaks_off_leaves_nothing(self):
         with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(20)
+
             def answer():
                 client, _ = server.accept()
                 with client:
                     client.recv(4096)
                     client.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\nhalf of a chunk")
 
-            thread = threading.Thread(target=answer)
+            thread = threading.Thread(target=answer, daemon=True)
             thread.start()
-            with unittest.mock.patch.object(kokkos, "URL", f"http://127.0.0.1:{server.getsockname()[1]}/x"):
+            # A proxy of this machine's user is not asked.
+            with unittest.mock.patch.dict(os.environ, no_proxy="*"), \
+                    unittest.mock.patch.object(kokkos, "URL", f"http://127.0.0.1:{server.getsockname()[1]}/x"):
                 self.assertIn("could not be fetched from http://127.0.0.1", self.refusal())
-            thread.join()
+            thread.join(20)
         self.assertEqual(list((self.folder / ".cache/twill").glob("tmp*")), [])
 
     def test_cmake_pins_the_same_release(self):
@@ -505,8 +508,7 @@ class Scripts(Fakes):
             (self.bin / name).symlink_to(shutil.which(name))
         script(self.bin / "python3", f'#!/bin/sh\n[ "$1" = -m ] || exec "{sys.executable}" "$@"\n')
         script(self.bin / "ninja", '#!/bin/sh\necho "$@" >> "$FAKES/ninja.log"\ncase "$*" in *-n*) ;; *) echo "[1/1] Linking";; esac\n')
-        script(self.bin / "dpkg-query", '#!/bin/sh\nsed -n "s/^packages=(//;s/)\\$//;s/^  lib/lib/p" "$FAKES/tools/build" >/dev/null\n'
-                                        'for one in $(cat "$FAKES/packages"); do echo "installed $one"; done\n')
+        script(self.bin / "dpkg-query", '#!/bin/sh\nfor one in $(cat "$FAKES/packages"); do echo "installed $one"; done\n')
         script(self.bin / "apt-cache", "#!/bin/sh\n")
         (self.folder / "tools").mkdir()
         for name in ("build", "quickstart"):
