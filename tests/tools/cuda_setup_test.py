@@ -88,7 +88,18 @@ echo "$@" >> "$FAKES/nvcc.log"
 
     def cards(self, *lines, header=DRIVER_12, status=0):
         listed = "\n".join(lines)
-        script(self.bin / "nvidia-smi", f"#!/bin/sh\nif [ $# = 0 ]; then echo '{header}'; else echo '{listed}'; exit {status}; fi\n")
+        answers = f"echo '{listed}'; exit {status}"
+        if header == DRIVER_11:  # which knows less of the cards
+            answers = """case "$*" in
+  *compute_cap*) echo 'Field "compute_cap" is not a valid field to query.'; echo; exit 2 ;;
+  *=driver_version\\ *) echo 470.82.01; echo 470.82.01 ;;
+  *) exit 1 ;;
+esac"""
+        script(self.bin / "nvidia-smi", f"""#!/bin/sh
+echo "$@" >> "$FAKES/nvidia-smi.log"
+if [ $# = 0 ]; then echo '{header}'; exit; fi
+{answers}
+""")
 
     def installed(self, number=40703, arch="AMPERE80", name="own"):
         header = self.folder / name / "include/KokkosCore_config.h"
@@ -306,9 +317,14 @@ class Here(Fakes):
         self.cards(A100, header=DRIVER_13)
         self.assertEqual(self.prepare("--here")[0], 0)
         self.nvcc("12.8.61")
-        self.cards(A100, header=DRIVER_11)
+        self.cards(A100.replace("550.54.15", "520.61.05"), header=DRIVER_12.replace("12.4", "11.8"))
         self.assertTrue(self.refusal("--here").endswith("at least 525 for programs of nvcc 12.8.61 "
-                        f"({self.bin}/nvcc), got 550.54.15, which runs CUDA 11.4 and older: update the driver"))
+                        f"({self.bin}/nvcc), got 520.61.05, which runs CUDA 11.8 and older: update the driver"))
+
+    def test_a_driver_that_does_not_know_compute_capabilities_is_too_old(self):
+        self.cards(A100, header=DRIVER_11)
+        self.assertEqual(self.refusal("--here"), "the driver must be at least 525, got 470.82.01: update the driver")
+        self.assertIn("the driver must be at least 525, got 470.82.01: to build for the GPU of another machine", self.refusal())
 
     def test_a_driver_whose_header_is_unknown_is_taken(self):
         self.cards(A100, header="a header of another year")

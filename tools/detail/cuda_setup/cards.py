@@ -30,6 +30,7 @@ class Machine:
     driver: str = ""         # its own version: 580.65.06
     cuda: tuple = ()         # the newest CUDA that the driver runs: (13, 0); empty where it is not known
     fault: str = ""          # why there are no cards
+    advice: str = INSTALL_DRIVER  # what to do about it here
 
     @property
     def usable(self) -> list:
@@ -50,6 +51,9 @@ def ask(environ) -> Machine:
 
     status, text = say(QUERY, "--format=csv,noheader")
     lines = [line for line in text.splitlines() if line.strip()]
+    if "not a valid field" in text:  # which drivers of CUDA 11 do not know
+        version = (say("--query-gpu=driver_version", "--format=csv,noheader")[1].splitlines() or ["an older one"])[0].strip()
+        return Machine(fault=f"the driver must be at least {min(LEAST_DRIVERS.values())}, got {version}", advice="update the driver")
     if status != 0:
         first = lines[0].strip() if lines else f"exit status {status}"
         return Machine(fault=f"nvidia-smi lists no GPU, it says \"{first}\"")
@@ -65,7 +69,7 @@ def ask(environ) -> Machine:
 
 def demand_usable(machine: Machine) -> None:
     if machine.fault:
-        raise Missing(f"{machine.fault}: {INSTALL_DRIVER}")
+        raise Missing(f"{machine.fault}: {machine.advice}")
     if not machine.usable:
         raise Missing(f"{too_old(machine)}: compute on the processor, with tools/quickstart")
 
