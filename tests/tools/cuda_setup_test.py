@@ -228,9 +228,17 @@ class Nvcc(Fakes):
         for words in ("arch=compute_80,code=sm_80", "arch=compute_90,code=sm_90", f"-ccbin {self.bin}/g++-12"):
             self.assertIn(words, log)
 
+    def test_the_compilers_are_read_in_english(self):
+        script(pathlib.Path(self.nvcc("12.4.131")), """#!/bin/sh
+if [ "$1" = --version ]; then echo "Cuda compilation tools, release 12.4, V12.4.131"; exit 0; fi
+if [ "$LC_ALL" = C ]; then echo "gcc: No such file or directory"; else echo "gcc: Datei oder Verzeichnis nicht gefunden"; fi
+exit 1
+""")
+        self.assertIn("install the whole compiler", self.refusal(TWILL_CUDA_ARCH="80", LC_ALL="de_DE.UTF-8"))
+
     def test_a_newer_one_than_ever_was_tried_is_taken_with_a_word(self):
         self.nvcc("14.1.2")
-        self.assertIn("newer than the versions", self.settings(TWILL_CUDA_ARCH="80", Kokkos_ROOT=str(self.folder / "own"))[2])
+        self.assertIn("newer than CUDA 13, the newest that twill knows", self.settings(TWILL_CUDA_ARCH="80", Kokkos_ROOT=str(self.folder / "own"))[2])
 
 
 class Cards(Fakes):
@@ -520,7 +528,7 @@ class Scripts(Fakes):
 
     def setUp(self):
         super().setUp()
-        for name in ("bash", "dirname", "sed", "grep", "awk", "nproc", "rm", "mktemp", "sleep", "head", "tail", "id", "env", "true", "seq"):
+        for name in ("bash", "dirname", "sed", "grep", "awk", "nproc", "rm", "mktemp", "sleep", "head", "tail", "id", "env", "true", "seq", "tr"):
             (self.bin / name).symlink_to(shutil.which(name))
         script(self.bin / "python3", f'#!/bin/sh\n[ "$1" = -m ] || exec "{sys.executable}" "$@"\n')
         script(self.bin / "ninja", '#!/bin/sh\necho "$@" >> "$FAKES/ninja.log"\ncase "$*" in *-n*) ;; *) echo "[1/1] Linking";; esac\n')
@@ -614,6 +622,19 @@ class Scripts(Fakes):
         status, said = self.call("build", "cuda")
         self.assertEqual((status, said.count("\n")), (1, 1), said)
         self.assertIn("TWILL_CUDA_ARCH=80", said)
+
+    def test_packages_are_installed_whatever_language_apt_speaks(self):
+        self.nvcc("12.4.131")
+        self.cards(A100)
+        listed = self.folder / "packages"
+        listed.write_text(listed.read_text().replace(" ninja-build", ""))
+        script(self.bin / "id", "#!/bin/sh\necho 0\n")
+        script(self.bin / "apt-cache", '#!/bin/sh\ncase ${LC_ALL:-$LANG} in C) word=Candidate ;; *) word=Installationskandidat ;; esac\n'
+                                       'echo "$2:"\necho "  $word: 1.0-1"\n')
+        script(self.bin / "apt-get", '#!/bin/sh\necho "$@" >> "$FAKES/apt.log"\n')
+        status, said = self.call("build", "cuda", "twilld", Kokkos_ROOT=self.installed(), LANG="de_DE.UTF-8")
+        self.assertEqual(status, 0, said)
+        self.assertRegex((self.folder / "apt.log").read_text(), r"install .* ninja-build .*ccache")
 
     def test_unknown_options_are_refused(self):
         status, said = self.call("build", "cuda", "--arch")

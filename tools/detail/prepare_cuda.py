@@ -103,7 +103,7 @@ def prepare(build: pathlib.Path, given: dict, here: bool, check: bool, environ) 
         cards.demand_usable(machine)
     nvcc = toolkit.choose(environ, given, machine.cuda[0] if machine.cuda else None)
     if nvcc.version[0] > toolkit.WANTED[-1]:
-        say(f"{nvcc.words} is newer than the versions that twill was compiled with, 12 and 13")
+        say(f"{nvcc.words} is newer than CUDA {toolkit.WANTED[-1]}, the newest that twill knows")
     try:
         cards.demand_driver(machine, nvcc)
     except Missing as missing:

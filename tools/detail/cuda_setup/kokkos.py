@@ -146,6 +146,7 @@ def build(sources: Sources, prefix: pathlib.Path, nvcc, host: str, arch: int, lo
     environ = {name: value for name, value in environ.items() if name not in ("CUDA_ROOT", "CUDA_PATH", "CUDA_HOME", "CUDACXX")}
     environ["PATH"] = f"{os.path.dirname(nvcc.path)}:{environ['PATH']}"
     environ["NVCC_WRAPPER_DEFAULT_COMPILER"] = host
+    environ["LC_ALL"] = "C"  # the log's first error is looked for
     work = pathlib.Path(tempfile.mkdtemp(dir=prefix.parent, prefix="kokkos-build-"))
     steps = (["cmake", "-S", str(sources.folder), "-B", str(work / "build"), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
               f"-DCMAKE_CXX_COMPILER={sources.folder}/bin/nvcc_wrapper", "-DCMAKE_CXX_STANDARD=20", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",

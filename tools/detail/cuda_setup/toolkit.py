@@ -105,7 +105,7 @@ def try_out(nvcc: Nvcc, archs: list, host: str, environ) -> None:
         command = [nvcc.path, "-std=c++20", "-c", str(source), "-o", f"{name}/try.o"]
         command += [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in archs]
         command += ["-ccbin", host]
-        done = subprocess.run(command, capture_output=True, text=True, env=dict(environ), check=False)
+        done = subprocess.run(command, capture_output=True, text=True, env={**environ, "LC_ALL": "C"}, check=False)
     if done.returncode == 0:
         return
     said = (done.stdout + done.stderr).strip().splitlines()
