@@ -338,7 +338,7 @@ class Here(Fakes):
         self.cards(A100, header="a header of another year")
         self.assertEqual(self.prepare("--here")[0], 0)
 
-    def test_a_check_says_the_fault_and_nothing_else(self):
+    def test_a_check_that_passes_says_nothing(self):
         self.assertEqual(self.prepare("--here", "--check")[:2], (1, []))
         self.cards(A100)
         self.assertEqual(self.prepare("--here", "--check"), (0, [], ""))
@@ -381,11 +381,11 @@ class Kokkos(Fakes):
 
     def test_sources_are_built_once_for_each_compiler_and_architecture(self):
         source = self.sources("4.7.03")
-        root = self.settings(TWILL_KOKKOS_SOURCE=source)[1]["Kokkos_ROOT"]
+        root = self.settings("--jobs=3", TWILL_KOKKOS_SOURCE=source)[1]["Kokkos_ROOT"]
         self.assertRegex(pathlib.Path(root).name, r"^kokkos-4\.7\.03-[0-9a-f]{12}-ampere80-cuda13\.0\.88-")
         self.assertEqual(os.listdir(root), ["include"])
         log = (self.folder / "cmake.log").read_text()
-        for words in ("-DKokkos_ENABLE_CUDA=ON", "-DKokkos_ARCH_AMPERE80=ON", f"-DCMAKE_CXX_COMPILER={source}/bin/nvcc_wrapper", "--target install"):
+        for words in ("-DKokkos_ENABLE_CUDA=ON", "-DKokkos_ARCH_AMPERE80=ON", f"-DCMAKE_CXX_COMPILER={source}/bin/nvcc_wrapper", "--parallel 3 --target install"):
             self.assertIn(words, log)
         self.assertEqual(self.settings(TWILL_KOKKOS_SOURCE=source)[1]["Kokkos_ROOT"], root)
         self.assertEqual((self.folder / "cmake.log").read_text(), log)
@@ -421,6 +421,7 @@ class Kokkos(Fakes):
         with unittest.mock.patch.object(kokkos, "URL", archive.as_uri()):
             self.assertIn(f"must be {kokkos.SHA256}, got {found}: what came is not that release", self.refusal())
             with unittest.mock.patch.object(kokkos, "SHA256", found):
+                self.assertEqual(self.prepare("--check"), (0, [], f"twill: fetching Kokkos {kokkos.RELEASE}\n"))
                 root = self.settings()[1]["Kokkos_ROOT"]
         self.assertTrue(pathlib.Path(root).name.startswith(f"kokkos-{kokkos.RELEASE}-ampere80-cuda13.0.88-"), root)
         self.assertEqual(self.settings()[1]["Kokkos_ROOT"], root)
@@ -517,10 +518,11 @@ class Again(Fakes):
 
     def test_a_kokkos_that_is_gone_is_not_asked_for(self):
         shutil.rmtree(self.root)
-        status, _, said = self.prepare()
-        self.assertEqual(status, 1)
-        self.assertIn("not taken again: Kokkos_ROOT must be", said)
-        self.assertIn("could not be fetched", said)
+        for arguments in ([], ["--check"]):  # a check that fails says what led to it, too
+            status, _, said = self.prepare(*arguments)
+            self.assertEqual(status, 1)
+            self.assertIn("not taken again: Kokkos_ROOT must be", said)
+            self.assertIn("could not be fetched", said)
 
 
 class Scripts(Fakes):
@@ -570,7 +572,9 @@ class Scripts(Fakes):
                                  "with CUDA_HOME; this machine's driver runs CUDA 12 and older\n")
         self.nvcc("12.4.131", "local/cuda-12.4/bin")
         missing = f"[Errno 2] No such file or directory: '{self.folder}/nothing.tar.gz'"
-        self.assertEqual(said(), f"twill: Kokkos {kokkos.RELEASE} could not be fetched from {kokkos.URL}: {missing}: fetch it where there is a "
+        self.assertEqual(said(), f"twill: fetching Kokkos {kokkos.RELEASE}\n"
+                                 f"twill: nvcc 12.4.131 ({self.folder}/local/cuda-12.4/bin/nvcc), for compute capability 8.0\n"
+                                 f"twill: Kokkos {kokkos.RELEASE} could not be fetched from {kokkos.URL}: {missing}: fetch it where there is a "
                                  f"network, {kokkos.ELSE}\n")
         self.assertFalse((self.folder / "cmake.log").exists())
 
@@ -587,6 +591,9 @@ class Scripts(Fakes):
         self.assertIn("chat --url ws://127.0.0.1:1 ", (self.folder / "twill.log").read_text())
         self.assertRegex((self.folder / "ninja.log").read_text(), r"-C build/cuda .*twilld twill\n")
         self.assertIn("the GPU computed this reply", said)
+        # It has looked at this machine twice: before anything is fetched, and once all packages are there.
+        self.assertEqual((self.folder / "nvcc.log").read_text().count("-c "), 2)
+        self.assertEqual((self.folder / "nvidia-smi.log").read_text().count("compute_cap"), 2)
         # A daemon that ends says why by itself, and the script fails.
         script(self.folder / "build/cuda/bin/twilld", "#!/bin/sh\necho no kernels for it >&2\nexit 1\n")
         status, said = self.call("quickstart", "--gpu", "--once", "--listen", "127.0.0.1:0")
@@ -640,6 +647,9 @@ class Scripts(Fakes):
         status, said = self.call("build", "cuda", "--arch")
         self.assertEqual(status, 2)
         self.assertIn("unknown option --arch", said)
+        for option in ("--here", "--checked"):
+            status, said = self.call("build", "release", option, "twilld")
+            self.assertEqual((status, said), (2, f"twill: {option} is for the preset cuda, got the preset release\n"))
 
 
 if __name__ == "__main__":

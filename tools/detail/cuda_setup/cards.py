@@ -51,7 +51,7 @@ def ask(environ) -> Machine:
 
     status, text = say(QUERY, "--format=csv,noheader")
     lines = [line for line in text.splitlines() if line.strip()]
-    if "not a valid field" in text:  # which drivers of CUDA 11 do not know
+    if "not a valid field" in text:  # of an old driver, such as 470
         version = (say("--query-gpu=driver_version", "--format=csv,noheader")[1].splitlines() or ["an older one"])[0].strip()
         return Machine(fault=f"the driver must be at least {min(LEAST_DRIVERS.values())}, got {version}", advice="update the driver")
     if status != 0:

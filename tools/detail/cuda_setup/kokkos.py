@@ -63,8 +63,7 @@ def read_sources(folder: pathlib.Path, cuda: tuple) -> Sources:
     parts = [re.search(rf"set\(Kokkos_VERSION_{part} (\d+)\)", text) for part in ("MAJOR", "MINOR", "PATCH")]
     if not all(parts) or not (folder / "bin/nvcc_wrapper").is_file():
         raise Missing(f"TWILL_KOKKOS_SOURCE must be a folder of Kokkos' sources, with CMakeLists.txt and bin/nvcc_wrapper, got {folder}")
-    major, minor, patch = (int(part[1]) for part in parts)
-    number = 10000 * major + 100 * minor + patch
+    number = number_of(".".join(part[1] for part in parts))
     files = sorted(path for top in ("CMakeLists.txt", "bin", "cmake", "core/src", "containers/src", "algorithms/src", "simd/src", "tpls")
                    for path in ([folder / top] if (folder / top).is_file() else (folder / top).glob("**/*")) if path.is_file())
     digest, knows_13 = hashlib.sha256(), False
@@ -73,7 +72,7 @@ def read_sources(folder: pathlib.Path, cuda: tuple) -> Sources:
         knows_13 = knows_13 or (b"13000" in data and "/Cuda/" in path.as_posix())
         digest.update(f"{path.relative_to(folder)} {len(data)}\n".encode() + data)
     # A tree between releases has no version that says what it knows: its sources do.
-    if patch != DEVELOPMENT or (cuda >= (13, 0) and number < 50000 and not knows_13):
+    if number % 100 != DEVELOPMENT or (cuda >= (13, 0) and number < 50000 and not knows_13):
         demand_version(number, cuda, str(folder))
     return Sources(folder, number, f"{words_of(number)}-{digest.hexdigest()[:12]}")
 
@@ -134,13 +133,7 @@ def unpack(archive: pathlib.Path, folder: str) -> pathlib.Path:
     return next(pathlib.Path(folder).iterdir())
 
 
-def jobs() -> int:
-    """Two at least; more only where each has 2 GB of memory, which nvcc may take."""
-    memory = re.search(r"^MemAvailable:\s*(\d+) kB", pathlib.Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return max(2, min(len(os.sched_getaffinity(0)), int(memory[1]) // 2000000 if memory else 2))
-
-
-def build(sources: Sources, prefix: pathlib.Path, nvcc, host: str, arch: int, log: pathlib.Path, environ) -> None:
+def build(sources: Sources, prefix: pathlib.Path, nvcc, host: str, arch: int, jobs: int, log: pathlib.Path, environ) -> None:
     """Compiles and installs Kokkos' libraries. The prefix appears whole, or not at all."""
     # nvcc_wrapper takes the first nvcc of PATH, and CMake the toolkit that these variables name before it.
     environ = {name: value for name, value in environ.items() if name not in ("CUDA_ROOT", "CUDA_PATH", "CUDA_HOME", "CUDACXX")}
@@ -152,7 +145,7 @@ def build(sources: Sources, prefix: pathlib.Path, nvcc, host: str, arch: int, lo
               f"-DCMAKE_CXX_COMPILER={sources.folder}/bin/nvcc_wrapper", "-DCMAKE_CXX_STANDARD=20", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
               "-DKokkos_ENABLE_CUDA=ON", "-DKokkos_ENABLE_SERIAL=ON", f"-DKokkos_ARCH_{arch_name(arch, sources.number)}=ON",
               f"-DCMAKE_INSTALL_PREFIX={work}/install", "-DCMAKE_INSTALL_LIBDIR=lib"],
-             ["cmake", "--build", str(work / "build"), "--parallel", str(jobs()), "--target", "install"])
+             ["cmake", "--build", str(work / "build"), "--parallel", str(jobs), "--target", "install"])
     try:
         with log.open("w", encoding="utf-8") as output:
             for step in steps:
@@ -181,9 +174,9 @@ def built_with(nvcc, host: str, environ) -> str:
     return f"-cuda{version_words(nvcc.version)}-cxx{done.stdout.strip() if done else ''}"
 
 
-def provide(source: str, nvcc, host: str, arch: int, cache: pathlib.Path, environ, say, only_look: bool = False) -> pathlib.Path:
+def provide(source: str, nvcc, host: str, arch: int, cache: pathlib.Path, environ, say, jobs: int, only_look: bool = False) -> pathlib.Path:
     """The prefix of a Kokkos that is built for this nvcc, architecture and compiler from the folder `source`, else from the pinned
-    release. With `only_look` it builds nothing, and the prefix may not exist."""
+    release, with `jobs` compilers at a time. With `only_look` it builds nothing, and the prefix may not exist."""
     cuda = nvcc.version
     sources = read_sources(pathlib.Path(source).absolute(), cuda) if source else None
     number = sources.number if sources else number_of(RELEASE)
@@ -202,5 +195,5 @@ def provide(source: str, nvcc, host: str, arch: int, cache: pathlib.Path, enviro
         if sources is None:
             sources = read_sources(unpack(archive, folder), cuda)
         say(f"building Kokkos {words_of(sources.number)} for compute capability {capability(arch)} (once, some minutes)")
-        build(sources, prefix, nvcc, host, arch, cache / "kokkos-cuda.log", environ)
+        build(sources, prefix, nvcc, host, arch, jobs, cache / "kokkos-cuda.log", environ)
     return prefix
