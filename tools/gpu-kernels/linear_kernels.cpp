@@ -277,14 +277,6 @@ gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std:
   return w;
 }
 
-/// Layers of GGUF files in 8-bit codes: of no seed, but what many people run.
-constexpr bench::seed_layer gguf_layers[] = {
-    {"mistral-7b-q8_0", weight_kind::grouped_u8, 32, 4096, 32, 8, 128, 14336, true, false, 32,
-     32000},
-    {"mistral-7b-q6_k", weight_kind::grouped_u8, 16, 4096, 32, 8, 128, 14336, true, false, 32,
-     32000},
-};
-
 /// What `auto` computes such weights in on a GPU, where AWQ and GPTQ state f16 and GGUF nothing.
 compute_type compute_of(const gpu::device& dev, const bench::seed_layer& seed) {
   const bool f16 = dev.info().multiplies_f16 && seed.kind != weight_kind::bf16 &&
@@ -297,13 +289,13 @@ std::vector<bench::seed_layer> layers_of(const options& given) {
     return {std::begin(bench::small_seed_layers), std::end(bench::small_seed_layers)};
   std::vector<bench::seed_layer> layers(std::begin(bench::seed_layers),
                                         std::end(bench::seed_layers));
-  layers.insert(layers.end(), std::begin(gguf_layers), std::end(gguf_layers));
+  layers.insert(layers.end(), std::begin(bench::gguf_layers), std::end(bench::gguf_layers));
   return layers;
 }
 
 gpu::weight_source source_of(const bench::seed_layer& seed, const bench::product_shape& s) {
   const auto values = seed.kind != weight_kind::grouped_u8 ? bench::param_values::zeros
-                      : seed.group == 16                   ? bench::param_values::float_scales
+                      : seed.float_scales                  ? bench::param_values::float_scales
                                                            : bench::param_values::factored;
   return bench::make_source({"", seed.kind, seed.group, values}, s.rows, s.cols);
 }

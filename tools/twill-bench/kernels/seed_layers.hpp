@@ -1,6 +1,6 @@
 // seed_layers: one layer's shapes of the models whose published figures twill is held against, and
-// how many layers they have. The harness of CUDA's kernels (tools/gpu-kernels) measures at the same
-// shapes.
+// how many layers they have; gguf_layers: the same of GGUF files. The harness of CUDA's kernels
+// (tools/gpu-kernels) measures at the same shapes.
 #pragma once
 
 #include <array>
@@ -24,6 +24,7 @@ struct seed_layer {
   bool gated; ///< the gate's rows lie before those of "up"
   bool alibi;
   std::int32_t n_layers, vocabulary;
+  bool float_scales = false; ///< scales are products of two floats, as in Q6_K
 
   std::array<product_shape, 4> products() const {
     const std::int64_t qkv = std::int64_t{n_heads + 2 * n_kv_heads} * head_dim;
@@ -42,6 +43,13 @@ inline constexpr seed_layer seed_layers[] = {
     {"chatglm3-6b", gpu::weight_kind::f16, 0, 4096, 32, 2, 128, 13696, true, false, 28, 65024},
     {"qwen-14b", gpu::weight_kind::bf16, 0, 5120, 40, 40, 128, 13696, true, false, 40, 152064},
     {"opt-1.3b", gpu::weight_kind::f16, 0, 2048, 32, 32, 64, 8192, false, false, 24, 50272},
+};
+/// Layers of GGUF files in 8-bit codes: of no seed, but what many people run.
+inline constexpr seed_layer gguf_layers[] = {
+    {"mistral-7b-q8_0", gpu::weight_kind::grouped_u8, 32, 4096, 32, 8, 128, 14336, true, false, 32,
+     32000},
+    {"mistral-7b-q6_k", gpu::weight_kind::grouped_u8, 16, 4096, 32, 8, 128, 14336, true, false, 32,
+     32000, true},
 };
 /// Toy shapes, to try a program.
 inline constexpr seed_layer small_seed_layers[] = {

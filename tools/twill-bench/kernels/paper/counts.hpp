@@ -10,7 +10,7 @@
 namespace twill::bench::paper {
 
 /// The plan for such weights. Groups of other sizes take the plan of the next smaller one of as
-/// many bits, and groups under the smallest one that one's.
+/// many bits. A group smaller than every plan's takes the plan with the smallest group.
 const gemm_plan& plan_of(weight_format weights);
 
 /// A product: out (rows, outputs) f32 = x (rows, columns) f16 * W^T. The weights come from DRAM

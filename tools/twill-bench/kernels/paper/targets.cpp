@@ -68,11 +68,9 @@ std::vector<target> targets_of(const card& on) {
     else
       list.push_back({"4 bits, 1 row: " + of, seed.name,
                       share(products(on, seed, 1, format_of(seed))), hopper ? 0.50 : 0.70});
-  // No seed has 8 bits: the first one's shapes with the groups of Q8_0 and Q6_K.
-  for (const std::int32_t group : {32, 16})
-    list.push_back({"8 bits, 1 row: " + of,
-                    std::string(seeds()[0].name) + " in groups of " + std::to_string(group),
-                    share(products(on, seeds()[0], 1, {8, group})), hopper ? 0.50 : 0.70});
+  for (const seed_layer& layer : gguf_layers)
+    list.push_back({"8 bits, 1 row: " + of, layer.name,
+                    share(products(on, layer, 1, format_of(layer))), hopper ? 0.50 : 0.70});
   for (const seed_layer& seed : seeds()) {
     if (seed.group == 0) continue;
     target least{"4 bits over 16 bits, to 16 rows", "", 0, hopper ? 2.0 : 3.0, unit::factor};
