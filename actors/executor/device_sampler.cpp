@@ -35,15 +35,11 @@ gpu::sample_row row_of(const draw_spec& d) {
   return row;
 }
 
-/// Says what no row asks for.
+/// Says what the rows ask for, and so what none does.
 void tell_needs(std::span<const draw_spec> draws, gpu::sample_args& args) {
   args.any_draw = args.any_top_k = args.any_top_p = false;
-  for (const draw_spec& d : draws) {
-    if (config::is_greedy(*d.params) || d.params->top_k == 1) continue; // one candidate is no draw
-    args.any_draw = true;
-    args.any_top_k = args.any_top_k || d.params->top_k > 0;
-    args.any_top_p = args.any_top_p || d.params->top_p < 1;
-  }
+  for (const draw_spec& d : draws)
+    gpu::add_needs(row_of(d), args);
 }
 
 /// Rows of a step that may have as many penalties and biases as these numbers, and masks, in one

@@ -22,6 +22,13 @@ std::int64_t sampling_scratch_bytes(const device& dev, std::int64_t rows, std::i
                                                                  max_top);
 }
 
+void add_needs(const sample_row& row, sample_args& args) {
+  if (!detail::asks_for_draw(row)) return;
+  args.any_draw = true;
+  args.any_top_k = args.any_top_k || row.top_k > 0;
+  args.any_top_p = args.any_top_p || row.top_p < 1;
+}
+
 void sample(device& dev, const sample_args& args) {
   check_logits(args.logits, "sample: logits must be (n, vocab) f32");
   if (args.logits.shape[0] > 0) detail::run_op<&detail::sampling_backend::sample>(dev, args);

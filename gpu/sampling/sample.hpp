@@ -50,14 +50,18 @@ struct sample_args {
   const sample_row* rows = nullptr; // (n) device
   bool any_logprobs = false;        ///< some row has n_top >= 0
   std::int32_t max_top = 0;         ///< columns of top_ids and top_logprobs
-  /// Some row has a temperature, a top_k, a top_p. Where no row has one, saying so saves passes on
-  /// a GPU, which cannot look at `rows` before it launches them.
+  /// Whether some row is drawn at random, and some such row has a top_k, a top_p (add_needs). What
+  /// no row asks for saves launches on a GPU, whose host cannot read `rows`; the host's form reads
+  /// `rows` itself.
   bool any_draw = true, any_top_k = true, any_top_p = true;
   std::int32_t* tokens = nullptr;  // (n) chosen ids
   float* logprobs = nullptr;       // (n) log-probability of the chosen id, raw logits
   std::int32_t* top_ids = nullptr; // (n, max_top) most likely first
   float* top_logprobs = nullptr;   // (n, max_top)
 };
+
+/// Sets those of any_draw, any_top_k and any_top_p that this row asks for, and clears none. Pure.
+void add_needs(const sample_row& row, sample_args& args);
 
 void sample(device& dev, const sample_args& args);
 

@@ -181,7 +181,12 @@ TEST_CASE("draws that are launched before others are collected stay apart", "[ac
 
 TEST_CASE("every parameter of a row has its say in what is drawn", "[actors]") {
   constexpr std::int32_t vocab = 8, rows = 64;
-  auto dev = gpu::device::open({.kind = "host", .threads = 1}).value();
+  // The portable ops alone leave out what the sampler says that no row asks for.
+  const gpu::detail::op_backends* const ops =
+      GENERATE(false, true) ? test::portable_ops() : nullptr;
+  if (ops != nullptr && !test::tests_host()) return;
+  CAPTURE(ops != nullptr);
+  auto dev = gpu::device::open({.kind = "host", .threads = 1, .ops = ops}).value();
   auto made = device_sampler::create(*dev, rows, 2, vocab);
   REQUIRE(made.ok());
   const auto logits = dev->allocate(sizeof(float) * vocab * rows, "logits").value();
@@ -242,4 +247,24 @@ TEST_CASE("every parameter of a row has its say in what is drawn", "[actors]") {
     CHECK(drawn(nucleus, by_seed) == 1);
     CHECK(drawn(likely, by_seed) == 1);
   }
+
+  // One step of rows that ask for different things: each is drawn as if all asked for the same.
+  config::sampling_params two;
+  two.temperature = 100;
+  two.top_k = 2;
+  const config::sampling_params* const kinds[] = {&greedy, &two, &nucleus};
+  std::vector<draw_spec> mixed(rows);
+  for (std::size_t i = 0; i < mixed.size(); ++i) {
+    mixed[i].params = kinds[i % 3];
+    mixed[i].seed = i;
+  }
+  const auto tokens = draw(mixed).tokens;
+  bool of_two[2] = {};
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    CAPTURE(i, tokens[i]);
+    REQUIRE(tokens[i] < (i % 3 == 1 ? 2 : 1));
+    if (i % 3 == 1) of_two[tokens[i]] = true;
+  }
+  CHECK(of_two[0]);
+  CHECK(of_two[1]);
 }

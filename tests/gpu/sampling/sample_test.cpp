@@ -71,12 +71,9 @@ drawn sample(gpu::device& dev, const std::vector<float>& logits,
     args.any_logprobs = args.any_logprobs || r.row.n_top >= 0;
   }
   if (told) {
-    const auto any = [&](auto asks) {
-      return std::any_of(rows.begin(), rows.end(), [&](const sample_row& r) { return asks(r); });
-    };
-    args.any_draw = any([](const sample_row& r) { return r.temperature > 0; });
-    args.any_top_k = any([](const sample_row& r) { return r.top_k > 0; });
-    args.any_top_p = any([](const sample_row& r) { return r.top_p < 1; });
+    args.any_draw = args.any_top_k = args.any_top_p = false;
+    for (const sample_row& r : rows)
+      gpu::add_needs(r, args);
   }
   device_array<float> x(dev, logits);
   device_array<sample_row> params(dev, rows);
