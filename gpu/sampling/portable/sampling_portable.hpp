@@ -1,5 +1,7 @@
-// sampling's portable form: Kokkos kernels with a team for each part of a row. What the parts come
-// to is put together by a second launch, in an order that depends on the vocabulary alone.
+// sampling's portable form: Kokkos kernels with a team for each part of a row, and the order of
+// their launches. sample() takes 2 to 8 for each rows_at_once rows, by what they ask for; argmax()
+// takes two and token_logprobs() three. A later launch puts together what the parts have come to,
+// in an order that depends on the vocabulary alone.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +11,8 @@
 #include "gpu/portable/launch.hpp"
 #include "gpu/sampling/detail/row_math.hpp"
 #include "gpu/sampling/detail/row_parts.hpp"
-#include "gpu/sampling/portable/sample_launches.hpp"
+#include "gpu/sampling/portable/draw_team.hpp"
+#include "gpu/sampling/portable/sample_kernels.hpp"
 #include "gpu/sampling/portable/team_row.hpp"
 
 namespace twill::gpu::detail {

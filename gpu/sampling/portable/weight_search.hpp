@@ -76,7 +76,7 @@ struct weight_searcher {
         [&](const bin_tally& sum) {
           return kind == cut_kind::top_k ? sum.count >= s.wanted : sum.mass >= s.wanted_mass;
         });
-    if (at.index < 0) { // fewer weights than top_k
+    if (at.index < 0) { // all weights together do not reach it: it keeps them all
       s.is_on = 0;
       return s;
     }
