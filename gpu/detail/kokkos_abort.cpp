@@ -13,10 +13,9 @@ namespace twill::gpu::detail {
 
 namespace {
 
-constexpr unsigned most_seconds = 5;
-
 struct sigaction before {};
 std::atomic<bool (*)()> gpu_is_lost{nullptr};
+std::atomic<unsigned> seconds_to_end{0};
 
 /// What follows takes locks, and whoever called abort() may hold one of them: an alarm ends the
 /// process then.
@@ -26,7 +25,7 @@ void set_alarm() {
   ::sigemptyset(&alarms);
   ::sigaddset(&alarms, SIGALRM);
   ::pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
-  ::alarm(most_seconds);
+  ::alarm(seconds_to_end.load());
 }
 
 void on_abort(int signal) {
@@ -46,8 +45,9 @@ void on_abort(int signal) {
 
 } // namespace
 
-void log_aborts_of_kokkos(bool (*is_lost)()) {
+void log_aborts_of_kokkos(bool (*is_lost)(), unsigned most_seconds) {
   gpu_is_lost = is_lost;
+  seconds_to_end = most_seconds;
   struct sigaction ours {};
   ours.sa_handler = on_abort;
   ::sigemptyset(&ours.sa_mask);

@@ -22,8 +22,9 @@ public:
 };
 
 /// From now on an abort() of a thread in such a call ends the process with a line in the log and
-/// exit status 1 where `is_lost` says that the GPU is lost. Any other abort() does what it did
-/// before. A second call changes nothing; any thread.
-void log_aborts_of_kokkos(bool (*is_lost)());
+/// exit status 1 where `is_lost` says that the GPU is lost; an alarm ends it where that takes
+/// longer than `most_seconds`. Any other abort() does what it did before. A later call only
+/// replaces the arguments. One call at a time.
+void log_aborts_of_kokkos(bool (*is_lost)(), unsigned most_seconds = 5);
 
 } // namespace twill::gpu::detail

@@ -36,8 +36,8 @@ ending end_of(
     ::close(ends[0]);
     ::signal(SIGABRT, SIG_DFL); // Catch's own handler reports the test as failed
     log::configure(log::level::info);
-    gpu::detail::log_aborts_of_kokkos(is_lost);
-    gpu::detail::log_aborts_of_kokkos(is_lost); // as every device that is opened does
+    gpu::detail::log_aborts_of_kokkos(is_lost, 1);
+    gpu::detail::log_aborts_of_kokkos(is_lost, 1); // as every device that is opened does
     what();
     ::_exit(EXIT_SUCCESS);
   }
