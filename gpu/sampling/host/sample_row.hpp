@@ -21,9 +21,9 @@ inline std::uint32_t quarter(std::uint32_t low, std::uint32_t high, int i) {
 struct bracket {
   std::uint32_t low, high;
   std::int32_t count_low, count_high;
-  double mass_low, mass_high;
+  double mass_high;
 
-  inline void thresholds(float (&t)[3]) const {
+  void thresholds(float (&t)[3]) const {
     for (int i = 0; i < 3; ++i)
       t[i] = bits_to_f32(quarter(low, high, i + 1));
   }
@@ -65,7 +65,7 @@ inline host::weight_cut keep_top_k(const float* w, std::int32_t n, std::uint32_t
                                    std::int32_t k) {
   float t[3] = {bits_to_f32(low), bits_to_f32(low), bits_to_f32(low)};
   host::weight_tally tally = host::tally(w, n, t, false);
-  bracket b{low, f32_to_bits(1.0f) + 1, tally.count[0], 0, 0, 0};
+  bracket b{low, f32_to_bits(1.0f) + 1, tally.count[0], 0, 0};
   if (b.count_low <= k) return {bits_to_f32(low), every_tie};
   while (b.high - b.low > 1) {
     b.thresholds(t);
@@ -89,7 +89,7 @@ inline host::weight_cut keep_top_k(const float* w, std::int32_t n, std::uint32_t
 /// weights the lowest ids.
 inline host::weight_cut keep_top_p(const float* w, std::int32_t n, host::weight_cut cut,
                                    double target) {
-  bracket b{f32_to_bits(cut.threshold), f32_to_bits(1.0f) + 1, every_tie, 0, 0, 0};
+  bracket b{f32_to_bits(cut.threshold), f32_to_bits(1.0f) + 1, every_tie, 0, 0};
   std::int32_t last_tie = cut.last_tie;
   while (b.high - b.low > 1 && b.count_low - b.count_high > 1) {
     float t[3];

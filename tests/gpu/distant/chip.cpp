@@ -121,7 +121,7 @@ private:
   std::thread thread_;
 };
 
-processor& the() {
+processor& only_processor() {
   static processor one;
   return one;
 }
@@ -129,25 +129,25 @@ processor& the() {
 } // namespace
 
 void* allocate(std::size_t bytes) {
-  return the().allocate(bytes);
+  return only_processor().allocate(bytes);
 }
 void release(void* memory) {
-  the().release(memory);
+  only_processor().release(memory);
 }
 std::shared_ptr<stream> make_stream() {
   return std::make_shared<stream>();
 }
 void begin(const std::shared_ptr<stream>& on, std::function<void()> work) {
-  the().give(*on, {std::move(work), {}});
+  only_processor().give(*on, {std::move(work), {}});
 }
 void follow(const std::shared_ptr<stream>& on, const point& after) {
-  the().give(*on, {nullptr, after});
+  only_processor().give(*on, {nullptr, after});
 }
 point end_of(const std::shared_ptr<stream>& on) {
-  return the().end_of(on);
+  return only_processor().end_of(on);
 }
 void wait(const point& until) {
-  the().wait(until);
+  only_processor().wait(until);
 }
 
 } // namespace twill::test::chip

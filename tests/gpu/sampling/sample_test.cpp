@@ -368,6 +368,18 @@ TEST_CASE("more rows than are drawn at once have the tokens of each alone") {
   }
 }
 
+TEST_CASE("sampling's scratch is what it says, and bounded in rows") {
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  const auto bytes = [&](std::int64_t rows, bool logprobs, std::int32_t tops) {
+    return gpu::sampling_scratch_bytes(*dev, rows, 152064, logprobs, tops);
+  };
+  const std::int64_t copy = 152064 * 4;
+  CHECK(bytes(1, true, 0) >= copy);
+  CHECK(bytes(128, true, 5) >= dev->info().threads * copy);
+  CHECK(bytes(128, false, 0) < 16 << 20);
+  CHECK(bytes(100000, true, 20) < 128 * copy * 5 / 4 + 100000 * 38 * 16);
+}
+
 TEST_CASE("asking for log-probabilities does not change the draw") {
   auto dev = test::open_form(GENERATE(from_range(test::forms())));
   const std::size_t vocab = 501;

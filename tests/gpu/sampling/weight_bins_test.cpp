@@ -12,8 +12,6 @@
 #include "gpu/sampling/detail/row_math.hpp"
 #include "gpu/sampling/detail/row_parts.hpp"
 #include "gpu/sampling/detail/weight_bins.hpp"
-#include "gpu/sampling/sample.hpp"
-#include "tests/gpu/forms.hpp"
 
 using namespace twill;
 using namespace twill::gpu::detail;
@@ -113,16 +111,4 @@ TEST_CASE("scratch of sampling lies apart, and holds rows times vocabulary beyon
     CHECK(at.bytes >= end);
     CHECK(at.bytes - end < 64);
   }
-}
-
-TEST_CASE("sampling's scratch is what it says, and bounded in rows") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
-  const auto bytes = [&](std::int64_t rows, bool logprobs, std::int32_t tops) {
-    return gpu::sampling_scratch_bytes(*dev, rows, 152064, logprobs, tops);
-  };
-  const std::int64_t copy = 152064 * 4;
-  CHECK(bytes(1, true, 0) >= copy);
-  CHECK(bytes(128, true, 5) >= dev->info().threads * copy);
-  CHECK(bytes(128, false, 0) < 16 << 20);
-  CHECK(bytes(100000, true, 20) < 128 * copy * 5 / 4 + 100000 * 38 * 16);
 }
