@@ -91,8 +91,8 @@ public:
   /// The same on a space that the caller made, whatever config.kind says; tests make their own.
   static result<std::unique_ptr<device>> open_on(std::unique_ptr<detail::space> where,
                                                  const device_config& config);
-  /// The memory that a device on another chip may take where no budget is configured; 0 where it
-  /// would be the host, or cannot be opened. It opens such a device for a moment, on the calling
+  /// The memory that a device that is not the host may take where no budget is configured; 0 where
+  /// it would be the host, or cannot be opened. It opens such a device for a moment, on the calling
   /// thread.
   static std::int64_t chip_memory(const device_config& config);
   device(const device&) = delete;
@@ -124,8 +124,8 @@ public:
 
   /// At least `bytes` of uninitialised workspace for one op, 64-byte aligned; the next call may
   /// hand out the same memory. It only grows, so a steady stream of forward passes allocates
-  /// nothing. It is counted in memory_used(), but not held to the budget, since it is small next to
-  /// weights and KV.
+  /// nothing. It counts against the memory budget, which does not refuse it, since it is small next
+  /// to weights and KV.
   void* scratch(std::size_t bytes);
   /// Allocates `bytes` of workspace now, so that ops that need no more allocate nothing while they
   /// run.
@@ -145,7 +145,7 @@ public:
 
   /// Waits for every op launched so far.
   void fence();
-  /// Whether a device of this process was lost: then none on another chip opens. Any thread.
+  /// Whether a device of this process was lost: then no device but the host's opens. Any thread.
   static bool chip_is_lost();
   /// After a failure: whether no device that this process opens can use the chip any more. A GPU
   /// is lost by a kernel that read or wrote where it must not, and by faults of the board; only

@@ -21,7 +21,7 @@ namespace twill::gpu::cuda {
 
 namespace {
 
-/// Left for CUDA's own needs and for scratch memory, which the budget does not hold.
+/// Left for what CUDA and libraries take by themselves.
 constexpr std::int64_t spare_bytes = std::int64_t{512} << 20;
 
 /// CUDA would load a kernel, and take memory for it, when it is launched first: in the middle of

@@ -38,7 +38,8 @@ public:
   /// Waits for this device's work alone. A kernel that could not be launched shows here, or at the
   /// next copy.
   result<nothing> fence() override;
-  /// CUDA answers every later call with the error of a fault, and no call with another error.
+  /// After a fault CUDA answers every later call with its error; any other error is reported once
+  /// and is cleared here.
   bool is_lost() override;
   std::int64_t outside_bytes() override;
 

@@ -27,7 +27,8 @@ TEST_CASE("an illegal address loses the GPU by an error, and the process ends by
   CHECK_THROWS(test::open_tested());
 }
 
-// Or it ends this process with one line and exit status 1, which gpu-check lets pass as well.
+// The launch throws, or Kokkos ends this process with one line and exit status 1; gpu-check accepts
+// both.
 TEST_CASE("an op that is launched after an illegal address is an error too", "[.][planted]") {
   auto dev = test::open_tested();
   REQUIRE(dev->info().kind == "cuda");
