@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
-#include <sys/mman.h>
-
 #include "gpu/attention/cuda/combine_attention.hpp"
 #include "gpu/attention/cuda/decode_attention.hpp"
 #include "gpu/detail/kv_rows.hpp"
 #include "gpu/detail/shapes.hpp"
 #include "tests/gpu/cuda/emulator.hpp"
 #include "tests/gpu/ragged_case.hpp"
+#include "tests/gpu/sparse_memory.hpp"
 
 using namespace twill::gpu;
 using twill::test::block_report;
@@ -40,23 +39,18 @@ template <class T>
 class arena {
 public:
   explicit arena(std::int64_t elements)
-      : bytes_((static_cast<std::size_t>(elements) + 1) * sizeof(T)),
-        memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
-    REQUIRE(memory_ != MAP_FAILED);
-    if (bytes_ <= std::size_t{64} << 20) std::memset(memory_, 0xff, bytes_);
+      : memory_((elements + 1) * static_cast<std::int64_t>(sizeof(T))) {
+    if (memory_.bytes() <= std::size_t{64} << 20) std::memset(data(), 0xff, memory_.bytes());
   }
-  arena(const arena&) = delete;
-  arena& operator=(const arena&) = delete;
-  ~arena() { munmap(memory_, bytes_); }
 
-  T* data() const { return static_cast<T*>(memory_); }
+  T* data() const { return memory_.as<T>(); }
   T& operator[](std::int64_t i) const { return data()[i]; }
-  twill::test::global_range range(bool writable) const { return {memory_, bytes_, writable}; }
+  twill::test::global_range range(bool writable) const {
+    return {data(), memory_.bytes(), writable};
+  }
 
 private:
-  std::size_t bytes_;
-  void* memory_;
+  twill::test::sparse_memory memory_;
 };
 
 /// Sequences with scattered blocks in an arena in two parts that lie apart. What no position owns

@@ -1,8 +1,12 @@
 #include "tests/catch.hpp"
 
+#include "gpu/detail/half.hpp"
+#include "gpu/rows/detail/column_item.hpp"
+#include "gpu/rows/detail/embedding_kernel.hpp"
 #include "gpu/rows/embedding.hpp"
 #include "tests/gpu/forms.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
+#include "tests/gpu/sparse_memory.hpp"
 
 using namespace twill::gpu;
 using namespace twill::gpu::test;
@@ -78,4 +82,27 @@ TEST_CASE("tokens are taken from draws where a step says so") {
   std::vector<std::int32_t> actual(4);
   dev->download(actual.data(), ids.data(), 16);
   CHECK(actual == std::vector<std::int32_t>{5, 42, 40, 8});
+}
+
+TEST_CASE("items beyond 2^31 and embedding tables beyond 2^31 elements are indexed in 64 bits") {
+  constexpr std::int64_t vocab = 1 << 20, cols = 5120, gib = std::int64_t{1} << 30;
+  const twill::test::sparse_memory table(vocab * cols * 2), out(8 * gib + (1 << 20));
+  detail::packed_view w;
+  w.kind = weight_kind::f16;
+  w.rows = vocab;
+  w.cols = w.padded_cols = cols;
+  w.panels = vocab / detail::lanes;
+  w.codes = table.as<unsigned char>();
+  w.codes_stride = cols * detail::lanes * 2;
+  constexpr std::int64_t id = vocab - 3, column = cols - 5;
+  table.as<std::uint16_t>()[id / 16 * 16 * cols + column * 16 + id % 16] = detail::f32_to_f16(7);
+  // The item of row r and that column, where r * cols exceeds 2^31 elements.
+  constexpr std::int64_t r = (gib * 2 + 12345) / cols;
+  static_assert(r * cols > (std::int64_t{1} << 31) - cols);
+  const twill::test::sparse_memory ids((r + 2) * 4);
+  ids.as<std::int32_t>()[r + 1] = static_cast<std::int32_t>(id);
+  const detail::column_item<detail::embedding_span> item{
+      {w, ids.as<std::int32_t>(), out.as<float>(), cols, false}, cols};
+  item((r + 1) * cols + column);
+  CHECK(out.as<float>()[(r + 1) * cols + column] == 7);
 }

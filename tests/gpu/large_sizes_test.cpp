@@ -2,56 +2,31 @@
 // would miss them. Memory is reserved and not committed, so that only the touched pages take any.
 #include "tests/catch.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "gpu/attention/kv_layer.hpp"
 #include "gpu/detail/half.hpp"
-#include "gpu/rows/detail/column_item.hpp"
-#include "gpu/rows/detail/embedding_kernel.hpp"
 #include "gpu/rows/elementwise.hpp"
 #include "gpu/rows/norms.hpp"
 #include "gpu/rows/rope.hpp"
 #include "gpu/sampling/sample.hpp"
 #include "tests/gpu/forms.hpp"
 #include "tests/gpu/ragged_case.hpp"
+#include "tests/gpu/sparse_memory.hpp"
 #include "tests/gpu/tested_device.hpp"
 
 using namespace twill;
 using gpu::dtype;
 using test::device_array;
+using test::sparse_memory;
 
 namespace {
 
 constexpr std::int64_t far = (std::int64_t{1} << 31) + 77; ///< elements from row to row
-constexpr std::int64_t gib = std::int64_t{1} << 30;
-
-/// Zeros that are committed page by page.
-class sparse_memory {
-public:
-  explicit sparse_memory(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
-    data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    REQUIRE(data_ != MAP_FAILED); // needs a system that overcommits memory
-  }
-  sparse_memory(const sparse_memory&) = delete;
-  sparse_memory& operator=(const sparse_memory&) = delete;
-  ~sparse_memory() { munmap(data_, bytes_); }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-
-private:
-  std::size_t bytes_;
-  void* data_;
-};
 
 /// The forms that compute in this process's own memory.
 std::vector<int> host_memory_forms() {
@@ -280,30 +255,6 @@ TEST_CASE("keys and values are stored in blocks beyond 2^31 elements and bytes")
       }
     }
   }
-}
-
-TEST_CASE("items beyond 2^31 and embedding tables beyond 2^31 elements are indexed in 64 bits") {
-  constexpr std::int64_t vocab = 1 << 20, cols = 5120;
-  const sparse_memory table(vocab * cols * 2), out(8 * gib + (1 << 20));
-  gpu::detail::packed_view w;
-  w.kind = gpu::weight_kind::f16;
-  w.rows = vocab;
-  w.cols = w.padded_cols = cols;
-  w.panels = vocab / gpu::detail::lanes;
-  w.codes = table.as<unsigned char>();
-  w.codes_stride = cols * gpu::detail::lanes * 2;
-  constexpr std::int64_t id = vocab - 3, column = cols - 5;
-  table.as<std::uint16_t>()[id / 16 * 16 * cols + column * 16 + id % 16] =
-      gpu::detail::f32_to_f16(7);
-  // The item of row r and that column, where r * cols exceeds 2^31 elements.
-  constexpr std::int64_t r = (gib * 2 + 12345) / cols;
-  static_assert(r * cols > (std::int64_t{1} << 31) - cols);
-  const sparse_memory ids((r + 2) * 4);
-  ids.as<std::int32_t>()[r + 1] = static_cast<std::int32_t>(id);
-  const gpu::detail::column_item<gpu::detail::embedding_span> item{
-      {w, ids.as<std::int32_t>(), out.as<float>(), cols, false}, cols};
-  item((r + 1) * cols + column);
-  CHECK(out.as<float>()[(r + 1) * cols + column] == 7);
 }
 
 TEST_CASE("more teams than 65,535 each compute their row") {
