@@ -124,6 +124,14 @@ inline block_report emulate(const detail::packed_view& w, call& c) {
   return c.bf16 ? run_as_packed<true>(args, x, c) : run_as_packed<false>(args, x, c);
 }
 
+/// Sets the zero point of group g of a grouped matrix.
+inline void set_zero(matrix& w, std::size_t g, int zero) {
+  w.group_offsets[g] = -static_cast<float>(zero) * w.scales[g];
+  const auto columns = static_cast<std::size_t>(w.group);
+  for (std::size_t i = g * columns; i < (g + 1) * columns; ++i)
+    w.values[i] = w.scales[g] * static_cast<float>(w.codes[i] - zero);
+}
+
 inline void check(const call& c, const oracle& want) {
   int wrong = 0; // also what is still NaN, as before the call
   for (std::size_t i = 0; i < want.value.size(); ++i)
@@ -142,6 +150,32 @@ inline void check_product(const matrix& w, const detail::packed_view& packed, st
     check(c, exact(w, c.x, m, compute_type::f32));
     CHECK(report.bank_conflicts == 0);
   }
+}
+
+/// Rows of activations that lie apart, a bias, and outputs that are added to.
+inline void check_strided(const matrix& w, const detail::packed_view& packed, std::int64_t m,
+                          bool bf16) {
+  call c = random_call(packed, m, bf16);
+  c.extra = 24;
+  c.bias = random_floats(packed.rows, 7);
+  c.accumulate = true;
+  c.out = random_floats(m * packed.rows, 8);
+  oracle want = exact(w, c.x, m, compute_type::f32);
+  for (std::size_t i = 0; i < want.value.size(); ++i) {
+    want.value[i] += double{c.bias[i % c.bias.size()]} + double{c.out[i]};
+    want.bound[i] += 1e-5;
+  }
+  emulate(packed, c);
+  check(c, want);
+}
+
+/// Activations in bf16 that f16 has no room for.
+inline void check_large(const matrix& w, const detail::packed_view& packed) {
+  call c = random_call(packed, 2, true);
+  for (std::size_t i = 0; i < c.x.size(); i += 50)
+    c.x[i] = rounded(i % 100 == 0 ? 1e5F : -3e5F, true);
+  emulate(packed, c);
+  check(c, exact(w, c.x, 2, compute_type::f32));
 }
 
 /// A row's bits are the same alone and among any others, up to `most` rows.

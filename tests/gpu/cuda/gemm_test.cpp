@@ -63,22 +63,9 @@ TEST_CASE("cuda products sum a row in one order, alone and among any rows, emula
 
 TEST_CASE("cuda products take strided rows, bias and what is there, emulated") {
   auto dev = device::open({.kind = "host", .threads = 1}).value();
-  const std::int64_t rows = 37, cols = 256, m = 9;
   for (const weight_kind kind : {weight_kind::grouped_u4, weight_kind::f16}) {
-    const matrix w = random_matrix(kind, rows, cols, 64, offsets::zero_points, 3);
-    const auto packed = pack(*dev, w.source(), "w").value();
-    call c = random_call(packed.get().view, m, false);
-    c.extra = 24;
-    c.bias = random_floats(rows, 7);
-    c.accumulate = true;
-    c.out = random_floats(m * rows, 8);
-    oracle want = exact(w, c.x, m, compute_type::f32);
-    for (std::size_t i = 0; i < want.value.size(); ++i) {
-      want.value[i] += double{c.bias[i % static_cast<std::size_t>(rows)]} + double{c.out[i]};
-      want.bound[i] += 1e-5;
-    }
-    emulate(packed.get().view, c);
-    check(c, want);
+    const matrix w = random_matrix(kind, 37, 256, 64, offsets::zero_points, 3);
+    check_strided(w, pack(*dev, w.source(), "w").value().get().view, 9, false);
   }
 }
 
@@ -86,12 +73,7 @@ TEST_CASE("cuda products of bf16 keep activations that f16 has no room for, emul
   auto dev = device::open({.kind = "host", .threads = 1}).value();
   for (const weight_kind kind : {weight_kind::grouped_u4, weight_kind::bf16}) {
     const matrix w = random_matrix(kind, 32, 256, 32, offsets::stored_f16, 3);
-    const auto packed = pack(*dev, w.source(), "w").value();
-    call c = random_call(packed.get().view, 2, true);
-    for (std::size_t i = 0; i < c.x.size(); i += 50)
-      c.x[i] = rounded(i % 100 == 0 ? 1e5F : -3e5F, true);
-    emulate(packed.get().view, c);
-    check(c, exact(w, c.x, 2, compute_type::f32));
+    check_large(w, pack(*dev, w.source(), "w").value().get().view);
   }
 }
 
@@ -100,12 +82,8 @@ TEST_CASE("cuda products take zero points far above the codes, emulated") {
   for (const int zero : {127, 128, 201, 255}) {
     CAPTURE(zero);
     matrix w = random_matrix(weight_kind::grouped_u4, 32, 128, 32, offsets::zero_points, 3);
-    for (std::size_t i = 0; i < w.values.size(); ++i) {
-      const std::size_t group = i / 32;
-      w.group_offsets[group] =
-          -static_cast<float>(zero - static_cast<int>(group % 2)) * w.scales[group];
-      w.values[i] = w.scales[group] * static_cast<float>(w.codes[i]) + w.group_offsets[group];
-    }
+    for (std::size_t g = 0; g < w.scales.size(); ++g)
+      set_zero(w, g, zero - static_cast<int>(g % 2));
     const auto packed = pack(*dev, w.source(), "w").value();
     for (const bool bf16 : {false, true}) {
       call c = random_call(packed.get().view, 1, bf16);

@@ -28,14 +28,6 @@ constexpr u8_case all_u8[] = {
     {16, offsets::zero_points_f32}, {16, offsets::zero_points}, {16, offsets::factored},
     {32, offsets::stored_f32, true}};
 
-/// Sets the zero point of group g.
-void set_zero(matrix& w, std::size_t g, int zero) {
-  w.group_offsets[g] = -static_cast<float>(zero) * w.scales[g];
-  const auto columns = static_cast<std::size_t>(w.group);
-  for (std::size_t i = g * columns; i < (g + 1) * columns; ++i)
-    w.values[i] = w.scales[g] * static_cast<float>(w.codes[i] - zero);
-}
-
 matrix matrix_of(const u8_case& u8, std::int64_t rows, std::int64_t cols) {
   matrix w = random_matrix(weight_kind::grouped_u8, rows, cols, u8.group, u8.form, 2);
   for (std::size_t g = 0; g < w.scales.size(); ++g) {
@@ -146,23 +138,10 @@ TEST_CASE("cuda products of 8-bit weights take one zero point for all, up to 255
 
 TEST_CASE("cuda products of 8-bit weights take strided rows, bias and what is there, emulated") {
   auto dev = device::open({.kind = "host", .threads = 1}).value();
-  const std::int64_t rows = 37, cols = 256, m = 9;
   for (const std::int32_t group : {16, 64})
     for (const bool bf16 : {false, true}) {
-      const matrix w = matrix_of({group, offsets::zero_points}, rows, cols);
-      const auto packed = pack(*dev, w.source(), "w").value();
-      call c = random_call(packed.get().view, m, bf16);
-      c.extra = 24;
-      c.bias = random_floats(rows, 7);
-      c.accumulate = true;
-      c.out = random_floats(m * rows, 8);
-      oracle want = exact(w, c.x, m, compute_type::f32);
-      for (std::size_t i = 0; i < want.value.size(); ++i) {
-        want.value[i] += double{c.bias[i % static_cast<std::size_t>(rows)]} + double{c.out[i]};
-        want.bound[i] += 1e-5;
-      }
-      emulate(packed.get().view, c);
-      check(c, want);
+      const matrix w = matrix_of({group, offsets::zero_points}, 37, 256);
+      check_strided(w, pack(*dev, w.source(), "w").value().get().view, 9, bf16);
     }
 }
 
@@ -207,12 +186,7 @@ TEST_CASE("cuda products of 8-bit weights keep activations that f16 has no room 
   auto dev = device::open({.kind = "host", .threads = 1}).value();
   for (const u8_case u8 : {u8_case{32, offsets::stored_f32}, u8_case{16, offsets::zero_points}}) {
     const matrix w = matrix_of(u8, 32, 256);
-    const auto packed = pack(*dev, w.source(), "w").value();
-    call c = random_call(packed.get().view, 2, true);
-    for (std::size_t i = 0; i < c.x.size(); i += 50)
-      c.x[i] = rounded(i % 100 == 0 ? 1e5F : -3e5F, true);
-    emulate(packed.get().view, c);
-    check(c, exact(w, c.x, 2, compute_type::f32));
+    check_large(w, pack(*dev, w.source(), "w").value().get().view);
   }
 }
 
