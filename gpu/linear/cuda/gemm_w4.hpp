@@ -85,8 +85,8 @@ struct gemm_w4_weights {
     for (int r = 0; r < 4; ++r) {
       const std::uint32_t word = words.word[r];
       std::uint32_t* const a = &to.a[r / 2][r % 2];
-      a[0] = without_zero(low_nibbles(word >> (4 * k)), zeros[r]);
-      a[2] = without_zero(low_nibbles(word >> (4 * k + 8)), zeros[r]);
+      a[0] = params.without_zero(low_nibbles(word >> (4 * k)), zeros[r], ones);
+      a[2] = params.without_zero(low_nibbles(word >> (4 * k + 8)), zeros[r], ones);
     }
     return to;
   }
@@ -116,13 +116,6 @@ struct gemm_w4_weights {
 private:
   TWILL_KERNEL_MEMBER std::uint32_t low_nibbles(std::uint32_t word) const {
     return ptx.template lop3<0xea>(word, 0x000f000fU, Bf16 ? 0x43004300U : 0x64006400U);
-  }
-  TWILL_KERNEL_MEMBER std::uint32_t without_zero(std::uint32_t codes_of_pair,
-                                                 std::uint32_t zero) const {
-    if constexpr (Bf16)
-      return ptx.fma_bf16x2(codes_of_pair, ones, zero);
-    else
-      return ptx.sub_f16x2(codes_of_pair, zero);
   }
 
   /// Sets what codes lose, from the zero points of four outputs.

@@ -113,8 +113,8 @@ struct gemm_w8_weights {
     for (int r = 0; r < 4; ++r) {
       const std::uint32_t word = w.half[k].word[r], zero = zeros[sixteens ? k : 0][r];
       std::uint32_t* const a = &to.a[r / 2][r % 2];
-      a[0] = without_zero(ptx.permute(word, above, 0x4140), zero);
-      a[2] = without_zero(ptx.permute(word, above, 0x4342), zero);
+      a[0] = params.without_zero(ptx.permute(word, above, 0x4140), zero, code_factor);
+      a[2] = params.without_zero(ptx.permute(word, above, 0x4342), zero, code_factor);
     }
     return to;
   }
@@ -146,14 +146,6 @@ struct gemm_w8_weights {
 
 private:
   static constexpr std::uint32_t above = Bf16 ? 0 : 0x64U; ///< a code
-
-  TWILL_KERNEL_MEMBER std::uint32_t without_zero(std::uint32_t codes_of_pair,
-                                                 std::uint32_t zero) const {
-    if constexpr (Bf16)
-      return ptx.fma_bf16x2(codes_of_pair, code_factor, zero);
-    else
-      return ptx.sub_f16x2(codes_of_pair, zero);
-  }
 
   /// Sets what codes lose, from the zero points of four outputs.
   TWILL_KERNEL_MEMBER void set_zeros() {

@@ -133,6 +133,16 @@ struct segment_params {
     return ptx.permute(zero[group], 0, static_cast<std::uint32_t>(r | r << 8) | 0x4040U);
   }
 
+  /// A pair of codes without what they lose: times `factor` plus `lost` in bf16, less `lost` in
+  /// f16.
+  TWILL_KERNEL_MEMBER std::uint32_t without_zero(std::uint32_t codes_of_pair, std::uint32_t lost,
+                                                 std::uint32_t factor) const {
+    if constexpr (Bf16)
+      return ptx.fma_bf16x2(codes_of_pair, factor, lost);
+    else
+      return ptx.sub_f16x2(codes_of_pair, lost);
+  }
+
 private:
   TWILL_KERNEL_MEMBER void mma(float (&d)[4], const std::uint32_t (&a)[4],
                                const std::uint32_t (&b)[2]) const {
