@@ -11,6 +11,7 @@
 
 #include "gpu/cuda/cuda_backends.hpp"
 #include "gpu/cuda/stream_space.hpp"
+#include "gpu/detail/gpu_refusals.hpp"
 #include "gpu/detail/kokkos_abort.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/one_gpu.hpp"

@@ -3,10 +3,14 @@
 #include <charconv>
 
 #include "config/base/units.hpp"
+#include "gpu/nvidia_versions.hpp"
 
 namespace twill::tools {
 
 namespace {
+
+using gpu::capability;
+using gpu::cuda_version;
 
 /// What has run on which GPU, and when. The same is said in config/guides/gpu.md.
 constexpr const char* tried_on =
@@ -33,14 +37,6 @@ std::vector<architecture> parse(std::string_view list) {
   return all;
 }
 
-std::string capability(int arch) {
-  return std::to_string(arch / 10) + "." + std::to_string(arch % 10);
-}
-
-std::string cuda_version(int number) {
-  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
-}
-
 std::string driver_text(const nvidia_driver& driver) {
   if (!driver.installed) return "none: there is no libcuda.so.1";
   std::string text = driver.version.empty() ? "installed" : driver.version;
@@ -62,15 +58,15 @@ std::string build_text(const cuda_build& build) {
 }
 
 /// Whether this build can use the GPU, and else what to do.
-std::string use_text(const nvidia_gpu& gpu, const nvidia_driver& driver, const cuda_build& build) {
-  constexpr int oldest = 80;
-  if (gpu.arch < oldest)
-    return "not usable: twill needs compute capability " + capability(oldest) + " or later";
+std::string use_text(int arch, const nvidia_driver& driver, const cuda_build& build) {
+  if (arch < gpu::oldest_capability)
+    return "not usable: twill needs compute capability " + capability(gpu::oldest_capability) +
+           " or later";
   if (build.architectures.empty()) return "not used: `tools/build cuda` builds for it";
-  if (driver.cuda / 1000 < build.cuda / 1000)
+  if (!gpu::driver_runs(driver.cuda, build.cuda))
     return "not usable: this build needs a driver for CUDA " + cuda_version(build.cuda);
-  if (!kernels_run_on(build.architectures, gpu.arch))
-    return "not usable: `TWILL_CUDA_ARCH=" + std::to_string(gpu.arch) +
+  if (!kernels_run_on(build.architectures, arch))
+    return "not usable: `TWILL_CUDA_ARCH=" + std::to_string(arch) +
            " tools/build cuda` builds kernels for it";
   return "usable: the kernels of this build are for it";
 }
@@ -90,11 +86,11 @@ std::vector<std::pair<std::string, std::string>> gpu_rows(const nvidia_driver& d
   std::vector<std::pair<std::string, std::string>> rows;
   rows.emplace_back("driver", driver_text(driver));
   for (std::size_t id = 0; id < driver.gpus.size(); ++id) {
-    const nvidia_gpu& gpu = driver.gpus[id];
-    rows.emplace_back("GPU " + std::to_string(id), gpu.name + ", compute capability " +
-                                                       capability(gpu.arch) + ", " +
-                                                       format_bytes(gpu.memory_bytes));
-    rows.emplace_back("", use_text(gpu, driver, build));
+    const nvidia_gpu& card = driver.gpus[id];
+    rows.emplace_back("GPU " + std::to_string(id), card.name + ", compute capability " +
+                                                       capability(card.arch) + ", " +
+                                                       format_bytes(card.memory_bytes));
+    rows.emplace_back("", use_text(card.arch, driver, build));
   }
   rows.emplace_back("this build", build_text(build));
   if (!build.architectures.empty() || !driver.gpus.empty()) rows.emplace_back("tried", tried_on);

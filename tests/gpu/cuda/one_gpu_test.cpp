@@ -1,4 +1,4 @@
-// Which GPU a process uses, and what it says of one that its kernels are not for.
+// Which GPU a process uses.
 #include "gpu/detail/one_gpu.hpp"
 
 #include "tests/catch.hpp"
@@ -21,42 +21,4 @@ TEST_CASE("a process keeps the GPU that it has started, and may try another unti
   CHECK(other.detail() == "device.id must stay 1 in this process, got 0");
   CHECK(gpu.use(1, fails).detail() == "no");
   CHECK_FALSE(gpu.use(0, starts).ok());
-}
-
-TEST_CASE("a GPU that Kokkos or the kernels were not built for is refused with both named") {
-  CHECK(check_kokkos_arch(80, 90, "GPU 0 (H100)").ok());
-  CHECK(check_kokkos_arch(90, 90, "GPU 0 (H100)").ok());
-  CHECK(check_kokkos_arch(0, 75, "GPU 0 (T4)").ok());
-  const auto newer = check_kokkos_arch(90, 80, "GPU 0 (A100)");
-  REQUIRE_FALSE(newer.ok());
-  CHECK(newer.code() == gpu::errc::not_built);
-  CHECK(newer.detail() ==
-        "this build's Kokkos is for GPUs of compute capability 9.0 or later, but GPU 0 (A100) has "
-        "8.0: build with `TWILL_CUDA_ARCH=80 tools/build cuda`, or set device.kind = \"host\"");
-  const int built[] = {80, 86, 120};
-  CHECK(no_kernels_for(built, 75, "GPU 1 (T4)").detail ==
-        "this build's kernels are for GPUs of compute capability 8.0, 8.6, 12.0, but GPU 1 (T4) "
-        "has 7.5: set device.kind = \"host\": twill has no kernels for GPUs older than 8.0");
-  CHECK(no_kernels_for(built, 90, "GPU 1 (H100)").detail ==
-        "this build's kernels are for GPUs of compute capability 8.0, 8.6, 12.0, but GPU 1 (H100) "
-        "has 9.0: build with `TWILL_CUDA_ARCH=90 tools/build cuda`, or set device.kind = \"host\"");
-}
-
-TEST_CASE("where there is no GPU, the reason and what to do are told") {
-  const auto none = no_gpu(0, 13000, "CUDA driver version is insufficient");
-  CHECK(none.code == gpu::errc::not_built);
-  CHECK(
-      none.detail ==
-      "device.kind = \"cuda\" needs NVIDIA's driver for CUDA 13.0, and this machine has no driver: "
-      "install it, so that nvidia-smi lists the GPU, or set device.kind = \"host\"");
-  CHECK(no_gpu(12040, 13010, "CUDA driver version is insufficient").detail ==
-        "device.kind = \"cuda\" needs a driver for CUDA 13.1 in this build, and this machine's is "
-        "for "
-        "CUDA 12.4: update it, build twill with CUDA 12, or set device.kind = \"host\"");
-  // A driver runs every program of its major version.
-  CHECK(no_gpu(12020, 12090, "no CUDA-capable device is detected").detail ==
-        "device.kind = \"cuda\" needs a GPU, and CUDA says \"no CUDA-capable device is detected\": "
-        "nvidia-smi must list it and CUDA_VISIBLE_DEVICES must not hide it, or set device.kind = "
-        "\"host\"");
-  CHECK(no_gpu(13000, 12090, "no device").detail.find("\"no device\"") != std::string::npos);
 }
