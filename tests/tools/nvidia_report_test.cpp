@@ -35,27 +35,30 @@ TEST_CASE("machine code runs within a major version, and PTX on all later GPUs")
   struct {
     const char* architectures;
     int arch;
-    bool runs;
+    kernel_code code;
   } const cases[] = {
-      {"", 80, false},
-      {"80-real", 80, true},
-      {"80-real", 86, true},
-      {"86-real", 80, false},
-      {"80-real", 90, false},
-      {"80", 90, true},
-      {"80", 75, false},
-      {"90-virtual", 90, true},
-      {"90-virtual", 120, true},
-      {"90-virtual", 89, false},
-      {"80-real,86-real,89-real,90", 89, true},
-      {"80-real,86-real,89-real,90", 120, true},
-      {"80-real,86-real,89-real,90", 75, false},
-      {"90-real", 120, false},
-      {"90-real,80-real", 87, true},
+      {"", 80, kernel_code::none},
+      {"80-real", 80, kernel_code::machine_code},
+      {"80-real", 86, kernel_code::machine_code},
+      {"86-real", 80, kernel_code::none},
+      {"80-real", 90, kernel_code::none},
+      {"80", 90, kernel_code::ptx},
+      {"80", 75, kernel_code::none},
+      {"90-virtual", 90, kernel_code::ptx},
+      {"90-virtual", 120, kernel_code::ptx},
+      {"90-virtual", 89, kernel_code::none},
+      {"80-real,86-real,89-real,90", 89, kernel_code::machine_code},
+      {"80-real,86-real,89-real,90", 120, kernel_code::ptx},
+      {"80-real,86-real,89-real,90", 75, kernel_code::none},
+      {"90-real", 120, kernel_code::none},
+      {"90-real,80-real", 87, kernel_code::machine_code},
+      {"80,90-real", 90, kernel_code::machine_code},
+      {"90-virtual,90-real", 90, kernel_code::machine_code},
+      {"80,90", 89, kernel_code::machine_code},
   };
   for (const auto& one : cases) {
     INFO(one.architectures << " on " << one.arch);
-    CHECK(kernels_run_on(one.architectures, one.arch) == one.runs);
+    CHECK(kernels_for(one.architectures, one.arch) == one.code);
   }
 }
 
@@ -84,6 +87,17 @@ TEST_CASE("each GPU is told with its use") {
   } const cases[] = {
       {13000, 90, 0, "", "not used: `tools/build cuda` builds for it"},
       {13000, 90, 13000, "90-real", "usable: the kernels of this build are for it"},
+      {12080, 90, 12080, "80", "usable: the kernels of this build are for it"},
+      {13000, 90, 12080, "80", "usable: the kernels of this build are for it"},
+      {12040, 90, 12080, "80",
+       "not usable: the driver compiles this build's kernels for it, for which it must run CUDA "
+       "12.8"},
+      {12040, 120, 12080, "80-real,90",
+       "not usable: the driver compiles this build's kernels for it, for which it must run CUDA "
+       "12.8"},
+      {12040, 86, 12080, "80", "usable: the kernels of this build are for it"},
+      {12040, 90, 12080, "90-virtual,90-real", "usable: the kernels of this build are for it"},
+      {12040, 90, 13000, "80", "not usable: this build needs a driver for CUDA 13.0"},
       {13000, 90, 12040, "90-real", "usable: the kernels of this build are for it"},
       {12040, 90, 12090, "90-real", "usable: the kernels of this build are for it"},
       {12040, 90, 13000, "90-real", "not usable: this build needs a driver for CUDA 13.0"},

@@ -65,20 +65,29 @@ std::string use_text(int arch, const nvidia_driver& driver, const cuda_build& bu
   if (build.architectures.empty()) return "not used: `tools/build cuda` builds for it";
   if (!gpu::driver_runs(driver.cuda, build.cuda))
     return "not usable: this build needs a driver for CUDA " + cuda_version(build.cuda);
-  if (!kernels_run_on(build.architectures, arch))
+  const kernel_code code = kernels_for(build.architectures, arch);
+  if (code == kernel_code::none)
     return "not usable: `TWILL_CUDA_ARCH=" + std::to_string(arch) +
            " tools/build cuda` builds kernels for it";
+  // A driver compiles the PTX of toolkits that are no newer than it is, not of its whole major
+  // version.
+  if (code == kernel_code::ptx && driver.cuda < build.cuda)
+    return "not usable: the driver compiles this build's kernels for it, for which it must run "
+           "CUDA " +
+           cuda_version(build.cuda);
   return "usable: the kernels of this build are for it";
 }
 
 } // namespace
 
-bool kernels_run_on(std::string_view architectures, int arch) {
+kernel_code kernels_for(std::string_view architectures, int arch) {
+  kernel_code found = kernel_code::none;
   for (const architecture& one : parse(architectures)) {
     if (one.number > arch) continue;
-    if (one.ptx || (one.machine_code && one.number / 10 == arch / 10)) return true;
+    if (one.machine_code && one.number / 10 == arch / 10) return kernel_code::machine_code;
+    if (one.ptx) found = kernel_code::ptx;
   }
-  return false;
+  return found;
 }
 
 std::vector<std::pair<std::string, std::string>> gpu_rows(const nvidia_driver& driver,

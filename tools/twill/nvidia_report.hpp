@@ -17,9 +17,13 @@ struct cuda_build {
   int cuda = 0;              ///< the toolkit's version: 13000 is 13.0
 };
 
-/// Whether kernels for `architectures` run on a GPU of compute capability `arch`: machine code runs
-/// within a major version from its minor version on, PTX on every GPU that is as new or newer.
-bool kernels_run_on(std::string_view architectures, int arch);
+/// What runs on a GPU: machine code as it is, PTX once the driver has compiled it.
+enum class kernel_code { none, ptx, machine_code };
+
+/// What of kernels for `architectures` runs on a GPU of compute capability `arch`: machine code
+/// within a major version from its minor version on, and where there is none, PTX on every GPU that
+/// is as new or newer.
+kernel_code kernels_for(std::string_view architectures, int arch);
 
 /// Rows of a table, each with a name.
 std::vector<std::pair<std::string, std::string>> gpu_rows(const nvidia_driver& driver,
