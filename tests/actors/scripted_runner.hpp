@@ -151,7 +151,8 @@ struct script {
   std::atomic<bool> lost{false};         ///< a failure is that of a device that is lost
   std::atomic<bool> lost_by_load{false}; ///< a load that fails loses it
   std::atomic<int> delay_us{0};
-  std::atomic<std::size_t> widest{0}; ///< most sequences in one step
+  std::atomic<std::size_t> widest{0};     ///< most sequences in one step
+  std::atomic<bool> weighs_counts{false}; ///< what is drawn depends on the counts for penalties
   /// Steps are begun and ended apart; ctest's cuda_run_ahead has it so everywhere.
   bool ahead = std::getenv("TWILL_TEST_RUNS_AHEAD") != nullptr;
   std::atomic<std::int64_t> steps_ahead{0}; ///< begun before the one before them had ended
@@ -302,13 +303,25 @@ private:
     script_->computed += static_cast<std::int64_t>(batch.tokens.size());
     if (batch.await_masks) batch.await_masks();
     out.tokens.clear();
+    out.logprobs.clear();
     out.max_top = 0;
-    out.logprobs.assign(batch.draws.size(), -0.5f);
+    for (const auto& d : batch.draws)
+      out.max_top = std::max(out.max_top, d.params->logprobs);
+    out.top_ids.clear();
+    out.top_logprobs.clear();
     std::size_t s = 0;
     for (std::size_t d = 0; d < batch.draws.size(); ++d) {
       while (batch.first_token[s + 1] <= batch.logit_rows[d])
         ++s;
-      out.tokens.push_back(draw(batch, s, batch.draws[d]));
+      std::uint64_t h = 1;
+      for (std::int32_t p = 0; p < batch.kv_lengths[s]; ++p)
+        h = mix(h, static_cast<std::uint64_t>(at(batch, s, p)));
+      out.tokens.push_back(draw(h, batch.draws[d]));
+      out.logprobs.push_back(score_of(h, out.tokens.back()));
+      for (std::int32_t k = 0; k < out.max_top; ++k) {
+        out.top_ids.push_back(static_cast<std::int32_t>(h >> (8 * k) & 255));
+        out.top_logprobs.push_back(score_of(h, out.top_ids.back()));
+      }
     }
     score(batch, out);
     return nothing{};
@@ -328,25 +341,27 @@ private:
     at(batch, s, position) =
         stored(batch.tokens[row], position, batch.prompt_lengths[s], script_->shareable_length);
   }
-  std::int32_t draw(const actors::executor_step& batch, std::size_t s, const actors::draw_spec& d) {
-    std::uint64_t h = 1;
-    for (std::int32_t p = 0; p < batch.kv_lengths[s]; ++p)
-      h = mix(h, static_cast<std::uint64_t>(at(batch, s, p)));
-    bool may_end = true;
-    for (const auto& b : d.biases)
-      if (b.id == eos && b.bias < -1e30f) may_end = false;
+  std::int32_t draw(std::uint64_t h, const actors::draw_spec& d) const {
+    if (script_->weighs_counts)
+      for (const auto& c : d.counts)
+        h = mix(h, static_cast<std::uint64_t>((c.id * 1000 + c.in_prompt) * 1000 + c.in_output));
     if (!d.mask.empty()) return allowed_token(d, mix(mix(h, d.seed), d.counter));
-    return next_token(h, d.params->temperature, d.seed, d.counter, may_end);
+    auto token = next_token(h, d.params->temperature, d.seed, d.counter, !is_banned(d, eos));
+    for (int tried = 0; tried < 26 && is_banned(d, token); ++tried)
+      token = 'a' + (token - 'a' + 1) % 26;
+    return token;
+  }
+  static bool is_banned(const actors::draw_spec& d, std::int32_t id) {
+    return std::any_of(d.biases.begin(), d.biases.end(),
+                       [id](const auto& b) { return b.id == id && b.bias < -1e30f; });
   }
 
   /// One of the tokens that mask and bans leave; the end as soon as it may be.
   static std::int32_t allowed_token(const actors::draw_spec& d, std::uint64_t h) {
     std::vector<std::int32_t> left;
     for (std::int32_t id = 0; id <= eos; ++id) {
-      bool may = (d.mask[static_cast<std::size_t>(id / 32)] >> (id % 32) & 1) != 0;
-      for (const auto& b : d.biases)
-        if (b.id == id && b.bias < -1e30f) may = false;
-      if (may) left.push_back(id);
+      const bool may = (d.mask[static_cast<std::size_t>(id / 32)] >> (id % 32) & 1) != 0;
+      if (may && !is_banned(d, id)) left.push_back(id);
     }
     if (left.empty()) return 0;
     return left.back() == eos ? eos : left[(h >> 8) % left.size()];
