@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,6 +102,16 @@ struct submit_prompt {
   std::string tenant, client_id; ///< for pictures
   std::int32_t priority = 0;
   client_limits limits; ///< of its client
+  /// What an earlier run has drawn, an entry for each choice; null: the request is new.
+  std::shared_ptr<const std::vector<made_choice>> made;
+
+  std::span<const std::int32_t> made_of(std::int32_t choice) const {
+    if (made == nullptr) return {};
+    return (*made)[static_cast<std::size_t>(choice)].tokens;
+  }
+  bool is_over(std::int32_t choice) const {
+    return made != nullptr && (*made)[static_cast<std::size_t>(choice)].finished;
+  }
 };
 /// batcher -> session: the request is in the queue; tokens will follow.
 struct prompt_queued {};

@@ -96,11 +96,14 @@ void batcher_core::submit(const submit_prompt& prompt) {
   if (const auto why = misfit(prompt.spec)) return refuse(prompt.request, *why);
   const group& added = groups_.add(prompt, prompt.limits.max_queued > 0 ? client : 0);
   if (trace_ != nullptr) trace_->queued(added.first, prompt.n_choices);
+  sequence_id leader = 0;
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
-    new_sequence arrived{added.first + static_cast<sequence_id>(choice),
-                         choice == 0 ? 0 : added.first,
+    if (prompt.is_over(choice)) continue;
+    new_sequence arrived{added.first + static_cast<sequence_id>(choice), leader,
                          static_cast<std::int32_t>(prompt.spec.prompt->size()), prompt.spec.max_new,
                          choice == 0 && prompt.spec.scores_prompt()};
+    if (leader == 0) leader = arrived.id;
+    arrived.made = static_cast<std::int32_t>(prompt.made_of(choice).size());
     arrived.client = client;
     arrived.weight = prompt.limits.weight;
     arrived.most_running = prompt.limits.max_running;
@@ -385,7 +388,7 @@ step_plan batcher_core::build_plan(steady_clock::time_point now) {
     sequence& s = groups_.at(id);
     if (s.scheduled == steady_clock::time_point{}) {
       s.scheduled = now;
-      if (s.choice == 0)
+      if (sequence_groups::group_of(s).leader == id)
         note_first_admission(s, s.fetched.after(static_cast<std::int32_t>(s.blocks.size())));
     }
     groups_.note_opened(s);
@@ -429,8 +432,10 @@ void batcher_core::add_loads(sequence& s, step_plan& plan) {
 
 void batcher_core::note_first_admission(const sequence& s, std::int32_t n_loaded) {
   if (!limits_.plan.prefix_cache) return;
-  const std::size_t cached = (s.blocks.size() + static_cast<std::size_t>(n_loaded)) *
-                             static_cast<std::size_t>(limits_.plan.block_tokens);
+  // Output that an earlier run has drawn may be cached as well; it is not part of the prompt.
+  const std::size_t cached = std::min((s.blocks.size() + static_cast<std::size_t>(n_loaded)) *
+                                          static_cast<std::size_t>(limits_.plan.block_tokens),
+                                      s.spec.prompt->size());
   groups_.group_of(s).cached_tokens = static_cast<std::int32_t>(cached);
   stats_.update([&](engine_stats& stats) {
     stats.prefix_cache_queries += s.spec.prompt->size();
@@ -470,10 +475,13 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     if (sequence_groups::group_of(s).scores && s.spec.scores_prompt()) deliver_scores(s, row);
     if (drew) {
       s.output.push_back(drawn->token);
-      if (s.output.size() > 1)
+      if (s.last_token != steady_clock::time_point{}) {
         note_gap(gaps, now - s.last_token);
-      else if (s.choice == 0)
-        prompt_tokens += s.spec.prompt->size();
+      } else {
+        group& owner = sequence_groups::group_of(s);
+        owner.drew = true;
+        if (owner.leader == row.id) prompt_tokens += s.spec.prompt->size();
+      }
       s.last_token = now;
       deliver(row.id, s, *drawn++, result);
     }
@@ -607,13 +615,7 @@ void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail,
 /// A request that makes its step fail is lost twice, and fails then.
 bool batcher_core::may_compute_again(request_id request) {
   group* g = groups_.find(request);
-  if (g == nullptr || g->n_lost++ > 0) return false;
-  bool drew = false;
-  for_each_choice(request, [&](sequence_id id) {
-    const sequence* s = groups_.find_sequence(id);
-    drew = drew || s == nullptr || !s->output.empty();
-  });
-  return !drew;
+  return g != nullptr && g->n_lost++ == 0 && !g->drew;
 }
 
 scheduler_picture batcher_core::describe(kv_leases leases) const {

@@ -46,17 +46,22 @@ const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt,
                                                    std::uint64_t counted_for) {
   group& added = groups_[prompt.request];
   added.first = next_id_;
-  added.n_choices = added.n_left = prompt.n_choices;
+  added.n_choices = prompt.n_choices;
   added.counted_for = counted_for;
   added.tenant = prompt.tenant;
   added.client_id = prompt.client_id;
   count(added, 1);
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
-    sequence& s = sequences_[next_id_++];
+    const sequence_id id = next_id_++;
+    if (prompt.is_over(choice)) continue;
+    if (added.n_left++ == 0) added.leader = id;
+    sequence& s = sequences_[id];
     s.request = prompt.request;
     s.owner = &added;
     s.choice = choice;
     s.spec = prompt.spec;
+    const auto made = prompt.made_of(choice);
+    s.output.assign(made.begin(), made.end());
     s.spec.seed += static_cast<std::uint64_t>(choice);
     if (choice > 0) s.spec.prompt_logprobs = -1; // the first choice computes the prompt
   }

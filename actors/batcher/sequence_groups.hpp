@@ -37,7 +37,7 @@ public:
     // What every token of it changes lies in one line of the cache.
     request_id request = 0;
     group* owner = nullptr;
-    std::vector<std::int32_t> output; ///< tokens drawn so far
+    std::vector<std::int32_t> output; ///< tokens drawn so far, in an earlier run as well
     std::int32_t choice = 0;
     std::int32_t n_inserted = 0; ///< first blocks that the prefix cache has been told of
     steady_clock::time_point last_token;
@@ -55,7 +55,8 @@ public:
     std::vector<std::int32_t> known_tokens(std::int32_t first, std::int32_t last) const;
   };
   struct group {
-    sequence_id first = 0; ///< of n_choices ids that follow each other
+    sequence_id first = 0;  ///< of n_choices consecutive ids, one for each choice
+    sequence_id leader = 0; ///< the first sequence, which computes the prompt for all
     std::int32_t n_choices = 0;
     std::int32_t n_left = 0;        ///< sequences not yet forgotten
     std::int32_t n_running = 0;     ///< sequences in the running set
@@ -64,14 +65,16 @@ public:
     bool released = false;          ///< it is over; its sequences leave as soon as no step has them
     bool paused = false;            ///< its reader is slow, or gives no credit
     bool scheduled = false;         ///< one of its sequences has been in a step
+    bool drew = false;              ///< a step has drawn a token of it
     std::uint64_t counted_for = 0;  ///< the client that has a limit; 0: none
     std::string tenant, client_id;  ///< for pictures
     /// Of the prompt's tokens but the first, while steps score them; null once they are told.
     std::shared_ptr<std::vector<prompt_score>> scores;
   };
 
-  /// A new request; its sequences get the next ids. `counted_for` names the client whose waiting
-  /// requests are counted; 0: none.
+  /// A new request; its choices get the next ids. A choice that an earlier run has finished has no
+  /// sequence, and its id stays unused. `counted_for` names the client whose waiting requests are
+  /// counted; 0: none.
   const group& add(const submit_prompt& prompt, std::uint64_t counted_for = 0);
   /// The request, unless it is unknown or released.
   group* find(request_id request);

@@ -74,6 +74,8 @@ void sequence_states::open(const open_sequence& opened) {
     s.mask.resize(models::grammar::mask_words(opened.spec.rules->tokens->size()));
     for (const std::int32_t id : opened.output)
       s.stuck = s.stuck || !s.guard->accept(id);
+    // Only output that is not this request's own can have come to the grammar's end already.
+    s.stuck = s.stuck || s.guard->is_over();
   }
   std::map<std::int32_t, float> biases;
   for (const auto& [id, bias] : opened.spec.sampling->logit_bias)
@@ -156,7 +158,7 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
       continue;
     }
     add_row(row, s, out);
-    if (row.draws && s.guard) masked.push_back({&*s.guard, s.mask});
+    if (row.draws && s.guard && !s.stuck) masked.push_back({&*s.guard, s.mask});
   }
   if (!out.fed_from.empty()) out.fed_from.resize(out.tokens.size(), -1);
   add_scores(out);

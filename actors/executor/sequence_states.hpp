@@ -58,7 +58,7 @@ private:
     std::vector<gpu::token_bias> draw_biases; ///< the others and bans of bad words; used when any
     std::optional<output_guard> guard;
     std::vector<std::uint32_t> mask; ///< the guard's, for the step under way
-    bool stuck = false;              ///< the guard refused what was drawn before
+    bool stuck = false;              ///< the guard refused what was drawn before, or ended with it
     bool finished = false;
     std::size_t n_drawing = 0;   ///< tokens that steps under way draw; `tokens` has them later
     std::int32_t draw_index = 0; ///< the number of the last one among the draws of its step

@@ -101,6 +101,12 @@ struct tool_choice {
   bool parallel = true; ///< more than one call may stand in an answer
 };
 
+/// What an earlier run of a request has drawn of one choice.
+struct made_choice {
+  std::vector<std::int32_t> tokens; ///< all of them, in their order
+  bool finished = false;            ///< the event with its `finish` was delivered
+};
+
 struct request_summary; // actors/port/request_summary.hpp
 
 struct request {
@@ -129,6 +135,14 @@ struct request {
   std::int32_t prompt_logprobs = -1;
   /// Only the last so many prompt tokens are kept; 0: all.
   std::int32_t truncate_prompt_tokens = 0;
+
+  /// What an earlier run of this very request has drawn, an entry for each choice; empty: the
+  /// request is new. The request goes on where that run was: the tokens given here count as output
+  /// and have no event again, while the first event comes again, without scores of the prompt. The
+  /// same tokens follow as in an undisturbed run where `sampling.seed` is set, and set as it was
+  /// then. Refused with errc::executor_failed where nothing is left to be drawn, or where this
+  /// cannot be the request's output.
+  std::vector<made_choice> made;
 
   /// Called once when the request is over, however it ended, on an engine thread; it must be as
   /// quick as an event's callback. Not called where the engine itself ends first. May be empty.

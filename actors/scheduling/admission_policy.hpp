@@ -28,6 +28,7 @@ struct new_sequence {
   std::int32_t weight = 1;        ///< of its client
   std::int32_t most_running = 0;  ///< of its client's sequences at once; 0: no limit of its own
   std::int32_t priority = 0;      ///< within its client; a lower one is served earlier
+  std::int32_t made = 0;          ///< output tokens of an earlier run; fewer than max_new
 };
 
 /// A sequence that has another rank now.

@@ -4,12 +4,12 @@
 
 namespace twill::actors {
 
-std::int64_t fair_policy::charge(const new_sequence& arrived) const {
-  const auto found = clients_.find(arrived.client);
-  const std::int64_t guess = found == clients_.end() ? first_guess : found->second.expected_output;
-  // Further choices share their leader's prompt.
-  return (arrived.leader == 0 ? arrived.prompt_tokens : 1) +
-         std::min<std::int64_t>(guess, arrived.max_new);
+/// The output tokens that a sequence is charged with when it arrives: as many as its client's
+/// sequences are expected to draw, and no fewer than an earlier run has drawn, which have to be
+/// computed like a prompt.
+std::int64_t fair_policy::charged_output(const client& c, const new_sequence& arrived) {
+  const auto expected = std::min<std::int64_t>(c.expected_output, arrived.max_new);
+  return std::max<std::int64_t>(expected, arrived.made);
 }
 
 std::int64_t fair_policy::rank_of(const new_sequence& arrived) {
@@ -22,7 +22,9 @@ std::int64_t fair_policy::rank_of(const new_sequence& arrived) {
     active_weight_ += weight - c.weight; // it was configured anew
     c.weight = weight;
   }
-  const std::int64_t cost = charge(arrived);
+  // Further choices share their leader's prompt.
+  const std::int64_t output = charged_output(c, arrived);
+  const std::int64_t cost = (arrived.leader == 0 ? arrived.prompt_tokens : 1) + output;
   const std::int64_t step = cost * parts / c.weight;
   const order_in_client place{arrived.priority, arrived.id};
   auto next = c.queue.upper_bound(place);
@@ -40,9 +42,7 @@ std::int64_t fair_policy::rank_of(const new_sequence& arrived) {
   }
   c.queue.emplace_hint(next, place, turn{rank, rank, step});
   c.live += 1;
-  entries_[arrived.id] = {arrived.client, cost,
-                          std::min<std::int64_t>(c.expected_output, arrived.max_new), step,
-                          arrived.priority};
+  entries_[arrived.id] = {arrived.client, cost, output, step, arrived.priority};
   return rank;
 }
 

@@ -43,8 +43,6 @@ public:
   void take_moved(std::vector<moved_sequence>& out) override;
   bool shares_running_set() const override { return true; }
 
-  /// What a sequence of the client would be charged now, in tokens.
-  std::int64_t charge(const new_sequence& arrived) const;
   std::size_t clients() const { return clients_.size(); }
 
 private:
@@ -78,6 +76,7 @@ private:
     bool waiting = true;
   };
 
+  static std::int64_t charged_output(const client& c, const new_sequence& arrived);
   void cancel(std::uint64_t name, client& c, const order_in_client& who);
 
   std::int64_t virtual_time_ = 0;

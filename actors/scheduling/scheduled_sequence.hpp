@@ -29,6 +29,7 @@ struct alignas(64) scheduled_sequence {
   bool paused = false;
   bool held = false;   ///< it waits for blocks to come from another tier
   bool opened = false; ///< the executor holds its state
+  bool leads = false;  ///< followers wait for the KV of its prompt
 
   /// A follower is a further choice of a request and waits for the first one's prompt.
   enum class place : std::uint8_t { following, waiting, running } where = place::waiting;

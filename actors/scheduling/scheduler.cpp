@@ -51,7 +51,7 @@ bool scheduler::is_running(sequence_id id) const {
 }
 
 void scheduler::add(const new_sequence& arrived) {
-  TWILL_ASSERT(arrived.prompt_tokens > 0 && arrived.max_new > 0,
+  TWILL_ASSERT(arrived.prompt_tokens > 0 && arrived.made >= 0 && arrived.max_new > arrived.made,
                "a sequence needs a prompt and an output");
   scheduled_sequence& s = sequences_[arrived.id];
   s.key = {policy_->rank_of(arrived), arrived.id};
@@ -61,12 +61,14 @@ void scheduler::add(const new_sequence& arrived) {
   s.most_running = arrived.most_running;
   s.prompt = arrived.prompt_tokens;
   s.max_new = arrived.max_new;
+  s.delivered = arrived.made;
   s.scored = arrived.scored;
   if (arrived.leader == 0) {
     enqueue(s);
   } else {
     s.where = scheduled_sequence::place::following;
     followers_.emplace(arrived.leader, arrived.id);
+    sequences_.at(arrived.leader).leads = true;
   }
 }
 
@@ -372,12 +374,15 @@ void scheduler::add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& le
   const planned_row row{s.key.id, s.computed, n_tokens, n_tokens == s.remaining()};
   left.tokens -= n_tokens;
   left.logit_rows -= s.scored ? n_tokens : row.draws ? 1 : 0;
-  const bool prompt_ends = s.computed < s.prompt && s.computed + n_tokens >= s.prompt;
   s.computed += n_tokens;
   s.in_flight += 1;
   if (row.draws) s.drawing += 1;
   out.rows.push_back(row);
-  if (prompt_ends && s.leader == 0) prompts_planned_.push_back(s.key.id);
+  // The row may begin behind the prompt, where output that an earlier run has drawn is cached.
+  if (s.leads && s.computed >= s.prompt) {
+    prompts_planned_.push_back(s.key.id);
+    s.leads = false;
+  }
 }
 
 void scheduler::fork_followers(sequence_id leader, budget& left, step_decision& out) {

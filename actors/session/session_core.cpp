@@ -162,6 +162,7 @@ void session_core::submit() {
     choices_.emplace_back(*model_->files->text, params,
                           std::holds_alternative<chat_prompt>(args_.request.prompt), plan_,
                           args_.request.parse_output);
+  if (const auto error = replay_made()) return end_with(*error);
   if (prompt_only_ && !pending_.spec.scores_prompt()) {
     event e;
     e.started = true;
@@ -173,9 +174,60 @@ void session_core::submit() {
   host_.submit(pending_);
 }
 
+/// Brings the choices to where the earlier run was: text that is held back, parsers, counts.
+std::optional<request_error> session_core::replay_made() {
+  if (pending_.made == nullptr) return std::nullopt;
+  const request_error over{errc::executor_failed,
+                           "what an earlier run has drawn of this request is over already; send "
+                           "the request anew",
+                           ""};
+  const auto most = static_cast<std::size_t>(pending_.spec.max_new);
+  for (std::int32_t i = 0; i < pending_.n_choices; ++i) {
+    choice_state& c = choices_[static_cast<std::size_t>(i)];
+    const auto made = pending_.made_of(i);
+    c.finished = pending_.is_over(i);
+    const bool ends = replay_choice(c, made);
+    if (ends && !c.finished) return over;
+    if (!c.finished && made.size() >= most) {
+      if (sampling_->max_tokens >= 0) return over;
+      return request_error{errc::too_large,
+                           "an earlier run has drawn " + std::to_string(made.size()) +
+                               " tokens of this request, and the context and the KV cache now have "
+                               "room for " +
+                               std::to_string(most) + "; send a shorter request",
+                           ""};
+    }
+    c.n_tokens = static_cast<std::int32_t>(made.size());
+    n_made_ += c.n_tokens;
+    if (!c.finished) continue;
+    finished_choices_ += 1;
+    any_length_ = any_length_ || (!ends && made.size() >= most);
+  }
+  use_.completion_tokens = n_made_;
+  if (finished_choices_ == pending_.n_choices) return over;
+  return std::nullopt;
+}
+
+/// Whether the choice ends with these tokens by an id or by a stop string.
+bool session_core::replay_choice(choice_state& c, std::span<const std::int32_t> made) {
+  const auto& ends = *pending_.spec.stop_ids;
+  for (const std::int32_t id : made) {
+    token_ready drawn;
+    drawn.token = id;
+    drawn.stopped = std::binary_search(ends.begin(), ends.end(), id);
+    c.n_tokens += 1;
+    event e;
+    append_text(c, drawn, e);
+    if (c.parser) parse_text(c, e);
+    if (e.finish) return true;
+  }
+  return false;
+}
+
 void session_core::batcher_lost(const request_error& why) {
   if (over_ || !in_batcher_) return;
-  if (use_.completion_tokens > 0 || std::exchange(moved_, true)) return end_with(why);
+  const bool drew = first_token_ != steady_clock::time_point{};
+  if (drew || std::exchange(moved_, true)) return end_with(why);
   host_.submit(pending_);
 }
 
@@ -244,11 +296,32 @@ std::optional<request_error> session_core::prepare(result<std::vector<std::int32
   out.spec.stop_ids = stop_ids_of(text, *sampling);
   out.spec.seed = sampling->seed ? *sampling->seed : drawn_seed();
   out.spec.sampling = std::move(sampling);
-  out.spec.prompt_logprobs = asked.prompt_logprobs;
+  if (!asked.made.empty()) {
+    if (auto error = check_made(*out.spec.sampling)) return error;
+    out.made = std::make_shared<const std::vector<made_choice>>(std::move(asked.made));
+  } else {
+    out.spec.prompt_logprobs = asked.prompt_logprobs; // else the earlier run has reported them
+  }
   if (auto error = set_token_rules(out.spec)) return error;
   if (auto error = set_max_new(out.spec)) return error;
   if (auto error = take_score_memory(out.spec)) return error;
   return pay(out);
+}
+
+std::optional<request_error> session_core::check_made(const config::sampling_params& params) const {
+  const auto& made = args_.request.made;
+  const auto n_ids = static_cast<std::int32_t>(model_->files->spec.vocab_size);
+  const bool fits = made.size() == static_cast<std::size_t>(params.n) && params.max_tokens != 0 &&
+                    std::all_of(made.begin(), made.end(), [&](const made_choice& one) {
+                      return std::all_of(one.tokens.begin(), one.tokens.end(),
+                                         [&](auto id) { return id >= 0 && id < n_ids; });
+                    });
+  if (fits) return std::nullopt;
+  return request_error{errc::executor_failed,
+                       "what an earlier run has drawn of this request cannot be its output: it "
+                       "needs an entry for each choice, with token ids of this model; send the "
+                       "request anew",
+                       ""};
 }
 
 std::optional<request_error> session_core::take_score_memory(const sequence_spec& spec) {
@@ -570,7 +643,7 @@ void session_core::close(bool aborted, const request_error* error) {
   if (compile_abandoned_) *compile_abandoned_ = true;
   if (in_batcher_ && (aborted || error != nullptr)) host_.release();
   // A request that failed before its first token used nothing.
-  const bool used = error == nullptr || use_.completion_tokens > 0;
+  const bool used = error == nullptr || use_.completion_tokens > n_made_;
   const std::int64_t cost = used ? use_.prompt_tokens + use_.completion_tokens : 0;
   if (args_.budget != nullptr && paid_ > cost) args_.budget->give_back(paid_ - cost);
   stats_.update([&](engine_stats& s) {
@@ -595,9 +668,9 @@ void session_core::close(bool aborted, const request_error* error) {
     observe(s.request_params_n, sampling_->n);
     if (sampling_->max_tokens >= 0) observe(s.request_params_max_tokens, sampling_->max_tokens);
     // Choices draw at the same time, so this is their mean only where there is one.
-    if (choices_.size() == 1 && most > 1)
+    if (const auto gaps = most - n_made_ - 1; choices_.size() == 1 && gaps > 0)
       observe(s.request_time_per_output_token_seconds,
-              seconds_of(last_token_ - first_token_) / (most - 1));
+              seconds_of(last_token_ - first_token_) / gaps);
   });
   const std::string_view status = aborted            ? "cancelled"
                                   : error != nullptr ? word_of(error->code)
@@ -630,14 +703,14 @@ void session_core::count_end(std::string_view status) {
       known->second += 1;
     else
       s.finished.emplace(status, 1);
-    s.generation_tokens += static_cast<std::uint64_t>(use_.completion_tokens);
+    s.generation_tokens += static_cast<std::uint64_t>(use_.completion_tokens - n_made_);
     // A scored prompt and one whose client left have no token, and count as the tenant's budget
     // counts them.
     if (whole || status == "cancelled") count_prompt(s);
     if (!ran || !whole) return;
     observe(s.e2e_request_latency_seconds, seconds_of(last_token_ - args_.submitted));
     // Choices draw at the same time, so this is their mean only where there is one.
-    const auto gaps = use_.completion_tokens - 1;
+    const auto gaps = use_.completion_tokens - n_made_ - 1;
     if (gaps > 0 && choices_.size() == 1)
       observe(s.time_per_output_token_seconds, seconds_of(last_token_ - first_token_) / gaps);
   });

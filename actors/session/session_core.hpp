@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -122,11 +123,14 @@ private:
   std::optional<request_error> prepare(result<std::vector<std::int32_t>> ids,
                                        const std::string& written, submit_prompt& out);
   std::optional<request_error> check_request() const;
+  std::optional<request_error> check_made(const config::sampling_params& params) const;
   std::optional<request_error> set_token_rules(sequence_spec& spec) const;
   std::optional<request_error> set_max_new(sequence_spec& spec) const;
   std::optional<request_error> take_score_memory(const sequence_spec& spec);
   std::optional<request_error> pay(const submit_prompt& out);
   void submit();
+  std::optional<request_error> replay_made();
+  bool replay_choice(choice_state& c, std::span<const std::int32_t> made);
   void answer_prompt(event e);
   void append_text(choice_state& c, const token_ready& drawn, event& e);
   static void parse_text(choice_state& c, event& e);
@@ -153,6 +157,7 @@ private:
   std::shared_ptr<const config::sampling_params> sampling_;
   std::vector<choice_state> choices_;
   std::int32_t finished_choices_ = 0;
+  std::int32_t n_made_ = 0; ///< output tokens of an earlier run, over all choices
   usage use_;
   std::int64_t paid_ = 0; ///< tokens that the tenant's budget was charged
   bool in_batcher_ = false;

@@ -478,3 +478,16 @@ TEST_CASE("a client's new weight counts from its next sequence on, also while it
   CHECK(q.admitted[1] > 2.5 * q.admitted[2]);
   CHECK(q.admitted[1] < 3.5 * q.admitted[2]);
 }
+
+TEST_CASE("output of an earlier run is charged when its sequence arrives", "[actors][policy]") {
+  fair_policy policy;
+  const auto next_rank = [&](std::uint64_t client, std::int32_t made) {
+    new_sequence s = of(client, 10 * client, 10, 2000);
+    s.made = made;
+    const auto first = policy.rank_of(s);
+    return policy.rank_of(of(client, 10 * client + 1, 10, 2000)) - first;
+  };
+  const auto fresh = next_rank(1, 0);
+  CHECK(next_rank(2, 3) == fresh); // less than what is expected anyway
+  CHECK(next_rank(3, 1990) > fresh);
+}

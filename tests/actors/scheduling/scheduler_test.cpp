@@ -150,6 +150,72 @@ TEST_CASE("the scheduler begins after a hit and leaves what it costs to nobody e
   CHECK(d.grows[0].n_blocks == 1);
 }
 
+TEST_CASE("choices share their prompt also where output of the first one is cached behind it",
+          "[actors][policy]") {
+  plan_limits limits{64, 8, 4, true};
+  limits.copies_blocks = GENERATE(false, true);
+  scheduler p(limits);
+  step_decision d;
+  std::vector<sequence_id> ids_out;
+  for (sequence_id id : {1, 2, 3}) {
+    new_sequence choice{id, id == 1 ? sequence_id{0} : 1, 10, 20};
+    choice.made = id == 1 ? 7 : id == 2 ? 3 : 0;
+    p.add(choice);
+  }
+  p.candidates(ids_out);
+  CHECK(ids_out == std::vector<sequence_id>{1});
+  const prefix_hit hits[] = {{1, 4, 4}}; // 16 of its 17 tokens
+  p.plan(100, d, hits);
+  REQUIRE(d.rows.size() == 1);
+  CHECK(d.rows[0].first_position == 16);
+  CHECK(d.rows[0].draws);
+  REQUIRE(d.forks.size() == 2);
+  for (const lease_fork& f : d.forks) {
+    CHECK(f.from == 1);
+    CHECK(f.n_blocks == 2); // of the prompt, and none of the first one's output
+  }
+  CHECK(d.copies.size() == (limits.copies_blocks ? 2 : 0));
+  const std::int32_t shared = limits.copies_blocks ? 9 : 8;
+  p.plan(100, d);
+  CHECK(d.forks.empty());
+  REQUIRE(d.rows.size() == 3);
+  CHECK(d.rows[0].first_position == 17);
+  CHECK(d.rows[1].first_position == shared);
+  CHECK(d.rows[1].n_tokens == 13 - shared);
+  CHECK(d.rows[1].draws);
+  CHECK(d.rows[2].n_tokens == 10 - shared);
+}
+
+TEST_CASE("a sequence that is preempted before its first draw keeps what an earlier run has drawn",
+          "[actors][policy]") {
+  scheduler p({64, 8, 4});
+  step_decision d;
+  std::vector<released_sequence> out;
+  p.add({1, 0, 4, 20});
+  new_sequence second{2, 0, 4, 6};
+  second.made = 4;
+  p.add(second);
+  p.plan(5, d);
+  REQUIRE(d.rows.size() == 2);
+  CHECK(d.rows[1].n_tokens == 8);
+  p.plan(0, d); // the first one needs a block, and none is free
+  CHECK(d.preempted == 1);
+  p.row_done(1, true, true);
+  p.row_done(2, true, true);
+  p.take_released(out);
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].id == 2);
+  p.plan(10, d);
+  REQUIRE(d.rows.size() == 2);
+  CHECK(d.rows[1].first_position == 0);
+  CHECK(d.rows[1].n_tokens == 9);
+  p.row_done(1, true, true);
+  p.row_done(2, true, true);
+  p.plan(10, d);
+  REQUIRE(d.rows.size() == 1); // six tokens are drawn, four of which by the earlier run
+  CHECK(d.rows[0].id == 1);
+}
+
 namespace {
 
 /// Serves in the order of arrival, and notes what it is told.

@@ -92,10 +92,13 @@ public:
       s.prompt = prompt;
       s.max_new = max_new;
       s.ends_at = pick(1, max_new + 5);
+      // An earlier run has drawn some of its output.
+      if (pick(0, 2) == 0) s.output = pick(0, std::min(s.ends_at, max_new) - 1);
       s.tokens = tokens;
       for (std::int32_t p = prompt; p < prompt + max_new; ++p)
         if (pick(0, 9) == 0) s.tokens[static_cast<std::size_t>(p)] += 1;
       new_sequence arrived{id, i == 0 ? 0 : leader, prompt, max_new};
+      arrived.made = s.output;
       arrived.client = client;
       if (fair_) {
         arrived.weight = static_cast<std::int32_t>(client);
