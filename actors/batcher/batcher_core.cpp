@@ -95,7 +95,7 @@ void batcher_core::submit(const submit_prompt& prompt) {
   // The session knew the sizes of the executor at that time, which may have changed since.
   if (const auto why = misfit(prompt.spec)) return refuse(prompt.request, *why);
   const group& added = groups_.add(prompt, prompt.limits.max_queued > 0 ? client : 0);
-  if (trace_ != nullptr) trace_->queued(added.first, prompt.n_choices);
+  if (trace_ != nullptr) trace_->queued(added.first, prompt);
   sequence_id leader = 0;
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
     if (prompt.is_over(choice)) continue;

@@ -31,6 +31,19 @@ std::int32_t token_of(std::string_view digits) {
   return static_cast<std::int32_t>(from_hex(digits) & 0x7fffffff);
 }
 
+/// Gives the last token of each full block that block's hash. `tokens` follow `n_before` others of
+/// their sequence, the last of which may begin a block that they fill.
+void set_hashes(std::vector<std::int32_t>& tokens, std::size_t n_before, std::size_t width,
+                std::string_view hashes) {
+  constexpr std::size_t digits = 8;
+  const std::size_t first = n_before / width;
+  const std::size_t n_full = (n_before + tokens.size()) / width - first;
+  if (hashes.size() % digits != 0 || hashes.size() / digits > n_full)
+    throw bad_trace("a list of hashes must have 8 digits for each full block");
+  for (std::size_t i = 0; i < hashes.size() / digits; ++i)
+    tokens[(first + i + 1) * width - 1 - n_before] = token_of(hashes.substr(i * digits, digits));
+}
+
 /// "12:0badcafe,13:..." by the number before the colon.
 std::unordered_map<sequence_id, std::int32_t> hashes_of(std::string_view text) {
   std::unordered_map<sequence_id, std::int32_t> all;
@@ -137,23 +150,53 @@ void replayed_batcher::be_ready(const trace_line& line) {
   core_.executor_ready(life_, limits);
 }
 
+/// "12:HASHES,over": an entry for each choice.
+std::vector<made_choice> replayed_batcher::read_made(std::string_view text,
+                                                     const submit_prompt& of) {
+  std::vector<made_choice> all;
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    const auto item = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    made_choice& one = all.emplace_back();
+    one.finished = item == "over";
+    if (one.finished) continue;
+    const auto colon = std::min(item.find(':'), item.size());
+    std::int32_t n = 0;
+    const auto read = std::from_chars(item.data(), item.data() + colon, n);
+    if (colon == item.size() || read.ec != std::errc() || read.ptr != item.data() + colon ||
+        n < 0 || n >= of.spec.max_new)
+      throw bad_trace("an entry of `made` must be `over`, or a number below `new` and a colon");
+    take_live(of.request, static_cast<std::size_t>(n));
+    one.tokens.resize(static_cast<std::size_t>(n));
+    set_hashes(one.tokens, of.spec.prompt->size(),
+               static_cast<std::size_t>(limits_.plan.block_tokens), item.substr(colon + 1));
+  }
+  const bool all_over =
+      std::all_of(all.begin(), all.end(), [](const made_choice& one) { return one.finished; });
+  if (all.size() != static_cast<std::size_t>(of.n_choices) || all_over)
+    throw bad_trace("`made` must have an entry for each choice, not all of them over");
+  return all;
+}
+
+/// Counts tokens that a request comes with, and bounds those of all requests together.
+void replayed_batcher::take_live(request_id request, std::size_t n_tokens) {
+  live_[request] += n_tokens;
+  if ((live_tokens_ += n_tokens) > most_live_tokens)
+    throw bad_trace("its prompts must be of " + std::to_string(most_live_tokens) +
+                    " tokens at most at a time");
+}
+
 void replayed_batcher::arrive(const trace_line& line) {
   submit_prompt order;
   order.request = line.id("r");
   const auto n_prompt = static_cast<std::size_t>(line.number("prompt", 1, most_tokens));
-  if (!live_.emplace(order.request, n_prompt).second)
+  if (live_.contains(order.request))
     throw bad_trace("request " + std::to_string(order.request) + " arrives twice");
-  if ((live_tokens_ += n_prompt) > most_live_tokens)
-    throw bad_trace("its prompts must be of " + std::to_string(most_live_tokens) +
-                    " tokens at most at a time");
+  take_live(order.request, n_prompt);
   std::vector<std::int32_t> prompt(n_prompt);
   const auto width = static_cast<std::size_t>(limits_.plan.block_tokens);
-  const std::string hashes = line.text("blocks");
-  constexpr std::size_t digits = 8;
-  if (hashes.size() % digits != 0 || hashes.size() / digits > prompt.size() / width)
-    throw bad_trace("`blocks` must have 8 digits for each full block of the prompt");
-  for (std::size_t i = 0; i < hashes.size() / digits; ++i)
-    prompt[(i + 1) * width - 1] = token_of(std::string_view(hashes).substr(i * digits, digits));
+  set_hashes(prompt, 0, width, line.text("blocks"));
   order.spec.prompt = std::make_shared<const std::vector<std::int32_t>>(std::move(prompt));
   order.spec.max_new = line.small("new", 1, most_tokens);
   config::sampling_params sampling;
@@ -163,6 +206,8 @@ void replayed_batcher::arrive(const trace_line& line) {
   if (const std::string scope = line.text("scope"); !scope.empty())
     order.spec.cache_scope = from_hex(scope);
   order.n_choices = std::max(line.small("choices", 0, 4096), 1);
+  if (const std::string made = line.text("made"); !made.empty())
+    order.made = std::make_shared<const std::vector<made_choice>>(read_made(made, order));
   order.priority =
       static_cast<std::int32_t>(line.number("priority", std::numeric_limits<std::int32_t>::min(),
                                             std::numeric_limits<std::int32_t>::max()));

@@ -28,6 +28,8 @@ public:
 
 private:
   void arrive(const trace_line& line);
+  std::vector<made_choice> read_made(std::string_view text, const submit_prompt& of);
+  void take_live(request_id request, std::size_t n_tokens);
   void be_ready(const trace_line& line);
   void finish_step(const trace_line& line);
   void add_tiers(const trace_line& line);
@@ -64,7 +66,7 @@ private:
   std::deque<step_plan_ptr> outstanding_;            ///< oldest first
   std::optional<kv_grant> grant_;                    ///< waits for what the tiers add
   std::vector<std::size_t> most_beyond_;             ///< by match of grant_
-  std::unordered_map<request_id, std::size_t> live_; ///< tokens of their prompts
+  std::unordered_map<request_id, std::size_t> live_; ///< tokens of prompts and of earlier runs
   std::size_t live_tokens_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> asked_; ///< blocks of a fetch, by ticket
 };

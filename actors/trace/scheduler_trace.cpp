@@ -1,5 +1,6 @@
 #include "actors/trace/scheduler_trace.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -112,13 +113,32 @@ bool scheduler_trace::extend(beginning& of, std::int32_t token) const {
   return true;
 }
 
+/// The hashes of the blocks that the tokens fill.
+std::string scheduler_trace::extend_all(beginning& of, std::span<const std::int32_t> tokens) const {
+  std::string hashes;
+  if (!hashes_) return hashes;
+  for (const std::int32_t token : tokens)
+    if (extend(of, token)) hashes += short_hash(of.key);
+  return hashes;
+}
+
 void scheduler_trace::arrived(const submit_prompt& prompt) {
   const sequence_spec& spec = prompt.spec;
-  arrived_ = {};
-  std::string hashes, scope;
+  arrived_.assign(1, {});
+  const std::string hashes = extend_all(arrived_.front(), *spec.prompt);
+  std::string scope, made;
+  if (prompt.made != nullptr) {
+    arrived_.assign(static_cast<std::size_t>(prompt.n_choices), arrived_.front());
+    for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
+      if (choice > 0) made += ',';
+      const auto tokens = prompt.made_of(choice);
+      made += prompt.is_over(choice)
+                  ? "over"
+                  : std::to_string(tokens.size()) + ":" +
+                        extend_all(arrived_[static_cast<std::size_t>(choice)], tokens);
+    }
+  }
   if (hashes_) {
-    for (const std::int32_t token : *spec.prompt)
-      if (extend(arrived_, token)) hashes += short_hash(arrived_.key);
     const std::array<std::int32_t, 2> halves{
         static_cast<std::int32_t>(spec.cache_scope & 0xffffffff),
         static_cast<std::int32_t>(spec.cache_scope >> 32)};
@@ -133,13 +153,15 @@ void scheduler_trace::arrived(const submit_prompt& prompt) {
   if (prompt.limits.max_running != 0) m.number("running", prompt.limits.max_running);
   if (prompt.limits.max_queued != 0) m.number("queued", prompt.limits.max_queued);
   m.yes("asked", spec.sampling->max_tokens >= 0).yes("scored", spec.scores_prompt());
-  saw(m.list("scope", scope).list("blocks", hashes).body());
+  saw(m.list("scope", scope).list("blocks", hashes).list("made", made).body());
 }
 
-void scheduler_trace::queued(sequence_id first, std::int32_t n_choices) {
+void scheduler_trace::queued(sequence_id first, const submit_prompt& prompt) {
   if (!hashes_) return;
-  for (std::int32_t choice = 0; choice < n_choices; ++choice)
-    beginnings_[first + static_cast<sequence_id>(choice)] = arrived_;
+  for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice)
+    if (!prompt.is_over(choice)) // else it has no sequence
+      beginnings_[first + static_cast<sequence_id>(choice)] =
+          arrived_[std::min(static_cast<std::size_t>(choice), arrived_.size() - 1)];
 }
 
 void scheduler_trace::saw_order(const char* what, request_id request) {

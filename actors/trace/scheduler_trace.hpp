@@ -46,7 +46,7 @@ public:
 
   // What it decides.
   /// The prompt that arrived last is queued; its choices are the sequences from `first` on.
-  void queued(sequence_id first, std::int32_t n_choices);
+  void queued(sequence_id first, const submit_prompt& prompt);
   void planned(const step_plan& plan, std::int32_t preempted);
   void ended(request_id request, const request_error& why);
   /// A sequence has left for good.
@@ -66,6 +66,7 @@ private:
   void saw(const std::string& body) { sink_.saw(at(steady_clock::now()), body); }
   void saw_order(const char* what, request_id request);
   bool extend(beginning& of, std::int32_t token) const;
+  std::string extend_all(beginning& of, std::span<const std::int32_t> tokens) const;
   void take(const batcher_limits& limits);
 
   trace_sink& sink_;
@@ -73,7 +74,9 @@ private:
   hash_key key_;
   std::int32_t block_tokens_ = 0;
   bool hashes_ = false; ///< prefixes are cached
-  beginning arrived_;   ///< of the prompt that arrived last
+  /// Of the prompt that arrived last: one entry for each choice where an earlier run has drawn
+  /// output, else one entry for all choices.
+  std::vector<beginning> arrived_;
   std::unordered_map<sequence_id, beginning> beginnings_;
 };
 

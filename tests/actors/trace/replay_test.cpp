@@ -20,7 +20,7 @@
 #include "actors/trace/replay.hpp"
 #include "actors/trace/scheduler_trace.hpp"
 #include "actors/trace/trace_file.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/kept_events.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/temp_folder.hpp"
 
@@ -71,7 +71,7 @@ public:
     return sink_.text;
   }
   engine_stats stats() const { return stats_.read(); }
-  int n_failed = 0;
+  int n_failed = 0, n_continued = 0;
 
 private:
   std::int32_t any(std::int32_t low, std::int32_t high) {
@@ -134,6 +134,7 @@ private:
     order.spec.cache_scope = static_cast<std::uint64_t>(any(0, 1)) * 0xfedcba9876543210ULL;
     if (any(0, 9) == 0) order.spec.prompt_logprobs = 0;
     order.n_choices = any(0, 5) == 0 ? 3 : 1;
+    if (any(0, 3) == 0) go_on(order, stem);
     const int client = any(1, 3);
     order.client = "key t" + std::to_string(client);
     order.limits.weight = client;
@@ -142,6 +143,19 @@ private:
     live_.insert(order.request);
     core_->submit(order);
     pump();
+  }
+  /// Has an earlier run draw some of the output, and maybe finish choices.
+  void go_on(submit_prompt& order, int stem) {
+    std::vector<made_choice> made(static_cast<std::size_t>(order.n_choices));
+    for (made_choice& choice : made) {
+      choice.finished = any(0, 2) == 0;
+      for (int n = any(0, order.spec.max_new - 1); n > 0; --n)
+        choice.tokens.push_back(any(0, 60) == 0 ? any(1, 9) : stem);
+    }
+    made[static_cast<std::size_t>(any(0, order.n_choices - 1))].finished = false;
+    order.made = std::make_shared<const std::vector<made_choice>>(std::move(made));
+    order.spec.prompt_logprobs = -1;
+    ++n_continued;
   }
   void ready() {
     // Another life may have less memory.
@@ -292,7 +306,7 @@ std::string before_line(const std::string& text, std::uint64_t line) {
 
 TEST_CASE("a recorded scheduler decides the same again", "[trace]") {
   std::uint64_t preemptions = 0, hits = 0, decisions = 0;
-  int failed = 0;
+  int failed = 0, continued = 0;
   const int n = std::getenv("TWILL_LONG") != nullptr ? 1500 : 60;
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(n); ++seed) {
     INFO("seed " << seed);
@@ -307,11 +321,13 @@ TEST_CASE("a recorded scheduler decides the same again", "[trace]") {
     hits += run.stats().prefix_cache_hits;
     decisions += outcome.decisions;
     failed += run.n_failed;
+    continued += run.n_continued;
   }
   CHECK(preemptions > 20);
   CHECK(hits > 100);
   CHECK(decisions > 1000);
   CHECK(failed > 20);
+  CHECK(continued > 100);
 }
 
 TEST_CASE("a trace with one line changed is found out at that line or after it", "[trace]") {
@@ -442,6 +458,76 @@ TEST_CASE("an engine records what its scheduler decides, without a word of any t
   CHECK(outcome.what_came == verdict::same);
   CHECK(outcome.schedulers == 1);
   CHECK(outcome.decisions > 50);
+}
+
+TEST_CASE("an engine that goes on with requests decides the same again", "[trace]") {
+  using namespace scripted;
+  twill::test::temp_folder folder;
+  const std::string path = folder.file("trace");
+  config::options options;
+  options.scheduler.trace = path;
+  options.scheduler.max_running = 6;
+  options.kv.prefix_cache = GENERATE(true, false);
+  std::uint64_t hits = 0;
+  {
+    auto plan = std::make_shared<script>();
+    plan->n_blocks = 60;
+    bench b(options, plan);
+    REQUIRE(b.ready());
+    std::deque<kept_events> whole, rest;
+    const auto request_of = [](int i) {
+      auto asked = text_request(prompt_of(i, 3 + 9 * i), 12 + i, 1.0f);
+      asked.sampling.seed = static_cast<std::uint64_t>(i);
+      asked.sampling.n = 1 + i % 3;
+      return asked;
+    };
+    for (int i = 0; i < 6; ++i)
+      b.port.submit(request_of(i), whole.emplace_back().callback());
+    for (auto& kept : whole)
+      REQUIRE(kept.recorded().wait_over());
+    hits = b.port.stats().prefix_cache_hits;
+    for (int i = 0; i < 6; ++i) {
+      const auto before = whole[static_cast<std::size_t>(i)].all();
+      for (std::size_t cut = 1; cut < before.size(); cut += 3) {
+        auto again = request_of(i);
+        again.made = made_by(before, cut, again.sampling.n);
+        b.port.submit(again, rest.emplace_back().callback());
+      }
+    }
+    for (auto& kept : rest) {
+      REQUIRE(kept.recorded().wait_over());
+      CHECK_FALSE(kept.recorded().error());
+    }
+    hits = b.port.stats().prefix_cache_hits - hits;
+  }
+  CHECK((hits > 0) == options.kv.prefix_cache);
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  CHECK(text.find("\"made\":\"") != std::string::npos);
+  CHECK(text.find("over") != std::string::npos);
+  const auto outcome = replay_text(text);
+  INFO("line " << outcome.line << ": " << outcome.what);
+  INFO("after\n" << before_line(text, outcome.line));
+  CHECK(outcome.what_came == verdict::same);
+  CHECK(outcome.decisions > 50);
+}
+
+TEST_CASE("what an earlier run has drawn is read with care from a trace", "[trace]") {
+  const auto lines = lines_of(recorded(5, false).run(1));
+  const auto with = [&](const std::string& made) {
+    return replay_text(
+        lines[0] + "\n" + lines[1] + "\n" +
+        R"({"s":1,"t":9,"e":"arrive","r":1,"prompt":9,"new":5,"choices":2,"made":")" + made +
+        "\"}\n");
+  };
+  for (const std::string made : {"1:,0:", "over,4:", "3:,over"})
+    CHECK(with(made).what_came == verdict::same);
+  for (const std::string made :
+       {"1:", "1:,1:,1:", "over,over", "1,1", ",", "1:,", "5:,1:", "-1:,1:", "x:,1:", ":,1:",
+        "1:0badcafe0badcafe0badcafe,1:", "1:0bad,1:", "99999999999:,1:", "1:zzzzzzzz,over"}) {
+    INFO(made);
+    CHECK(with(made).what_came == verdict::unreadable);
+  }
 }
 
 TEST_CASE("a trace file ends at its bound, keeps the one before it, and is never a link",
