@@ -51,6 +51,7 @@ RULES = {
     "actors/port": ({"actors/port", "config"}, set()),
     "actors/scheduling": ({"actors/scheduling", "actors/port", "config"}, set()),
     "net": ({"net", "actors/port", "config"}, {"boost", "prometheus", "openssl"}),
+    "net/stored": ({"net", "actors/port", "config"}, {"xxhash"}),
     "tools": ({"tools", "net", "actors", "models", "gpu", "config"}, {"cli11", "boost", "toml", "libedit"}),
     "tools/gpu-kernels": ({"tools/gpu-kernels", "tools/twill-bench/kernels", "tests/gpu/linear", "gpu", "config"}, {"cuda"}),
     "tests": ({"tests", "tools", "net", "actors", "models", "gpu", "config"},

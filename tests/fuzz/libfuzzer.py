@@ -25,7 +25,7 @@ SANITIZERS = "address,undefined"
 FLAGS = ["-std=c++20", "-O1", "-g1", "-DNDEBUG", "-march=x86-64-v3", f"-fsanitize={SANITIZERS}", "-fno-sanitize-recover=all",
          "-DTWILL_LIBFUZZER", '-DTWILL_VERSION="fuzz"', "-DSPDLOG_COMPILED_LIB", "-DSPDLOG_FMT_EXTERNAL", f"-I{ROOT}"]
 COVERED = "-fsanitize=fuzzer-no-link"
-NET_LIBRARIES = ["-lboost_json", "-lssl", "-lcrypto", "-lprometheus-cpp-core", "-lspdlog", "-lfmt", "-lpthread"]
+NET_LIBRARIES = ["-lboost_json", "-lssl", "-lcrypto", "-lprometheus-cpp-core", "-lxxhash", "-lspdlog", "-lfmt", "-lpthread"]
 TEXT_LIBRARIES = ["-lpcre2-8", "-lutf8proc", "-lspdlog", "-lfmt", "-lpthread"]
 # What only a whole server needs, and takes long to compile.
 SERVER = ["net/server.cpp", "net/listeners.cpp", "net/http/http_session.cpp", "net/websocket/websocket_session.cpp",
