@@ -1,0 +1,110 @@
+// memory_files: a folder in memory, in place of the system calls of stored responses, with faults,
+// ends of the process and power failures at any call.
+//
+// One thread. What files hold, and which names the folder has, is known twice: as running programs
+// see it, and as far as sync() made it durable. A process that ends loses nothing of the first; a
+// power failure leaves the second, and of what was not synced as much as the test asks for. Names
+// become durable in the order in which they changed, as journals of file systems do it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/stored/file_ops.hpp"
+
+namespace twill::testing {
+
+/// Thrown out of the call at which the process ends.
+struct process_ended {};
+
+/// What a power failure leaves of bytes that were not synced.
+enum class unsynced_bytes { none, half, all, zeros };
+constexpr unsynced_bytes all_unsynced_bytes[] = {unsynced_bytes::none, unsynced_bytes::half,
+                                                 unsynced_bytes::all, unsynced_bytes::zeros};
+
+class memory_files final : public net::file_ops {
+public:
+  memory_files();
+  /// The same disk, seen by a process that has nothing open.
+  memory_files disk_copy() const;
+  /// The disk after the power failed. Of the changes of names that were not synced, the first
+  /// `n_names` were made.
+  memory_files after_power_failure(unsynced_bytes bytes, std::size_t n_names) const;
+  std::size_t n_unsynced_names() const { return unsynced_names_.size(); }
+
+  /// The process ends at the `call`-th call from now that changes something, before it or, in
+  /// the middle of a write and at the end of any other.
+  void end_at(int call, bool in_middle) {
+    end_at_ = call;
+    end_in_middle_ = in_middle;
+  }
+  /// `n` calls of any kind but close() fail with `error`, from the `call`-th one from now; a write
+  /// that fails so may write a half first.
+  void fail_at(int call, int n, int error, bool after_half = false) {
+    fail_at_ = call;
+    n_fails_ = n;
+    error_ = error;
+    fail_after_half_ = after_half;
+  }
+  void repair() { n_fails_ = 0; }
+  bool has_failed() const { return has_failed_; }
+
+  int make_folder(const char* path) override;
+  int open_folder(const char* path) override;
+  int open(int folder, const char* name, int flags) override;
+  int close(int file) override;
+  int status(int file, struct stat& to) override;
+  int change_mode(int file, mode_t mode) override;
+  int lock(int file) override;
+  int list(int folder, std::vector<std::string>& names) override;
+  ssize_t read(int file, void* to, std::size_t n, off_t at) override;
+  ssize_t write(int file, const void* from, std::size_t n, off_t at) override;
+  int truncate(int file, off_t bytes) override;
+  int sync(int file) override;
+  int rename(int folder, const char* from, const char* to) override;
+  int remove(int folder, const char* name) override;
+
+  std::vector<std::string> names() const;
+  /// What a file holds, to be read or changed; an empty new one where there is none.
+  std::string& bytes_of(const std::string& name);
+  /// Of all files.
+  std::int64_t bytes() const;
+  uid_t owner; ///< of the folder; at first the process's user
+  mode_t mode = 0700;
+  int n_writes = 0;
+  int n_syncs = 0;
+
+private:
+  struct inode {
+    std::string bytes;
+    std::string durable;
+    bool locked = false;
+  };
+  using name_map = std::map<std::string, std::shared_ptr<inode>>;
+
+  bool fails(bool changes);
+  int done(int result, int error = 0);
+  inode* file_of(int file);
+
+  bool exists_ = false;
+  name_map names_;
+  name_map durable_names_;
+  std::vector<name_map> unsynced_names_;       ///< after each change since the folder was synced
+  std::map<int, std::shared_ptr<inode>> open_; ///< null: the folder
+  int next_file_ = 3;
+
+  bool ended_ = false;
+  int end_at_ = -1;
+  bool end_in_middle_ = false;
+  bool ends_now_ = false; ///< in the middle of this call
+  int fail_at_ = 0;
+  int n_fails_ = 0;
+  int error_ = 0;
+  bool fail_after_half_ = false;
+  bool has_failed_ = false;
+};
+
+} // namespace twill::testing

@@ -1,0 +1,61 @@
+// stored_script: calls of a stored_folder in a row, and what the folder must hold after each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "net/stored/stored_folder.hpp"
+#include "tests/net/stored/stored_support.hpp"
+
+namespace twill::testing {
+
+/// What a folder holds.
+struct stored_state {
+  std::map<std::string, net::stored_bytes> running;
+  std::map<std::string, net::stored_bytes> over;
+  friend bool operator==(const stored_state&, const stored_state&) = default;
+};
+
+/// For the messages of failed checks.
+std::string describe(const stored_state& state);
+
+/// One call.
+struct stored_call {
+  enum class kind { step, finish, forget, erase, tidy };
+  kind what = kind::tidy;
+  std::vector<std::string> begins;                          ///< ids, of a step
+  std::vector<std::pair<std::string, std::string>> records; ///< of a step
+  std::string id;                                           ///< of the others
+
+  std::string text() const;
+};
+
+/// Calls that are all allowed, over some ids that come again and again: each seed gives others.
+std::vector<stored_call> random_script(std::uint32_t seed, int n_calls);
+
+/// Makes calls and keeps what the folder must hold.
+class script_runner {
+public:
+  explicit script_runner(net::stored_folder& folder, stored_state state = {})
+      : folder_(folder), state_(std::move(state)) {}
+
+  /// The folder's state as it must be after a call.
+  static stored_state after(const stored_state& before, const stored_call& call);
+  /// The state changes where the call succeeds.
+  std::error_code run(const stored_call& call);
+  const stored_state& state() const { return state_; }
+
+private:
+  net::stored_folder& folder_;
+  stored_state state_;
+  std::chrono::steady_clock::time_point now_{};
+};
+
+/// What a folder that was opened holds; all that is over is read.
+stored_state state_of(const net::stored_folder& folder, const net::stored_folder::contents& found);
+
+} // namespace twill::testing
