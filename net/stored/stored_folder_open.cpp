@@ -55,6 +55,11 @@ public:
     if (!read_journal()) return failure<std::string>{error_, {}};
     for (const auto& name : names)
       if (const auto id = id_in(name, response_suffix)) read_response_file(*id);
+    // What an interrupted call renamed may not be durable, and from here on is relied on.
+    if (const auto error = made_->sync_folder()) {
+      fail("cannot be synced", error);
+      return failure<std::string>{error_, {}};
+    }
     // That these ended is written again with the next step where it cannot be now.
     static_cast<void>(made_->journal_.flush());
     for (auto& [number, run] : journal_.content.runs)
@@ -169,6 +174,7 @@ private:
     // with the power, the rest of a file may have been lost.
     if (made_->journal_.runs(id)) {
       if (const auto whole = read_response(source); !whole.ok()) return leave_out(whole.code());
+      if (how_ != sync::never && ops_.sync(opened.file.get()) != 0) return leave_out(last_error());
       made_->journal_.end(id);
       std::erase_if(journal_.content.runs,
                     [&](const auto& run) { return run.second.whole.id == id; });

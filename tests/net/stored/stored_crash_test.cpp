@@ -63,15 +63,18 @@ recovered recover(memory_files& disk, sync_mode how) {
 }
 
 /// The folder works on after a crash: what is added and finished now is there after another one.
-void check_usable(memory_files disk, sync_mode how, stored_state state) {
+void check_usable(memory_files disk, sync_mode how, stored_state state, bool tidies) {
   {
     const auto folder = open_folder("/folder", nullptr, how, disk);
     script_runner runner(*folder, state);
     stored_call step{stored_call::kind::step, {"new"}, {{"new", "1"}}, ""};
     CHECK_FALSE(runner.run(step));
-    CHECK_FALSE(runner.run({stored_call::kind::tidy, {}, {}, ""}));
+    if (tidies) CHECK_FALSE(runner.run({stored_call::kind::tidy, {}, {}, ""}));
     CHECK_FALSE(runner.run({stored_call::kind::step, {}, {{"new", "2"}}, ""}));
     CHECK_FALSE(runner.run({stored_call::kind::finish, {}, {}, "new"}));
+    const auto over = runner.state().over;
+    for (const auto& [id, whole] : over)
+      if (id != "new") CHECK_FALSE(runner.run({stored_call::kind::erase, {}, {}, id}));
     state = runner.state();
     CHECK(folder->bytes() == disk.bytes());
   }
@@ -126,7 +129,7 @@ TEST_CASE(
         REQUIRE((ended ? is_either(r.state, c) : r.state == c.after));
         for (const auto& warning : r.found.warnings)
           CHECK(warning.find("bytes at its end") != std::string::npos);
-        check_usable(c.disk.disk_copy(), how, r.state);
+        check_usable(c.disk.disk_copy(), how, r.state, point % 2 == 0);
       }
     CHECK(point > 50);
   }
@@ -193,6 +196,49 @@ TEST_CASE("a power failure loses nothing that is over, where finished responses 
             if (!whole.records.empty()) REQUIRE_FALSE(c.erased.contains(whole.records.front()));
           }
         }
+  }
+}
+
+TEST_CASE("what a restart found to be over stays so when the power fails") {
+  for (std::uint32_t seed = 61; seed <= 63; ++seed) {
+    const auto script = random_script(seed, 40);
+    crashed c;
+    for (int point = 0; run_until(script, sync_mode::finished, point, point % 2 == 0, c); ++point) {
+      auto disk = c.disk.disk_copy();
+      const auto first = recover(disk, sync_mode::finished);
+      for (const auto bytes : all_unsynced_bytes)
+        for (std::size_t names = 0; names <= disk.n_unsynced_names(); ++names) {
+          CAPTURE(seed, point, static_cast<int>(bytes), names, describe(first.state));
+          auto after = disk.after_power_failure(bytes, names);
+          const auto r = recover(after, sync_mode::finished);
+          CAPTURE(describe(r.state));
+          REQUIRE(r.state.over == first.state.over);
+        }
+    }
+  }
+}
+
+TEST_CASE("what is erased after a restart stays erased when the power fails") {
+  for (std::uint32_t seed = 51; seed <= 53; ++seed) {
+    const auto script = random_script(seed, 40);
+    crashed c;
+    for (int point = 0; run_until(script, sync_mode::finished, point, false, c); ++point) {
+      CAPTURE(seed, point, describe(c.before));
+      auto disk = c.disk.disk_copy();
+      stored_folder::contents found;
+      {
+        const auto folder = open_folder("/folder", &found, sync_mode::finished, disk);
+        for (const auto& one : found.over)
+          REQUIRE_FALSE(folder->erase(one.id));
+      }
+      for (const auto bytes : all_unsynced_bytes) {
+        auto after = disk.after_power_failure(bytes, disk.n_unsynced_names());
+        const auto r = recover(after, sync_mode::finished);
+        REQUIRE(r.state.over.empty());
+        for (const auto& one : found.over)
+          REQUIRE_FALSE(r.state.running.contains(one.id));
+      }
+    }
   }
 }
 

@@ -60,7 +60,7 @@ std::vector<stored_call> random_script(std::uint32_t seed, int n_calls) {
       for (auto n = random() % 4; n > 0 && !known.running.empty(); --n) {
         const auto bytes = random() % 20 == 0 ? 3000 : random() % 40;
         auto record = std::to_string(n_records++) + "-";
-        record.resize(bytes + record.size(), static_cast<char>(random()));
+        record.resize(bytes + record.size(), static_cast<char>('a' + random() % 26));
         call.records.emplace_back(pick(random, known.running), std::move(record));
       }
     } else if (draw == 6) {
