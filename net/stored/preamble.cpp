@@ -29,9 +29,9 @@ preamble_state check_preamble(std::string_view bytes, stored_kind kind) {
       get_integer<std::uint64_t>(bytes.substr(summed_bytes)) !=
           stored_checksum(bytes.substr(0, summed_bytes), 0))
     return preamble_state::damaged;
-  return get_integer<std::uint32_t>(bytes.substr(magic_bytes)) == version
-             ? preamble_state::right
-             : preamble_state::other_version;
+  if (get_integer<std::uint32_t>(bytes.substr(magic_bytes)) != version)
+    return preamble_state::other_version;
+  return bytes == make_preamble(kind) ? preamble_state::right : preamble_state::damaged;
 }
 
 } // namespace twill::net

@@ -19,6 +19,7 @@
 #include "net/protocol/openai/tokenize.hpp"
 #include "net/protocol/stream/stream_dialect.hpp"
 #include "tests/fuzz/driver.hpp"
+#include "tests/net/stored/hostile_files.hpp"
 #include "tests/net/support/codec_support.hpp"
 
 namespace {
@@ -211,6 +212,13 @@ void fuzz_subprotocols(std::string_view bytes) {
          "a key is part of its header");
 }
 
+/// Files of stored responses, as they are and with checksums that fit.
+void fuzz_stored_journal(std::string_view bytes) {
+  const std::string as_given(bytes);
+  for (const auto& file : {as_given, testing::with_right_sums(as_given)})
+    if (const char* broken = testing::broken_promise(file)) expect(false, broken);
+}
+
 struct silent_host final : dialect_host {
   engine_requests::key start(actors::request) override { return ++last; }
   void cancel(engine_requests::key) override {}
@@ -353,6 +361,8 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
          "\"stream_id\":\"a\",\"input\":[{\"role\":\"user\",\"content\":\"y\"}],\"store\":false}\n"
          "{\"type\":\"response.cancel\",\"stream_id\":\"a\"}\n",
          "{\"type\":\"response.create\",\"generate\":false,\"input\":\"x\"}\n"}}},
+      {"stored_journal",
+       {fuzz_stored_journal, {testing::sample_journal(), testing::sample_response()}}},
   };
   return all;
 }

@@ -40,7 +40,8 @@ PARTS = {
              "models/text/grammar/spec_text.cpp", "models/text/grammar/schema/*.cpp"],
 }
 PROGRAMS = {
-    "fuzz_net": (["net"], ["tests/fuzz/fuzz_net.cpp", "tests/net/support/scripted_engine.cpp"], NET_LIBRARIES),
+    "fuzz_net": (["net"], ["tests/fuzz/fuzz_net.cpp", "tests/net/stored/hostile_files.cpp",
+                          "tests/net/support/scripted_engine.cpp"], NET_LIBRARIES),
     "fuzz_sockets": (["server", "net"], ["tests/fuzz/fuzz_sockets.cpp", "tests/net/support/scripted_engine.cpp",
                                          "tests/net/support/client.cpp"], NET_LIBRARIES),
     "fuzz_text": (["text"], ["tests/fuzz/fuzz_text.cpp"], TEXT_LIBRARIES),
