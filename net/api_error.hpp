@@ -36,13 +36,14 @@ enum class errc {
   binary_frame,       ///< a WebSocket frame is binary; only text is spoken
   frame_too_large,    ///< a WebSocket message is larger than server.max_frame
   unknown_response,   ///< previous_response_id names nothing that is remembered
+  no_such_response,   ///< this tenant has no such stored response
   unknown_stream,     ///< nothing runs under this id or in this lane
   unknown_file,       ///< this tenant has no such file
   unknown_batch,      ///< this tenant has no such batch
   conflict,           ///< the state of a file or batch does not allow it
-  storage_full,       ///< batches.max_folder is reached, or the disk is full
-  batch_limit,        ///< there are too many batches or files
-  stream_limit,       ///< server.max_streams_per_socket is reached, or a lane's queue is full
+  storage_full, ///< batches.max_folder or responses.max_folder is reached, or the disk is full
+  batch_limit,  ///< there are too many batches or files
+  stream_limit, ///< server.max_streams_per_socket is reached, or a lane's queue is full
 };
 
 struct api_error {

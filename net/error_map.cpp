@@ -62,6 +62,8 @@ wire_error map_error(errc code) {
     return {413, 1009, invalid, "frame_too_large"};
   case errc::unknown_response:
     return {400, policy, invalid, "previous_response_not_found"};
+  case errc::no_such_response:
+    return {404, policy, "not_found_error", "response_not_found"};
   case errc::unknown_stream:
     return {400, policy, invalid, "nothing_running"};
   case errc::unknown_file:
@@ -116,6 +118,14 @@ wire_error map_error(actors::errc code) {
     return {500, internal, "server_error", word};
   case errc::slow_reader:
     return {408, policy, "timeout_error", word};
+  case errc::not_stored:
+    return {507, again_later, unavailable, word};
+  case errc::cancelled:
+    return {409, policy, invalid, word};
+  case errc::interrupted:
+    return {503, going_away, unavailable, word, 1};
+  case errc::model_changed:
+    return {500, internal, "server_error", word};
   }
   TWILL_ASSERT(false, "actors::errc without a row");
 }

@@ -44,6 +44,7 @@ struct served_model {
   std::size_t max_prompt_bytes = 0;
   answer_format answers;                     ///< to prompts of the default template, and to texts
   std::vector<answer_format> other_answers;  ///< to prompts of files->other_chats, in their order
+  std::uint64_t continuity = 0;              ///< of event::continuity, what is not the request's
   std::shared_ptr<grammar_service> grammars; ///< any thread may use it; null in tests without it
 };
 using served_model_ptr = std::shared_ptr<const served_model>;

@@ -273,8 +273,7 @@ private:
     info.shareable_length = model.spec.shareable_length();
     info.kv_block_bytes = models::decoder::block_bytes(model.spec, size.options);
     info.runs_ahead = ends_.has_value();
-    if (options_.kv.host_memory_bytes > 0 || options_.kv.disk_memory_bytes > 0)
-      info.fingerprint = kv_fingerprint(model, size.options, device_->info());
+    info.fingerprint = kv_fingerprint(model, size.options, device_->info());
     return info;
   }
 

@@ -45,6 +45,10 @@ enum class errc {
   timed_out,        ///< the request's deadline passed
   executor_failed,  ///< the step that held this request failed
   slow_reader,      ///< output was not taken for too long
+  not_stored,       ///< the disk takes nothing of a request that is to be stored
+  cancelled,        ///< its client has ended it by name
+  interrupted,   ///< the daemon stops; what is stored of the request goes on when it starts again
+  model_changed, ///< the request was to go on with a model that is another one now
 };
 
 template <class T>
@@ -75,6 +79,9 @@ struct chat_prompt {
   /// left out, the oldest first. System messages and the last turn stay. -1: all turns stay.
   std::int32_t drop_turns_for_output = -1;
   value_object template_arguments; ///< chat_template_kwargs
+  /// What the template takes for the time, so that the same prompt can be written later; 0: the
+  /// time of its writing.
+  std::int64_t now_unix_s = 0;
   /// One of the model's chat templates by name; empty: `tool_use` where there are tools and the
   /// model has it, else `default`.
   std::string template_name;
@@ -143,6 +150,9 @@ struct request {
   /// then. Refused with errc::executor_failed where nothing is left to be drawn, or where this
   /// cannot be the request's output.
   std::vector<made_choice> made;
+  /// `event::continuity` of that run; where the model's is another one now, the request is refused
+  /// with errc::model_changed. Empty: not asked.
+  std::string continues;
 
   /// Called once when the request is over, however it ended, on an engine thread; it must be as
   /// quick as an event's callback. Not called where the engine itself ends first. May be empty.
@@ -192,6 +202,9 @@ struct output_part {
 struct event {
   std::int32_t choice = 0;
   bool started = false; ///< the first event: the request is queued; prompt_tokens is known
+  /// In the first event: names what the output depends on beside the request itself: the prompt's
+  /// tokens, those that end it, the model's files, the program and the processor.
+  std::string continuity;
   std::vector<std::int32_t> prompt_ids; ///< in the first event when asked for
   std::vector<token_output> tokens;     ///< ids of this step, each with its log-probabilities
   /// Each prompt token with its log-probability given those before it, in the first event of a

@@ -41,6 +41,14 @@ constexpr std::string_view word_of(errc code) {
     return "executor_failed";
   case errc::slow_reader:
     return "slow_reader";
+  case errc::not_stored:
+    return "storage_full";
+  case errc::cancelled:
+    return "cancelled";
+  case errc::interrupted:
+    return "interrupted";
+  case errc::model_changed:
+    return "model_changed";
   }
   return "error";
 }

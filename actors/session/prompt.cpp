@@ -100,6 +100,7 @@ result<models::rendered_prompt> render_chat(const served_model& model, const cha
   input.tools = chat.tools;
   input.add_generation_prompt = chat.add_generation_prompt;
   input.extra = chat.template_arguments;
+  input.now_unix_s = chat.now_unix_s;
   auto rendered = jinja->render(input);
   if (!rendered.ok()) return from_models(rendered.error());
   return std::move(rendered).value();

@@ -1,8 +1,11 @@
 #include "actors/session/session_core.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstddef>
 #include <exception>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <utility>
@@ -14,6 +17,7 @@
 #include "actors/structured/grammar_service.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
+#include "models/offload/streams/checksum.hpp"
 
 namespace twill::actors {
 
@@ -155,7 +159,28 @@ void session_core::grammar(const grammar_answer& answer) {
   submit();
 }
 
+/// What is the model's, with the prompt's tokens, which depend on the template, the tokenizer and
+/// what of a chat had room, and the tokens that end an output.
+std::string session_core::name_continuity() const {
+  const auto sum_of = [](const std::vector<std::int32_t>& ids) {
+    return models::offload::checksum(ids.data(),
+                                     std::ssize(ids) * std::int64_t{sizeof(std::int32_t)});
+  };
+  const std::array parts{model_->continuity, sum_of(*prompt_), sum_of(*pending_.spec.stop_ids)};
+  std::array<char, 16> digits{};
+  const auto sum = models::offload::checksum(parts.data(), sizeof parts);
+  return {digits.data(), std::to_chars(digits.begin(), digits.end(), sum, 16).ptr};
+}
+
 void session_core::submit() {
+  continuity_ = name_continuity();
+  const std::string& continues = args_.request.continues;
+  if (!continues.empty() && continues != continuity_)
+    return end_with({errc::model_changed,
+                     "the request began with other files, another template, program or processor "
+                     "than the model has now, so that it cannot go on as it would have; send it "
+                     "anew",
+                     ""});
   const auto& params = *sampling_;
   choices_.reserve(static_cast<std::size_t>(params.n));
   for (std::int32_t i = 0; i < params.n; ++i)
@@ -166,6 +191,7 @@ void session_core::submit() {
   if (prompt_only_ && !pending_.spec.scores_prompt()) {
     event e;
     e.started = true;
+    e.continuity = continuity_;
     return answer_prompt(std::move(e));
   }
   in_batcher_ = true;
@@ -423,6 +449,7 @@ void session_core::queued() {
   if (over_ || pending_.spec.scores_prompt() || std::exchange(started_, true)) return;
   event e;
   e.started = true;
+  e.continuity = continuity_;
   if (args_.request.echo_prompt_ids) e.prompt_ids = *prompt_;
   emit(std::move(e));
 }
@@ -435,6 +462,7 @@ void session_core::scored(const prompt_scored& scores) {
   };
   event e;
   e.started = true;
+  e.continuity = continuity_;
   e.prompt_scores.reserve(prompt_->size());
   for (std::size_t i = 0; i < prompt_->size(); ++i) {
     token_output& out = e.prompt_scores.emplace_back();

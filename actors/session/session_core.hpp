@@ -129,6 +129,7 @@ private:
   std::optional<request_error> take_score_memory(const sequence_spec& spec);
   std::optional<request_error> pay(const submit_prompt& out);
   void submit();
+  std::string name_continuity() const;
   std::optional<request_error> replay_made();
   bool replay_choice(choice_state& c, std::span<const std::int32_t> made);
   void answer_prompt(event e);
@@ -150,7 +151,8 @@ private:
   stats_board& stats_;
   session_host& host_;
   token_ids prompt_;
-  submit_prompt pending_; ///< what is submitted, once its grammar is there
+  std::string continuity_; ///< see event::continuity
+  submit_prompt pending_;  ///< what is submitted, once its grammar is there
   output_plan plan_;
   std::shared_ptr<std::atomic<bool>> compile_abandoned_; ///< null unless a grammar was ordered
   bool waits_for_grammar_ = false;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "actors/trace/recording.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
+#include "models/offload/streams/checksum.hpp"
 #include "models/offload/streams/tier_resources.hpp"
 
 namespace twill::actors {
@@ -32,9 +34,17 @@ namespace {
 
 constexpr std::chrono::milliseconds deadline_tick{50};
 
+/// Names what outputs depend on beside the tokens of their prompts: what KV blocks do, and how an
+/// output is read.
+std::uint64_t continuity_of(const config::options& options, const runner_info& info) {
+  const std::string text = info.fingerprint + "\n" + options.model.tool_format;
+  return models::offload::checksum(text.data(), std::ssize(text));
+}
+
 std::shared_ptr<served_model> make_served(const config::options& options, const runner_info& info) {
   auto served = make_served_text(options.model, info.model, info.max_context_tokens);
   served->kv_tokens = static_cast<std::int64_t>(info.n_blocks) * info.block_tokens;
+  served->continuity = continuity_of(options, info);
   models::grammar::compile_limits limits;
   limits.timeout = options.structured.compile_timeout;
   limits.patience = options.structured.wait_timeout;
@@ -176,6 +186,7 @@ private:
     auto served = std::make_shared<served_model>(*before);
     served->max_context_tokens = info_.max_context_tokens;
     served->kv_tokens = static_cast<std::int64_t>(info_.n_blocks) * info_.block_tokens;
+    served->continuity = continuity_of(shared_->options, info_);
     shared_->set_model(std::move(served));
   }
 

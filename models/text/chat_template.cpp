@@ -92,6 +92,7 @@ struct chat_template::impl {
 
   jinja::text run(jinja::evaluator& evaluate, const template_input& input) const {
     jinja::runtime& rt = evaluate.rt();
+    rt.now_unix_s = input.now_unix_s;
     jinja::scope root;
     jinja::add_globals(rt, root);
     root.set("bos_token", rt.make_text(bos_token));

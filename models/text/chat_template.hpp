@@ -25,7 +25,8 @@ struct template_input {
   value messages; ///< list of {role, content, ...}
   value tools;    ///< a list, or null
   bool add_generation_prompt = true;
-  value_object extra; ///< chat_template_kwargs: more top-level names
+  value_object extra;          ///< chat_template_kwargs: more top-level names
+  std::int64_t now_unix_s = 0; ///< what strftime_now() tells; 0: the time of the rendering
 };
 
 struct rendered_prompt {

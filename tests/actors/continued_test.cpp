@@ -393,3 +393,26 @@ TEST_CASE("what cannot be the output of an earlier run is refused and hurts nobo
   CHECK(b.port.stats().executor_restarts == 0);
   CHECK(run(b.port, text_request("go on", 5)).back().last);
 }
+
+TEST_CASE("a request goes on with the model that began it, and with no other", "[actors]") {
+  bench b;
+  REQUIRE(b.ready());
+  const auto asked = text_request("go on", 20);
+  const auto before = run(b.port, asked);
+  REQUIRE(before.size() > 5);
+  const auto& began_with = before.front().continuity;
+  CHECK_FALSE(began_with.empty());
+  CHECK(run(b.port, asked).front().continuity == began_with);
+  CHECK(run(b.port, text_request("another", 20)).front().continuity != began_with);
+  auto ends_elsewhere = asked;
+  ends_elsewhere.sampling.stop_token_ids = {'q'};
+  CHECK(run(b.port, ends_elsewhere).front().continuity != began_with);
+  auto again = continued(asked, before, 4);
+  again.continues = began_with;
+  CHECK(run(b.port, again).back().finish);
+  again.continues += "0";
+  const auto refused = run(b.port, again);
+  REQUIRE(refused.size() == 1);
+  REQUIRE(refused.front().error);
+  CHECK(refused.front().error->code == errc::model_changed);
+}

@@ -30,7 +30,7 @@ TEST_CASE("Every error code has a status, a close code, a type and a code") {
     check(map_error(static_cast<errc>(i)));
     CHECK(codes.insert(map_error(static_cast<errc>(i)).code).second);
   }
-  for (int i = 0; i <= static_cast<int>(actors::errc::slow_reader); ++i)
+  for (int i = 0; i <= static_cast<int>(actors::errc::model_changed); ++i)
     check(map_error(static_cast<actors::errc>(i)));
   CHECK(map_error(actors::errc::unknown_model).http_status == 404);
   CHECK(map_error(actors::errc::queue_full).http_status == 429);

@@ -88,7 +88,7 @@ val strftime_function(runtime& rt, const call_args& args) {
   const text* format = a.string(0);
   if (format == nullptr || format->bytes.size() > 200)
     rt.fail("strftime_now() takes a short string");
-  const std::time_t now = std::time(nullptr);
+  const std::time_t now = rt.now_unix_s != 0 ? rt.now_unix_s : std::time(nullptr);
   std::tm parts{};
   localtime_r(&now, &parts);
   char buffer[4096];

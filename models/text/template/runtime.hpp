@@ -40,6 +40,8 @@ public:
     throw template_error{line, std::move(message)};
   }
 
+  std::int64_t now_unix_s = 0; ///< what templates take for the time; 0: the clock's
+
   void add_work(std::uint64_t n = 1) {
     work_ += n;
     if (work_ > bounds_.work) fail("the template does too much work");

@@ -58,6 +58,16 @@ const std::string m = "messages[0].content";
 
 } // namespace
 
+TEST_CASE("a prompt can be written for another time") {
+  const auto parsed = chat_template::parse("{{ strftime_now('%Y') }}", "", "");
+  REQUIRE(parsed.ok());
+  const auto year_of = [&](std::int64_t now_unix_s) {
+    return parsed.value()->render({.messages = chat(""), .now_unix_s = now_unix_s}).value().text;
+  };
+  CHECK(year_of(1'000'000'000) == "2001");
+  CHECK(year_of(0) >= "2026"); // the clock's
+}
+
 TEST_CASE("text from messages is reported as literal, text of the template is not") {
   CHECK(literals("<a>{{ " + m + " }}<b>", "hi") == "[hi]");
   CHECK(literals("{{ '<a>' + " + m + " + '<b>' }}", "hi") == "[hi]");
