@@ -171,6 +171,16 @@ struct batch_options {
   double tenant_share = 0.5;               ///< of batches, files and bytes that one tenant may hold
 };
 
+/// [responses]: what is kept of responses (/v1/responses) that are stored.
+struct response_options {
+  std::string folder;                             ///< keeps them over restarts; empty: in memory
+  std::int64_t max_folder_bytes = 1 * gib;        ///< of all tenants together
+  std::int64_t max_memory_bytes = 64 * mib;       ///< as max_folder, without a folder
+  milliseconds keep{std::chrono::hours(30 * 24)}; ///< since a response was created
+  milliseconds grace{0};                          ///< for which one goes on whose client has left
+  std::string sync = "finished"; ///< never | finished | step: when bytes are forced to the disk
+};
+
 /// [log]: which lines are written to standard error, and how.
 struct log_options {
   std::string level = "info";  ///< trace | debug | info | warn | error | off
@@ -203,6 +213,7 @@ struct options {
   sampling_options sampling;
   structured_options structured;
   batch_options batches;
+  response_options responses;
   log_options log;
   metrics_options metrics;
   tracing_options tracing;

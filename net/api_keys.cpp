@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
+#include <set>
 
 #include "config/base/assert.hpp"
 
@@ -109,6 +110,10 @@ api_keys::api_keys(const std::vector<std::string>& keys,
   for (const auto& tenant : tenants)
     for (const auto& hex : tenant.key_sha256)
       known_.push_back({tenant.name, from_hex(hex)});
+  std::set<std::string_view> names;
+  for (const known_key& one : known_)
+    names.insert(one.tenant);
+  n_tenants_ = std::max<std::size_t>(names.size(), 1);
 }
 
 std::optional<api_keys::holder> api_keys::holder_of(std::string_view key) const {
@@ -125,11 +130,6 @@ bool api_keys::admit(const holder& who) const {
   return open_ || std::any_of(known_.begin(), known_.end(), [&](const known_key& one) {
            return one.digest == who.digest && one.tenant == who.tenant;
          });
-}
-
-bool api_keys::several_tenants() const {
-  return std::any_of(known_.begin(), known_.end(),
-                     [&](const known_key& one) { return one.tenant != known_.front().tenant; });
 }
 
 bool api_keys::has_key(std::string_view tenant) const {

@@ -58,11 +58,14 @@ public:
   /// Whether the tenant still has a key, or needs none.
   bool has_key(std::string_view tenant) const;
   /// Whether keys of more than one tenant are known.
-  bool several_tenants() const;
+  bool several_tenants() const { return tenants() > 1; }
+  /// How many tenants have a key, or 1 where none is needed.
+  std::size_t tenants() const { return n_tenants_; }
 
 private:
   using known_key = holder;
   std::vector<known_key> known_;
+  std::size_t n_tenants_ = 1;
   bool open_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include "net/batch/batch_routes.hpp"
 #include "net/http/model_routes.hpp"
 #include "net/http/page_routes.hpp"
+#include "net/http/response_routes.hpp"
 #include "net/http/system_routes.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
@@ -52,6 +53,10 @@ constexpr std::array table = {
     endpoint{post, "/v1/chat/completions",   parse_chat,                with_key,    full,  true},
     endpoint{get,  "/v1/responses",          open<responses_socket>},
     endpoint{post, "/v1/responses",          parse_responses,           with_key,    full,  true},
+    endpoint{get,  "/v1/responses/*",        show_response},
+    endpoint{del,  "/v1/responses/*",        delete_response},
+    endpoint{post, "/v1/responses/*/cancel", cancel_response},
+    endpoint{get,  "/v1/responses/*/input_items", list_input_items},
     endpoint{get,  "/v1/stream",             open<stream_dialect>},
     endpoint{post, "/tokenize",              tokenize,                  with_key,    full},
     endpoint{post, "/detokenize",            detokenize,                with_key,    full},

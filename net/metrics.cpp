@@ -203,8 +203,8 @@ void write_histograms(const model_families& to) {
                &stats::mixed_step_seconds);
 }
 
-families engine_families(const actors::engine_port& engine, std::int64_t open_sockets) {
-  const auto models = engine.stats_of_models();
+families engine_families(const metrics_sources& from) {
+  const auto models = from.engine.stats_of_models();
   families all;
   if (models.empty()) return all;
   std::vector<model_families::owner> owners, with_tiers;
@@ -232,7 +232,12 @@ families engine_families(const actors::engine_port& engine, std::int64_t open_so
                 "Resident memory of the process that is pages of mapped files, such as a model's",
                 [&](const stats&) { return memory.mapped_file_bytes; });
   process.gauge("open_sockets", "Open client connections",
-                [&](const stats&) { return open_sockets; });
+                [&](const stats&) { return from.open_sockets; });
+  process.gauge("stored_response_bytes", "Room that stored responses take",
+                [&](const stats&) { return from.stored_bytes; });
+  process.counter("stored_response_write_failures_total",
+                  "Writes of stored responses that the disk did not take",
+                  [&](const stats&) { return from.stored_write_failures; });
   return all;
 }
 
@@ -296,7 +301,7 @@ void add_traces(families& all, const tracer& traces) {
 }
 
 std::string metrics_text(const metrics_sources& from, bool tenants) {
-  auto all = engine_families(from.engine, from.open_sockets);
+  auto all = engine_families(from);
   if (tenants) {
     write_tenants(all, from.engine.tenants());
     all.push_back(mailbox_family(from.engine));

@@ -29,6 +29,8 @@ struct metrics_sources {
   std::int64_t open_sockets = 0;
   std::string compat = {};        ///< `metrics.compat`
   const tracer* traces = nullptr; ///< null: nothing is traced
+  std::int64_t stored_bytes = 0;  ///< of stored responses
+  std::uint64_t stored_write_failures = 0;
 };
 
 std::string metrics_text(const metrics_sources& from);

@@ -4,6 +4,7 @@
 #include <openssl/rand.h>
 
 #include "config/base/assert.hpp"
+#include "net/digest.hpp"
 
 namespace twill::net {
 
@@ -18,6 +19,13 @@ std::string make_id(std::string_view prefix) {
     id += digits[byte & 15];
   }
   return id;
+}
+
+std::string part_id(std::string_view prefix, std::string_view of, std::size_t which) {
+  digest hash(digest_kind::sha256);
+  hash.add(of);
+  hash.add("/" + std::to_string(which));
+  return std::string(prefix) + hash.hex().substr(0, 24);
 }
 
 } // namespace twill::net

@@ -1,7 +1,9 @@
-// make_id: fresh ids for replies, requests, files and batches. Any thread. They come from a secure
-// source: an id names a remembered conversation or a file, so nobody may guess the next one.
+// make_id: fresh ids for replies, requests, files and batches. They come from a secure source: an
+// id names a stored response or a file, so nobody may guess the next one. part_id: ids within a
+// reply, which follow from its own. Any thread.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,5 +11,9 @@ namespace twill::net {
 
 /// "PREFIX" and 24 random hex digits.
 std::string make_id(std::string_view prefix);
+
+/// "PREFIX" and 24 hex digits that are always the same for part `which` of the reply `of`, so that
+/// a reply that is made anew from what was stored has the same ids.
+std::string part_id(std::string_view prefix, std::string_view of, std::size_t which);
 
 } // namespace twill::net

@@ -20,7 +20,11 @@
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
 #include "net/connection/arrival.hpp"
+#include "net/error_map.hpp"
 #include "net/http/http_session.hpp"
+#include "net/protocol/model_lookup.hpp"
+#include "net/protocol/openai/stored_responses.hpp"
+#include "net/stored/stored_service.hpp"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -74,6 +78,10 @@ public:
   server_impl(const config::options& options, actors::engine_port& engine, listeners sockets,
               const file_reader& read, listeners admin_sockets)
       : context_(options, engine), monitor_(engine, [this] { return context_.sockets.count(); }),
+        stored_({engine, options.responses,
+                 [this] { return context_.current.get()->keys.tenants(); },
+                 [this] { return context_.current.get()->limits.request_timeout; },
+                 [this](const stored_head& head) { return ask_again(head); }}),
         io_(options.server.threads),
         workers_({1, body_budget(options.server), std::chrono::hours(1)}),
         control_(asio::make_strand(io_)), sockets_(std::move(sockets)),
@@ -87,6 +95,10 @@ public:
     alive_->owner = this;
     context_.batches = &batches_;
     context_.watched = &monitor_;
+    context_.stored = &stored_;
+    context_.find_previous = [this](const std::string& id, const std::string& tenant) {
+      return find_previous(id, tenant);
+    };
     context_.run_on_worker = [this](fair_pool::task work) {
       work.run = tolerant(std::move(work.run));
       return workers_.add(std::move(work));
@@ -103,6 +115,7 @@ public:
       const std::lock_guard lock(alive_->mutex);
       alive_->owner = nullptr;
     }
+    stored_.stop();
     batches_.stop();
     asio::post(batch_thread_, [this] { batch_timer_.cancel(); });
     batch_thread_.join();
@@ -195,6 +208,27 @@ private:
     std::mutex mutex;
     server_impl* owner = nullptr;
   };
+
+  remembered_ptr find_previous(const std::string& id, const std::string& tenant) const {
+    if (auto warmed_up = context_.responses.find(id, tenant, 0)) return warmed_up;
+    const auto found = stored_.find(id, tenant);
+    if (!found || found->running) return nullptr;
+    const auto turn = stored_turn(*found->head, context_.engine);
+    return turn.ok() ? remember_stored(turn.value(), found->bytes->records) : nullptr;
+  }
+
+  /// Reads a stored request anew, to go on with it.
+  result<actors::request> ask_again(const stored_head& head) const {
+    const auto current = context_.current.get();
+    if (!current->keys.has_key(head.tenant)) return fail(unknown_key());
+    const auto model = find_model(context_.engine, value_object{{"model", head.model}},
+                                  current->tenant(head.tenant));
+    if (!model.ok()) return fail(model.code());
+    auto turn = ask_stored_again(head, {model.value(), current->limits, context_.engine,
+                                        context_.find_previous, head.tenant});
+    if (!turn.ok()) return fail(turn.code());
+    return std::move(turn.value().request);
+  }
 
   void wake_batches_after(milliseconds time) {
     batch_timer_.expires_after(time);
@@ -311,6 +345,7 @@ private:
   void begin_drain() {
     log::info("draining");
     batches_.stop();
+    stored_.hand_over();
     context_.engine.drain([alive = alive_] {
       const std::lock_guard lock(alive->mutex);
       if (auto* self = alive->owner) asio::post(self->control_, [self] { self->on_drained(); });
@@ -346,6 +381,7 @@ private:
   }
 
   void close_all() {
+    stored_.hand_over();
     error_code ignored;
     for (const auto& one : entrances_) {
       one->gate.close(ignored);
@@ -363,7 +399,8 @@ private:
 
   server_context context_;
   monitor monitor_;
-  asio::io_context io_; // sessions die with it, so before the context
+  stored_service stored_; // sessions use it until they die
+  asio::io_context io_;   // sessions die with it, so before the context
   fair_pool workers_;
   asio::strand<asio::io_context::executor_type> control_;
   listeners sockets_;

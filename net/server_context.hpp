@@ -20,6 +20,7 @@
 #include "net/connection/output_budget.hpp"
 #include "net/connection/session_registry.hpp"
 #include "net/http/forwarded_for.hpp"
+#include "net/protocol/codec.hpp"
 #include "net/protocol/openai/response_store.hpp"
 #include "net/settings.hpp"
 
@@ -27,6 +28,7 @@ namespace twill::net {
 
 class batch_service;
 class monitor;
+class stored_service;
 class tracer;
 
 /// Sockets of one client address where the configuration leaves it open.
@@ -53,7 +55,9 @@ struct server_context {
   current_settings current;
   actors::engine_port& engine;
   const trusted_proxies proxies;
-  response_store responses;
+  response_store responses; ///< what single sockets remember, and warm-ups
+  /// Looks among all that is remembered or stored; set before the first session.
+  find_response find_previous;
   session_registry sessions;
   open_sockets sockets;
   open_sockets admin_sockets; ///< counted apart, so that clients cannot shut administrators out
@@ -67,6 +71,7 @@ struct server_context {
   /// nobody can.
   std::function<std::pair<bool, std::string>()> reload;
   batch_service* batches = nullptr; ///< the server's; set before its first session
+  stored_service* stored = nullptr; ///< as `batches`
   monitor* watched = nullptr;       ///< as `batches`; its figures are sampled for administrators
   tracer* traces = nullptr;         ///< null where nothing is traced; set before the first session
 };

@@ -324,6 +324,26 @@ const std::vector<key>& rows() {
        "The share of `max_folder`, of the 10,000 files and of the 100 batches under way that one tenant "
        "may hold, from 0 to 1, where there is more than one tenant."},
 
+      {"responses.folder", TWILL_MEMBER(responses.folder), "", any_path(),
+       "The folder that keeps stored responses, so that they outlive the daemon and those under way go "
+       "on when it starts again. When empty, they are kept in memory and end with the process."},
+      {"responses.max_folder", TWILL_BYTES(responses.max_folder_bytes), "",
+       bytes_between(mib, 64 * tib),
+       "The most bytes of stored responses in `folder`, in equal parts for each tenant, of at least 1 "
+       "MiB or a sixteenth. For room a tenant's own oldest finished responses go. Where those under way fill its part "
+       "new ones get status 507; what these write takes more, and the journal beside them up to twice "
+       "their bytes."},
+      {"responses.max_memory", TWILL_BYTES(responses.max_memory_bytes), "",
+       bytes_between(64 * kib, 64 * tib), "As `max_folder`, where there is no folder."},
+      {"responses.keep", TWILL_MEMBER(responses.keep), "", time_between(1s, 87600h),
+       "How long a stored response is kept after it was created."},
+      {"responses.grace", TWILL_MEMBER(responses.grace), "", time_between(0ms, 1h),
+       "How long a stored response goes on when its client has left, for it to come back; then it is "
+       "cancelled. Background responses go on in any case."},
+      {"responses.sync", TWILL_MEMBER(responses.sync), "", one_of({"never", "finished", "step"}),
+       "When what is written to `folder` is forced to the disk, so that a power failure does not take "
+       "it: never, when a response has finished, or also at each step."},
+
       {"log.level", TWILL_MEMBER(log.level), "",
        one_of({"trace", "debug", "info", "warn", "error", "off"}),
        "The least level of lines that are written to standard error. At info each "

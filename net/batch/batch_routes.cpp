@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <optional>
 
 #include "net/batch/batch_service.hpp"
 #include "net/http/multipart.hpp"
+#include "net/http/page_of_list.hpp"
 #include "net/http/reply_head.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
@@ -22,69 +21,6 @@ http_reply unknown_file(const std::string& id) {
   return error_reply({errc::unknown_file,
                       "there is no file " + describe(value(id)) + "; GET /v1/files lists yours",
                       ""});
-}
-
-/// The value of a query parameter; empty when it is absent.
-std::string query_of(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const auto end = std::min(query.find('&'), query.size());
-    const auto pair = query.substr(0, end);
-    const auto equals = std::min(pair.find('='), pair.size());
-    if (pair.substr(0, equals) == name)
-      return percent_decode(pair.substr(std::min(equals + 1, pair.size())));
-    query.remove_prefix(std::min(end + 1, query.size()));
-  }
-  return {};
-}
-
-/// `limit` of a page; nothing when it is no number from 1 to `most`.
-std::optional<std::size_t> page_limit(const http_request& request, std::size_t standard,
-                                      std::size_t most) {
-  const auto text = query_of(request.query, "limit");
-  if (text.empty()) return standard;
-  std::size_t limit = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (error != std::errc{} || end != text.data() + text.size() || limit < 1 || limit > most)
-    return std::nullopt;
-  return limit;
-}
-
-/// One page of `all` (newest first), after the entry that `after` names.
-template <class Entry, class ToJson>
-http_answer page(request_scope& scope, std::vector<Entry> all, std::size_t standard,
-                 std::size_t most, ToJson to_json) {
-  const auto limit = page_limit(scope.request, standard, most);
-  if (!limit)
-    return error_reply({errc::invalid_field,
-                        "`limit` must be from 1 to " + std::to_string(most) + ", got " +
-                            describe(value(query_of(scope.request.query, "limit"))),
-                        "limit"});
-  if (query_of(scope.request.query, "order") != "asc") std::reverse(all.begin(), all.end());
-  const auto after = query_of(scope.request.query, "after");
-  auto from = all.begin();
-  if (!after.empty()) {
-    from = std::find_if(all.begin(), all.end(), [&](const Entry& one) { return one.id == after; });
-    if (from == all.end())
-      return error_reply(
-          {errc::invalid_field,
-           "`after` must be the id of an entry of this list, got " + describe(value(after)),
-           "after"});
-    ++from;
-  }
-  const auto left = static_cast<std::size_t>(all.end() - from);
-  const auto end = from + static_cast<std::ptrdiff_t>(std::min(*limit, left));
-  std::string out;
-  json_writer json(out);
-  json.begin_object().field("object", "list").key("data").begin_array();
-  for (auto one = from; one != end; ++one)
-    json.raw(to_json(*one));
-  json.end_array();
-  if (from != end)
-    json.field("first_id", from->id).field("last_id", std::prev(end)->id);
-  else
-    json.field("first_id", nullptr).field("last_id", nullptr);
-  json.field("has_more", left > *limit).end_object();
-  return http_reply{200, std::move(out)};
 }
 
 /// The file in an upload, if the upload is complete and its purpose is "batch".
@@ -123,7 +59,8 @@ http_answer list_files(request_scope& scope) {
   const auto purpose = query_of(scope.request.query, "purpose");
   if (!purpose.empty())
     std::erase_if(all, [&](const stored_file& one) { return one.purpose != purpose; });
-  return page(scope, std::move(all), most_files_per_page, most_files_per_page, file_json);
+  return page_of_list(scope.request, std::move(all), most_files_per_page, most_files_per_page,
+                      file_json);
 }
 
 http_answer show_file(request_scope& scope) {
@@ -163,8 +100,8 @@ http_answer create_batch(request_scope& scope) {
 }
 
 http_answer list_batches(request_scope& scope) {
-  return page(scope, scope.context.batches->batches().list(scope.tenant), batches_per_page,
-              most_batches_per_page, batch_json);
+  return page_of_list(scope.request, scope.context.batches->batches().list(scope.tenant),
+                      batches_per_page, most_batches_per_page, batch_json);
 }
 
 http_answer show_batch(request_scope& scope) {

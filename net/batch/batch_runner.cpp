@@ -10,6 +10,8 @@
 #include "net/endpoints.hpp"
 #include "net/error_map.hpp"
 #include "net/protocol/model_lookup.hpp"
+#include "net/stored/stored_record.hpp"
+#include "net/stored/stored_service.hpp"
 #include "net/tracing/tracer.hpp"
 
 namespace twill::net {
@@ -102,6 +104,7 @@ struct batch_runner::running_line {
   std::size_t remaining = 0;
   bool finds_out = false; ///< it was sent while nobody knew whether the model can be served
   std::string body;
+  std::vector<std::string> records; ///< of its events, where it is to be stored
 };
 
 batch_runner::batch_runner(server_context& context, file_store& files, batch_table& batches,
@@ -253,13 +256,16 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
   if (!current->keys.has_key(from->tenant)) return refuse(unknown_key());
   const auto model = find_model(context_.engine, body, current->tenant(from->tenant));
   if (!model.ok()) return refuse(model.code());
-  const codec_context context{model.value(), current->limits, context_.engine, context_.responses,
-                              from->tenant};
+  const codec_context context{model.value(), current->limits, context_.engine,
+                              context_.find_previous, from->tenant};
   const codec parse = find_batch_codec(from->endpoint);
   TWILL_ASSERT(parse != nullptr, "a batch was made for an endpoint that is not for batches");
   auto generation = parse(body, context);
   if (!generation.ok()) return refuse(generation.code());
   line->generation = std::move(generation).value();
+  if (const auto& stored = line->generation.stored; stored && stored->background)
+    return refuse(
+        {errc::invalid_field, "`background` must be false or absent in a batch", "background"});
   line->remaining = line->generation.requests.size();
   for (std::size_t i = line->remaining; i > 0; --i) {
     auto& request = line->generation.requests[i - 1];
@@ -303,6 +309,7 @@ void batch_runner::on_event(engine_requests::key key, actors::event&& ev) {
     const api_error error = from_engine(std::move(*ev.error));
     if (is_transient(error)) {
       line->to_send.push_back(index);
+      line->records.clear();
       return line->owner->wait(error);
     }
     if (line->finds_out) line->owner->model_answered();
@@ -311,9 +318,12 @@ void batch_runner::on_event(engine_requests::key key, actors::event&& ev) {
   }
   if (line->finds_out) line->owner->model_answered();
   const bool last = ev.last;
+  if (line->generation.stored) line->records.push_back(write_record(ev));
   line->generation.encoder->on_event(index, std::move(ev), line->body);
   if (!last || --line->remaining > 0) return;
   line->generation.encoder->on_end(line->body);
+  if (auto& stored = line->generation.stored)
+    context_.stored->add_finished(std::move(*stored), std::move(line->records));
   drop_line(line);
   end_line(line, 200, line->body);
 }

@@ -49,18 +49,45 @@ engine_requests::key engine_requests::start(actors::request request) {
   return new_key;
 }
 
+engine_requests::key engine_requests::follow(std::shared_ptr<event_source> from) {
+  const key new_key = ++last_key_;
+  auto& e = requests_[new_key];
+  e.source = std::move(from);
+  if (socket_slow_) set_paused(e, slow_socket);
+  e.source->start([to = inbox_, new_key](actors::event ev) { to->push(new_key, std::move(ev)); },
+                  client_);
+  return new_key;
+}
+
+bool engine_requests::end(key which) {
+  const auto found = requests_.find(which);
+  if (found != requests_.end() && found->second.source != nullptr) {
+    found->second.source->end();
+    return true;
+  }
+  cancel(which);
+  return false;
+}
+
+void engine_requests::leave(const entry& e) {
+  if (e.source != nullptr)
+    e.source->leave();
+  else
+    engine_.cancel(e.id);
+}
+
 void engine_requests::cancel(key which) {
   const auto found = requests_.find(which);
   if (found == requests_.end()) return;
-  const auto id = found->second.id;
+  const auto ended = std::move(found->second);
   requests_.erase(found);
-  engine_.cancel(id);
+  leave(ended);
 }
 
 void engine_requests::cancel_all() {
   const auto all = std::exchange(requests_, {});
   for (const auto& entry : all)
-    engine_.cancel(entry.second.id);
+    leave(entry.second);
 }
 
 void engine_requests::pause(key which, pause_reason why) {
@@ -89,7 +116,9 @@ void engine_requests::set_paused(entry& e, unsigned paused) {
   const bool was_paused = e.paused != 0;
   e.paused = paused;
   if (was_paused == (paused != 0)) return;
-  if (paused != 0)
+  if (e.source != nullptr)
+    paused != 0 ? e.source->pause() : e.source->resume();
+  else if (paused != 0)
     engine_.pause(e.id);
   else
     engine_.resume(e.id);
@@ -107,7 +136,7 @@ std::vector<std::pair<engine_requests::key, actors::event>> engine_requests::tak
     // What was lost may have been the end of any request, so that all of this socket end here.
     arrived.clear();
     for (const auto& [at, e] : requests_) {
-      engine_.cancel(e.id);
+      leave(e);
       actors::event failed;
       failed.error = actors::request_error{actors::errc::executor_failed, "out of memory", ""};
       failed.last = true;
@@ -115,8 +144,12 @@ std::vector<std::pair<engine_requests::key, actors::event>> engine_requests::tak
     }
   }
   std::erase_if(arrived, [this](const auto& one) { return !requests_.contains(one.first); });
-  for (const auto& [from, ev] : arrived)
-    if (ev.last) requests_.erase(from);
+  for (const auto& [from, ev] : arrived) {
+    const auto found = requests_.find(from);
+    if (found == requests_.end()) continue;
+    if (found->second.source != nullptr) found->second.source->taken(1);
+    if (ev.last) requests_.erase(found);
+  }
   return arrived;
 }
 

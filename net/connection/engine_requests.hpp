@@ -1,5 +1,5 @@
-// engine_requests: the engine requests of one socket, and the bridge from engine threads to its
-// strand.
+// engine_requests: the engine requests of one socket and the stored ones that it follows, and the
+// bridge from engine threads to its strand.
 //
 // Threads: everything but the engine's callbacks runs on the session's strand. A callback puts its
 // event into the inbox (one mutex, one move) and, when that was empty, calls `wake`, which posts to
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "actors/port/engine_port.hpp"
+#include "net/connection/event_source.hpp"
 
 namespace twill::net {
 
@@ -38,7 +39,12 @@ public:
   const std::string& client() const noexcept { return client_; }
 
   key start(actors::request request);
+  /// Follows a source instead of a request of its own. cancel() leaves it.
+  key follow(std::shared_ptr<event_source> from);
   void cancel(key which);
+  /// Ends a request by its client's word. True: its end comes as an event, since others may follow
+  /// what it follows. False: it is cancelled.
+  bool end(key which);
   void cancel_all();
   void pause(key which, pause_reason why);
   void resume(key which, pause_reason why);
@@ -57,10 +63,12 @@ private:
   struct inbox;
   struct entry {
     actors::request_id id = 0;
+    std::shared_ptr<event_source> source; ///< null: a request of the engine
     unsigned paused = 0;
   };
 
   void set_paused(entry& e, unsigned paused);
+  void leave(const entry& e);
 
   actors::engine_port& engine_;
   std::string client_;

@@ -54,7 +54,7 @@ void http_connection::on_reply(const http_reply& reply, time now) {
 
 void http_connection::on_call(call& answer, std::uint64_t first_key, time now) {
   if (answer.stream && framing_.http_1_0) framing_.keep_alive = false; // its end is the close
-  call_.emplace(std::move(answer.encoder), answer.stream, answer.requests.size(), first_key);
+  call_.emplace(std::move(answer.encoder), answer.stream, answer.size(), first_key);
   silent_since_ = now;
 }
 

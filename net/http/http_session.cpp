@@ -20,7 +20,7 @@ namespace twill::net {
 namespace {
 
 constexpr std::size_t read_bytes = 8 * 1024;
-constexpr std::size_t short_body_bytes = 16 * 1024; ///< longer ones are not read on the strand
+constexpr std::size_t short_body_bytes = 16 * 1024;
 constexpr std::int64_t file_piece_bytes = 64 * 1024;
 /// A refused body of at most this size is read, so that the connection lives on.
 constexpr std::int64_t max_dropped_body_bytes = 64 * 1024;
@@ -270,7 +270,7 @@ private:
       return connection_.on_reply(*refusal, clock::now());
     request_.body = std::move(message.body());
     body_bytes_ = request_.body.size();
-    if (body_bytes_ > short_body_bytes) return respond_on_worker();
+    if (takes_long(request_.body)) return respond_on_worker();
     answer(respond(std::get<admission>(verdict_), std::move(request_), context_));
   }
 
@@ -305,6 +305,10 @@ private:
       return connection_.on_reply(*reply, now);
     if (auto* slow = std::get_if<slow_reply>(&answer))
       return run_on_worker(body_bytes_, [work = std::move(*slow)] { return http_answer(work()); });
+    if (auto* slow = std::get_if<slow_call>(&answer))
+      return run_on_worker(body_bytes_, [work = std::move(*slow)] {
+        return std::visit([](auto&& made) { return http_answer(std::move(made)); }, work());
+      });
     if (auto* file = std::get_if<file_reply>(&answer)) {
       connection_.on_file({200, "", file->content_type, {}}, file->bytes, now);
       if (connection_.file_bytes_left() > 0) file_ = std::move(file->source);
@@ -312,6 +316,10 @@ private:
     }
     auto& generation = std::get<call>(answer);
     engine_requests::key first = 0;
+    if (generation.source != nullptr) {
+      first = requests_->follow(generation.source);
+      generation.requests.clear();
+    }
     for (auto& request : generation.requests) {
       const auto key = requests_->start(std::move(request));
       if (first == 0) first = key;
@@ -319,7 +327,12 @@ private:
     connection_.on_call(generation, first, now);
   }
 
-  /// A long body is read on the worker thread.
+  /// Whether it is long, or may have a stored response read.
+  static bool takes_long(const std::string& body) {
+    return body.size() > short_body_bytes || body.find("previous_response_id") != std::string::npos;
+  }
+
+  /// What takes long to read is read on the worker thread.
   void respond_on_worker() {
     auto asked = std::make_shared<http_request>(std::move(request_));
     run_on_worker(body_bytes_, [this, asked, admitted = std::get<admission>(std::move(verdict_))] {

@@ -51,8 +51,10 @@ struct file_reply {
 
 /// A reply that takes long to compute: to be run on a worker thread.
 using slow_reply = std::function<http_reply()>;
+/// As slow_reply, of what may be a call.
+using slow_call = std::function<std::variant<http_reply, call>()>;
 
-using http_answer = std::variant<http_reply, slow_reply, file_reply, call>;
+using http_answer = std::variant<http_reply, slow_reply, file_reply, call, slow_call>;
 
 http_reply error_reply(const api_error& error);
 api_error body_too_large(std::int64_t max_body_bytes);

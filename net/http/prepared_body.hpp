@@ -16,7 +16,7 @@ struct prepared_body {
   server_context& server;
 
   codec_context context() const {
-    return {model, current->limits, server.engine, server.responses, tenant};
+    return {model, current->limits, server.engine, server.find_previous, tenant};
   }
 };
 

@@ -8,6 +8,7 @@
 #include "net/http/header_words.hpp"
 #include "net/http/prepared_body.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/stored/stored_service.hpp"
 #include "net/tracing/tracer.hpp"
 
 namespace twill::net {
@@ -140,6 +141,19 @@ std::string find_excess(const call& asked, std::int32_t context_tokens, std::int
          " (`server.max_output`); set `stream`, or ask for fewer tokens, choices or alternatives";
 }
 
+/// A call that is to be stored gets its events from where it is stored.
+http_answer store_if_wanted(call generation, request_scope& scope) {
+  if (!generation.stored) return generation;
+  auto& head = *generation.stored;
+  head.client_id = scope.request.request_id;
+  const bool only_begin = head.background && !generation.stream;
+  auto source = scope.context.stored->begin(std::move(head), std::move(generation.requests.front()),
+                                            only_begin);
+  if (!source.ok()) return error_reply(source.code());
+  generation.source = std::move(source).value();
+  return generation;
+}
+
 http_answer generate(codec parse, request_scope& scope) {
   const auto prepared = prepare_body(scope);
   if (!prepared.ok()) return error_reply(prepared.code());
@@ -155,7 +169,7 @@ http_answer generate(codec parse, request_scope& scope) {
     if (scope.context.traces != nullptr)
       scope.context.traces->watch(request, scope.request.traceparent);
   }
-  return std::move(generation).value();
+  return store_if_wanted(std::move(generation).value(), scope);
 }
 
 } // namespace

@@ -16,6 +16,8 @@ chat page</a> talks to the model, <code>twill chat</code> does so in a terminal.
 <tr><td><code>POST /v1/completions</code></td><td>text or token ids in, text out</td></tr>
 <tr><td><code>POST /v1/responses</code></td><td>OpenAI Responses</td></tr>
 <tr><td><code>GET /v1/responses</code></td><td>the same over WebSocket</td></tr>
+<tr><td><code>GET /v1/responses/ID, DELETE /v1/responses/ID</code></td><td>a stored response; with <code>stream=true&amp;starting_after=N</code> its events beyond number N</td></tr>
+<tr><td><code>POST /v1/responses/ID/cancel, GET /v1/responses/ID/input_items</code></td><td>end it; the items of its input</td></tr>
 <tr><td><code>GET /v1/stream</code></td><td><a href="page/STREAM.md">a lean WebSocket dialect</a>: token ids, flow control, cancel</td></tr>
 <tr><td><code>GET <a href="v1/models">/v1/models</a>, /v1/models/NAME</code></td><td>what is served</td></tr>
 <tr><td><code>POST /v1/files, GET <a href="v1/files">/v1/files</a></code></td><td>uploads for batches, and what batches wrote</td></tr>
@@ -39,6 +41,7 @@ chat page</a> talks to the model, <code>twill chat</code> does so in a terminal.
 <li><a href="page/limits.md">limit a user</a></li>
 <li><a href="page/measure.md">measure</a></li>
 <li><a href="page/several-models.md">several models</a></li>
+<li><a href="page/stored-responses.md">answers that outlive a connection and a restart</a></li>
 <li><a href="page/gpu.md">a GPU</a></li>
 </ul>
 <p><code>twilld --print-reference</code> describes every key of the configuration.</p>

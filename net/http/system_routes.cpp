@@ -4,6 +4,7 @@
 #include "net/http/routes_page.hpp"
 #include "net/metrics.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/stored/stored_service.hpp"
 
 namespace twill::net {
 namespace {
@@ -49,7 +50,7 @@ http_answer ready(request_scope& scope) {
 
 metrics_sources metrics_of(const server_context& context) {
   return {context.engine, context.sockets.count(), context.current.get()->metrics_compat,
-          context.traces};
+          context.traces, context.stored->bytes(), context.stored->write_failures()};
 }
 
 http_answer metrics(request_scope& scope) {

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,17 +17,24 @@
 #include "config/base/value.hpp"
 #include "config/options.hpp"
 #include "net/api_error.hpp"
+#include "net/connection/event_source.hpp"
+#include "net/stored/stored_head.hpp"
 
 namespace twill::net {
 
-class response_store;
+struct remembered_response;
+
+/// Looks up what `previous_response_id` names among what this tenant may continue; null where it
+/// is not remembered.
+using find_response = std::function<std::shared_ptr<const remembered_response>(
+    const std::string& id, const std::string& tenant)>;
 
 /// What a codec may look at while it reads a body.
 struct codec_context {
   const actors::model_info& model;
   const config::limit_options& limits;
   const actors::engine_port& engine; ///< detokenizes an echoed prompt
-  response_store& responses;         ///< what `previous_response_id` may name
+  const find_response& find_previous;
   const std::string& tenant;
 };
 
@@ -45,6 +54,13 @@ struct call {
   std::vector<actors::request> requests;
   std::unique_ptr<reply_encoder> encoder;
   bool stream = false; ///< true: server-sent events; false: one JSON body
+  /// The one request is to be stored: whoever runs the call sees to it.
+  std::optional<stored_head> stored;
+  /// What gives the events, instead of requests that the session starts.
+  std::shared_ptr<event_source> source;
+
+  /// How many keys its events come by.
+  std::size_t size() const { return source != nullptr ? 1 : requests.size(); }
 };
 
 /// Reads a body; the endpoint table names one codec per path that generates.

@@ -14,6 +14,7 @@
 #include "config/options.hpp"
 #include "net/api_error.hpp"
 #include "net/connection/engine_requests.hpp"
+#include "net/protocol/codec.hpp"
 #include "net/settings.hpp"
 
 namespace twill::net {
@@ -25,7 +26,11 @@ class dialect_host {
 public:
   virtual ~dialect_host() = default;
   virtual engine_requests::key start(actors::request request) = 0;
+  /// As start(), of a request that is to be stored under this head.
+  virtual result<engine_requests::key> start_stored(stored_head head, actors::request request) = 0;
   virtual void cancel(engine_requests::key which) = 0;
+  /// As engine_requests::end().
+  virtual bool end(engine_requests::key which) = 0;
   virtual void pause(engine_requests::key which) = 0; ///< the client's credit is used up
   virtual void resume(engine_requests::key which) = 0;
   /// The output of all sockets together is too much: nothing new may start.
@@ -55,6 +60,7 @@ struct dialect_scope {
   const config::options& options;
   const current_settings& current;
   response_store& responses;
+  const find_response& find_previous;
   api_keys::holder holder;
   std::string client_id;       ///< the handshake's X-Request-Id
   std::uint64_t socket_id = 0; ///< names this socket among all that are open

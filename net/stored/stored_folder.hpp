@@ -86,6 +86,9 @@ public:
   std::error_code tidy(std::chrono::steady_clock::time_point now,
                        const std::function<const stored_bytes*(const std::string& id)>& running);
 
+  /// Whether tidy() has something to do, now or later.
+  bool has_dead_bytes() const { return journal_.dead_bytes() > 0; }
+
 private:
   stored_folder(file_ops& ops, file_handle folder, file_handle lock, sync how);
 

@@ -9,6 +9,7 @@
 #include "config/base/log.hpp"
 #include "net/connection/deadline_timer.hpp"
 #include "net/error_map.hpp"
+#include "net/stored/stored_service.hpp"
 #include "net/tracing/tracer.hpp"
 #include "net/websocket/websocket_connection.hpp"
 
@@ -47,9 +48,10 @@ public:
     });
     const auto& limits = context_.options.server;
     traceparent_ = handshake_->traceparent;
-    dialect_ = handshake_->open({*this, context_.engine, context_.options, context_.current,
-                                 context_.responses, std::move(handshake_->holder),
-                                 handshake_->request_id, registry_id_, context_.watched});
+    dialect_ =
+        handshake_->open({*this, context_.engine, context_.options, context_.current,
+                          context_.responses, context_.find_previous, std::move(handshake_->holder),
+                          handshake_->request_id, registry_id_, context_.watched});
     connection_.emplace(
         websocket_connection::limits{
             {static_cast<std::size_t>(limits.max_write_queue_bytes), limits.slow_reader_timeout},
@@ -78,7 +80,14 @@ public:
     if (context_.traces != nullptr) context_.traces->watch(request, traceparent_);
     return requests_->start(std::move(request));
   }
+  result<engine_requests::key> start_stored(stored_head head, actors::request request) override {
+    if (context_.traces != nullptr) context_.traces->watch(request, traceparent_);
+    auto source = context_.stored->begin(std::move(head), std::move(request));
+    if (!source.ok()) return fail(source.code());
+    return requests_->follow(std::move(source).value());
+  }
   void cancel(engine_requests::key which) override { requests_->cancel(which); }
+  bool end(engine_requests::key which) override { return requests_->end(which); }
   void pause(engine_requests::key which) override {
     requests_->pause(which, engine_requests::no_credit);
   }

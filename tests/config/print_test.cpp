@@ -24,6 +24,7 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::string("fcfs"),
                                                   std::string("json"),
                                                   std::string("vllm"),
+                                                  std::string("step"),
                                                   std::string("unix:/x"),
                                                   std::string("t\"\\"),
                                                   std::int64_t{64},

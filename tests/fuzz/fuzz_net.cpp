@@ -16,8 +16,11 @@
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses_reply.hpp"
 #include "net/protocol/openai/responses_socket.hpp"
+#include "net/protocol/openai/stored_responses.hpp"
 #include "net/protocol/openai/tokenize.hpp"
 #include "net/protocol/stream/stream_dialect.hpp"
+#include "net/stored/stored_record.hpp"
+#include "net/stored/stored_service.hpp"
 #include "tests/fuzz/driver.hpp"
 #include "tests/net/stored/hostile_files.hpp"
 #include "tests/net/support/codec_support.hpp"
@@ -32,6 +35,17 @@ using fuzz::expect;
 struct world : testing::codec_bench {
   config::options options;
   server_context server{options, engine};
+  stored_service stored{{engine, options.responses, [] { return std::size_t{1}; },
+                         [] { return std::chrono::milliseconds(0); },
+                         [](const stored_head&) -> net::result<actors::request> {
+                           return fail({errc::no_such_response, "nothing goes on here", ""});
+                         },
+                         nullptr}};
+
+  world() {
+    server.stored = &stored;
+    server.find_previous = find_previous;
+  }
 };
 
 world& the_world() {
@@ -182,8 +196,31 @@ void fuzz_route(std::string_view bytes) {
     request.body = std::move(message.body());
     auto given = respond(*admitted, std::move(request), context);
     if (auto* slow = std::get_if<slow_reply>(&given)) given = (*slow)();
+    if (auto* slow = std::get_if<slow_call>(&given))
+      given = std::visit([](auto&& made) { return http_answer(std::move(made)); }, (*slow)());
     if (auto* made = std::get_if<call>(&given)) answer(std::move(*made));
   }
+}
+
+/// Records of a stored response, each after one byte that says how long it is.
+void fuzz_records(std::string_view bytes) {
+  std::vector<std::string> records;
+  while (!bytes.empty()) {
+    const auto n = std::min<std::size_t>(static_cast<unsigned char>(bytes[0]), bytes.size() - 1);
+    records.emplace_back(bytes.substr(1, n));
+    bytes.remove_prefix(1 + n);
+    if (const auto ev = read_record(records.back())) {
+      const auto again = write_record(*ev);
+      const auto back = read_record(again);
+      expect(back.has_value() && write_record(*back) == again, "what was read is written and read");
+    }
+  }
+  static_cast<void>(read_drawn(records, 2));
+  auto& w = the_world();
+  auto asked = parse_responses(testing::json(R"({"input":"x","background":true})"), w.context);
+  const auto turn = stored_turn(*asked.value().stored, w.engine);
+  expect(parse_json(replay_response(turn.value(), records).object()).ok(), "the object is JSON");
+  static_cast<void>(remember_stored(turn.value(), records));
 }
 
 /// Each line is one of a batch's input file.
@@ -221,7 +258,14 @@ void fuzz_stored_journal(std::string_view bytes) {
 
 struct silent_host final : dialect_host {
   engine_requests::key start(actors::request) override { return ++last; }
+  net::result<engine_requests::key> start_stored(stored_head, actors::request request) override {
+    return start(std::move(request));
+  }
   void cancel(engine_requests::key) override {}
+  bool end(engine_requests::key which) override {
+    cancel(which);
+    return false;
+  }
   void pause(engine_requests::key) override {}
   void resume(engine_requests::key) override {}
   bool output_full() const override { return false; }
@@ -236,8 +280,15 @@ template <class Dialect>
 void fuzz_dialect(std::string_view bytes) {
   auto& w = the_world();
   silent_host host;
-  Dialect spoken(dialect_scope{
-      host, w.engine, w.options, w.server.current, w.responses, {"tenant", {}}, "client", 1});
+  Dialect spoken(dialect_scope{host,
+                               w.engine,
+                               w.options,
+                               w.server.current,
+                               w.responses,
+                               w.server.find_previous,
+                               {"tenant", {}},
+                               "client",
+                               1});
   engine_requests::key seen = 0;
   for (std::size_t begin = 0; begin < bytes.size();) {
     const auto end = std::min(bytes.find('\n', begin), bytes.size());
@@ -319,6 +370,16 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
          R"("repetition_penalty":1.1,"stop_token_ids":[2],"tool_choice":{"type":"function",)"
          R"("function":{"name":"f"}},)" +
              tools + "}"}}},
+      {"records", {fuzz_records, {[] {
+                     std::string seed;
+                     for (const auto& ev :
+                          {testing::started(), testing::piece("a"), testing::finished(),
+                           testing::failed(actors::errc::cancelled, "no")}) {
+                       const auto record = write_record(ev);
+                       seed += static_cast<char>(record.size()) + record;
+                     }
+                     return seed;
+                   }()}}},
       {"tokenize",
        {fuzz_reply<tokenize_body>,
         {R"({"prompt":"x","add_special_tokens":true})",

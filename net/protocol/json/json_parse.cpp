@@ -4,6 +4,7 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/error.hpp>
 #include <boost/json/parse_options.hpp>
+#include <limits>
 #include <string>
 
 #include "net/protocol/json/tree_builder.hpp"
@@ -14,9 +15,14 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t max_depth = 64;
+struct json_limits {
+  std::size_t depth;
+  std::size_t values;
+};
+
 /// A tree takes some 60 bytes per value, so a body of "[1,1,..." would need 30 times its size.
-constexpr std::size_t max_values = 2'000'000;
+constexpr json_limits of_clients{64, 2'000'000};
+constexpr json_limits of_own{128, std::numeric_limits<std::size_t>::max()};
 
 /// At least as many as there are values: what separates or opens them, outside strings.
 std::size_t count_values(std::string_view text) {
@@ -82,9 +88,7 @@ std::string describe_fault(const boost::system::error_code& error, std::string_v
   return error.message();
 }
 
-} // namespace
-
-result<value> parse_json(std::string_view text) {
+result<value> parse_within(json_limits most, std::string_view text) {
   if (auto mark = name_order_mark(text); !mark.empty())
     return fail(
         {mark.find("UTF-16") == mark.npos ? errc::bad_json : errc::bad_utf8, std::move(mark), ""});
@@ -92,20 +96,20 @@ result<value> parse_json(std::string_view text) {
     return fail(
         {errc::bad_utf8, "body must be valid UTF-8, ill-formed at " + position(text, bad), ""});
 
-  if (count_values(text) > max_values)
+  if (count_values(text) > most.values)
     return fail({errc::bad_json,
-                 "body must hold at most " + std::to_string(max_values) + " JSON values, got more",
+                 "body must hold at most " + std::to_string(most.values) + " JSON values, got more",
                  ""});
 
   json::parse_options options;
-  options.max_depth = max_depth;
+  options.max_depth = most.depth;
   json::basic_parser<tree_builder> parser(options);
   boost::system::error_code error;
   const auto consumed = parser.write_some(false, text.data(), text.size(), error);
   if (!error.failed() && consumed < text.size()) error = json::error::extra_data;
   if (error == json::error::too_deep)
     return fail({errc::bad_json,
-                 "body must have at most " + std::to_string(max_depth) +
+                 "body must have at most " + std::to_string(most.depth) +
                      " objects and lists within each other, got more at " +
                      position(text, consumed),
                  ""});
@@ -117,6 +121,16 @@ result<value> parse_json(std::string_view text) {
                      position(text, consumed),
                  ""});
   return parser.handler().take();
+}
+
+} // namespace
+
+result<value> parse_json(std::string_view text) {
+  return parse_within(of_clients, text);
+}
+
+result<value> parse_own_json(std::string_view text) {
+  return parse_within(of_own, text);
 }
 
 } // namespace twill::net

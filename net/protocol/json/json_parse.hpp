@@ -15,4 +15,8 @@ namespace twill::net {
 
 result<value> parse_json(std::string_view text);
 
+/// Of a text that this server wrote around values of what clients sent: with 128 levels and any
+/// number of values, so that all that parse_json() has taken can be read again.
+result<value> parse_own_json(std::string_view text);
+
 } // namespace twill::net

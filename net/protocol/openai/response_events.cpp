@@ -99,13 +99,21 @@ void response_events::complete_empty() {
   emit_response("response.completed");
 }
 
+void response_events::queue() {
+  status_ = "queued";
+  begun_ = true;
+  emit_response("response.created");
+  emit_response("response.queued");
+}
+
 bool response_events::fail(const api_error& error) {
   if (!begun_) return false;
   status_ = "failed";
-  const int http_status = map_error(error).http_status;
-  const char* code = http_status == 429  ? "rate_limit_exceeded"
-                     : http_status < 500 ? "invalid_prompt"
-                                         : "server_error";
+  const auto wire = map_error(error);
+  const std::string_view code = wire.http_status == 429        ? "rate_limit_exceeded"
+                                : wire.http_status < 500       ? "invalid_prompt"
+                                : wire.code == "model_changed" ? wire.code
+                                                               : "server_error";
   error_json_.clear();
   json_writer(error_json_)
       .begin_object()
@@ -132,16 +140,21 @@ std::string response_events::object() const {
 }
 
 void response_events::begin() {
-  if (begun_) return;
-  begun_ = true;
-  emit_response("response.created");
+  if (!begun_) {
+    begun_ = true;
+    emit_response("response.created");
+  } else if (status_ != "queued") {
+    return;
+  }
+  status_ = "in_progress";
   emit_response("response.in_progress");
 }
 
 response_item& response_events::open_item(response_item::kind what, std::string name,
                                           std::string call_id) {
   close_item(true);
-  auto& item = items_.emplace_back(what, std::move(name), std::move(call_id));
+  auto& item = items_.emplace_back(echo_.identity.id, items_.size(), what, std::move(name),
+                                   std::move(call_id));
   item_open_ = true;
   emit_at("response.output_item.added", false, [&](json_writer& json) {
     json.key("item");
@@ -270,14 +283,14 @@ void response_events::add_response(json_writer& json) const {
       .field("object", "response")
       .field("created_at", echo_.identity.created_unix_s)
       .field("status", status_)
-      .field("background", false);
+      .field("background", echo_.background);
   json.key("error").raw(error_json_.empty() ? "null" : error_json_);
   json.key("incomplete_details");
   if (incomplete_reason_.empty())
     json.add(nullptr);
   else
     json.begin_object().field("reason", incomplete_reason_).end_object();
-  const bool running = status_ == "in_progress";
+  const bool running = status_ == "in_progress" || status_ == "queued";
   json.key("output").begin_array();
   if (!running)
     for (const auto& item : items_)
@@ -300,7 +313,8 @@ void response_events::add_response(json_writer& json) const {
         .begin_object()
         .field("reasoning_tokens", reasoning_tokens_)
         .end_object();
-    json.field("total_tokens", use.prompt_tokens + use.completion_tokens).end_object();
+    json.field("total_tokens", std::int64_t{use.prompt_tokens} + use.completion_tokens)
+        .end_object();
   }
   json.end_object();
 }

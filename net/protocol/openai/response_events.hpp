@@ -20,9 +20,13 @@ public:
   /// Without a sink nothing is written before object(). `stream_id` is repeated in every event.
   response_events(response_echo echo, sink to, std::string stream_id = {});
 
+  /// Emits response.created and response.in_progress, where that has not been done.
+  void begin();
   void on_event(actors::event&& ev);
   /// A warm-up: emits response.created, response.in_progress and response.completed at once.
   void complete_empty();
+  /// One of the background is written down: emits response.created and response.queued.
+  void queue();
   /// Emits response.failed if the response has begun; returns false when it has not.
   bool fail(const api_error& error);
   /// Emits response.incomplete with status "cancelled".
@@ -41,7 +45,6 @@ public:
 private:
   using tokens = std::vector<actors::token_output>;
 
-  void begin();
   void on_part(const actors::output_part& part, tokens& with);
   void add_text(response_item::kind what, std::string_view text, tokens& with);
   void begin_call(std::string_view name, const std::string& call_id);

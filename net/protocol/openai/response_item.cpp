@@ -22,10 +22,11 @@ std::string_view prefix_of(response_item::kind what) {
 
 } // namespace
 
-response_item::response_item(kind what_it_is, std::string call_name, std::string id_of_call)
-    : what(what_it_is), id(make_id(prefix_of(what_it_is))), name(std::move(call_name)),
+response_item::response_item(std::string_view of, std::size_t which, kind what_it_is,
+                             std::string call_name, std::string id_of_call)
+    : what(what_it_is), id(part_id(prefix_of(what_it_is), of, which)), name(std::move(call_name)),
       call_id(std::move(id_of_call)) {
-  if (what == kind::call && call_id.empty()) call_id = make_id("call_");
+  if (what == kind::call && call_id.empty()) call_id = part_id("call_", of, which);
 }
 
 void response_item::add_part_to(json_writer& json, bool over) const {

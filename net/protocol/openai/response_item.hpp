@@ -22,8 +22,9 @@ struct response_item {
   bool complete = false;
   std::vector<actors::token_output> logprobs; ///< message
 
-  /// A call without an id of its own gets one.
-  response_item(kind what_it_is, std::string call_name, std::string id_of_call = {});
+  /// Item `which` of the output of the response `of`. A call without an id of its own gets one.
+  response_item(std::string_view of, std::size_t which, kind what_it_is, std::string call_name,
+                std::string id_of_call = {});
 
   /// {"id","type","status",...}; before the item is over its content is left out.
   void add_to(json_writer& json, bool over) const;

@@ -24,6 +24,8 @@ namespace twill::net {
 
 struct remembered_response {
   value_list messages; ///< input and output so far, without instructions
+  /// False: whoever asked wants it stored nowhere, and so nothing that continues it.
+  bool may_be_stored = true;
   // Set by a warm-up (`generate: false`) only: the next turn takes them when it brings none.
   std::string instructions;
   value tools;

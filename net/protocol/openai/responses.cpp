@@ -80,10 +80,6 @@ void read_input(fields& from, bool required, conversation& to) {
 }
 
 void reject_foreign(fields& from) {
-  bool background = false;
-  from.read("background", background);
-  if (background)
-    from.reject("background", "false: there are no background responses", value(true));
   for (const auto name :
        {"conversation", "prompt", "prompt_logprobs", "functions", "function_call"})
     if (const auto* v = from.find(name))
@@ -97,6 +93,9 @@ void read_echo(fields& from, response_echo& to) {
   from.read("user", to.user);
   from.read("parallel_tool_calls", to.parallel_tool_calls);
   from.read("store", to.store);
+  from.read("background", to.background);
+  if (to.background && !to.store)
+    from.reject("background", "false where `store` is false", value(true));
   from.read("top_logprobs", to.top_logprobs, 0);
   if (const auto* metadata = from.object("metadata")) to.metadata = *metadata;
   if (const auto* reasoning = from.object("reasoning")) to.reasoning = *reasoning;
@@ -149,7 +148,7 @@ void read_turn_tools(fields& from, const response_echo& echo, actors::request& t
 } // namespace
 
 result<response_turn> parse_response_turn(const value& body, const codec_context& context,
-                                          const find_response& find) {
+                                          const find_previous& find) {
   fields from(body);
   response_turn turn;
   turn.request.model = context.model.id;
@@ -174,12 +173,21 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   if (!from.ok()) return fail(from.error());
 
   if (!echo.previous_response_id.empty()) {
-    const auto previous = find(echo.previous_response_id);
+    turn.previous = find(echo.previous_response_id);
+    const auto& previous = turn.previous;
     if (previous == nullptr)
       return fail({errc::unknown_response,
                    "`previous_response_id` must name a response that this server remembers, got " +
                        describe(value(echo.previous_response_id)),
                    "previous_response_id"});
+    if (!previous->may_be_stored) {
+      if (echo.background)
+        return fail({errc::invalid_field,
+                     "`background` must be false where what is continued was sent with `store: "
+                     "false`, got true",
+                     "background"});
+      echo.store = false;
+    }
     turn.messages = previous->messages;
     if (from.find("instructions") == nullptr) echo.instructions = previous->instructions;
     if (from.find("tools") == nullptr && previous->tools.as_list() != nullptr)
@@ -200,9 +208,10 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   read_template_fields(from, prompt);
   read_truncation(from, context, sampling.max_tokens, echo, prompt);
   if (!from.ok()) return fail(from.error());
+  echo.identity = make_identity("resp_", context.model);
+  prompt.now_unix_s = echo.identity.created_unix_s;
   turn.request.prompt = std::move(prompt);
 
-  echo.identity = make_identity("resp_", context.model);
   echo.max_output_tokens = sampling.max_tokens;
   echo.temperature = sampling.temperature;
   echo.top_p = sampling.top_p;
@@ -213,6 +222,7 @@ remembered_response remember(const response_turn& turn, std::string output_text,
                              value_list tool_calls) {
   remembered_response all;
   all.messages = turn.messages;
+  all.may_be_stored = turn.echo.store;
   if (turn.generate) {
     const bool only_calls = output_text.empty() && !tool_calls.empty();
     value_object message{{"role", "assistant"},

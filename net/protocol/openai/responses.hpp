@@ -28,22 +28,24 @@ struct response_echo {
   float top_p = 1;
   bool parallel_tool_calls = true;
   bool store = true;
+  bool background = false;
   bool logprobs = false; ///< include: message.output_text.logprobs
 };
 
 struct response_turn {
   actors::request request;
-  value_list messages; ///< history and new input, without instructions
+  remembered_ptr previous; ///< what it continues; null: nothing
+  value_list messages;     ///< history and new input, without instructions
   response_echo echo;
   bool stream = false;
   bool generate = true; ///< false: a warm-up, no tokens (WebSocket only)
 };
 
 /// Looks up previous_response_id; nullptr when it is not remembered.
-using find_response = std::function<remembered_ptr(const std::string& id)>;
+using find_previous = std::function<remembered_ptr(const std::string& id)>;
 
 result<response_turn> parse_response_turn(const value& body, const codec_context& context,
-                                          const find_response& find);
+                                          const find_previous& find);
 
 /// What is remembered once the turn has ended with this text and these calls (in chat's form).
 remembered_response remember(const response_turn& turn, std::string output_text,

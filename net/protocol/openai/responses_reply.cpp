@@ -1,31 +1,42 @@
 #include "net/protocol/openai/responses_reply.hpp"
 
+#include <variant>
+
 #include "net/error_map.hpp"
+#include "net/protocol/openai/stored_responses.hpp"
 
 namespace twill::net {
 namespace {
 
 class responses_reply final : public reply_encoder {
 public:
-  responses_reply(response_turn turn, response_store& store, std::string tenant)
-      : turn_(std::move(turn)), store_(store), tenant_(std::move(tenant)),
-        events_(turn_.echo, turn_.stream ? sink() : response_events::sink()) {}
+  explicit responses_reply(response_turn turn)
+      : stream_(turn.stream),
+        events_(std::move(turn.echo), stream_ ? sink() : response_events::sink()) {}
+
+  /// Of a stored response, whose first error is an event as well; those with numbers above `after`.
+  responses_reply(response_turn turn, std::int64_t after) : responses_reply(std::move(turn)) {
+    after_ = after;
+    is_stored_ = true;
+  }
 
   void on_event(std::size_t, actors::event&& ev, std::string& out) override {
-    finished_ = finished_ || ev.finish.has_value();
-    events_.on_event(std::move(ev));
+    queue();
+    if (!says_nothing(ev)) events_.on_event(std::move(ev));
     flush(out);
   }
 
   void on_end(std::string& out) override {
-    if (finished_ && turn_.echo.store)
-      store_.put(turn_.echo.identity.id, tenant_, 0,
-                 remember(turn_, events_.text(), events_.tool_calls()));
-    if (!turn_.stream) out += events_.object();
+    if (!stream_) out += events_.object();
   }
 
   void on_error(const api_error& error, std::string& out) override {
-    if (!events_.fail(error)) {
+    const auto* code = std::get_if<actors::errc>(&error.code);
+    queue();
+    if (code != nullptr && *code == actors::errc::cancelled) {
+      events_.cancel();
+    } else if ((code != nullptr && *code == actors::errc::interrupted) || !fail(error)) {
+      flush(out);
       out += "event: error\ndata: ";
       out += error_body(error);
       out += "\n\n";
@@ -34,8 +45,18 @@ public:
   }
 
 private:
+  bool fail(const api_error& error) {
+    if (is_stored_ && !events_.begun()) events_.begin();
+    return events_.fail(error);
+  }
+
+  void queue() {
+    if (events_.echo().background && !events_.begun()) events_.queue();
+  }
+
   response_events::sink sink() {
     return [this](std::string_view type, std::string json) {
+      if (n_written_++ <= after_) return;
       written_ += "event: ";
       written_ += type;
       written_ += "\ndata: ";
@@ -49,19 +70,19 @@ private:
     written_.clear();
   }
 
-  response_turn turn_;
-  response_store& store_;
-  std::string tenant_;
+  bool stream_;
+  std::int64_t after_ = -1;
+  bool is_stored_ = false;
+  std::int64_t n_written_ = 0; ///< the number of the next event
   std::string written_;
   response_events events_;
-  bool finished_ = false;
 };
 
 } // namespace
 
 result<call> parse_responses(const value& body, const codec_context& context) {
   auto turn = parse_response_turn(body, context, [&](const std::string& id) {
-    return context.responses.find(id, context.tenant, 0);
+    return context.find_previous(id, context.tenant);
   });
   if (!turn.ok()) return fail(turn.code());
   if (!turn.value().generate)
@@ -69,10 +90,16 @@ result<call> parse_responses(const value& body, const codec_context& context) {
                  "generate"});
   call generation;
   generation.stream = turn.value().stream;
+  if (turn.value().echo.store)
+    generation.stored = stored_head_of(turn.value(), body, context.tenant);
   generation.requests.push_back(std::move(turn.value().request));
-  generation.encoder =
-      std::make_unique<responses_reply>(std::move(turn).value(), context.responses, context.tenant);
+  generation.encoder = std::make_unique<responses_reply>(std::move(turn).value());
   return generation;
+}
+
+std::unique_ptr<reply_encoder> stored_response_stream(response_turn turn, std::int64_t after) {
+  turn.stream = true;
+  return std::make_unique<responses_reply>(std::move(turn), after);
 }
 
 } // namespace twill::net

@@ -3,6 +3,7 @@
 #include "net/error_map.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/model_lookup.hpp"
+#include "net/protocol/openai/stored_responses.hpp"
 
 namespace twill::net {
 namespace {
@@ -113,10 +114,11 @@ void responses_socket::start_turn(const std::string& name, const value& message)
   if (!current->keys.admit(scope_.holder)) return refuse_turn(unknown_key());
   auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return refuse_turn(model.code());
-  const codec_context context{model.value(), current->limits, scope_.engine, scope_.responses,
+  const codec_context context{model.value(), current->limits, scope_.engine, scope_.find_previous,
                               scope_.holder.tenant};
   auto parsed = parse_response_turn(message, context, [this](const std::string& id) {
-    return store_.find(id, scope_.holder.tenant, scope_id_);
+    const auto own = store_.find(id, scope_.holder.tenant, scope_id_);
+    return own != nullptr ? own : scope_.find_previous(id, scope_.holder.tenant);
   });
   if (!parsed.ok()) return refuse_turn(parsed.code());
   turn created;
@@ -131,15 +133,26 @@ void responses_socket::start_turn(const std::string& name, const value& message)
   }
   created.parsed.request.tenant = scope_.holder.tenant;
   created.parsed.request.client_id = scope_.client_id + "/" + created.parsed.echo.identity.id;
-  const auto key = scope_.host.start(std::move(created.parsed.request));
-  lanes_[name].running = key;
-  turns_.emplace(key, std::move(created));
+  const auto key = start_request(created, message);
+  if (!key.ok()) return refuse_turn(key.code());
+  lanes_[name].running = key.value();
+  turns_.emplace(key.value(), std::move(created));
 }
 
+result<engine_requests::key> responses_socket::start_request(turn& of, const value& message) {
+  auto& asked = of.parsed.request;
+  if (!of.parsed.echo.store) return scope_.host.start(std::move(asked));
+  auto head = stored_head_of(of.parsed, message, scope_.holder.tenant);
+  return scope_.host.start_stored(std::move(head), std::move(asked));
+}
+
+/// What is stored is remembered by whoever stores it.
 void responses_socket::remember_turn(const turn& t) {
   auto& at = lanes_[t.lane];
   store_.erase(at.newest, scope_id_);
+  at.newest.clear();
   const bool shared = t.parsed.echo.store;
+  if (shared && t.parsed.generate) return;
   const auto& id = t.parsed.echo.identity.id;
   store_.put(id, scope_.holder.tenant, shared ? 0 : scope_id_,
              remember(t.parsed, t.events->text(), t.events->tool_calls()));
@@ -150,6 +163,14 @@ void responses_socket::on_event(engine_requests::key from, actors::event&& ev) {
   const auto found = turns_.find(from);
   if (found == turns_.end()) return;
   auto& t = found->second;
+  if (says_nothing(ev) && !ev.last) { // it is written down
+    if (t.parsed.echo.background) t.events->queue();
+    return;
+  }
+  if (ev.error.has_value() && ev.error->code == actors::errc::cancelled) {
+    t.events->cancel();
+    return end_turn(from);
+  }
   if (ev.error.has_value()) return fail_turn(from, from_engine(std::move(*ev.error)));
   const bool last = ev.last;
   const bool finishes = ev.finish.has_value();
@@ -169,7 +190,10 @@ void responses_socket::end_turn(engine_requests::key key) {
 void responses_socket::fail_turn(engine_requests::key key, const api_error& error) {
   auto& t = turns_.at(key);
   if (const auto& id = t.parsed.echo.previous_response_id; !id.empty()) store_.erase(id, scope_id_);
-  if (!t.events->fail(error)) refuse(t.lane, error);
+  // What goes on later has not failed: its events have their numbers then.
+  const auto* code = std::get_if<actors::errc>(&error.code);
+  const bool goes_on = code != nullptr && *code == actors::errc::interrupted;
+  if (goes_on || !t.events->fail(error)) refuse(t.lane, error);
   end_turn(key);
 }
 
@@ -190,7 +214,7 @@ void responses_socket::cancel(const value& message) {
          by_id ? "`response_id` must name a running response, got " + describe(*wanted)
                : std::string("no response runs in this lane; name a running one by `response_id`"),
          by_id ? "response_id" : "stream_id"});
-  scope_.host.cancel(key);
+  if (scope_.host.end(key)) return; // on_event() is told
   turns_.at(key).events->cancel();
   end_turn(key);
 }

@@ -47,6 +47,7 @@ private:
   lane* open_lane(const std::string& name);
   void start_next(const std::string& name);
   void start_turn(const std::string& name, const value& message);
+  result<engine_requests::key> start_request(turn& of, const value& message);
   void end_turn(engine_requests::key key);
   void remember_turn(const turn& t);
   void fail_turn(engine_requests::key key, const api_error& error);

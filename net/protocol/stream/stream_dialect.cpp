@@ -113,7 +113,7 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
   if (!current->keys.admit(scope_.holder)) return fail(unknown_key());
   auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return fail(model.code());
-  const codec_context context{model.value(), current->limits, scope_.engine, scope_.responses,
+  const codec_context context{model.value(), current->limits, scope_.engine, scope_.find_previous,
                               scope_.holder.tenant};
   fields from(message);
   auto s = std::make_shared<stream>();

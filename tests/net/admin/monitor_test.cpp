@@ -30,7 +30,14 @@ value rows_of(const metrics_history& history, const char* which) {
 struct watching_host final : dialect_host {
   int wakes = 0;
   engine_requests::key start(actors::request) override { return 0; }
+  net::result<engine_requests::key> start_stored(stored_head, actors::request request) override {
+    return start(std::move(request));
+  }
   void cancel(engine_requests::key) override {}
+  bool end(engine_requests::key which) override {
+    cancel(which);
+    return false;
+  }
   void pause(engine_requests::key) override {}
   void resume(engine_requests::key) override {}
   bool output_full() const override { return false; }
@@ -53,13 +60,15 @@ struct dashboard {
   config::options options = with_boss();
   current_settings current{options};
   response_store responses;
+  find_response find_previous;
   watching_host host;
   std::unique_ptr<dialect> spoken;
 
   void connect(const std::string& key) {
     auto holder = key.empty() ? api_keys::holder{} : *current.get()->keys.holder_of(key);
     spoken = std::make_unique<admin_stream>(dialect_scope{host, engine, options, current, responses,
-                                                          std::move(holder), "id", 1, &watched});
+                                                          find_previous, std::move(holder), "id", 1,
+                                                          &watched});
   }
   /// The next frame that is not about faults, which other tests may have left.
   std::optional<value> frame() {

@@ -22,7 +22,14 @@ struct fake_host : dialect_host {
     started.push_back(std::move(what));
     return started.size();
   }
+  net::result<engine_requests::key> start_stored(stored_head, actors::request request) override {
+    return start(std::move(request));
+  }
   void cancel(engine_requests::key which) override { cancelled.push_back(which); }
+  bool end(engine_requests::key which) override {
+    cancel(which);
+    return false;
+  }
   void pause(engine_requests::key which) override { paused.insert(which); }
   void resume(engine_requests::key which) override { paused.erase(which); }
   bool output_full() const override { return full; }
@@ -40,8 +47,8 @@ struct bench : codec_bench {
 
   explicit bench(int max_streams = 32) {
     options.server.max_streams_per_socket = max_streams;
-    spoken = std::make_unique<Dialect>(
-        dialect_scope{host, engine, options, current, responses, {"tenant", {}}, "socket", 77});
+    spoken = std::make_unique<Dialect>(dialect_scope{
+        host, engine, options, current, responses, find_previous, {"tenant", {}}, "socket", 77});
   }
   void say(const std::string& text) { spoken->on_message(text); }
   void event(engine_requests::key key, actors::event ev) { spoken->on_event(key, std::move(ev)); }

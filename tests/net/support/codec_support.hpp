@@ -4,6 +4,8 @@
 #include "net/protocol/codec.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/openai/response_store.hpp"
+#include "net/protocol/openai/stored_responses.hpp"
+#include "net/stored/stored_record.hpp"
 #include "tests/net/support/scripted_engine.hpp"
 
 namespace twill::testing {
@@ -43,7 +45,21 @@ struct codec_bench {
   config::limit_options limits;
   net::response_store responses;
   std::string tenant;
-  net::codec_context context{model, limits, engine, responses, tenant};
+  std::map<std::string, net::remembered_ptr> stored; ///< by tenant and id
+  /// Has find_previous know a response that had these events.
+  void store(const net::stored_head& head, const std::vector<actors::event>& events) {
+    std::vector<std::string> records;
+    for (const auto& ev : events)
+      records.push_back(net::write_record(ev));
+    auto turn = net::stored_turn(head, engine);
+    if (turn.ok())
+      stored[head.tenant + "/" + head.id] = net::remember_stored(turn.value(), records);
+  }
+  net::find_response find_previous = [this](const std::string& id, const std::string& of) {
+    const auto found = stored.find(of + "/" + id);
+    return found != stored.end() ? found->second : responses.find(id, of, 0);
+  };
+  net::codec_context context{model, limits, engine, find_previous, tenant};
 };
 
 inline actors::event started(std::int32_t prompt_tokens = 3) {

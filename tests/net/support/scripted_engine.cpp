@@ -75,6 +75,7 @@ bool scripted_engine::step(playing& p, std::vector<event>& out) {
   if (!p.started) {
     p.started = true;
     ev.started = true;
+    ev.continuity = "the scripted model";
     if (p.what.refusal.has_value()) {
       ev.started = false;
       ev.error = p.what.refusal;

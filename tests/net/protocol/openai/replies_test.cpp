@@ -206,7 +206,10 @@ TEST_CASE("A Responses stream has the typed events in order, numbered from 0") {
   codec_bench b;
   auto c = make(
       parse_responses(json(R"({"input":"hi","stream":true,"metadata":{"k":"v"}})"), b.context));
-  const auto events = events_of(play(c, {started(), piece("He"), piece("y"), finished()}), false);
+  const std::vector<actors::event> played{started(), piece("He"), piece("y"), finished()};
+  REQUIRE(c.stored.has_value());
+  b.store(*c.stored, played);
+  const auto events = events_of(play(c, played), false);
   const std::vector<std::string> expected = {
       "response.created",           "response.in_progress",
       "response.output_item.added", "response.content_part.added",
@@ -237,7 +240,7 @@ TEST_CASE("A Responses stream has the typed events in order, numbered from 0") {
         json(R"([{"role":"user","content":"hi"},{"role":"assistant","content":"Hey"},
                                   {"role":"user","content":"more"}])"));
   const std::string other_tenant = "other tenant";
-  const codec_context other{b.model, b.limits, b.engine, b.responses, other_tenant};
+  const codec_context other{b.model, b.limits, b.engine, b.find_previous, other_tenant};
   CHECK(!parse_responses(json(R"({"input":"more","previous_response_id":")" + id + "\"}"), other)
              .ok());
 }

@@ -418,8 +418,10 @@ TEST_CASE("Responses: reasoning, message and calls are items, and the next turn 
   codec_bench b;
   const std::string tools = R"("tools":[{"type":"function","name":"weather","parameters":{}},
                                         {"type":"function","name":"time"}])";
-  const auto events = data_of(play(
-      parse_responses(json(R"({"input":"hi","stream":true,)" + tools + "}"), b.context), answer()));
+  auto c = parse_responses(json(R"({"input":"hi","stream":true,)" + tools + "}"), b.context);
+  REQUIRE(c.ok());
+  b.store(c.value().stored.value(), answer());
+  const auto events = data_of(play(std::move(c), answer()));
   std::string types, item;
   for (std::size_t i = 0; i < events.size(); ++i) {
     CHECK(at(events[i], "sequence_number") == value(static_cast<int>(i)));
