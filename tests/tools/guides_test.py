@@ -84,6 +84,9 @@ class Guides(unittest.TestCase):
     def test_several_models_share_one_address(self):
         self.follow("several-models.md", "twilld.toml: ok", '"id":"toy"', r'"model":"assistant"')
 
+    def test_answers_outlive_a_restart(self):
+        self.follow("stored-responses.md", "twilld.toml: ok", r'data: .*"type":"response\.(completed|incomplete)"')
+
     def test_a_gpu_is_asked_for(self):
         with open(os.path.join(GUIDES, "gpu.md")) as page:
             script = script_of(page.read())
