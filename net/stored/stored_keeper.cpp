@@ -273,7 +273,8 @@ void stored_service::drop_files() {
     if (!entry->on_disk && !entry->maybe_on_disk) continue;
     const auto error = folder_->erase(entry->id);
     if (!error || error == std::errc::no_such_file_or_directory) continue;
-    note_failure("a response that is to go stays for now", error);
+    note_failure("the file of a response that was removed is still there, and is removed later",
+                 error);
     next_retry_ = clock::now() + stored_retry_after;
     dropping_.push_back(entry);
   }

@@ -14,7 +14,7 @@ class stored_service;
 class stored_reader final : public event_source,
                             public std::enable_shared_from_this<stored_reader> {
 public:
-  /// `bytes` are the entry's, which may let go of them when it is over.
+  /// `bytes` are the entry's, which may not hold them any more once it is over.
   /// `shows_begin`: the first event says nothing, and comes once the response is written down. All
   /// that comes after it is the response's own, errors included.
   stored_reader(stored_service& service, stored_entry_ptr entry,

@@ -6,8 +6,7 @@
 // what runs goes on from memory and is written down once the disk takes it. A response without
 // readers is cancelled after `responses.grace`, unless it is one of the background.
 // Each tenant has an equal part of the room (`responses.max_folder`, or `max_memory` without a
-// folder), which nobody else's responses take: what one tenant stores shows in nothing that another
-// is told.
+// folder), which nobody else's responses take, so that no tenant can see what another stores.
 //
 // Threads: any thread may call any function. A thread of its own (the keeper) takes the engine's
 // events, and alone writes to the folder. Nothing but cancel() and erase() waits for it. Sources

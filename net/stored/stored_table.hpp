@@ -80,7 +80,7 @@ public:
   void remove(stored_entry& entry);
 
   /// Removes the tenant's oldest finished responses until `bytes` more have room. False where they
-  /// have none even then, or would have none: nothing is removed in vain.
+  /// have none even then, or would have none: then nothing is removed.
   bool make_room(const std::string& tenant, std::int64_t bytes, std::vector<stored_entry_ptr>& out);
   /// Removes those that are kept for longer than they should be.
   void expire(std::int64_t now_unix_s, std::vector<stored_entry_ptr>& out);

@@ -1,4 +1,5 @@
-// response_store: conversations that `previous_response_id` may continue, bounded in bytes and
+// response_store: conversations that `previous_response_id` may continue and that are no stored
+// responses: warm-ups, and what single WebSockets remember of `store: false`. Bounded in bytes and
 // number.
 //
 // Thread safety: every function may be called from any thread (one mutex, short sections).

@@ -410,7 +410,7 @@ TEST_CASE("A response goes on only with the model that has begun it, also withou
   CHECK(again.made.front().tokens.empty());
 }
 
-TEST_CASE("What was deleted goes from the disk even if the disk did not let go of it at first") {
+TEST_CASE("What was deleted is removed from the disk, also where the first try fails") {
   const scratch_folder folder;
   service_bench bench(kept_in(&folder));
   listener first(bench.begin(bench.head("r1")));
