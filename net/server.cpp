@@ -24,6 +24,8 @@
 #include "net/http/http_session.hpp"
 #include "net/protocol/model_lookup.hpp"
 #include "net/protocol/openai/stored_responses.hpp"
+#include "net/protocol/stored_reading.hpp"
+#include "net/stored/stored_api.hpp"
 #include "net/stored/stored_service.hpp"
 
 #ifdef __GLIBC__
@@ -211,6 +213,7 @@ private:
 
   remembered_ptr find_previous(const std::string& id, const std::string& tenant) const {
     if (auto warmed_up = context_.responses.find(id, tenant, 0)) return warmed_up;
+    if (api_of(id) != stored_api::responses) return nullptr;
     const auto found = stored_.find(id, tenant);
     if (!found || found->running) return nullptr;
     const auto turn = stored_turn(*found->head, context_.engine);
@@ -224,10 +227,8 @@ private:
     const auto model = find_model(context_.engine, value_object{{"model", head.model}},
                                   current->tenant(head.tenant));
     if (!model.ok()) return fail(model.code());
-    auto turn = ask_stored_again(head, {model.value(), current->limits, context_.engine,
-                                        context_.find_previous, head.tenant});
-    if (!turn.ok()) return fail(turn.code());
-    return std::move(turn.value().request);
+    return ask_anew(head, {model.value(), current->limits, context_.engine, context_.find_previous,
+                           head.tenant});
   }
 
   void wake_batches_after(milliseconds time) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "actors/port/engine_port.hpp"
@@ -33,6 +34,14 @@ public:
   virtual void resume() = 0;
   /// The session has taken so many events: as many more may come.
   virtual void taken(std::size_t n) = 0;
+};
+
+struct stored_head;
+
+/// A stored response, and what gives its events from the first on.
+struct followed_response {
+  std::shared_ptr<const stored_head> head;
+  std::shared_ptr<event_source> source;
 };
 
 } // namespace twill::net

@@ -29,6 +29,7 @@ struct http_request {
   std::string subprotocols;      ///< Sec-WebSocket-Protocol
   std::string preflight_headers; ///< Access-Control-Request-Headers
   std::string forwarded_for;     ///< X-Forwarded-For, all lines joined by commas
+  std::string last_event_id;     ///< Last-Event-ID: of the last event that a stream has brought
   std::string if_none_match;     ///< If-None-Match: what a browser still has
   std::string request_id;        ///< the client's X-Request-Id, or a fresh one
   std::string traceparent;       ///< W3C Trace Context, as it came

@@ -192,6 +192,7 @@ http_request describe_request(const request_reader::message& head) {
   request.subprotocols = field(http::field::sec_websocket_protocol);
   request.preflight_headers = field(http::field::access_control_request_headers);
   request.forwarded_for = joined(head, "X-Forwarded-For");
+  request.last_event_id = field("Last-Event-ID");
   request.if_none_match = field(http::field::if_none_match);
   const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&

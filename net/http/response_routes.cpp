@@ -1,10 +1,10 @@
 #include "net/http/response_routes.hpp"
 
-#include <charconv>
-
 #include "net/http/page_of_list.hpp"
-#include "net/protocol/openai/responses_reply.hpp"
+#include "net/protocol/openai/event_id.hpp"
 #include "net/protocol/openai/stored_responses.hpp"
+#include "net/protocol/stored_reading.hpp"
+#include "net/stored/stored_api.hpp"
 #include "net/stored/stored_service.hpp"
 
 namespace twill::net {
@@ -20,62 +20,114 @@ http_reply no_response(const std::string& id) {
                       ""});
 }
 
-/// `starting_after`: -1 when it is absent; nothing when it is no number.
-std::optional<std::int64_t> starting_after(const http_request& request) {
-  const auto text = query_of(request.query, "starting_after");
-  if (text.empty()) return -1;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+/// Whether the id is one of those that are asked at this path.
+bool is_asked_here(const request_scope& scope) {
+  const auto at = path_of(api_of(scope.wildcard));
+  return scope.request.path.starts_with(std::string(at) + '/');
 }
 
-http_reply object_reply(const stored_service::view& found, const actors::engine_port& engine) {
-  const auto turn = stored_turn(*found.head, engine);
-  if (!turn.ok()) return error_reply(turn.code());
-  return {200, replay_response(turn.value(), found.bytes->records).object()};
+/// The number of the last event that the client has seen; -1 where it has seen none. A browser that
+/// connects again by itself repeats the first address and adds the header.
+result<std::int64_t> last_seen(const request_scope& scope) {
+  if (const auto& named = scope.request.last_event_id; !named.empty()) {
+    const auto place = read_event_id(named);
+    if (place && place->id == scope.wildcard) return place->number;
+    return fail(
+        {errc::invalid_field,
+         "Last-Event-ID must be the id of an event of this response, got " + describe(value(named)),
+         ""});
+  }
+  const auto text = query_of(scope.request.query, "starting_after");
+  if (text.empty()) return std::int64_t{-1};
+  if (const auto number = read_event_number(text)) return *number;
+  return fail({errc::invalid_field,
+               "`starting_after` must be the number of an event, got " + describe(value(text)),
+               "starting_after"});
 }
 
-http_answer stream(request_scope& scope) {
-  const auto after = starting_after(scope.request);
-  if (!after)
+using reply_or_call = std::variant<http_reply, call>;
+
+reply_or_call follow(server_context& context, const std::string& id, const std::string& tenant,
+                     std::int64_t after, const value* body) {
+  auto found = context.stored->follow(id, tenant);
+  if (!found) return no_response(id);
+  if (const auto* asked = found->head->asked.find("body");
+      body != nullptr && (asked == nullptr || *asked != *body))
     return error_reply({errc::invalid_field,
-                        "`starting_after` must be the number of an event, got " +
-                            describe(value(query_of(scope.request.query, "starting_after"))),
-                        "starting_after"});
-  using reply_or_call = std::variant<http_reply, call>;
-  return slow_call([id = scope.wildcard, tenant = scope.tenant, after = *after,
-                    &context = scope.context]() -> reply_or_call {
-    auto found = context.stored->follow(id, tenant);
-    if (!found) return no_response(id);
-    auto turn = stored_turn(*found->head, context.engine);
-    if (!turn.ok()) return error_reply(turn.code());
-    call reading;
-    reading.stream = true;
-    reading.source = std::move(found->source);
-    reading.encoder = stored_response_stream(std::move(turn).value(), after);
-    return reading;
-  });
+                        "the body must be that of the request whose event Last-Event-ID names; "
+                        "leave the header out to ask for something else",
+                        ""});
+  auto encoder = stored_stream(*found->head, context.engine, after);
+  if (!encoder.ok()) return error_reply(encoder.code());
+  call reading;
+  reading.stream = true;
+  reading.source = std::move(found->source);
+  reading.encoder = std::move(encoder).value();
+  return reading;
+}
+
+http_reply whole(server_context& context, const std::string& id, const std::string& tenant) {
+  const auto found = context.stored->find(id, tenant);
+  if (!found) return no_response(id);
+  auto object = stored_object(*found->head, found->bytes->records, context.engine);
+  return object.ok() ? http_reply{200, std::move(object).value()} : error_reply(object.code());
+}
+
+/// What OpenAI calls an object that was deleted.
+std::string_view deleted_object(stored_api api) {
+  switch (api) {
+  case stored_api::responses:
+    return "response";
+  case stored_api::chat:
+    return "chat.completion.deleted";
+  case stored_api::completions:
+    return "text_completion.deleted";
+  case stored_api::stream:
+    break;
+  }
+  return "stream.deleted";
 }
 
 } // namespace
 
 http_answer show_response(request_scope& scope) {
-  if (query_of(scope.request.query, "stream") == "true") return stream(scope);
-  return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
-    const auto found = context.stored->find(id, tenant);
-    return found ? object_reply(*found, context.engine) : no_response(id);
+  if (!is_asked_here(scope)) return no_response(scope.wildcard);
+  if (query_of(scope.request.query, "stream") != "true")
+    return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
+      return whole(context, id, tenant);
+    });
+  const auto after = last_seen(scope);
+  if (!after.ok()) return error_reply(after.code());
+  return slow_call(
+      [id = scope.wildcard, tenant = scope.tenant, after = after.value(),
+       &context = scope.context] { return follow(context, id, tenant, after, nullptr); });
+}
+
+http_answer read_on(request_scope& scope, stored_api api, value body) {
+  const auto place = read_event_id(scope.request.last_event_id);
+  if (!place)
+    return error_reply({errc::invalid_field,
+                        "Last-Event-ID must be the id of an event of a stored stream, got " +
+                            describe(value(scope.request.last_event_id)) +
+                            "; leave the header out to ask anew",
+                        ""});
+  if (api_of(place->id) != api) return no_response(place->id);
+  return slow_call([place = *place, tenant = scope.tenant,
+                    body = std::make_shared<const value>(std::move(body)),
+                    &context = scope.context] {
+    return follow(context, place.id, tenant, place.number, body.get());
   });
 }
 
 http_answer delete_response(request_scope& scope) {
+  if (!is_asked_here(scope)) return no_response(scope.wildcard);
   return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
     if (!context.stored->erase(id, tenant)) return no_response(id);
     std::string out;
     json_writer(out)
         .begin_object()
         .field("id", id)
-        .field("object", "response")
+        .field("object", deleted_object(api_of(id)))
         .field("deleted", true)
         .end_object();
     return http_reply{200, std::move(out)};
@@ -83,14 +135,15 @@ http_answer delete_response(request_scope& scope) {
 }
 
 http_answer cancel_response(request_scope& scope) {
+  if (!is_asked_here(scope)) return no_response(scope.wildcard);
   return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
     if (!context.stored->cancel(id, tenant)) return no_response(id);
-    const auto found = context.stored->find(id, tenant);
-    return found ? object_reply(*found, context.engine) : no_response(id);
+    return whole(context, id, tenant);
   });
 }
 
 http_answer list_input_items(request_scope& scope) {
+  if (!is_asked_here(scope)) return no_response(scope.wildcard);
   auto request = std::make_shared<http_request>(std::move(scope.request));
   return slow_reply(
       [request, id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {

@@ -1,8 +1,9 @@
-// Stored responses: GET, DELETE and cancel at /v1/responses/ID, and the items of its input. Any
-// thread.
+// Stored responses: GET, DELETE and cancel at PATH/ID, where PATH is where they were asked, such as
+// /v1/responses, and the items of a response's input. Any thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"
+#include "net/stored/stored_api.hpp"
 
 namespace twill::net {
 
@@ -11,5 +12,9 @@ http_answer show_response(request_scope& scope);
 http_answer delete_response(request_scope& scope);
 http_answer cancel_response(request_scope& scope);
 http_answer list_input_items(request_scope& scope);
+
+/// Answers a POST with Last-Event-ID, which repeats the request of a stream that broke: with the
+/// events behind that one.
+http_answer read_on(request_scope& scope, stored_api api, value body);
 
 } // namespace twill::net

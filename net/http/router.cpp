@@ -7,7 +7,10 @@
 #include "net/error_map.hpp"
 #include "net/http/header_words.hpp"
 #include "net/http/prepared_body.hpp"
+#include "net/http/response_routes.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/openai/chat.hpp"
+#include "net/protocol/openai/completions.hpp"
 #include "net/stored/stored_service.hpp"
 #include "net/tracing/tracer.hpp"
 
@@ -154,9 +157,18 @@ http_answer store_if_wanted(call generation, request_scope& scope) {
   return generation;
 }
 
+/// What a codec reads, where the events of its stored streams have ids.
+std::optional<stored_api> api_with_event_ids(codec parse) {
+  if (parse == parse_chat) return stored_api::chat;
+  if (parse == parse_completions) return stored_api::completions;
+  return std::nullopt;
+}
+
 http_answer generate(codec parse, request_scope& scope) {
-  const auto prepared = prepare_body(scope);
+  auto prepared = prepare_body(scope);
   if (!prepared.ok()) return error_reply(prepared.code());
+  if (const auto api = api_with_event_ids(parse); api && !scope.request.last_event_id.empty())
+    return read_on(scope, *api, std::move(prepared.value().body));
   auto generation = parse(prepared.value().body, prepared.value().context());
   if (!generation.ok()) return error_reply(generation.code());
   if (auto excess = find_excess(generation.value(), prepared.value().model.max_model_len,

@@ -18,7 +18,10 @@ chat page</a> talks to the model, <code>twill chat</code> does so in a terminal.
 <tr><td><code>GET /v1/responses</code></td><td>the same over WebSocket</td></tr>
 <tr><td><code>GET /v1/responses/ID, DELETE /v1/responses/ID</code></td><td>a stored response; with <code>stream=true&amp;starting_after=N</code> its events beyond number N</td></tr>
 <tr><td><code>POST /v1/responses/ID/cancel, GET /v1/responses/ID/input_items</code></td><td>end it; the items of its input</td></tr>
+<tr><td><code>GET /v1/chat/completions/ID, DELETE /v1/chat/completions/ID, POST /v1/chat/completions/ID/cancel</code></td><td>a stored chat completion, as a stored response</td></tr>
+<tr><td><code>GET /v1/completions/ID, DELETE /v1/completions/ID, POST /v1/completions/ID/cancel</code></td><td>a stored completion</td></tr>
 <tr><td><code>GET /v1/stream</code></td><td><a href="page/STREAM.md">a lean WebSocket dialect</a>: token ids, flow control, cancel</td></tr>
+<tr><td><code>DELETE /v1/stream/ID</code></td><td>forget a stored stream of it</td></tr>
 <tr><td><code>GET <a href="v1/models">/v1/models</a>, /v1/models/NAME</code></td><td>what is served</td></tr>
 <tr><td><code>POST /v1/files, GET <a href="v1/files">/v1/files</a></code></td><td>uploads for batches, and what batches wrote</td></tr>
 <tr><td><code>GET /v1/files/ID, DELETE /v1/files/ID, GET /v1/files/ID/content</code></td><td>one of them</td></tr>

@@ -9,8 +9,10 @@
 namespace twill::net {
 namespace {
 
-std::int64_t number_of(const value* v) {
-  return v != nullptr && v->as_int() != nullptr ? *v->as_int() : 0;
+constexpr std::int64_t most_choices = 1 << 16; ///< more than any configuration allows
+
+std::int64_t number_of(const value* v, std::int64_t otherwise = 0) {
+  return v != nullptr && v->as_int() != nullptr ? *v->as_int() : otherwise;
 }
 
 } // namespace
@@ -26,6 +28,7 @@ std::string write_head(const stored_head& head) {
       .field("created", head.created_unix_s)
       .field("deadline_ms", head.deadline_unix_ms)
       .field("seed", std::bit_cast<std::int64_t>(head.seed))
+      .field("choices", head.n_choices)
       .field("background", head.background)
       .field("asked", head.asked)
       .end_object();
@@ -44,6 +47,9 @@ std::optional<stored_head> read_head(std::string_view text) {
   head.created_unix_s = number_of(from.find("created"));
   head.deadline_unix_ms = number_of(from.find("deadline_ms"));
   head.seed = std::bit_cast<std::uint64_t>(number_of(from.find("seed")));
+  const auto n_choices = number_of(from.find("choices"), 1);
+  if (n_choices < 1 || n_choices > most_choices) return std::nullopt;
+  head.n_choices = static_cast<std::int32_t>(n_choices);
   if (const auto* background = from.find("background"))
     head.background = background->as_bool() != nullptr && *background->as_bool();
   const auto* asked = from.find("asked");

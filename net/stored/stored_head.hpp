@@ -19,7 +19,8 @@ struct stored_head {
   std::int64_t created_unix_s = 0;
   std::int64_t deadline_unix_ms = 0; ///< when it must be over; 0: there is no limit
   std::uint64_t seed = 0;            ///< of its draws
-  bool background = false;           ///< it goes on when nobody reads it
+  std::int32_t n_choices = 1;
+  bool background = false; ///< it goes on when nobody reads it
   /// What its protocol needs to make the request and the reply anew.
   value asked;
 };

@@ -5,6 +5,7 @@
 
 #include "config/base/log.hpp"
 #include "net/error_map.hpp"
+#include "net/stored/stored_api.hpp"
 #include "net/stored/stored_folder.hpp"
 #include "net/stored/stored_record.hpp"
 #include "net/stored/stored_service.hpp"
@@ -66,6 +67,14 @@ void stored_service::take(const entry_ptr& entry, actors::event&& ev) {
   entry->resuming = false;
   if (ev.started && entry->started && ev.tokens.empty()) return; // the first run has told it
   entry->started = entry->started || ev.started;
+  if (!entry->order) return add_event(entry, ev);
+  std::vector<actors::event> in_order;
+  entry->order->add(std::move(ev), in_order);
+  for (const auto& one : in_order)
+    if (entry->at == stored_entry::stage::running) add_event(entry, one);
+}
+
+void stored_service::add_event(const entry_ptr& entry, const actors::event& ev) {
   if (ev.last) entry->at = stored_entry::stage::over;
   add_record(entry, write_record(ev));
 }
@@ -82,11 +91,10 @@ void stored_service::interrupt(const entry_ptr& entry) {
   if (entry->at == stored_entry::stage::running) around_.engine.cancel(entry->request);
   entry->at = stored_entry::stage::interrupted;
   entry->leave_at = clock::time_point::max();
-  cut(*entry, {actors::errc::interrupted,
-               "the server stops; this response goes on when it starts again: read on with GET "
-               "/v1/responses/" +
-                   entry->id + "?stream=true&starting_after=NUMBER",
-               ""});
+  cut(*entry,
+      {actors::errc::interrupted,
+       "the server stops; this response goes on when it starts again: " + how_to_read_on(entry->id),
+       ""});
 }
 
 /// Tells all who read it, now or later, that there are no more events.
@@ -203,6 +211,7 @@ void stored_service::set_over(stored_entry& entry) {
 void stored_service::submit(const entry_ptr& entry) {
   auto asked = std::move(*entry->asked);
   entry->asked.reset();
+  if (asked.sampling.n > 1) entry->order = order_of(entry->bytes->records, asked.sampling.n);
   entry->at = stored_entry::stage::running;
   entry->request = around_.engine.submit(
       std::move(asked), [to = inbox_, entry](actors::event ev) { to->push(entry, std::move(ev)); });

@@ -105,7 +105,7 @@ bool stored_service::go_on_with(const entry_ptr& entry) {
   if (handing_over_) return false;
   if (entry->at != stored_entry::stage::beginning || entry->forgotten) return true;
   const auto& head = *entry->head;
-  const auto drawn = read_drawn(entry->bytes->records, 1);
+  const auto drawn = read_drawn(entry->bytes->records, head.n_choices);
   entry->started = drawn.started;
   if (drawn.over) {
     entry->at = stored_entry::stage::over;

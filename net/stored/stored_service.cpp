@@ -50,6 +50,7 @@ result<std::shared_ptr<event_source>> stored_service::begin(stored_head head, ac
                                                             bool only_begin) {
   if (!asked.sampling.seed) asked.sampling.seed = random_seed();
   head.seed = *asked.sampling.seed;
+  head.n_choices = asked.sampling.n;
   auto limit = asked.timeout;
   if (const auto most = around_.request_timeout(); most.count() > 0)
     limit = limit.count() > 0 ? std::min(limit, most) : most;
@@ -200,21 +201,22 @@ stored_service::read_file(const std::string& id, const std::string& tenant) cons
                    std::make_shared<stored_bytes>(std::move(read).value())};
 }
 
-std::optional<stored_service::following> stored_service::follow(const std::string& id,
-                                                                const std::string& tenant) {
+std::optional<followed_response> stored_service::follow(const std::string& id,
+                                                        const std::string& tenant) {
   entry_ptr entry;
   {
     const std::lock_guard lock(mutex_);
     entry = table_.find(id, tenant);
     if (entry == nullptr) return std::nullopt;
     if (entry->bytes != nullptr && entry->head != nullptr)
-      return following{entry->head,
-                       std::make_shared<stored_reader>(*this, entry, entry->bytes, true)};
+      return followed_response{entry->head,
+                               std::make_shared<stored_reader>(*this, entry, entry->bytes, true)};
   }
   auto read = read_file(id, tenant);
   if (!read) return std::nullopt;
-  return following{std::move(read->first),
-                   std::make_shared<stored_reader>(*this, entry, std::move(read->second), true)};
+  return followed_response{
+      std::move(read->first),
+      std::make_shared<stored_reader>(*this, entry, std::move(read->second), true)};
 }
 
 std::future<void> stored_service::await_keeper() {

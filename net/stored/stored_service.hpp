@@ -56,10 +56,6 @@ public:
     std::shared_ptr<const stored_bytes> bytes; ///< its records so far
     bool running = false;
   };
-  struct following {
-    std::shared_ptr<const stored_head> head;
-    std::shared_ptr<event_source> source;
-  };
 
   /// Reads what the folder has. Throws std::runtime_error where it cannot be used.
   explicit stored_service(surroundings around);
@@ -78,7 +74,7 @@ public:
 
   /// The events of a response from the first on, after one that says nothing; nothing where the
   /// tenant has no such response.
-  std::optional<following> follow(const std::string& id, const std::string& tenant);
+  std::optional<followed_response> follow(const std::string& id, const std::string& tenant);
   std::optional<view> find(const std::string& id, const std::string& tenant) const;
   /// Ends it with errc::cancelled, if it still runs, and returns once it has ended. False where the
   /// tenant has no such response.
@@ -111,6 +107,7 @@ private:
 
   // The keeper's, under the mutex.
   void take(const entry_ptr& entry, actors::event&& ev);
+  void add_event(const entry_ptr& entry, const actors::event& ev);
   void add_record(const entry_ptr& entry, std::string record);
   void end(const entry_ptr& entry, actors::errc code, std::string message);
   void interrupt(const entry_ptr& entry);

@@ -86,6 +86,21 @@ public:
     if (!source.ok()) return fail(source.code());
     return requests_->follow(std::move(source).value());
   }
+  void find_stored(const std::string& id, const std::string& tenant, found_stored then) override {
+    fair_pool::task task;
+    task.client = requests_->client();
+    task.is_unwanted = [weak = weak_from_this()] { return weak.expired(); };
+    task.run = [weak = weak_from_this(), id, tenant, then, &context = context_] {
+      auto found =
+          std::make_shared<std::optional<followed_response>>(context.stored->follow(id, tenant));
+      if (const auto self = weak.lock()) self->tell(then, std::move(found));
+    };
+    if (!context_.run_on_worker(std::move(task)))
+      then(fail({actors::errc::queue_full, "too much waits to be read; retry later", ""}));
+  }
+  engine_requests::key follow(std::shared_ptr<event_source> source) override {
+    return requests_->follow(std::move(source));
+  }
   void cancel(engine_requests::key which) override { requests_->cancel(which); }
   bool end(engine_requests::key which) override { return requests_->end(which); }
   void pause(engine_requests::key which) override {
@@ -106,6 +121,14 @@ public:
 private:
   using clock = deadline_timer::clock;
   using phase = websocket_connection::phase;
+
+  void tell(found_stored then, std::shared_ptr<std::optional<followed_response>> found) {
+    asio::post(ws_.get_executor(), [self = shared_from_this(), then = std::move(then), found] {
+      if (self->closed()) return;
+      then(std::move(*found));
+      self->act();
+    });
+  }
 
   bool closed() const { return connection_->now_in() == phase::closed; }
 

@@ -34,14 +34,17 @@ def free_port() -> int:
 class RestartableDaemon:
     """twilld on one port and with one folder of stored responses, over all its restarts."""
 
-    def __init__(self, folder, *settings):
+    def __init__(self, folder, *settings, model="tiny"):
+        """`model`: the name of the default model; None: `settings` name models."""
         self.port = free_port()
         self.folder = folder / "responses"
         self.log = folder / "log"
         self.command = [BIN / "twilld", "--listen", f"127.0.0.1:{self.port}", "--set",
-                        f"responses.folder={self.folder}", "--set", "model.name=tiny"]
-        if model := os.environ.get("TWILL_DEFAULT_MODEL"):
-            self.command += ["--model", model]
+                        f"responses.folder={self.folder}"]
+        if model is not None:
+            self.command += ["--set", f"model.name={model}"]
+            if path := os.environ.get("TWILL_DEFAULT_MODEL"):
+                self.command += ["--model", path]
         self.settings = settings
         self.headers = {}
         self.process = None
@@ -154,10 +157,11 @@ class Stream:
                 return
         raise EOFError
 
-    def over_http(self, method, path, body=None):
+    def over_http(self, method, path, body=None, headers=None):
         connection = self.daemon.connection()
         try:
-            connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+            connection.request(method, path, body and json.dumps(body),
+                               {"Content-Type": "application/json", **(headers or {})})
             self.socket = connection.sock
             reply = connection.getresponse()
             if reply.status == 503:

@@ -261,6 +261,10 @@ struct silent_host final : dialect_host {
   net::result<engine_requests::key> start_stored(stored_head, actors::request request) override {
     return start(std::move(request));
   }
+  void find_stored(const std::string&, const std::string&, found_stored then) override {
+    then(std::optional<followed_response>());
+  }
+  engine_requests::key follow(std::shared_ptr<event_source>) override { return ++last; }
   void cancel(engine_requests::key) override {}
   bool end(engine_requests::key which) override {
     cancel(which);

@@ -5,12 +5,15 @@
 #include "net/protocol/openai/chat_reply.hpp"
 #include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
+#include "net/protocol/stored_request.hpp"
+#include "net/stored/stored_api.hpp"
 
 namespace twill::net {
 
-result<call> parse_chat(const value& body, const codec_context& context) {
+result<asked_chat> read_chat(const value& body, const codec_context& context) {
   fields from(body);
-  actors::request request;
+  asked_chat read;
+  auto& request = read.request;
   request.model = context.model.id;
   request.sampling = context.model.default_sampling;
   auto& sampling = request.sampling;
@@ -22,7 +25,7 @@ result<call> parse_chat(const value& body, const codec_context& context) {
   read_prompt_options(from, context, request);
   read_queue_fields(from, request);
   read_output_form(from, request);
-  reply_options options;
+  auto& options = read.options;
   read_reply_options(from, options);
   reject_unsupported(from);
   bool echo = false;
@@ -34,6 +37,8 @@ result<call> parse_chat(const value& body, const codec_context& context) {
   const auto tools = read_chat_prompt(from, prompt);
   if (!from.ok()) return fail(from.error());
 
+  options.identity = make_identity(id_prefix_of(stored_api::chat), context.model);
+  prompt.now_unix_s = options.identity.created_unix_s;
   request.prompt = std::move(prompt);
   request.tools = tools.choice;
   request.parse_output = true;
@@ -41,13 +46,20 @@ result<call> parse_chat(const value& body, const codec_context& context) {
   options.parallel_calls = tools.choice.parallel;
   options.legacy_calls = tools.legacy;
   request.echo_prompt_ids = options.token_ids;
-  options.identity = make_identity("chatcmpl-", context.model);
   options.logprobs = sampling.logprobs >= 0;
   options.choices_per_request = sampling.n;
   options.stop_token_ids = sampling.stop_token_ids;
+  return read;
+}
 
+result<call> parse_chat(const value& body, const codec_context& context) {
+  auto read = read_chat(body, context);
+  if (!read.ok()) return fail(read.code());
+  auto& [request, options] = read.value();
   call generation;
   generation.stream = options.stream;
+  if (options.store)
+    generation.stored = head_of(options.identity, request.sampling, body, context.tenant);
   generation.requests.push_back(std::move(request));
   generation.encoder = std::make_unique<chat_reply>(std::move(options), 1);
   return generation;

@@ -2,8 +2,16 @@
 #pragma once
 
 #include "net/protocol/codec.hpp"
+#include "net/protocol/openai/generation_reply.hpp"
 
 namespace twill::net {
+
+/// A body as the request and the reply that it asks for.
+struct asked_chat {
+  actors::request request;
+  reply_options options;
+};
+result<asked_chat> read_chat(const value& body, const codec_context& context);
 
 result<call> parse_chat(const value& body, const codec_context& context);
 

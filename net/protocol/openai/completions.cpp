@@ -4,6 +4,8 @@
 #include "net/protocol/openai/completions_reply.hpp"
 #include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
+#include "net/protocol/stored_request.hpp"
+#include "net/stored/stored_api.hpp"
 
 namespace twill::net {
 namespace {
@@ -74,8 +76,9 @@ result<std::string> echo_text(const prompt& given, const codec_context& context)
 
 } // namespace
 
-result<call> parse_completions(const value& body, const codec_context& context) {
+result<asked_completions> read_completions(const value& body, const codec_context& context) {
   fields from(body);
+  asked_completions read;
   config::sampling_params sampling = context.model.default_sampling;
   sampling.max_tokens = 16; // the API's default
   read_sampling(from, sampling);
@@ -90,7 +93,7 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   from.read("echo", echo);
   bool add_special = true;
   from.read("add_special_tokens", add_special);
-  reply_options options;
+  auto& options = read.options;
   read_reply_options(from, options);
   reject_unsupported(from);
   check_sampling(from, sampling, context);
@@ -103,16 +106,17 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   if (const auto* v = from.find("chat_template"); v != nullptr && *v != value(""))
     from.reject("chat_template", "absent: templates belong to chat", *v);
   auto prompts = read_prompts(from, add_special, context.model.vocab_size);
+  if (options.store && prompts.size() > 1)
+    from.reject("store", "false where `prompt` is a list of several prompts", value(true));
   if (!from.ok()) return fail(from.error());
 
-  std::vector<std::string> echoes;
   if (echo)
     for (const auto& given : prompts) {
       auto text = echo_text(given, context);
       if (!text.ok()) return fail(text.code());
-      echoes.push_back(std::move(text).value());
+      read.echoes.push_back(std::move(text).value());
     }
-  options.identity = make_identity("cmpl-", context.model);
+  options.identity = make_identity(id_prefix_of(stored_api::completions), context.model);
   options.logprobs = sampling.logprobs >= 0;
   options.prompt_logprobs = asked.prompt_logprobs >= 0;
   if (echo && sampling.logprobs > asked.prompt_logprobs) asked.prompt_logprobs = sampling.logprobs;
@@ -120,16 +124,24 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   asked.echo_prompt_ids = options.token_ids;
   options.choices_per_request = sampling.n;
   options.stop_token_ids = sampling.stop_token_ids;
+  for (auto& given : prompts) {
+    read.requests.push_back(asked);
+    read.requests.back().prompt = std::move(given);
+  }
+  return read;
+}
 
+result<call> parse_completions(const value& body, const codec_context& context) {
+  auto read = read_completions(body, context);
+  if (!read.ok()) return fail(read.code());
+  auto& [requests, echoes, options] = read.value();
   call generation;
   generation.stream = options.stream;
-  for (auto& given : prompts) {
-    actors::request request = asked;
-    request.prompt = std::move(given);
-    generation.requests.push_back(std::move(request));
-  }
-  generation.encoder = std::make_unique<completions_reply>(
-      std::move(options), generation.requests.size(), std::move(echoes));
+  if (options.store)
+    generation.stored = head_of(options.identity, requests.front().sampling, body, context.tenant);
+  generation.encoder =
+      std::make_unique<completions_reply>(std::move(options), requests.size(), std::move(echoes));
+  generation.requests = std::move(requests);
   return generation;
 }
 

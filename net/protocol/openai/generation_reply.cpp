@@ -2,12 +2,14 @@
 
 #include "net/error_map.hpp"
 #include "net/protocol/json/fields.hpp"
+#include "net/protocol/openai/event_id.hpp"
 #include "net/random_id.hpp"
 
 namespace twill::net {
 
 void read_reply_options(fields& from, reply_options& to) {
   from.read("stream", to.stream);
+  from.read("store", to.store);
   from.read("return_token_ids", to.token_ids);
   from.read("return_tokens_as_token_ids", to.tokens_as_ids);
   const auto* stream_options = from.object("stream_options");
@@ -42,7 +44,7 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
   auto& state = choices_[request * static_cast<std::size_t>(options_.choices_per_request) +
                          static_cast<std::size_t>(ev.choice)];
   if (!options_.stream) {
-    take_parts(ev, state);
+    take_parts(ev, state, state.index);
     if (options_.logprobs || options_.token_ids)
       for (auto& token : ev.tokens)
         state.tokens.push_back(std::move(token));
@@ -52,7 +54,7 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
     return;
   }
   choice part;
-  take_parts(ev, part);
+  take_parts(ev, part, state.index);
   // A token that has not completed a character yet is worth a chunk only to those who want ids.
   const bool silent = part.text.empty() && part.reasoning.empty() && part.calls.empty() &&
                       !ev.finish.has_value() && !options_.logprobs && !options_.token_ids;
@@ -66,7 +68,7 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
   write_chunk(state, part, out);
 }
 
-void generation_reply::take_parts(actors::event& ev, choice& to) const {
+void generation_reply::take_parts(actors::event& ev, choice& to, std::int32_t choice_index) const {
   using kind = actors::output_part::kind;
   to.text += ev.text; // from an engine that does not read the output
   for (auto& part : ev.parts) {
@@ -79,11 +81,12 @@ void generation_reply::take_parts(actors::event& ev, choice& to) const {
       to.reasoning += part.text;
       break;
     case kind::call_begin:
-      to.calls.push_back({part.call,
-                          true,
-                          part.call_id.empty() ? make_id("call_") : std::move(part.call_id),
-                          std::move(part.text),
-                          {}});
+      to.calls.push_back(
+          {part.call,
+           true,
+           part.call_id.empty() ? call_id(choice_index, part.call) : std::move(part.call_id),
+           std::move(part.text),
+           {}});
       break;
     case kind::call_arguments:
       if (to.calls.empty() || to.calls.back().index != part.call)
@@ -96,12 +99,35 @@ void generation_reply::take_parts(actors::event& ev, choice& to) const {
   }
 }
 
+/// The same whenever the reply is made, and another for each call of each choice.
+std::string generation_reply::call_id(std::int32_t choice, std::int32_t call) const {
+  constexpr std::size_t most_calls = std::size_t{1} << 32;
+  return part_id("call_", options_.identity.id,
+                 static_cast<std::size_t>(choice) * most_calls + static_cast<std::size_t>(call));
+}
+
+std::size_t generation_reply::begin_event(std::string& out) const {
+  const auto begin = out.size();
+  if (options_.store) {
+    out += "id: ";
+    out += event_id(options_.identity.id, next_number_);
+    out += '\n';
+  }
+  out += "data: ";
+  return begin;
+}
+
+void generation_reply::end_event(std::size_t begin, std::string& out) {
+  out += "\n\n";
+  if (next_number_++ <= options_.after) out.resize(begin);
+}
+
 void generation_reply::open(json_writer& json, std::string_view object) const {
   json.begin_object().field("id", options_.identity.id).field("object", object).raw(head_);
 }
 
 void generation_reply::write_chunk(choice& state, const choice& part, std::string& out) {
-  out += "data: ";
+  const auto begin = begin_event(out);
   json_writer json(out);
   open(json, stream_object());
   json.key("choices").begin_array().begin_object().field("index", state.index);
@@ -115,7 +141,7 @@ void generation_reply::write_chunk(choice& state, const choice& part, std::strin
   }
   add_extras(json, first_chunk_);
   json.end_object();
-  out += "\n\n";
+  end_event(begin, out);
   state.begun = true;
   first_chunk_ = false;
 }
@@ -125,7 +151,7 @@ void generation_reply::on_end(std::string& out) {
     out += "data: [DONE]\n\n";
     return;
   }
-  if (options_.stream) out += "data: ";
+  const auto begin = options_.stream ? begin_event(out) : 0;
   json_writer json(out);
   open(json, options_.stream ? stream_object() : whole_object());
   json.key("choices").begin_array();
@@ -139,7 +165,9 @@ void generation_reply::on_end(std::string& out) {
   add_usage(json, sum(tallies_));
   if (!options_.stream) add_extras(json, true);
   json.end_object();
-  if (options_.stream) out += "\n\ndata: [DONE]\n\n";
+  if (!options_.stream) return;
+  end_event(begin, out);
+  out += "data: [DONE]\n\n";
 }
 
 void generation_reply::on_error(const api_error& error, std::string& out) {

@@ -25,11 +25,13 @@ struct reply_options {
   bool prompt_logprobs = false;
   bool parallel_calls = true; ///< false: calls after the first are left out
   bool legacy_calls = false;  ///< `function_call` in place of `tool_calls`
+  bool store = false;         ///< each event of a stream has an id
+  std::int64_t after = -1;    ///< events of a stream up to this number are left out
   std::int32_t choices_per_request = 1;
   std::vector<std::int32_t> stop_token_ids;
 };
 
-/// `stream`, `stream_options`, `return_token_ids`, `return_tokens_as_token_ids`.
+/// `stream`, `store`, `stream_options`, `return_token_ids`, `return_tokens_as_token_ids`.
 class fields;
 void read_reply_options(fields& from, reply_options& to);
 
@@ -85,7 +87,11 @@ protected:
   void add_prompt_logprobs(json_writer& json, std::size_t request) const;
 
 private:
-  void take_parts(actors::event& ev, choice& to) const;
+  void take_parts(actors::event& ev, choice& to, std::int32_t choice_index) const;
+  /// Begins an event of a stream, and ends it: it is left out where it is not wanted.
+  std::size_t begin_event(std::string& out) const;
+  void end_event(std::size_t begin, std::string& out);
+  std::string call_id(std::int32_t choice, std::int32_t call) const;
   void write_chunk(choice& state, const choice& part, std::string& out);
   void open(json_writer& json, std::string_view object) const;
 
@@ -96,6 +102,7 @@ private:
   std::vector<std::vector<actors::token_output>> prompt_scores_;
   std::string head_; ///< the members every chunk repeats, written once
   bool first_chunk_ = true;
+  std::int64_t next_number_ = 0; ///< of the events of a stream
 };
 
 } // namespace twill::net

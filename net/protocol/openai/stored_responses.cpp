@@ -1,12 +1,12 @@
 #include "net/protocol/openai/stored_responses.hpp"
 
-#include <array>
-#include <limits>
 #include <utility>
 
 #include "net/error_map.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/protocol/json/members.hpp"
+#include "net/protocol/stored_context.hpp"
+#include "net/protocol/stored_request.hpp"
 #include "net/random_id.hpp"
 #include "net/stored/stored_record.hpp"
 
@@ -32,35 +32,10 @@ remembered_ptr previous_in(const value& asked) {
 }
 
 result<response_turn> parse_stored(const stored_head& head, const codec_context& context) {
-  const auto* body = head.asked.find("body");
-  if (body == nullptr || body->as_object() == nullptr)
-    return fail({errc::unknown_response, "the stored response has no request", ""});
-  return parse_response_turn(*body, context,
+  const auto body = body_of(head);
+  if (!body.ok()) return fail(body.code());
+  return parse_response_turn(*body.value(), context,
                              [&](const std::string&) { return previous_in(head.asked); });
-}
-
-void set_identity(response_turn& turn, const stored_head& head) {
-  turn.echo.identity = {head.id, head.model, head.created_unix_s};
-}
-
-float real_of(const value& asked, std::string_view name, float otherwise) {
-  const auto* v = asked.find(name);
-  const auto number = v == nullptr ? std::nullopt : v->as_number();
-  return number ? static_cast<float>(*number) : otherwise;
-}
-
-std::int32_t whole_of(const value& asked, std::string_view name, std::int32_t otherwise) {
-  const auto* v = asked.find(name);
-  return v != nullptr && v->as_int() != nullptr ? static_cast<std::int32_t>(*v->as_int())
-                                                : otherwise;
-}
-
-/// What the configuration or the model's files say where a body does not, beside top_k.
-std::array<std::pair<const char*, float*>, 4> reals_of(config::sampling_params& sampling) {
-  return {{{"temperature", &sampling.temperature},
-           {"top_p", &sampling.top_p},
-           {"min_p", &sampling.min_p},
-           {"repetition_penalty", &sampling.repetition_penalty}}};
 }
 
 /// One item of the input as it is listed: a message's text becomes a list of parts.
@@ -95,55 +70,38 @@ std::string_view item_prefix(const value& item) {
 
 stored_head stored_head_of(const response_turn& turn, const value& body,
                            const std::string& tenant) {
-  const auto& echo = turn.echo;
-  stored_head head;
-  head.id = echo.identity.id;
-  head.tenant = tenant;
-  head.model = echo.identity.model;
+  auto head = head_of(turn.echo.identity, turn.request.sampling, body, tenant);
   head.client_id = turn.request.client_id;
-  head.created_unix_s = echo.identity.created_unix_s;
-  head.background = echo.background;
-  auto sampling = turn.request.sampling;
-  value_object asked{{"body", body},
-                     {"previous", previous_of(turn)},
-                     {"max_output_tokens", std::int64_t{sampling.max_tokens}},
-                     {"top_k", std::int64_t{sampling.top_k}}};
-  for (const auto& [name, from] : reals_of(sampling))
-    asked.emplace_back(name, static_cast<double>(*from));
+  head.background = turn.echo.background;
+  auto asked = *head.asked.as_object();
+  asked.emplace_back("previous", previous_of(turn));
   head.asked = std::move(asked);
   return head;
 }
 
 result<response_turn> stored_turn(const stored_head& head, const actors::engine_port& engine) {
-  actors::model_info any;
-  any.id = head.model;
-  any.max_model_len = std::numeric_limits<std::int32_t>::max();
-  config::limit_options none;
-  none.max_choices = none.max_logprobs = none.max_stop_strings =
-      std::numeric_limits<std::int32_t>::max();
-  const find_response nothing = [](const auto&, const auto&) { return nullptr; };
-  auto turn = parse_stored(head, {any, none, engine, nothing, head.tenant});
+  const stored_context reading(head, engine);
+  auto turn = parse_stored(head, reading.get());
   if (!turn.ok()) return turn;
-  set_identity(turn.value(), head);
+  turn.value().echo.identity = identity_of(head);
   auto& echo = turn.value().echo;
-  echo.temperature = real_of(head.asked, "temperature", 1);
-  echo.top_p = real_of(head.asked, "top_p", 1);
-  echo.max_output_tokens = whole_of(head.asked, "max_output_tokens", -1);
+  config::sampling_params sampling;
+  sampling.temperature = sampling.top_p = 1;
+  sampling.max_tokens = -1;
+  restore_sampling(head.asked, sampling);
+  echo.temperature = sampling.temperature;
+  echo.top_p = sampling.top_p;
+  echo.max_output_tokens = sampling.max_tokens;
   return turn;
 }
 
 result<response_turn> ask_stored_again(const stored_head& head, const codec_context& context) {
   auto turn = parse_stored(head, context);
   if (!turn.ok()) return turn;
-  set_identity(turn.value(), head);
+  turn.value().echo.identity = identity_of(head);
   auto& asked = turn.value().request;
   std::get<actors::chat_prompt>(asked.prompt).now_unix_s = head.created_unix_s;
-  // What the body left to defaults is what these were then.
-  auto& sampling = asked.sampling;
-  for (const auto& [name, to] : reals_of(sampling))
-    *to = real_of(head.asked, name, *to);
-  sampling.top_k = whole_of(head.asked, "top_k", sampling.top_k);
-  sampling.max_tokens = whole_of(head.asked, "max_output_tokens", sampling.max_tokens);
+  restore_sampling(head.asked, asked.sampling);
   return turn;
 }
 

@@ -3,16 +3,14 @@
 #include <limits>
 
 #include "net/error_map.hpp"
-#include "net/protocol/chat_fields.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/model_lookup.hpp"
-#include "net/protocol/output_form.hpp"
-#include "net/protocol/sampling_fields.hpp"
+#include "net/protocol/stored_request.hpp"
+#include "net/stored/stored_api.hpp"
 
 namespace twill::net {
 namespace {
 
-constexpr std::size_t max_id_bytes = 128;
 constexpr std::size_t merged_bytes = 32 * 1024; ///< a frame that is longer takes no further events
 
 /// About the bytes that an event takes on the wire.
@@ -27,58 +25,6 @@ std::size_t cost(const actors::event& ev) {
   return bytes;
 }
 
-/// The id as JSON text, which names the stream in both directions; empty when there is none.
-std::string read_id(fields& from) {
-  const auto* id = from.find("id");
-  if (id == nullptr) {
-    from.require("id");
-    return {};
-  }
-  const bool valid = id->as_int() != nullptr ||
-                     (id->as_string() != nullptr && id->as_string()->size() <= max_id_bytes);
-  if (!valid) {
-    from.reject("id", "an integer or a string of at most 128 bytes", *id);
-    return {};
-  }
-  std::string json;
-  json_writer(json).add(*id);
-  return json;
-}
-
-void read_prompt(fields& from, actors::request& to) {
-  int n_given = 0;
-  if (from.find("prompt") != nullptr) {
-    ++n_given;
-    actors::text_prompt text;
-    from.read("prompt", text.text);
-    from.read("add_special_tokens", text.add_special);
-    to.prompt = std::move(text);
-  }
-  if (from.find("tokens") != nullptr) {
-    ++n_given;
-    actors::token_prompt ids;
-    from.read("tokens", ids);
-    to.prompt = std::move(ids);
-  }
-  if (from.find("messages") != nullptr) {
-    ++n_given;
-    actors::chat_prompt chat;
-    const auto tools = read_chat_prompt(from, chat);
-    to.tools = tools.choice;
-    // Without tools the output stays one text, reasoning included, unless the client wants parts.
-    to.parse_output = !chat.tools.is_null();
-    from.read("parse_output", to.parse_output);
-    to.prompt = std::move(chat);
-  } else if (const auto* v = from.find("chat_template"); v != nullptr && *v != value("")) {
-    from.reject("chat_template", "absent without `messages`", *v);
-  }
-  if (n_given != 1)
-    from.reject({errc::invalid_field,
-                 "exactly one of `prompt`, `tokens`, `messages` must be given, got " +
-                     std::to_string(n_given),
-                 "prompt"});
-}
-
 } // namespace
 
 void stream_dialect::on_message(std::string_view text) {
@@ -88,6 +34,7 @@ void stream_dialect::on_message(std::string_view text) {
   const auto* op = message.find("op");
   const auto* name = op == nullptr ? nullptr : op->as_string();
   if (name != nullptr && *name == "submit") return submit(message);
+  if (name != nullptr && *name == "resume") return resume(message);
   if (name != nullptr && *name == "cancel") return cancel(message);
   if (name != nullptr && *name == "credit") return grant(message);
   if (name != nullptr && *name == "ping") {
@@ -100,85 +47,133 @@ void stream_dialect::on_message(std::string_view text) {
   }
   refuse({},
          {errc::invalid_field,
-          "`op` must be \"submit\", \"cancel\", \"credit\" or \"ping\", got " +
+          "`op` must be \"submit\", \"resume\", \"cancel\", \"credit\" or \"ping\", got " +
               (op == nullptr ? std::string("nothing") : describe(*op)),
           "op"},
          false);
 }
 
-result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& message,
-                                                               actors::request& request) {
+result<asked_stream> stream_dialect::read_submit(const value& message) {
   const auto current = scope_.current.get();
   // A reload may have taken the key away since the handshake.
   if (!current->keys.admit(scope_.holder)) return fail(unknown_key());
   auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return fail(model.code());
-  const codec_context context{model.value(), current->limits, scope_.engine, scope_.find_previous,
-                              scope_.holder.tenant};
+  return read_stream_request(message, {model.value(), current->limits, scope_.engine,
+                                       scope_.find_previous, scope_.holder.tenant});
+}
+
+/// The id of a new stream, and the credit that it begins with; null where it is refused.
+stream_dialect::stream_ptr stream_dialect::read_new(const value& message) {
   fields from(message);
   auto s = std::make_shared<stream>();
-  s->id = read_id(from);
-  auto& sampling = request.sampling;
-  sampling = context.model.default_sampling;
-  const auto default_max_tokens = context.limits.default_max_tokens;
-  sampling.max_tokens = default_max_tokens > 0 ? default_max_tokens : -1;
-  read_sampling(from, sampling);
-  read_token_limit(from, {"max_tokens"}, 0, sampling);
-  read_alternatives(from, "logprobs", context, sampling.logprobs);
-  read_prompt_options(from, context, request);
-  read_queue_fields(from, request);
-  read_output_form(from, request);
-  reject_unsupported(from);
-  check_sampling(from, sampling, context);
-  read_prompt(from, request);
-  from.read("return_tokens", s->token_ids);
-  from.read("return_text", s->text);
+  s->id = read_stream_id(from);
+  if (streams_.contains(s->id)) { // two requests under one id could not be told apart
+    refuse(s->id, {errc::invalid_field, "`id` must not be in use, got " + s->id, "id"}, false);
+    return nullptr;
+  }
+  if (from.ok() && scope_.host.output_full()) {
+    refuse(s->id, output_is_full(), true);
+    return nullptr;
+  }
   if (from.find("credit") != nullptr) {
     std::int32_t credit = 0;
     from.read("credit", credit, 0);
     s->limited = true;
     s->credit = credit;
   }
-  if (!from.ok()) return fail(from.error());
-  s->n = sampling.n;
-  s->logprobs = sampling.logprobs >= 0;
-  s->parallel_calls = request.tools.parallel;
-  s->stop_token_ids = sampling.stop_token_ids;
-  request.model = context.model.id;
-  request.tenant = scope_.holder.tenant;
-  request.client_id = scope_.client_id + "/" + s->id;
+  if (!from.ok()) {
+    refuse(s->id, from.error(), true);
+    return nullptr;
+  }
   return s;
 }
 
-void stream_dialect::submit(const value& message) {
-  fields ids(message);
-  const auto id = read_id(ids);
-  if (streams_.contains(id)) // two requests under one id could not be told apart
-    return refuse(id, {errc::invalid_field, "`id` must not be in use, got " + id, "id"}, false);
-  if (scope_.host.output_full()) return refuse(id, output_is_full(), true);
-  actors::request request;
-  auto parsed = read_submit(message, request);
-  if (!parsed.ok()) return refuse(id, parsed.code(), true);
+bool stream_dialect::has_place(const std::string& id) {
   const auto most = static_cast<std::size_t>(scope_.options.server.max_streams_per_socket);
-  if (streams_.size() >= most)
-    return refuse(
-        id,
-        {errc::stream_limit,
-         "this socket runs " + std::to_string(most) +
-             " requests, which is the most (`server.max_streams_per_socket`); submit more "
-             "when some have ended",
-         ""},
-        true);
-  auto s = std::move(parsed).value();
-  s->key = scope_.host.start(std::move(request));
-  if (s->limited && s->credit == 0) scope_.host.pause(s->key);
+  if (streams_.size() < most) return true;
+  refuse(id,
+         {errc::stream_limit,
+          "this socket runs " + std::to_string(most) +
+              " requests, which is the most (`server.max_streams_per_socket`); submit more "
+              "when some have ended",
+          ""},
+         true);
+  return false;
+}
+
+void stream_dialect::submit(const value& message) {
+  const auto s = read_new(message);
+  if (s == nullptr) return;
+  auto asked = read_submit(message);
+  if (!asked.ok()) return refuse(s->id, asked.code(), true);
+  if (!has_place(s->id)) return;
+  auto& [request, identity, form] = asked.value();
+  request.tenant = scope_.holder.tenant;
+  request.client_id = scope_.client_id + "/" + s->id;
+  s->form = std::move(form);
+  if (!s->form.store) return begin(s, scope_.host.start(std::move(request)));
+  s->stored = identity.id;
+  auto head = head_of(identity, request.sampling, message, scope_.holder.tenant);
+  head.client_id = request.client_id;
+  const auto key = scope_.host.start_stored(std::move(head), std::move(request));
+  if (!key.ok()) return refuse(s->id, key.code(), true);
+  begin(s, key.value());
+}
+
+void stream_dialect::begin(const stream_ptr& s, engine_requests::key key) {
+  s->key = key;
+  if (s->limited && s->credit == 0) scope_.host.pause(key);
   streams_.emplace(s->id, s);
-  by_key_.emplace(s->key, s);
+  by_key_.emplace(key, s);
+}
+
+/// Reads a stored stream on, from behind the event of number `after`.
+void stream_dialect::resume(const value& message) {
+  const auto s = read_new(message);
+  if (s == nullptr) return;
+  fields from(message);
+  from.require("stored");
+  from.read("stored", s->stored);
+  if (from.find("after") != nullptr) {
+    std::int32_t after = 0;
+    from.read("after", after, 0);
+    s->after = after;
+  }
+  if (!from.ok()) return refuse(s->id, from.error(), true);
+  const auto current = scope_.current.get();
+  if (!current->keys.admit(scope_.holder)) return refuse(s->id, unknown_key(), true);
+  if (!has_place(s->id)) return;
+  if (api_of(s->stored) != stored_api::stream) return refuse(s->id, no_stored(s->stored), true);
+  s->n_written = s->after + 1;
+  streams_.emplace(s->id, s);
+  scope_.host.find_stored(s->stored, scope_.holder.tenant, [this, s](auto found) {
+    const auto place = streams_.find(s->id);
+    if (place == streams_.end() || place->second != s) return; // cancelled meanwhile
+    streams_.erase(place);
+    follow(s, std::move(found));
+  });
+}
+
+api_error stream_dialect::no_stored(const std::string& id) {
+  return {errc::no_such_response,
+          "`stored` must name a stored stream, got " + describe(value(id)) +
+              "; it may have been deleted, or its time (`responses.keep`) is over",
+          "stored"};
+}
+
+void stream_dialect::follow(const stream_ptr& s, result<std::optional<followed_response>> found) {
+  if (!found.ok()) return refuse(s->id, found.code(), true);
+  if (!found.value()) return refuse(s->id, no_stored(s->stored), true);
+  auto form = stored_stream_form(*found.value()->head, scope_.engine);
+  if (!form.ok()) return refuse(s->id, form.code(), true);
+  s->form = std::move(form).value();
+  begin(s, scope_.host.follow(std::move(found.value()->source)));
 }
 
 stream_dialect::stream_ptr stream_dialect::find(const value& message, std::string& id) {
   fields from(message);
-  id = read_id(from);
+  id = read_stream_id(from);
   if (!from.ok()) {
     refuse(id, from.error(), false);
     return nullptr;
@@ -193,7 +188,7 @@ void stream_dialect::cancel(const value& message) {
   std::string id;
   const auto s = find(message, id);
   if (!s) return;
-  scope_.host.cancel(s->key);
+  if (scope_.host.end(s->key)) scope_.host.cancel(s->key); // nobody waits for its end
   std::string frame = "{\"id\":" + s->id;
   frame += ",\"cancelled\":true,\"usage\":";
   json_writer json(frame);
@@ -214,7 +209,7 @@ void stream_dialect::grant(const value& message) {
   if (!from.ok()) return refuse(id, from.error(), false);
   if (!s->limited) return; // unlimited already
   s->credit += n;
-  if (s->credit <= 0) return;
+  if (s->credit <= 0 || s->key == 0) return;
   scope_.host.resume(s->key);
   enqueue(s);
 }
@@ -226,6 +221,12 @@ void stream_dialect::on_event(engine_requests::key from, actors::event&& ev) {
   if (ev.error.has_value()) {
     refuse(s->id, from_engine(std::move(*ev.error)), true);
     return forget(*s);
+  }
+  if (says_nothing(ev) && !ev.last) return; // a stored stream has been found
+  if (s->n_arrived++ <= s->after) {         // the client has it
+    s->tally.add(ev);
+    if (ev.last) end(*s);
+    return;
   }
   waiting_bytes_ += cost(ev);
   s->held.push_back(std::move(ev));
@@ -293,7 +294,7 @@ void stream_dialect::write_text(json_writer& json, const stream& s, const actors
   for (const auto& part : ev.parts) {
     if (part.what == kind::text) text += part.text;
     if (part.what == kind::reasoning) reasoning += part.text;
-    if (part.call < 0 || (part.call > 0 && !s.parallel_calls)) continue;
+    if (part.call < 0 || (part.call > 0 && !s.form.parallel_calls)) continue;
     if (calls.empty() || calls.back().index != part.call)
       calls.push_back({part.call, nullptr, nullptr, {}, false});
     if (part.what == kind::call_begin) {
@@ -326,6 +327,7 @@ void stream_dialect::write_frame(stream& s, std::string& out) {
   std::size_t bytes = cost(merged);
   waiting_bytes_ -= bytes;
   s.tally.add(merged);
+  ++s.n_written;
   s.credit -= static_cast<std::int64_t>(merged.tokens.size());
   while (may_send(s) && !merged.finish.has_value() && !merged.started &&
          s.held.front().choice == merged.choice && bytes < merged_bytes) {
@@ -333,6 +335,7 @@ void stream_dialect::write_frame(stream& s, std::string& out) {
     bytes += cost(next);
     waiting_bytes_ -= cost(next);
     s.tally.add(next);
+    ++s.n_written;
     s.credit -= static_cast<std::int64_t>(next.tokens.size());
     merged.text += next.text;
     for (auto& part : next.parts)
@@ -347,6 +350,7 @@ void stream_dialect::write_frame(stream& s, std::string& out) {
   }
   json_writer json(out);
   json.begin_object().key("id").raw(s.id);
+  if (!s.stored.empty()) json.field("seq", s.n_written - 1);
   write_output(json, s, merged);
   if (merged.last) {
     json.key("usage");
@@ -360,6 +364,7 @@ void stream_dialect::write_frame(stream& s, std::string& out) {
 
 void stream_dialect::write_output(json_writer& json, const stream& s,
                                   const actors::event& ev) const {
+  if (ev.started && !s.stored.empty()) json.field("stored", s.stored);
   if (ev.started) json.field("prompt_tokens", ev.use.prompt_tokens);
   if (!ev.prompt_scores.empty()) {
     json.key("prompt_logprobs");
@@ -367,19 +372,30 @@ void stream_dialect::write_output(json_writer& json, const stream& s,
   }
   const bool output =
       !ev.tokens.empty() || !ev.text.empty() || !ev.parts.empty() || ev.finish.has_value();
-  if (s.n > 1 && output) json.field("choice", ev.choice);
-  if (s.token_ids && !ev.tokens.empty()) {
+  if (s.form.n > 1 && output) json.field("choice", ev.choice);
+  if (s.form.token_ids && !ev.tokens.empty()) {
     json.key("tokens");
     add_ids(json, std::span<const actors::token_output>(ev.tokens));
   }
-  if (s.text && output) write_text(json, s, ev);
-  if (s.logprobs && !ev.tokens.empty()) {
+  if (s.form.text && output) write_text(json, s, ev);
+  if (s.form.logprobs && !ev.tokens.empty()) {
     json.key("logprobs");
     add_chat_logprobs(json, ev.tokens, false);
   }
   if (!ev.finish.has_value()) return;
   json.field("finish", finish_name(*ev.finish));
-  add_stop_reason(json, ev.stop_string, ev.stop_token, s.stop_token_ids);
+  add_stop_reason(json, ev.stop_string, ev.stop_token, s.form.stop_token_ids);
+}
+
+/// The client has all of it already.
+void stream_dialect::end(const stream& s) {
+  std::string frame = "{\"id\":" + s.id;
+  frame += ",\"seq\":" + std::to_string(s.n_arrived - 1) + ",\"usage\":";
+  json_writer json(frame);
+  add_usage(json, s.tally.total());
+  frame += ",\"done\":true}";
+  forget(s);
+  control(std::move(frame));
 }
 
 void stream_dialect::forget(const stream& s) {

@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "net/protocol/dialect.hpp"
-#include "net/protocol/json/fields.hpp"
 #include "net/protocol/output_json.hpp"
+#include "net/protocol/stream/stream_request.hpp"
 
 namespace twill::net {
 
@@ -28,32 +28,38 @@ public:
 
 private:
   struct stream {
-    std::string id; ///< as JSON: "a" or 7
-    engine_requests::key key = 0;
-    std::int32_t n = 1;
+    std::string id;               ///< as JSON: "a" or 7
+    engine_requests::key key = 0; ///< 0: what it resumes is still looked for
+    stream_form form;
+    std::string stored;   ///< its id where it is stored
     bool limited = false; ///< the client grants credit
     std::int64_t credit = 0;
-    bool logprobs = false;
-    bool token_ids = true;
-    bool text = true;
-    bool parallel_calls = true;
-    bool queued = false; ///< is in ready_
-    std::vector<std::int32_t> stop_token_ids;
+    bool queued = false;        ///< is in ready_
+    std::int64_t after = -1;    ///< the number of the last event that the client has
+    std::int64_t n_arrived = 0; ///< events so far, those that the client has among them
+    std::int64_t n_written = 0; ///< as n_arrived, of those that are in frames
     usage_tally tally;
     std::deque<actors::event> held;
   };
   using stream_ptr = std::shared_ptr<stream>;
 
   void submit(const value& message);
+  void resume(const value& message);
   void cancel(const value& message);
   void grant(const value& message);
-  result<stream_ptr> read_submit(const value& message, actors::request& request);
+  result<asked_stream> read_submit(const value& message);
+  stream_ptr read_new(const value& message);
+  bool has_place(const std::string& id);
+  void begin(const stream_ptr& s, engine_requests::key key);
+  void follow(const stream_ptr& s, result<std::optional<followed_response>> found);
+  static api_error no_stored(const std::string& id);
   stream_ptr find(const value& message, std::string& id);
   void enqueue(const stream_ptr& s);
   bool may_send(const stream& s) const;
   void write_frame(stream& s, std::string& out);
   void write_output(json_writer& json, const stream& s, const actors::event& ev) const;
   static void write_text(json_writer& json, const stream& s, const actors::event& ev);
+  void end(const stream& s);
   void forget(const stream& s);
   void control(std::string frame);
   /// `over`: no further frame will carry this id.

@@ -16,17 +16,37 @@ struct fake_host : dialect_host {
   std::vector<actors::request> started;
   std::vector<engine_requests::key> cancelled;
   std::set<engine_requests::key> paused;
+  std::vector<stored_head> stored;         ///< of the tenant "tenant"
+  bool ends_by_event = false;              ///< as of what a session follows
+  std::vector<engine_requests::key> ended; ///< so
   bool full = false;
+  bool finds_at_once = true;
+  std::function<void()> looked; ///< tells what was found
 
   engine_requests::key start(actors::request what) override {
     started.push_back(std::move(what));
     return started.size();
   }
-  net::result<engine_requests::key> start_stored(stored_head, actors::request request) override {
+  net::result<engine_requests::key> start_stored(stored_head head,
+                                                 actors::request request) override {
+    stored.push_back(std::move(head));
     return start(std::move(request));
   }
+  void find_stored(const std::string& id, const std::string& tenant, found_stored then) override {
+    std::optional<followed_response> found;
+    for (const auto& one : stored)
+      if (one.id == id && one.tenant == tenant)
+        found = followed_response{std::make_shared<stored_head>(one), nullptr};
+    looked = [then, found] { then(found); };
+    if (finds_at_once) std::exchange(looked, nullptr)();
+  }
+  engine_requests::key follow(std::shared_ptr<event_source>) override { return start({}); }
   void cancel(engine_requests::key which) override { cancelled.push_back(which); }
   bool end(engine_requests::key which) override {
+    if (ends_by_event) {
+      ended.push_back(which);
+      return true;
+    }
     cancel(which);
     return false;
   }
@@ -231,6 +251,103 @@ TEST_CASE("/v1/stream refuses bad messages and keeps the socket") {
   const auto f = *b.frame();
   CHECK(at(f, "status") == value(429));
   CHECK(at(f, "done") == value(true));
+}
+
+TEST_CASE("/v1/stream numbers the events of a stored stream, and reads it on behind any of them") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":"a","prompt":"x","store":true,"n":2})");
+  REQUIRE(b.host.stored.size() == 1);
+  const auto id = b.host.stored[0].id;
+  CHECK(id.starts_with("strm_"));
+  CHECK(b.host.stored[0].tenant == "tenant");
+  b.event(1, started());
+  const auto first = b.frames();
+  REQUIRE(first.size() == 1);
+  CHECK(at(first[0], "seq") == value(std::int64_t{0}));
+  CHECK(at(first[0], "stored") == value(id));
+  const auto play = [&](engine_requests::key key) {
+    b.event(key, piece("A", 100, 0));
+    b.event(key, piece("B", 101, 1));
+    b.event(key, piece("C", 102, 1));
+    b.event(key, finished(actors::finish_reason::stop, false, 0));
+    b.event(key, finished(actors::finish_reason::stop, true, 1));
+    return b.frames();
+  };
+  const auto live = play(1);
+  REQUIRE(live.size() == 4); // what is of one choice is merged
+  for (int i = 0; i < 4; ++i)
+    CHECK(at(live[static_cast<std::size_t>(i)], "seq") ==
+          value(std::int64_t{std::array{1, 3, 4, 5}[static_cast<std::size_t>(i)]}));
+
+  // Behind each event: nothing twice, nothing missing.
+  for (std::int64_t after = -1; after <= 5; ++after) {
+    b.say(R"({"op":"resume","id":7,"stored":")" + id + "\"" +
+          (after < 0 ? "" : ",\"after\":" + std::to_string(after)) + "}");
+    const auto key = b.host.started.size();
+    b.event(key, {}); // it was found
+    b.event(key, started());
+    auto frames = b.frames();
+    CHECK(frames.size() == (after < 0 ? 1 : 0));
+    for (auto& one : play(key))
+      frames.push_back(std::move(one));
+    std::string text;
+    for (const auto& one : frames)
+      if (const auto* part = one.find("text")) text += *part->as_string();
+    CHECK(text == std::string(after >= 3 ? "" : after == 2 ? "C" : after == 1 ? "BC" : "ABC"));
+    REQUIRE_FALSE(frames.empty());
+    CHECK(at(frames.back(), "seq") == value(std::int64_t{5}));
+    CHECK(at(frames.back(), "done") == value(true));
+    CHECK(at(frames.back(), "usage", "completion_tokens") == value(std::int64_t{3}));
+  }
+  CHECK(b.spoken->idle());
+}
+
+TEST_CASE("/v1/stream ends a stored stream that is cancelled, and leaves it") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":"a","prompt":"x","store":true,"credit":0})");
+  CHECK(b.host.paused.contains(1)); // its end would never come
+  b.host.ends_by_event = true;
+  b.say(R"({"op":"cancel","id":"a"})");
+  CHECK(b.host.ended == std::vector<engine_requests::key>{1});
+  CHECK(b.host.cancelled == std::vector<engine_requests::key>{1});
+  CHECK(b.frames().size() == 1);
+  CHECK(b.spoken->idle());
+}
+
+TEST_CASE("/v1/stream refuses to read on what is not there") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":"a","prompt":"x","store":true})");
+  const auto id = b.host.stored[0].id;
+  const auto refused = [&](const std::string& message) {
+    b.say(message);
+    const auto frames = b.frames();
+    REQUIRE(frames.size() == 1);
+    return frames[0];
+  };
+  CHECK(at(refused(R"({"op":"resume","id":1,"stored":"strm_0"})"), "status") ==
+        value(std::int64_t{404}));
+  CHECK(at(refused(R"({"op":"resume","id":1,"stored":"resp_0"})"), "done") == value(true));
+  CHECK(at(refused(R"({"op":"resume","id":1})"), "error", "param") == value("stored"));
+  CHECK(at(refused(R"({"op":"resume","id":"a","stored":")" + id + "\"}"), "error", "param") ==
+        value("id"));
+  CHECK(at(refused(R"({"op":"resume","id":1,"stored":")" + id + R"(","after":-1})"), "error",
+           "param") == value("after"));
+  // While it is looked for, its id is taken, and it can be cancelled.
+  b.host.finds_at_once = false;
+  const auto resume = R"({"op":"resume","id":1,"stored":")" + id + R"(","credit":1})";
+  b.say(resume);
+  CHECK(b.frames().empty());
+  CHECK(at(refused(resume), "error", "param") == value("id"));
+  b.say(R"({"op":"credit","id":1,"n":1})");
+  CHECK(at(refused(R"({"op":"cancel","id":1})"), "cancelled") == value(true));
+  std::exchange(b.host.looked, nullptr)();
+  CHECK(b.frames().empty());
+  CHECK(b.host.started.size() == 1);
+  b.host.finds_at_once = true;
+  b.host.stored[0].tenant = "another";
+  CHECK(at(refused(R"({"op":"resume","id":1,"stored":")" + id + "\"}"), "status") ==
+        value(std::int64_t{404}));
+  CHECK(b.host.started.size() == 1);
 }
 
 TEST_CASE("Responses socket: a turn's events, one per frame") {

@@ -209,8 +209,11 @@ struct service_bench {
     asked.prompt = actors::text_prompt{"hi"};
     return asked;
   }
-  std::shared_ptr<net::event_source> begin(net::stored_head h, bool only_begin = false) {
-    auto begun = service->begin(std::move(h), request(), only_begin);
+  std::shared_ptr<net::event_source> begin(net::stored_head h, bool only_begin = false,
+                                           std::int32_t n_choices = 1) {
+    auto asked = request();
+    asked.sampling.n = n_choices;
+    auto begun = service->begin(std::move(h), std::move(asked), only_begin);
     REQUIRE(begun.ok());
     return std::move(begun).value();
   }

@@ -132,6 +132,24 @@ TEST_CASE("A reader that takes nothing is given 64 events, and goes on when it t
   });
 }
 
+TEST_CASE("Choices are told in turns, in whatever order steps tell them") {
+  in_both([](service_bench& bench) {
+    auto play_in_turns = pieces(10);
+    play_in_turns.alternates = true;
+    play(bench, play_in_turns);
+    listener reader(bench.begin(bench.head("r1"), false, 3));
+    REQUIRE(reader.wait_last());
+    const auto events = reader.events();
+    REQUIRE(events.size() == 1 + 3 * 11);
+    for (std::size_t i = 1; i < events.size(); ++i) {
+      CHECK(events[i].choice == static_cast<std::int32_t>((i - 1) % 3));
+      CHECK(events[i].last == (i + 1 == events.size()));
+    }
+    CHECK(bench.service->find("r1", "")->head->n_choices == 3);
+    REQUIRE(bench.wait_over("r1"));
+  });
+}
+
 TEST_CASE("Readers that have their last event keep nothing") {
   in_both([](service_bench& bench) {
     play(bench, pieces(10));

@@ -96,21 +96,22 @@ bool scripted_engine::step(playing& p, std::vector<event>& out) {
     return false;
   }
   const bool over = p.next >= total || cut;
-  for (std::int32_t choice = 0; choice < p.n; ++choice) {
+  const bool reversed = p.what.alternates && p.next % 2 == 0;
+  for (std::int32_t i = 0; i < p.n; ++i) {
     event one = ev;
-    one.choice = choice;
+    one.choice = reversed ? p.n - 1 - i : i;
     if (over) {
       one.finish = cut ? actors::finish_reason::length : p.what.finish;
       one.stop_string = p.what.stop_string;
       one.stop_token = p.what.stop_token;
-      one.last = choice + 1 == p.n;
+      one.last = i + 1 == p.n;
     } else {
       const auto& piece = p.what.pieces[p.next % p.what.pieces.size()];
       actors::token_output token;
       token.chosen = {static_cast<std::int32_t>(100 + p.next), piece, -0.5f};
-      for (std::int32_t i = 0; i < p.top; ++i)
-        token.top.push_back({static_cast<std::int32_t>(100 + p.next + static_cast<unsigned>(i)),
-                             piece, -0.5f - static_cast<float>(i)});
+      for (std::int32_t rank = 0; rank < p.top; ++rank)
+        token.top.push_back({static_cast<std::int32_t>(100 + p.next + static_cast<unsigned>(rank)),
+                             piece, -0.5f - static_cast<float>(rank)});
       one.tokens.push_back(std::move(token));
       one.text = piece;
       ++p.made;

@@ -1,0 +1,27 @@
+// stored_reading: a stored response of whatever protocol, as a stream or as one object, and its
+// request anew. Pure but for the engine's texts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/protocol/codec.hpp"
+
+namespace twill::net {
+
+/// The events with numbers above `after`, made anew from all of its events; -1: all.
+result<std::unique_ptr<reply_encoder>>
+stored_stream(const stored_head& head, const actors::engine_port& engine, std::int64_t after);
+
+/// The reply that is sent whole, with what there is so far; choices of a completion that were
+/// cancelled have no finish_reason. A completion that has failed is its error; a response says by
+/// itself that it has.
+result<std::string> stored_object(const stored_head& head, const std::vector<std::string>& records,
+                                  const actors::engine_port& engine);
+
+/// The request anew, for going on with it, by the model and the limits of now.
+result<actors::request> ask_anew(const stored_head& head, const codec_context& context);
+
+} // namespace twill::net
