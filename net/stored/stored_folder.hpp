@@ -36,13 +36,21 @@ public:
     std::string head;
     std::int64_t bytes = 0; ///< of the file
   };
+  /// A file of a response that cannot be read; erase() removes it.
+  struct damaged {
+    std::string id;
+    std::int64_t changed_unix_s = 0;
+  };
   struct contents {
-    std::vector<finished> over;        ///< by id
+    std::vector<finished> over;        ///< by id, unless who opens takes them one by one
     std::vector<stored_bytes> running; ///< of the journal, in the order in which they began
     /// What could not be read, for the log: they name the setting, files and numbers of bytes, and
     /// nothing of what the files hold.
     std::vector<std::string> warnings;
+    std::vector<damaged> left_out;
   };
+  /// Takes what is over as it is found, so that not all heads are in memory at once.
+  using take_finished = std::function<void(finished)>;
   /// What one step adds. The texts belong to the caller.
   using step = journal_step;
   /// After which writes fsync() is called.
@@ -56,7 +64,7 @@ public:
   /// removed. The error is one sentence for people that names the setting and the path.
   static twill::result<std::unique_ptr<stored_folder>, std::string>
   open(const std::filesystem::path& folder, sync how, contents& found,
-       file_ops& ops = system_files());
+       file_ops& ops = system_files(), const take_finished& take = {});
 
   /// Adds to the journal with one write(). No part of it counts if it fails: then the caller gives
   /// the same once more, together with what came since, or forgets the responses.

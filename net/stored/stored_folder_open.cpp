@@ -35,10 +35,11 @@ std::error_code make_folders(file_ops& ops, const std::filesystem::path& path, b
 
 class stored_folder::opener {
 public:
-  opener(const std::filesystem::path& folder, sync how, contents& found, file_ops& ops)
+  opener(const std::filesystem::path& folder, sync how, contents& found, file_ops& ops,
+         const take_finished& take)
       // Without the '/' that may end it, whose parent would be the folder itself.
       : path_(folder.has_filename() ? folder : folder.parent_path()), how_(how), found_(found),
-        ops_(ops) {}
+        ops_(ops), take_(take) {}
 
   twill::result<std::unique_ptr<stored_folder>, std::string> open() {
     if (!open_folder() || !lock()) return failure<std::string>{error_, {}};
@@ -160,7 +161,7 @@ private:
       if (why == std::errc::not_supported)
         warn(file + " is of another version of twill and is left out");
       else if (why == std::errc::bad_message)
-        warn(file + " is damaged and is left out; it may be deleted");
+        note_damage(id, file);
       else
         warn(file + " cannot be read and is left out: " + why.message());
     };
@@ -180,13 +181,28 @@ private:
                     [&](const auto& run) { return run.second.whole.id == id; });
     }
     made_->set_file(id, opened.bytes);
-    found_.over.push_back({id, std::move(beginning.value().head), opened.bytes});
+    finished one{id, std::move(beginning.value().head), opened.bytes};
+    if (take_)
+      take_(std::move(one));
+    else
+      found_.over.push_back(std::move(one));
+  }
+
+  void note_damage(const std::string& id, const std::string& file) {
+    warn(file + " is damaged and is left out; it may be deleted");
+    if (made_->journal_.runs(id)) return; // it gets a new one
+    opened_file opened;
+    struct stat status {};
+    if (made_->open_file(id, opened)) return;
+    if (ops_.status(opened.file.get(), status) != 0) return;
+    found_.left_out.push_back({id, static_cast<std::int64_t>(status.st_mtime)});
   }
 
   std::filesystem::path path_;
   sync how_;
   contents& found_;
   file_ops& ops_;
+  const take_finished& take_;
   std::string error_;
   std::size_t n_more_warnings_ = 0;
   file_handle folder_;
@@ -196,9 +212,10 @@ private:
 };
 
 twill::result<std::unique_ptr<stored_folder>, std::string>
-stored_folder::open(const std::filesystem::path& folder, sync how, contents& found, file_ops& ops) {
+stored_folder::open(const std::filesystem::path& folder, sync how, contents& found, file_ops& ops,
+                    const take_finished& take) {
   found = {};
-  return opener(folder, how, found, ops).open();
+  return opener(folder, how, found, ops, take).open();
 }
 
 } // namespace twill::net

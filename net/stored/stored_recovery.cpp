@@ -28,13 +28,6 @@ stored_folder::sync sync_of(std::string_view word) {
 
 void stored_service::recover() {
   if (around_.options.folder.empty()) return;
-  stored_folder::contents found;
-  auto opened = stored_folder::open(around_.options.folder, sync_of(around_.options.sync), found,
-                                    around_.files != nullptr ? *around_.files : system_files());
-  if (!opened.ok()) throw std::runtime_error(opened.code());
-  folder_ = std::move(opened).value();
-  for (const auto& warning : found.warnings)
-    log::warn(warning);
   const auto make = [](const std::string& id, const std::string& text) -> entry_ptr {
     auto head = read_head(text);
     if (!head || head->id != id) {
@@ -50,15 +43,24 @@ void stored_service::recover() {
     return entry;
   };
   std::vector<entry_ptr> over;
-  for (const auto& one : found.over) {
-    const auto entry = make(one.id, one.head);
-    if (entry == nullptr) continue;
-    entry->room = room_beside + one.bytes;
-    entry->at = stored_entry::stage::over;
-    entry->on_disk = true;
-    entry->head.reset();
-    over.push_back(entry);
-  }
+  stored_folder::contents found;
+  auto opened = stored_folder::open(around_.options.folder, sync_of(around_.options.sync), found,
+                                    around_.files != nullptr ? *around_.files : system_files(),
+                                    [&](const stored_folder::finished& one) {
+                                      const auto entry = make(one.id, one.head);
+                                      if (entry == nullptr) return;
+                                      entry->room = room_beside + one.bytes;
+                                      entry->at = stored_entry::stage::over;
+                                      entry->on_disk = true;
+                                      entry->head.reset();
+                                      over.push_back(entry);
+                                    });
+  if (!opened.ok()) throw std::runtime_error(opened.code());
+  folder_ = std::move(opened).value();
+  for (const auto& warning : found.warnings)
+    log::warn(warning);
+  for (const auto& one : found.left_out)
+    if (one.changed_unix_s + table_.keep().count() <= unix_ms() / 1000) remove_damaged(one.id);
   std::stable_sort(over.begin(), over.end(), [](const auto& a, const auto& b) {
     return a->created_unix_s < b->created_unix_s;
   });
@@ -80,6 +82,13 @@ void stored_service::recover() {
   for (const auto& entry : table_.all())
     table_.make_room(entry->tenant, 0, to_drop_);
   next_expiry_unix_s_ = table_.next_expiry_unix_s();
+}
+
+/// What cannot be read is not kept for longer than what can.
+void stored_service::remove_damaged(const std::string& id) {
+  if (const auto error = folder_->erase(id))
+    return note_failure("the damaged file of a response whose time is over is still there", error);
+  log::info("`responses.folder`: the damaged file of " + id + ", whose time is over, was removed");
 }
 
 bool stored_service::is_loading() const {

@@ -135,6 +135,7 @@ private:
   std::error_code tidy(clock::time_point now);
   void look_after(clock::time_point now);
   void recover();
+  void remove_damaged(const std::string& id);
   bool is_loading() const;
   void go_on();
   bool go_on_with(const entry_ptr& entry);

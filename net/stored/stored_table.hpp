@@ -91,6 +91,7 @@ public:
   std::int64_t expiry_of(const stored_entry& entry) const {
     return entry.created_unix_s + limits_.keep.count();
   }
+  std::chrono::seconds keep() const { return limits_.keep; }
   /// Whether it alone takes more than its tenant's part.
   bool outgrown(const stored_entry& entry) const { return entry.room > part(); }
   std::vector<stored_entry_ptr> all() const;

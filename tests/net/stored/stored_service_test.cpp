@@ -1,4 +1,6 @@
 // Stored responses from begin to end: what readers get, who may end what, and what is left behind.
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "tests/net/stored/service_support.hpp"
@@ -580,6 +582,37 @@ TEST_CASE("Responses expire, also those of batches") {
     CHECK(service_bench::eventually([&] { return !bench.service->find("r1", ""); }, 5s));
     CHECK(bench.service->bytes() == 0);
   });
+}
+
+TEST_CASE("A file that is damaged is kept no longer than one that is not") {
+  const scratch_folder folder;
+  auto options = kept_in(&folder);
+  options.keep = std::chrono::hours(1);
+  service_bench bench(options);
+  play(bench, pieces(5));
+  for (const auto* id : {"r1", "r2", "r3"}) {
+    listener one(bench.begin(bench.head(id)));
+    REQUIRE(one.wait_last());
+    REQUIRE(service_bench::eventually(
+        [&] { return std::filesystem::exists(folder.path() / (std::string(id) + ".response")); }));
+  }
+  bench.service.reset();
+  const auto file_of = [&](const char* id) {
+    return folder.path() / (std::string(id) + ".response");
+  };
+  for (const auto* id : {"r1", "r2"}) {
+    std::fstream file(file_of(id), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(60);
+    file.write("XXXX", 4);
+  }
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(file_of("r1"), now - std::chrono::hours(2));
+  std::filesystem::last_write_time(file_of("r2"), now - std::chrono::minutes(50));
+  bench.open();
+  CHECK_FALSE(std::filesystem::exists(file_of("r1")));
+  CHECK(std::filesystem::exists(file_of("r2")));
+  CHECK_FALSE(bench.service->find("r2", "").has_value());
+  CHECK(bench.records("r3").size() == 7);
 }
 
 TEST_CASE("What runs goes on after a restart") {
