@@ -109,6 +109,7 @@ struct offload_options {
 struct server_options {
   /// HOST:PORT or unix:/PATH each; port 0 picks a free one.
   std::vector<std::string> listen = {"127.0.0.1:8080"};
+  std::string name;            ///< in ids, of this daemon among several; empty: none
   std::string admin_listen;    ///< an address of the same form for administrators; empty: none
   std::string user;            ///< whose rights the daemon takes on; empty: it stays
   std::string tls_certificate; ///< PEM file; empty: no TLS

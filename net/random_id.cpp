@@ -21,6 +21,11 @@ std::string make_id(std::string_view prefix) {
   return id;
 }
 
+std::string make_id(std::string_view prefix, std::string_view server_name) {
+  if (server_name.empty()) return make_id(prefix);
+  return make_id(std::string(prefix) + std::string(server_name) + ".");
+}
+
 std::string part_id(std::string_view prefix, std::string_view of, std::size_t which) {
   digest hash(digest_kind::sha256);
   hash.add(of);

@@ -12,6 +12,10 @@ namespace twill::net {
 /// "PREFIX" and 24 random hex digits.
 std::string make_id(std::string_view prefix);
 
+/// "PREFIX", the name of the server that makes it with a dot, where it has one, and 24 random hex
+/// digits: the id of what only this server has.
+std::string make_id(std::string_view prefix, std::string_view server_name);
+
 /// "PREFIX" and 24 hex digits that are always the same for part `which` of the reply `of`, so that
 /// a reply that is made anew from what was stored has the same ids.
 std::string part_id(std::string_view prefix, std::string_view of, std::size_t which);

@@ -228,7 +228,7 @@ private:
                                   current->tenant(head.tenant));
     if (!model.ok()) return fail(model.code());
     return ask_anew(head, {model.value(), current->limits, context_.engine, context_.find_previous,
-                           head.tenant});
+                           head.tenant, context_.options.server.name});
   }
 
   void wake_batches_after(milliseconds time) {

@@ -189,6 +189,11 @@ const std::vector<key>& rows() {
        "The address, or the list of addresses, that clients connect to. Port 0 picks a free port. A "
        "Unix socket has mode 0660 and belongs to `server.user`; one that nobody listens on any more is "
        "replaced. With several addresses, [::] takes IPv6 alone.", false, true},
+      {"server.name", TWILL_MEMBER(server.name), "", id_name_or_none(),
+       "The name of this daemon among several behind one router, each with its own. Ids of responses, "
+       "completions, files and batches carry it, as in `resp_NAME.` and 24 hex digits, so that a router "
+       "can send a request for one to the daemon that made it; any other daemon says by that name whose "
+       "it is. Clients see the name. When empty, ids carry none."},
       {"server.admin_listen", TWILL_MEMBER(server.admin_listen), "", address_or_none(),
        "The address that administrators connect to, by a browser for the dashboard; the routes of "
        "`/admin` are served there alone. Who may open a Unix socket (mode 0660, of `server.user`) is "

@@ -70,6 +70,16 @@ rule any_name() {
           }};
 }
 
+rule id_name_or_none() {
+  return {"1 to 32 characters of A-Z, a-z, 0-9 and -, or empty", [](const key_value& v) {
+            const auto& text = text_of(v);
+            return text.size() <= 32 && std::all_of(text.begin(), text.end(), [](char c) {
+                     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                            (c >= 'A' && c <= 'Z') || c == '-';
+                   });
+          }};
+}
+
 rule either() {
   return {"true or false", [](const key_value&) { return true; }};
 }

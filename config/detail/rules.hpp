@@ -13,6 +13,8 @@ namespace twill::config::detail {
 rule any_path();
 /// Printable text without line breaks, at most 256 bytes; may be empty.
 rule any_name();
+/// A name that ids carry: 1 to 32 of A-Z a-z 0-9 -, or empty.
+rule id_name_or_none();
 rule either();
 rule one_of(std::initializer_list<const char*> words);
 rule between(std::int64_t low, std::int64_t high);

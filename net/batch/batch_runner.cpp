@@ -256,8 +256,9 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
   if (!current->keys.has_key(from->tenant)) return refuse(unknown_key());
   const auto model = find_model(context_.engine, body, current->tenant(from->tenant));
   if (!model.ok()) return refuse(model.code());
-  const codec_context context{model.value(), current->limits, context_.engine,
-                              context_.find_previous, from->tenant};
+  const codec_context context{model.value(),   current->limits,
+                              context_.engine, context_.find_previous,
+                              from->tenant,    context_.options.server.name};
   const codec parse = find_batch_codec(from->endpoint);
   TWILL_ASSERT(parse != nullptr, "a batch was made for an endpoint that is not for batches");
   auto generation = parse(body, context);

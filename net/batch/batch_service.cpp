@@ -75,7 +75,7 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
                      describe(value(created.input_file_id)),
                  "input_file_id"});
   if (const auto* metadata = from.find("metadata")) created.metadata = *metadata;
-  created.id = make_id("batch_");
+  created.id = make_id("batch_", server_name_);
   created.tenant = tenant;
   created.reach(batch_status::validating);
   created.expires_unix_s = created.reached_unix_s.front() + window_s;

@@ -21,7 +21,9 @@ public:
           const bool several = context.current.get()->keys.several_tenants();
           return several ? context.options.batches.tenant_share : 1.0;
         }),
-        files_(context.options.batches.folder, context.options.batches.max_folder_bytes, share_),
+        server_name_(context.options.server.name),
+        files_(context.options.batches.folder, context.options.batches.max_folder_bytes, share_,
+               server_name_),
         runner_(context, files_, batches_, std::move(thread)) {}
 
   file_store& files() { return files_; }
@@ -36,6 +38,7 @@ public:
 
 private:
   const std::function<double()> share_; ///< that one tenant may hold now; a reload changes it
+  const std::string server_name_;
   file_store files_;
   batch_table batches_;
   batch_runner runner_;

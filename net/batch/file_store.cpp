@@ -17,6 +17,7 @@
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/random_id.hpp"
+#include "net/server_name.hpp"
 
 namespace twill::net {
 namespace fs = std::filesystem;
@@ -93,12 +94,6 @@ void remove_orphans(const fs::path& where) {
   }
 }
 
-/// True for names that make_id() gives to files here.
-bool is_own_id(const std::string& name) {
-  return name.starts_with("file-") && name.size() == 5 + 24 &&
-         name.find_first_not_of("0123456789abcdef", 5) == std::string::npos;
-}
-
 failure<api_error> full(const std::string& why) {
   return fail({errc::storage_full, why, ""});
 }
@@ -126,9 +121,10 @@ api_error no_descriptor_left() {
       ""};
 }
 
-file_store::file_store(std::string folder, std::int64_t max_bytes, std::function<double()> share)
+file_store::file_store(std::string folder, std::int64_t max_bytes, std::function<double()> share,
+                       std::string server_name)
     : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes),
-      share_(std::move(share)) {
+      share_(std::move(share)), server_name_(std::move(server_name)) {
   std::error_code error;
   if (temporary_) {
     if (const auto where = fs::temp_directory_path(error); !error) remove_orphans(where);
@@ -187,7 +183,7 @@ void file_store::load() {
     auto id = found.path().filename().string();
     if (id.ends_with(".json")) id.resize(id.size() - 5);
     std::error_code ignored;
-    if (is_own_id(id) && !published.contains(id)) fs::remove(found.path(), ignored);
+    if (is_id_of(file_ids, id) && !published.contains(id)) fs::remove(found.path(), ignored);
   }
 }
 
@@ -251,7 +247,7 @@ result<std::unique_ptr<file_store::writer>> file_store::create(const std::string
                  ""});
   if (!make_folder())
     return full("the server cannot create a temporary folder for files; set `batches.folder`");
-  const auto id = make_id("file-");
+  const auto id = make_id("file-", server_name_);
   return std::make_unique<writer>(*this, id, tenant, path_of(id));
 }
 

@@ -66,8 +66,10 @@ inline std::size_t share_of(std::size_t whole, double share) {
 class file_store {
 public:
   /// `share` is asked what part of the bytes and of the files one tenant may hold now; without it a
-  /// tenant may hold all. Throws std::runtime_error when a configured folder cannot be used.
-  file_store(std::string folder, std::int64_t max_bytes, std::function<double()> share = {});
+  /// tenant may hold all. Ids carry `server_name`. Throws std::runtime_error when a configured
+  /// folder cannot be used.
+  file_store(std::string folder, std::int64_t max_bytes, std::function<double()> share = {},
+             std::string server_name = {});
   ~file_store();
   file_store(const file_store&) = delete;
   file_store& operator=(const file_store&) = delete;
@@ -145,6 +147,7 @@ private:
   bool temporary_;
   const std::int64_t max_bytes_;
   const std::function<double()> share_;
+  const std::string server_name_;
   std::int64_t bytes_ = 0;
   std::map<std::string, entry> files_;
   std::map<std::string, held> tenants_; ///< those that hold something

@@ -16,7 +16,8 @@ struct prepared_body {
   server_context& server;
 
   codec_context context() const {
-    return {model, current->limits, server.engine, server.find_previous, tenant};
+    return {model,  current->limits,           server.engine, server.find_previous,
+            tenant, server.options.server.name};
   }
 };
 

@@ -6,9 +6,9 @@
 
 namespace twill::net {
 
-reply_identity make_identity(std::string_view id_prefix, const actors::model_info& model) {
+reply_identity make_identity(std::string_view id_prefix, const codec_context& context) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {make_id(id_prefix), model.id,
+  return {make_id(id_prefix, context.server_name), context.model.id,
           std::chrono::duration_cast<std::chrono::seconds>(now).count()};
 }
 

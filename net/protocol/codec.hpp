@@ -36,6 +36,7 @@ struct codec_context {
   const actors::engine_port& engine; ///< detokenizes an echoed prompt
   const find_response& find_previous;
   const std::string& tenant;
+  const std::string& server_name; ///< `server.name`, which ids carry
 };
 
 /// Turns the events of a call's requests into the bytes of its reply.
@@ -73,6 +74,6 @@ struct reply_identity {
   std::int64_t created_unix_s = 0;
 };
 
-reply_identity make_identity(std::string_view id_prefix, const actors::model_info& model);
+reply_identity make_identity(std::string_view id_prefix, const codec_context& context);
 
 } // namespace twill::net

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits>
+#include <string>
 
 #include "net/protocol/codec.hpp"
 
@@ -18,13 +19,14 @@ public:
     limits_.max_choices = limits_.max_logprobs = limits_.max_stop_strings = most;
   }
 
-  codec_context get() const { return {model_, limits_, engine_, nothing_, head_.tenant}; }
+  codec_context get() const { return {model_, limits_, engine_, nothing_, head_.tenant, no_name_}; }
 
 private:
   const stored_head& head_;
   const actors::engine_port& engine_;
   actors::model_info model_;
   config::limit_options limits_;
+  const std::string no_name_; ///< the head has the id
   find_response nothing_ = [](const auto&, const auto&) { return nullptr; };
 };
 

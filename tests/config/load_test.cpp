@@ -226,6 +226,19 @@ TEST_CASE("addresses are checked for form", "[config]") {
           std::string::npos);
 }
 
+TEST_CASE("the name of a server may stand in an id", "[config]") {
+  const auto longest = std::string(32, 'x');
+  for (const auto& good : std::vector<std::string>{"", "gpu1", "A-z-09", longest})
+    CHECK(must_load("[server]\nname = '" + good + "'").server.name == good);
+  for (const auto& bad :
+       std::vector<std::string>{"a.b", "a_b", "a b", "a/b", "\u00e9", longest + "x"})
+    CHECK(error_of("[server]\nname = '" + bad + "'").find("must be 1 to 32 characters of") !=
+          std::string::npos);
+  CHECK(error_of("[server]\nname = 'gpu.1'") ==
+        "t.toml:2:8: `server.name` must be 1 to 32 characters of A-Z, a-z, 0-9 and -, or empty, "
+        "got \"gpu.1\"");
+}
+
 TEST_CASE("unknown keys are all listed, each with the nearest known one", "[config]") {
   const auto error = error_of("[server]\nlistne = \"x\"\n[modle]\npath = \"\"\n[kv]\nmax_body = 1\n"
                               "quux_zzzzzzz = 1\n");

@@ -151,11 +151,13 @@ TEST_CASE("a reload takes over tenants and limits, and names each key that diffe
   loaded.tenants.push_back({"carol", {digest('e')}});
   loaded.limits.max_choices = 3;
   loaded.server.api_keys = {"hush"};
+  loaded.server.name = "gpu1";
   loaded.server.threads = 2;
   loaded.scheduler.max_queued = 5;
   const auto changes = changes_between(before.value(), loaded);
   const std::vector<key_change> wanted{
       {"scheduler.max_queued", "1024", "5"},
+      {"server.name", "\"\"", "\"gpu1\""},
       {"server.threads", "1", "2"},
       {"server.api_keys", "0 secrets", "1 secret"},
       {"limits.max_choices", "16", "3"},
@@ -168,9 +170,10 @@ TEST_CASE("a reload takes over tenants and limits, and names each key that diffe
   CHECK(in_force.tenants == loaded.tenants);
   CHECK(in_force.limits.max_choices == 3);
   CHECK(in_force.server.api_keys == loaded.server.api_keys);
+  CHECK(in_force.server.name.empty());
   CHECK(in_force.server.threads == 1);
   const auto left = changes_between(in_force, loaded);
-  REQUIRE(left.size() == 2);
+  REQUIRE(left.size() == 3);
   for (const auto& one : left)
     CHECK_FALSE(reloads(one.key));
   CHECK(changes_between(loaded, before.value()).back() ==

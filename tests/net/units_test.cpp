@@ -233,6 +233,10 @@ TEST_CASE("Ids are long and never repeat") {
     CHECK(id.find_first_not_of("0123456789abcdef", 2) == std::string::npos);
     CHECK(ids.insert(id).second);
   }
+  const auto named = make_id("x_", "gpu-1");
+  CHECK(named.starts_with("x_gpu-1."));
+  CHECK(named.size() == 26 + 6);
+  CHECK(make_id("x_", "").size() == 26);
 }
 
 TEST_CASE("Only the page that may read a reply is named in it") {

@@ -37,7 +37,7 @@ result<asked_chat> read_chat(const value& body, const codec_context& context) {
   const auto tools = read_chat_prompt(from, prompt);
   if (!from.ok()) return fail(from.error());
 
-  options.identity = make_identity(id_prefix_of(stored_api::chat), context.model);
+  options.identity = make_identity(id_prefix_of(stored_api::chat), context);
   prompt.now_unix_s = options.identity.created_unix_s;
   request.prompt = std::move(prompt);
   request.tools = tools.choice;

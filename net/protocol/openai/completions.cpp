@@ -116,7 +116,7 @@ result<asked_completions> read_completions(const value& body, const codec_contex
       if (!text.ok()) return fail(text.code());
       read.echoes.push_back(std::move(text).value());
     }
-  options.identity = make_identity(id_prefix_of(stored_api::completions), context.model);
+  options.identity = make_identity(id_prefix_of(stored_api::completions), context);
   options.logprobs = sampling.logprobs >= 0;
   options.prompt_logprobs = asked.prompt_logprobs >= 0;
   if (echo && sampling.logprobs > asked.prompt_logprobs) asked.prompt_logprobs = sampling.logprobs;

@@ -208,7 +208,7 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   read_template_fields(from, prompt);
   read_truncation(from, context, sampling.max_tokens, echo, prompt);
   if (!from.ok()) return fail(from.error());
-  echo.identity = make_identity("resp_", context.model);
+  echo.identity = make_identity("resp_", context);
   prompt.now_unix_s = echo.identity.created_unix_s;
   turn.request.prompt = std::move(prompt);
 

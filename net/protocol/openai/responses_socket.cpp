@@ -114,8 +114,9 @@ void responses_socket::start_turn(const std::string& name, const value& message)
   if (!current->keys.admit(scope_.holder)) return refuse_turn(unknown_key());
   auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return refuse_turn(model.code());
-  const codec_context context{model.value(), current->limits, scope_.engine, scope_.find_previous,
-                              scope_.holder.tenant};
+  const codec_context context{model.value(),        current->limits,
+                              scope_.engine,        scope_.find_previous,
+                              scope_.holder.tenant, scope_.options.server.name};
   auto parsed = parse_response_turn(message, context, [this](const std::string& id) {
     const auto own = store_.find(id, scope_.holder.tenant, scope_id_);
     return own != nullptr ? own : scope_.find_previous(id, scope_.holder.tenant);

@@ -60,7 +60,8 @@ result<asked_stream> stream_dialect::read_submit(const value& message) {
   auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return fail(model.code());
   return read_stream_request(message, {model.value(), current->limits, scope_.engine,
-                                       scope_.find_previous, scope_.holder.tenant});
+                                       scope_.find_previous, scope_.holder.tenant,
+                                       scope_.options.server.name});
 }
 
 /// The id of a new stream, and the credit that it begins with; null where it is refused.

@@ -85,7 +85,7 @@ result<asked_stream> read_stream_request(const value& message, const codec_conte
   read_output_form(from, request);
   reject_unsupported(from);
   check_sampling(from, sampling, context);
-  identity = make_identity(id_prefix_of(stored_api::stream), context.model);
+  identity = make_identity(id_prefix_of(stored_api::stream), context);
   read_prompt(from, identity.created_unix_s, request);
   from.read("return_tokens", form.token_ids);
   from.read("return_text", form.text);

@@ -621,6 +621,28 @@ TEST_CASE("What a killed daemon left behind is removed at the next start") {
     ::setenv("TMPDIR", old_tmp.c_str(), 1);
 }
 
+TEST_CASE("Files of a folder stay, whatever name made their ids") {
+  temporary_folder kept;
+  std::vector<std::string> ids;
+  for (const std::string name : {"", "a1", "b2"}) {
+    net::file_store store(kept.path.string(), 1000, {}, name);
+    const auto put = store.put({"", "me", "a", "batch", 0, 0}, "hello");
+    REQUIRE(put.ok());
+    ids.push_back(put.value().id);
+    CHECK(ids.back().starts_with(name.empty() ? "file-" : "file-" + name + "."));
+    for (const auto& id : ids)
+      CHECK(store.open(id) != nullptr);
+    CHECK(store.list("me").size() == ids.size());
+  }
+  // What was never published goes under whichever name it was begun.
+  for (const auto& id : ids)
+    fs::remove(kept.path / (id + ".json"));
+  net::file_store next(kept.path.string(), 1000, {}, "c3");
+  CHECK(next.list("me").empty());
+  for (const auto& id : ids)
+    CHECK_FALSE(fs::exists(kept.path / id));
+}
+
 TEST_CASE("What was written before the disk was full can be published") {
   temporary_folder kept;
   net::file_store store(kept.path.string(), mib);

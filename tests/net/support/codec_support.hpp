@@ -45,6 +45,7 @@ struct codec_bench {
   config::limit_options limits;
   net::response_store responses;
   std::string tenant;
+  std::string server_name;
   std::map<std::string, net::remembered_ptr> stored; ///< by tenant and id
   /// Has find_previous know a response that had these events.
   void store(const net::stored_head& head, const std::vector<actors::event>& events) {
@@ -59,7 +60,7 @@ struct codec_bench {
     const auto found = stored.find(of + "/" + id);
     return found != stored.end() ? found->second : responses.find(id, of, 0);
   };
-  net::codec_context context{model, limits, engine, find_previous, tenant};
+  net::codec_context context{model, limits, engine, find_previous, tenant, server_name};
 };
 
 inline actors::event started(std::int32_t prompt_tokens = 3) {

@@ -240,9 +240,25 @@ TEST_CASE("A Responses stream has the typed events in order, numbered from 0") {
         json(R"([{"role":"user","content":"hi"},{"role":"assistant","content":"Hey"},
                                   {"role":"user","content":"more"}])"));
   const std::string other_tenant = "other tenant";
-  const codec_context other{b.model, b.limits, b.engine, b.find_previous, other_tenant};
+  const codec_context other{b.model,         b.limits,     b.engine,
+                            b.find_previous, other_tenant, b.server_name};
   CHECK(!parse_responses(json(R"({"input":"more","previous_response_id":")" + id + "\"}"), other)
              .ok());
+}
+
+TEST_CASE("Replies of a server with a name carry it in their ids") {
+  codec_bench b;
+  b.server_name = "gpu-1";
+  const auto check = [](call made, const std::string& prefix) {
+    const auto id = *at(json(play(made, {started(), finished()})), "id").as_string();
+    INFO(id);
+    CHECK(id.starts_with(prefix + "gpu-1."));
+    CHECK(id.size() == prefix.size() + 6 + 24);
+  };
+  check(make(parse_chat(json(R"({"messages":[{"role":"user","content":"x"}]})"), b.context)),
+        "chatcmpl-");
+  check(make(parse_completions(json(R"({"prompt":"x"})"), b.context)), "cmpl-");
+  check(make(parse_responses(json(R"({"input":"x"})"), b.context)), "resp_");
 }
 
 TEST_CASE("A cut Responses reply is incomplete; with store false it is not remembered") {
