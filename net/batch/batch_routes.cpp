@@ -17,10 +17,8 @@ constexpr std::size_t most_files_per_page = 10'000;
 constexpr std::size_t most_batches_per_page = 100;
 constexpr std::size_t batches_per_page = 20;
 
-http_reply unknown_file(const std::string& id) {
-  return error_reply({errc::unknown_file,
-                      "there is no file " + describe(value(id)) + "; GET /v1/files lists yours",
-                      ""});
+http_reply unknown_file(const request_scope& scope) {
+  return error_reply(no_such_file(scope.wildcard, scope.context.options.server.name));
 }
 
 /// The file in an upload, if the upload is complete and its purpose is "batch".
@@ -65,7 +63,7 @@ http_answer list_files(request_scope& scope) {
 
 http_answer show_file(request_scope& scope) {
   const auto found = scope.context.batches->files().find(scope.wildcard, scope.tenant);
-  if (!found) return unknown_file(scope.wildcard);
+  if (!found) return unknown_file(scope);
   return http_reply{200, file_json(*found)};
 }
 
@@ -82,12 +80,11 @@ http_answer delete_file(request_scope& scope) {
 http_answer file_content(request_scope& scope) {
   const auto& files = scope.context.batches->files();
   const auto found = files.find(scope.wildcard, scope.tenant);
-  if (!found) return unknown_file(scope.wildcard);
+  if (!found) return unknown_file(scope);
   errno = 0;
   auto source = files.open(scope.wildcard);
   if (!source)
-    return is_out_of_descriptors(errno) ? error_reply(no_descriptor_left())
-                                        : unknown_file(scope.wildcard);
+    return is_out_of_descriptors(errno) ? error_reply(no_descriptor_left()) : unknown_file(scope);
   return file_reply{std::move(source), found->bytes, "application/octet-stream"};
 }
 
@@ -106,11 +103,7 @@ http_answer list_batches(request_scope& scope) {
 
 http_answer show_batch(request_scope& scope) {
   const auto found = scope.context.batches->batches().find(scope.wildcard, scope.tenant);
-  if (!found)
-    return error_reply(
-        {errc::unknown_batch,
-         "there is no batch " + describe(value(scope.wildcard)) + "; GET /v1/batches lists yours",
-         ""});
+  if (!found) return error_reply(no_such_batch(scope.wildcard, scope.context.options.server.name));
   return http_reply{200, batch_json(*found)};
 }
 

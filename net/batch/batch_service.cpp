@@ -8,6 +8,7 @@
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/random_id.hpp"
+#include "net/server_name.hpp"
 
 namespace twill::net {
 namespace {
@@ -52,6 +53,11 @@ void check_metadata(fields& from) {
 
 } // namespace
 
+api_error no_such_batch(const std::string& id, const std::string& server_name) {
+  return {errc::unknown_batch,
+          describe_absent(batch_ids, id, server_name, "GET /v1/batches lists yours"), ""};
+}
+
 result<batch> batch_service::create(const value& body, const std::string& tenant) {
   fields from(body);
   batch created;
@@ -72,7 +78,7 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
   if (!input || !files_.hold(created.input_file_id))
     return fail({errc::unknown_file,
                  "`input_file_id` must name an uploaded file, got " +
-                     describe(value(created.input_file_id)),
+                     describe_unknown_value(file_ids, created.input_file_id, server_name_),
                  "input_file_id"});
   if (const auto* metadata = from.find("metadata")) created.metadata = *metadata;
   created.id = make_id("batch_", server_name_);
@@ -90,9 +96,7 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
 
 result<batch> batch_service::cancel(const std::string& id, const std::string& tenant) {
   const auto found = batches_.find(id, tenant);
-  if (!found)
-    return fail({errc::unknown_batch,
-                 "there is no batch " + describe(value(id)) + "; GET /v1/batches lists yours", ""});
+  if (!found) return fail(no_such_batch(id, server_name_));
   bool too_late = false;
   batches_.update(id, [&](batch& b) {
     too_late = is_final(b.status);

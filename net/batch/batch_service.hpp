@@ -14,6 +14,9 @@
 
 namespace twill::net {
 
+/// What to tell a client whose id names no batch of its tenant on this server.
+api_error no_such_batch(const std::string& id, const std::string& server_name);
+
 class batch_service {
 public:
   batch_service(server_context& context, batch_runner::thread_seam thread)

@@ -121,6 +121,11 @@ api_error no_descriptor_left() {
       ""};
 }
 
+api_error no_such_file(const std::string& id, const std::string& server_name) {
+  return {errc::unknown_file,
+          describe_absent(file_ids, id, server_name, "GET /v1/files lists yours"), ""};
+}
+
 file_store::file_store(std::string folder, std::int64_t max_bytes, std::function<double()> share,
                        std::string server_name)
     : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes),
@@ -342,8 +347,7 @@ result<nothing> file_store::erase(const std::string& id, const std::string& tena
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(id);
   if (found == files_.end() || found->second.description.tenant != tenant)
-    return fail({errc::unknown_file,
-                 "there is no file " + describe(value(id)) + "; GET /v1/files lists yours", ""});
+    return fail(no_such_file(id, server_name_));
   if (found->second.n_holds > 0)
     return fail({errc::conflict,
                  "a batch reads the file " + id + "; delete it when the batch has ended", ""});

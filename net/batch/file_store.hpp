@@ -58,6 +58,9 @@ bool is_out_of_descriptors(int error);
 /// What to tell a client then.
 api_error no_descriptor_left();
 
+/// What to tell a client whose id names no file of its tenant on this server.
+api_error no_such_file(const std::string& id, const std::string& server_name);
+
 /// The part of `whole` that a share is: at least one, where it is a number of things.
 inline std::size_t share_of(std::size_t whole, double share) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(whole) * share));

@@ -4,6 +4,7 @@
 #include "net/protocol/openai/event_id.hpp"
 #include "net/protocol/openai/stored_responses.hpp"
 #include "net/protocol/stored_reading.hpp"
+#include "net/server_name.hpp"
 #include "net/stored/stored_api.hpp"
 #include "net/stored/stored_service.hpp"
 
@@ -13,11 +14,13 @@ namespace {
 constexpr std::size_t items_per_page = 20;
 constexpr std::size_t most_items_per_page = 100;
 
-http_reply no_response(const std::string& id) {
-  return error_reply({errc::no_such_response,
-                      "there is no stored response " + describe(value(id)) +
-                          "; it may have been deleted, or its time (`responses.keep`) is over",
-                      ""});
+http_reply no_response(const std::string& id, const server_context& context) {
+  return error_reply(
+      {errc::no_such_response,
+       describe_absent({id_prefix_of(api_of(id)), response_ids.noun}, id,
+                       context.options.server.name,
+                       "it may have been deleted, or its time (`responses.keep`) is over"),
+       ""});
 }
 
 /// Whether the id is one of those that are asked at this path.
@@ -50,7 +53,7 @@ using reply_or_call = std::variant<http_reply, call>;
 reply_or_call follow(server_context& context, const std::string& id, const std::string& tenant,
                      std::int64_t after, const value* body) {
   auto found = context.stored->follow(id, tenant);
-  if (!found) return no_response(id);
+  if (!found) return no_response(id, context);
   if (const auto* asked = found->head->asked.find("body");
       body != nullptr && (asked == nullptr || *asked != *body))
     return error_reply({errc::invalid_field,
@@ -68,7 +71,7 @@ reply_or_call follow(server_context& context, const std::string& id, const std::
 
 http_reply whole(server_context& context, const std::string& id, const std::string& tenant) {
   const auto found = context.stored->find(id, tenant);
-  if (!found) return no_response(id);
+  if (!found) return no_response(id, context);
   auto object = stored_object(*found->head, found->bytes->records, context.engine);
   return object.ok() ? http_reply{200, std::move(object).value()} : error_reply(object.code());
 }
@@ -91,7 +94,7 @@ std::string_view deleted_object(stored_api api) {
 } // namespace
 
 http_answer show_response(request_scope& scope) {
-  if (!is_asked_here(scope)) return no_response(scope.wildcard);
+  if (!is_asked_here(scope)) return no_response(scope.wildcard, scope.context);
   if (query_of(scope.request.query, "stream") != "true")
     return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
       return whole(context, id, tenant);
@@ -111,7 +114,7 @@ http_answer read_on(request_scope& scope, stored_api api, value body) {
                             describe(value(scope.request.last_event_id)) +
                             "; leave the header out to ask anew",
                         ""});
-  if (api_of(place->id) != api) return no_response(place->id);
+  if (api_of(place->id) != api) return no_response(place->id, scope.context);
   return slow_call([place = *place, tenant = scope.tenant,
                     body = std::make_shared<const value>(std::move(body)),
                     &context = scope.context] {
@@ -120,9 +123,9 @@ http_answer read_on(request_scope& scope, stored_api api, value body) {
 }
 
 http_answer delete_response(request_scope& scope) {
-  if (!is_asked_here(scope)) return no_response(scope.wildcard);
+  if (!is_asked_here(scope)) return no_response(scope.wildcard, scope.context);
   return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
-    if (!context.stored->erase(id, tenant)) return no_response(id);
+    if (!context.stored->erase(id, tenant)) return no_response(id, context);
     std::string out;
     json_writer(out)
         .begin_object()
@@ -135,20 +138,20 @@ http_answer delete_response(request_scope& scope) {
 }
 
 http_answer cancel_response(request_scope& scope) {
-  if (!is_asked_here(scope)) return no_response(scope.wildcard);
+  if (!is_asked_here(scope)) return no_response(scope.wildcard, scope.context);
   return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
-    if (!context.stored->cancel(id, tenant)) return no_response(id);
+    if (!context.stored->cancel(id, tenant)) return no_response(id, context);
     return whole(context, id, tenant);
   });
 }
 
 http_answer list_input_items(request_scope& scope) {
-  if (!is_asked_here(scope)) return no_response(scope.wildcard);
+  if (!is_asked_here(scope)) return no_response(scope.wildcard, scope.context);
   auto request = std::make_shared<http_request>(std::move(scope.request));
   return slow_reply(
       [request, id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
         const auto found = context.stored->find(id, tenant);
-        if (!found) return no_response(id);
+        if (!found) return no_response(id, context);
         return page_of_list(*request, input_items_of(*found->head), items_per_page,
                             most_items_per_page, [](const input_item& one) { return one.json; });
       });

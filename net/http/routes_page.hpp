@@ -31,7 +31,7 @@ chat page</a> talks to the model, <code>twill chat</code> does so in a terminal.
 <tr><td><code>GET <a href="tokenizer_info">/tokenizer_info</a></code></td><td>special tokens, limits, chat template</td></tr>
 <tr><td><code>GET <a href="health">/health</a>, <a href="ready">/ready</a></code></td><td>whether the process answers; whether requests are served</td></tr>
 <tr><td><code>GET <a href="metrics">/metrics</a></code></td><td>figures for Prometheus</td></tr>
-<tr><td><code>GET <a href="version">/version</a></code></td><td>the version</td></tr>
+<tr><td><code>GET <a href="version">/version</a></code></td><td>the version, and <code>server.name</code></td></tr>
 <tr><td><code>GET <a href="./">/</a>, <a href="routes">/routes</a>, /page/FILE</code></td><td>the chat page, this page, what they load</td></tr>
 </table>
 <p>Where keys are configured, all but the last four rows want one: <code>Authorization: Bearer KEY</code> or

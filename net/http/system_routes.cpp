@@ -58,8 +58,13 @@ http_answer metrics(request_scope& scope) {
                     "text/plain; version=0.0.4; charset=utf-8"};
 }
 
-http_answer version(request_scope&) {
-  return http_reply{200, R"({"version":")" TWILL_VERSION R"("})"};
+http_answer version(request_scope& scope) {
+  std::string out;
+  json_writer json(out);
+  json.begin_object().field("version", TWILL_VERSION);
+  if (const auto& name = scope.context.options.server.name; !name.empty()) json.field("name", name);
+  json.end_object();
+  return http_reply{200, std::move(out)};
 }
 
 } // namespace twill::net

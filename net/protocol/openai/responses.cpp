@@ -12,6 +12,7 @@
 #include "net/protocol/openai/conversation.hpp"
 #include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
+#include "net/server_name.hpp"
 
 namespace twill::net {
 namespace {
@@ -176,10 +177,11 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
     turn.previous = find(echo.previous_response_id);
     const auto& previous = turn.previous;
     if (previous == nullptr)
-      return fail({errc::unknown_response,
-                   "`previous_response_id` must name a response that this server remembers, got " +
-                       describe(value(echo.previous_response_id)),
-                   "previous_response_id"});
+      return fail(
+          {errc::unknown_response,
+           "`previous_response_id` must name a response that this server remembers, got " +
+               describe_unknown_value(response_ids, echo.previous_response_id, context.server_name),
+           "previous_response_id"});
     if (!previous->may_be_stored) {
       if (echo.background)
         return fail({errc::invalid_field,

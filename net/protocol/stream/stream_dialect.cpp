@@ -6,6 +6,7 @@
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/model_lookup.hpp"
 #include "net/protocol/stored_request.hpp"
+#include "net/server_name.hpp"
 #include "net/stored/stored_api.hpp"
 
 namespace twill::net {
@@ -156,10 +157,11 @@ void stream_dialect::resume(const value& message) {
   });
 }
 
-api_error stream_dialect::no_stored(const std::string& id) {
+api_error stream_dialect::no_stored(const std::string& id) const {
+  const id_kind streams{id_prefix_of(stored_api::stream), "stored stream"};
   return {errc::no_such_response,
-          "`stored` must name a stored stream, got " + describe(value(id)) +
-              "; it may have been deleted, or its time (`responses.keep`) is over",
+          "`stored` must name a stream that is stored, got " +
+              describe_unknown_value(streams, id, scope_.options.server.name),
           "stored"};
 }
 

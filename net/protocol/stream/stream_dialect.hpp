@@ -52,7 +52,7 @@ private:
   bool has_place(const std::string& id);
   void begin(const stream_ptr& s, engine_requests::key key);
   void follow(const stream_ptr& s, result<std::optional<followed_response>> found);
-  static api_error no_stored(const std::string& id);
+  api_error no_stored(const std::string& id) const;
   stream_ptr find(const value& message, std::string& id);
   void enqueue(const stream_ptr& s);
   bool may_send(const stream& s) const;

@@ -491,6 +491,47 @@ TEST_CASE("Files and batches belong to their key") {
   CHECK(contains(c.get("/v1/files", two).body, R"("data":[])"));
 }
 
+TEST_CASE("Of files and batches of another server the name in their id is told") {
+  auto o = options_with(1);
+  o.server.name = "b2";
+  running_server s({}, o);
+  client c(s.port());
+  const std::string digits = "0123456789abcdef01234567";
+  const auto message_of = [](const http_result& reply) {
+    return text_of(at(json(reply.body), "error", "message"));
+  };
+  const auto check = [&](const http_result& reply, const std::string& code) {
+    CHECK(reply.status == 404);
+    CHECK(at(json(reply.body), "error", "code") == value(code));
+    CHECK(message_of(reply).ends_with(
+        " on this server, \"b2\": the id names the server \"a1\"; send the request there"));
+  };
+  const auto file = "file-a1." + digits, batch = "batch_a1." + digits;
+  check(c.get("/v1/files/" + file), "file_not_found");
+  check(c.get("/v1/files/" + file + "/content"), "file_not_found");
+  c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  check(c.read_reply(), "file_not_found");
+  check(c.get("/v1/batches/" + batch), "batch_not_found");
+  check(c.post("/v1/batches/" + batch + "/cancel", ""), "batch_not_found");
+  const auto begun = c.post("/v1/batches", R"({"input_file_id":")" + file +
+                                               R"(","endpoint":"/v1/completions",)"
+                                               R"("completion_window":"24h"})");
+  CHECK(begun.status == 404);
+  CHECK(at(json(begun.body), "error", "param") == value("input_file_id"));
+  CHECK(message_of(begun).ends_with("got \"" + file +
+                                    "\"; this server is \"b2\", and the id names the server "
+                                    "\"a1\": send the request there"));
+  const auto own = upload(c, lines(1));
+  CHECK(own.starts_with("file-b2."));
+  const auto run = start(c, own);
+  CHECK(run.starts_with("batch_b2."));
+  const auto done = wait_status(c, run, "completed");
+  CHECK(text_of(at(done, "output_file_id")).starts_with("file-b2."));
+  CHECK(contains(content(c, at(done, "output_file_id")), "\"id\":\"cmpl-b2."));
+  CHECK(contains(c.get("/v1/files/file-b2." + digits).body,
+                 R"(on this server, \"b2\"; GET /v1/files lists yours)"));
+}
+
 TEST_CASE("A large file is sent piece by piece, to a slow reader too") {
   running_server s({}, options_with(1, 64 * mib));
   client c(s.port());

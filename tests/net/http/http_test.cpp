@@ -28,7 +28,7 @@ TEST_CASE("The plain routes answer") {
   CHECK(c.get("/health").body == R"({"status":"ok"})");
   CHECK(c.get("/ready").status == 200);
   CHECK(contains(c.get("/").header("content-type"), "text/html"));
-  CHECK(c.get("/version").status == 200);
+  CHECK(c.get("/version").body == R"({"version":")" TWILL_VERSION R"("})");
   CHECK(contains(c.get("/metrics").body,
                  "twill_open_sockets{engine=\"0\",model_name=\"test-model\"} 1\n"));
   CHECK(c.get("/v1/models").status == 200);
@@ -37,6 +37,14 @@ TEST_CASE("The plain routes answer") {
   CHECK(c.post("/tokenize", R"({"prompt":"a"})").body ==
         R"({"count":2,"max_model_len":4096,"tokens":[1,97],"token_strs":null})");
   CHECK(c.post("/detokenize", R"({"tokens":[97]})").status == 200);
+}
+
+TEST_CASE("A server with a name tells it with its version") {
+  config::server_options named;
+  named.name = "gpu1";
+  running_server s(named);
+  client c(s.port());
+  CHECK(at(json(c.get("/version").body), "name") == value("gpu1"));
 }
 
 TEST_CASE("The chat page and its files are served under a strict policy") {

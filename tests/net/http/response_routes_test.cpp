@@ -184,6 +184,56 @@ TEST_CASE("Unknown and foreign responses look the same") {
   CHECK(s.engine.running() == 1);
 }
 
+TEST_CASE("Of a response that is another server's the name in its id is told") {
+  auto all = two_tenants();
+  all.server.name = "b2";
+  running_server s(endless_steps(), all);
+  client c(s.port());
+  const auto key = bearer("key-of-bob");
+  const std::string other = "resp_a1.0123456789abcdef01234567";
+  const std::string place =
+      "on this server, \"b2\": the id names the server \"a1\"; send the request there";
+  const auto message_of = [](const std::string& body) {
+    return *at(json(body), "error", "message").as_string();
+  };
+  const auto told = [&](const http_result& reply) {
+    CHECK(reply.status == 404);
+    CHECK(at(json(reply.body), "error", "code") == value("response_not_found"));
+    CHECK(message_of(reply.body) == "there is no stored response \"" + other + "\" " + place);
+  };
+  told(c.get(path + "/" + other, key));
+  told(c.get(path + "/" + other + "?stream=true", key));
+  told(c.get(path + "/" + other + "/input_items", key));
+  told(c.post(path + "/" + other + "/cancel", "", key));
+  client deleting(s.port());
+  deleting.send("DELETE " + path + "/" + other + " HTTP/1.1\r\nHost: localhost\r\n" + key + "\r\n");
+  told(deleting.read_reply());
+  const auto asked = R"({"input":"hi","previous_response_id":")" + other + "\"";
+  const auto refused = c.post(path, asked + "}", key);
+  CHECK(refused.status == 400);
+  CHECK(at(json(refused.body), "error", "code") == value("previous_response_not_found"));
+  CHECK(message_of(refused.body)
+            .ends_with("got \"" + other +
+                       "\"; this server is \"b2\", and the id names the server \"a1\": send the "
+                       "request there"));
+  client ws(s.port());
+  REQUIRE(ws.upgrade(path, key) == 101);
+  ws.send_frame(asked + R"(,"type":"response.create"})");
+  CHECK(message_of(ws.read_text()) == message_of(refused.body));
+
+  // Of this server's own ids nobody learns whether they are somebody else's.
+  const auto begun = c.post(path, R"({"input":"hi","background":true})", bearer("key-of-ann"));
+  REQUIRE(begun.status == 200);
+  const auto own = id_of(begun);
+  CHECK(own.starts_with("resp_b2."));
+  auto unknown = own;
+  unknown.back() = unknown.back() == '0' ? '1' : '0';
+  auto foreign = message_of(c.get(path + "/" + own, key).body);
+  foreign.replace(foreign.find(own), own.size(), unknown);
+  CHECK(foreign == message_of(c.get(path + "/" + unknown, key).body));
+  CHECK(contains(foreign, "\" on this server, \"b2\"; it may have been deleted"));
+}
+
 TEST_CASE("A server that stops tells its readers where to go on, and the next one does") {
   const scratch_folder folder;
   config::options all;
