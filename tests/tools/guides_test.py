@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the commands of config/guides/*.md that are marked as sh, as they are written, on the default model.
 
-Only addresses are others: the ports of a guide become free ones, and a twilld that a guide starts listens on the first of them, which
-TWILL_URL names. A test for each guide says what its commands must print.
+Only addresses are others: the ports of a guide become free ones, and a twilld that a guide starts without `--listen` listens on the first
+of them, which TWILL_URL names. A test for each guide says what its commands must print.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class Guides(unittest.TestCase):
         ports = free_ports(len(PORTS))
         for written, free in zip(PORTS, ports):
             script = script.replace(":" + written, ":" + free).replace(f"listen {written}", f"listen {free}")
-        script = re.sub(r"(?m)^twilld (?:--listen \S+ )?(?=.*&$)", f"twilld --listen 127.0.0.1:{ports[0]} ", script)
+        script = re.sub(r"(?m)^twilld (?!--listen)(?=.*&$)", f"twilld --listen 127.0.0.1:{ports[0]} ", script)
         with scratch() as folder:
             work = os.path.join(folder, "work")
             os.mkdir(work)
@@ -51,7 +51,7 @@ class Guides(unittest.TestCase):
             done = subprocess.Popen(["bash", "-e"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                     cwd=work, env=environment, start_new_session=True)
             try:
-                output, _ = done.communicate(script + "\nsleep 0.3; kill %1; wait; cat log\n", timeout=seconds)
+                output, _ = done.communicate(script + "\nsleep 0.3; kill $(jobs -p); wait; cat log\n", timeout=seconds)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(done.pid, signal.SIGKILL)
@@ -83,6 +83,15 @@ class Guides(unittest.TestCase):
 
     def test_several_models_share_one_address(self):
         self.follow("several-models.md", "twilld.toml: ok", '"id":"toy"', r'"model":"assistant"')
+
+    def test_requests_reach_the_daemon_that_their_id_names(self):
+        if not os.path.exists("/usr/sbin/nginx"):
+            self.skipTest("nginx is not installed")
+        output = self.follow("several-daemons.md", '"name":"b2"', "the id names the server .{1,2}b2")
+        for said in ("from", "continued at"):
+            names = re.findall(rf"(?m)^200 {said} (a1|b2)$", output)
+            self.assertEqual(len(names), 4, output)
+            self.assertEqual(set(names), {"a1", "b2"}, output)
 
     def test_answers_outlive_a_restart(self):
         self.follow("stored-responses.md", "twilld.toml: ok", r'data: .*"type":"response\.(completed|incomplete)"')
