@@ -172,7 +172,7 @@ struct batch_options {
   double tenant_share = 0.5;               ///< of batches, files and bytes that one tenant may hold
 };
 
-/// [responses]: what is kept of responses (/v1/responses) that are stored.
+/// [responses]: what is kept of responses, of whatever protocol, that are stored.
 struct response_options {
   std::string folder;                             ///< keeps them over restarts; empty: in memory
   std::int64_t max_folder_bytes = 1 * gib;        ///< of all tenants together

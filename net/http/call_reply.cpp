@@ -25,6 +25,7 @@ call_reply::state call_reply::on_events(std::vector<std::pair<std::uint64_t, act
   if (events.empty()) return state::running;
   std::string produced;
   for (auto& [key, ev] : events) {
+    if (stream_ && !head_sent_ && says_nothing(ev)) append_stream({}, false, how, out);
     if (ev.error.has_value()) {
       if (stream_ && !produced.empty()) append_stream(produced, false, how, out);
       fail(from_engine(std::move(*ev.error)), how, out);

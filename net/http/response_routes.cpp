@@ -72,6 +72,12 @@ reply_or_call follow(server_context& context, const std::string& id, const std::
 http_reply whole(server_context& context, const std::string& id, const std::string& tenant) {
   const auto found = context.stored->find(id, tenant);
   if (!found) return no_response(id, context);
+  // It could not be told from one that was cancelled.
+  if (found->running && api_of(id) != stored_api::responses)
+    return error_reply({errc::conflict,
+                        "the completion is under way; read it with `?stream=true`, or retry when "
+                        "it has ended",
+                        ""});
   auto object = stored_object(*found->head, found->bytes->records, context.engine);
   return object.ok() ? http_reply{200, std::move(object).value()} : error_reply(object.code());
 }

@@ -8,9 +8,8 @@
 #include "net/http/header_words.hpp"
 #include "net/http/prepared_body.hpp"
 #include "net/http/response_routes.hpp"
+#include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
-#include "net/protocol/openai/chat.hpp"
-#include "net/protocol/openai/completions.hpp"
 #include "net/stored/stored_service.hpp"
 #include "net/tracing/tracer.hpp"
 
@@ -157,18 +156,22 @@ http_answer store_if_wanted(call generation, request_scope& scope) {
   return generation;
 }
 
-/// What a codec reads, where the events of its stored streams have ids.
-std::optional<stored_api> api_with_event_ids(codec parse) {
-  if (parse == parse_chat) return stored_api::chat;
-  if (parse == parse_completions) return stored_api::completions;
-  return std::nullopt;
+/// Whether this repeats the request of a stored stream that broke, whose model may be gone.
+bool reads_on(const endpoint& target, const http_request& request) {
+  const auto api = api_at(target.path);
+  return !request.last_event_id.empty() &&
+         (api == stored_api::chat || api == stored_api::completions);
 }
 
-http_answer generate(codec parse, request_scope& scope) {
-  auto prepared = prepare_body(scope);
+http_answer generate(const endpoint& target, request_scope& scope) {
+  if (reads_on(target, scope.request)) {
+    auto body = parse_json(scope.request.body);
+    if (!body.ok()) return error_reply(body.code());
+    return read_on(scope, *api_at(target.path), std::move(body).value());
+  }
+  const auto prepared = prepare_body(scope);
   if (!prepared.ok()) return error_reply(prepared.code());
-  if (const auto api = api_with_event_ids(parse); api && !scope.request.last_event_id.empty())
-    return read_on(scope, *api, std::move(prepared.value().body));
+  const auto parse = std::get<codec>(target.action);
   auto generation = parse(prepared.value().body, prepared.value().context());
   if (!generation.ok()) return error_reply(generation.code());
   if (auto excess = find_excess(generation.value(), prepared.value().model.max_model_len,
@@ -221,8 +224,8 @@ std::string readable_by(const http_request& head, const server_context& context)
 
 http_answer respond(const admission& admitted, http_request request, server_context& context) {
   request_scope scope{request, context, admitted.holder.tenant, admitted.wildcard};
-  if (const auto* parse = std::get_if<codec>(&admitted.target->action))
-    return generate(*parse, scope);
+  if (std::holds_alternative<codec>(admitted.target->action))
+    return generate(*admitted.target, scope);
   return std::get<route_handler>(admitted.target->action)(scope);
 }
 

@@ -30,7 +30,7 @@ public:
   /// As start(), of a request that is to be stored under this head.
   virtual result<engine_requests::key> start_stored(stored_head head, actors::request request) = 0;
   /// Looks for a stored response of this tenant, which may have to be read from a file: `then` is
-  /// called later on the strand, unless the session is gone.
+  /// called on the strand, at once or later, unless the session is gone.
   using found_stored = std::function<void(result<std::optional<followed_response>>)>;
   virtual void find_stored(const std::string& id, const std::string& tenant, found_stored then) = 0;
   virtual engine_requests::key follow(std::shared_ptr<event_source> source) = 0;

@@ -23,15 +23,16 @@ void restore(const value& asked, std::string_view name, std::int32_t& to) {
 } // namespace
 
 stored_head head_of(const reply_identity& identity, const config::sampling_params& sampling,
-                    const value& body, const std::string& tenant) {
+                    const value& body, const std::string& tenant, value_object more) {
   stored_head head;
   head.id = identity.id;
   head.tenant = tenant;
   head.model = identity.model;
   head.created_unix_s = identity.created_unix_s;
-  value_object asked{{"body", body}};
-  add_sampling(asked, sampling);
-  head.asked = std::move(asked);
+  head.n_choices = sampling.n;
+  more.emplace_back("body", body);
+  add_sampling(more, sampling);
+  head.asked = std::move(more);
   return head;
 }
 

@@ -8,9 +8,10 @@
 
 namespace twill::net {
 
-/// What is stored of a body that was read as a request with this identity and sampling.
+/// What is stored of a body that was read as a request with this identity and sampling; `more` is
+/// the protocol's own.
 stored_head head_of(const reply_identity& identity, const config::sampling_params& sampling,
-                    const value& body, const std::string& tenant);
+                    const value& body, const std::string& tenant, value_object more = {});
 /// The body as it came.
 result<const value*> body_of(const stored_head& head);
 reply_identity identity_of(const stored_head& head);

@@ -1,7 +1,5 @@
 #include "net/stored/choice_order.hpp"
 
-#include <utility>
-
 namespace twill::net {
 
 choice_order::choice_order(std::int32_t n_choices)
@@ -11,20 +9,6 @@ bool choice_order::is_of_choice(const actors::event& ev) {
   return !ev.error && (!ev.tokens.empty() || ev.finish.has_value());
 }
 
-void choice_order::pass(const actors::event& ev) {
-  const auto at = static_cast<std::size_t>(ev.choice);
-  if (!is_of_choice(ev) || at >= choices_.size()) return;
-  turn_ = at;
-  note(ev);
-}
-
-/// The event of the choice whose turn it is has come.
-void choice_order::note(const actors::event& ev) {
-  n_tokens_ += static_cast<std::int32_t>(ev.tokens.size());
-  if (ev.finish && !std::exchange(choices_[turn_].over, true)) ++n_over_;
-  end_turn();
-}
-
 void choice_order::end_turn() {
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     turn_ = (turn_ + 1) % choices_.size();
@@ -32,20 +16,29 @@ void choice_order::end_turn() {
   }
 }
 
-void choice_order::add(actors::event&& ev, std::vector<actors::event>& out) {
+void choice_order::add(const actors::event& ev, std::size_t place, std::deque<std::size_t>& out) {
   const auto at = static_cast<std::size_t>(ev.choice);
   if (!is_of_choice(ev) || at >= choices_.size()) {
-    out.push_back(std::move(ev));
+    out.push_back(place);
     return;
   }
-  choices_[at].waiting.push_back(std::move(ev));
+  choices_[at].waiting.push_back({place, ev.finish.has_value()});
   while (n_over_ < choices_.size() && !choices_[turn_].waiting.empty()) {
-    auto& next = out.emplace_back(std::move(choices_[turn_].waiting.front()));
-    choices_[turn_].waiting.pop_front();
-    note(next);
-    next.last = n_over_ == choices_.size();
-    next.use.completion_tokens = n_tokens_;
+    auto& now = choices_[turn_];
+    out.push_back(now.waiting.front().place);
+    now.over = now.waiting.front().finishes;
+    now.waiting.pop_front();
+    if (now.over) ++n_over_;
+    end_turn();
   }
+}
+
+void choice_order::adjust(actors::event& ev) {
+  if (!is_of_choice(ev)) return;
+  n_tokens_ += static_cast<std::int32_t>(ev.tokens.size());
+  if (ev.finish) ++n_finished_;
+  ev.last = n_finished_ == choices_.size();
+  ev.use.completion_tokens = n_tokens_;
 }
 
 } // namespace twill::net

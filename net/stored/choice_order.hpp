@@ -2,9 +2,9 @@
 // their tokens alone.
 //
 // The engine gives an event for each token as steps come, so that the order among choices depends
-// on what else ran. Here the choices that are not over take turns, one event each: a run that goes
-// on after a restart gives its events the numbers that they would have had. Choices of a request
-// are in the same steps, so that hardly anything waits. Pure; one thread at a time.
+// on what else runs: on limits, preemption and restarts. Readers get them in turns instead: the
+// choices that are not over have one event each. So an event has the same number each time. Where
+// choices do not run together, readers wait for the one that is behind. Pure; one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +20,31 @@ class choice_order {
 public:
   explicit choice_order(std::int32_t n_choices);
 
-  /// An event that an earlier run has put in its place.
-  void pass(const actors::event& ev);
-  /// Takes an event of the engine, and appends what has its turn now: `last` belongs to the last
-  /// event of all choices, and `use` counts the tokens up to the event. What belongs to no choice,
-  /// such as an error, comes at once.
-  void add(actors::event&& ev, std::vector<actors::event>& out);
+  /// An event as the engine has told it, and where it is kept; appends the places of those whose
+  /// turn it is now. What belongs to no choice, such as an error, comes at once.
+  void add(const actors::event& ev, std::size_t place, std::deque<std::size_t>& out);
+  /// The next of those events: `last` belongs to the last one of all choices, and `use` counts the
+  /// tokens up to it.
+  void adjust(actors::event& ev);
 
 private:
+  struct waiting_event {
+    std::size_t place = 0;
+    bool finishes = false;
+  };
   struct choice {
-    std::deque<actors::event> waiting;
+    std::deque<waiting_event> waiting;
     bool over = false;
   };
 
   static bool is_of_choice(const actors::event& ev);
-  void note(const actors::event& ev);
   void end_turn();
 
   std::vector<choice> choices_;
   std::size_t turn_ = 0; ///< the choice whose event is next
   std::size_t n_over_ = 0;
-  std::int32_t n_tokens_ = 0; ///< of all events so far
+  std::size_t n_finished_ = 0; ///< of those that adjust() has seen
+  std::int32_t n_tokens_ = 0;  ///< so
 };
 
 } // namespace twill::net

@@ -39,6 +39,12 @@ std::string_view path_of(stored_api api) {
   return about(api).path;
 }
 
+std::optional<stored_api> api_at(std::string_view path) {
+  const auto found = std::find_if(apis.begin(), apis.end(),
+                                  [&](const known_api& one) { return one.path == path; });
+  return found == apis.end() ? std::nullopt : std::optional(found->api);
+}
+
 std::string how_to_read_on(const std::string& id) {
   const auto api = api_of(id);
   if (api == stored_api::stream)

@@ -67,14 +67,6 @@ void stored_service::take(const entry_ptr& entry, actors::event&& ev) {
   entry->resuming = false;
   if (ev.started && entry->started && ev.tokens.empty()) return; // the first run has told it
   entry->started = entry->started || ev.started;
-  if (!entry->order) return add_event(entry, ev);
-  std::vector<actors::event> in_order;
-  entry->order->add(std::move(ev), in_order);
-  for (const auto& one : in_order)
-    if (entry->at == stored_entry::stage::running) add_event(entry, one);
-}
-
-void stored_service::add_event(const entry_ptr& entry, const actors::event& ev) {
   if (ev.last) entry->at = stored_entry::stage::over;
   add_record(entry, write_record(ev));
 }
@@ -211,7 +203,6 @@ void stored_service::set_over(stored_entry& entry) {
 void stored_service::submit(const entry_ptr& entry) {
   auto asked = std::move(*entry->asked);
   entry->asked.reset();
-  if (asked.sampling.n > 1) entry->order = order_of(entry->bytes->records, asked.sampling.n);
   entry->at = stored_entry::stage::running;
   entry->request = around_.engine.submit(
       std::move(asked), [to = inbox_, entry](actors::event ev) { to->push(entry, std::move(ev)); });

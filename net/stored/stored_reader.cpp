@@ -55,12 +55,27 @@ void stored_reader::pump(std::size_t n_shown) {
     deliver(std::move(ev));
   }
   if (shows_begin_) return;
-  while (deliver_ && !paused_ && room_ > 0 && next_ < n_shown) {
-    auto ev = read_record(bytes_->records[next_++]);
-    if (!ev) continue; // a mark of the journal
+  while (deliver_ && !paused_ && room_ > 0) {
+    auto ev = next_event(n_shown);
+    if (!ev) return;
     --room_;
     deliver(std::move(*ev));
   }
+}
+
+/// Marks of the journal are no events.
+std::optional<actors::event> stored_reader::next_event(std::size_t n_shown) {
+  const auto& records = bytes_->records;
+  for (; !order_ && next_ < n_shown;)
+    if (auto ev = read_record(records[next_++])) return ev;
+  if (!order_) return std::nullopt;
+  for (; in_turn_.empty() && next_ < n_shown; ++next_)
+    if (const auto ev = read_record(records[next_])) order_->add(*ev, next_, in_turn_);
+  if (in_turn_.empty()) return std::nullopt;
+  auto ev = read_record(records[in_turn_.front()]);
+  in_turn_.pop_front();
+  order_->adjust(*ev);
+  return ev;
 }
 
 void stored_reader::on_begun(std::size_t n_shown) {

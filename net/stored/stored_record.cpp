@@ -296,11 +296,4 @@ drawn_so_far read_drawn(const std::vector<std::string>& records, std::int32_t n_
   return drawn;
 }
 
-choice_order order_of(const std::vector<std::string>& records, std::int32_t n_choices) {
-  choice_order order(n_choices);
-  for (const auto& record : records)
-    if (const auto ev = read_record(record)) order.pass(*ev);
-  return order;
-}
-
 } // namespace twill::net

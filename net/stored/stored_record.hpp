@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "actors/port/engine_port.hpp"
-#include "net/stored/choice_order.hpp"
 
 namespace twill::net {
 
@@ -30,8 +29,6 @@ struct drawn_so_far {
   std::ptrdiff_t resumes = 0;
 };
 drawn_so_far read_drawn(const std::vector<std::string>& records, std::int32_t n_choices);
-/// The order of the choices after these events.
-choice_order order_of(const std::vector<std::string>& records, std::int32_t n_choices);
 
 /// Nothing where the bytes are no whole event. Takes memory in proportion to the bytes alone.
 std::optional<actors::event> read_record(std::string_view bytes);

@@ -77,7 +77,12 @@ void stored_service::recover() {
     entry->begun = true;
     table_.add(entry);
     live_[entry->id] = entry;
-    to_go_on_.push_back(entry);
+    if (read_drawn(entry->bytes->records, entry->head->n_choices).over) {
+      entry->at = stored_entry::stage::over;
+      note_over(entry);
+    } else {
+      to_go_on_.push_back(entry);
+    }
   }
   for (const auto& entry : table_.all())
     table_.make_room(entry->tenant, 0, to_drop_);
@@ -116,11 +121,6 @@ bool stored_service::go_on_with(const entry_ptr& entry) {
   const auto& head = *entry->head;
   const auto drawn = read_drawn(entry->bytes->records, head.n_choices);
   entry->started = drawn.started;
-  if (drawn.over) {
-    entry->at = stored_entry::stage::over;
-    note_over(entry);
-    return true;
-  }
   const auto left = head.deadline_unix_ms > 0 ? head.deadline_unix_ms - unix_ms() : 0;
   if (head.deadline_unix_ms > 0 && left <= 0) {
     end(entry, actors::errc::timed_out, "its time passed before the server was started again");
@@ -159,8 +159,8 @@ bool stored_service::go_on_with(const entry_ptr& entry) {
   request.sampling.seed = head.seed;
   if (left > 0) request.timeout = std::min<milliseconds>(milliseconds(left), longest_timeout);
   if (drawn.started) {
-    request.made = drawn.made;
     request.continues = drawn.continuity;
+    if (request.sampling.max_tokens != 0) request.made = drawn.made; // else nothing is drawn
   }
   entry->asked = std::move(request);
   submit(entry);

@@ -50,7 +50,6 @@ result<std::shared_ptr<event_source>> stored_service::begin(stored_head head, ac
                                                             bool only_begin) {
   if (!asked.sampling.seed) asked.sampling.seed = random_seed();
   head.seed = *asked.sampling.seed;
-  head.n_choices = asked.sampling.n;
   auto limit = asked.timeout;
   if (const auto most = around_.request_timeout(); most.count() > 0)
     limit = limit.count() > 0 ? std::min(limit, most) : most;
@@ -62,8 +61,8 @@ result<std::shared_ptr<event_source>> stored_service::begin(stored_head head, ac
   entry->bytes = std::make_shared<stored_bytes>(stored_bytes{head.id, write_head(head), {}});
   entry->head = std::make_shared<const stored_head>(std::move(head));
   entry->room = room_of(*entry->bytes);
-  auto source =
-      std::make_shared<stored_reader>(*this, entry, entry->bytes, entry->head->background);
+  auto source = std::make_shared<stored_reader>(*this, entry, entry->bytes, entry->head->n_choices,
+                                                entry->head->background);
   source->begins_with(std::move(asked));
   if (only_begin) source->wants_only_begin();
   const std::lock_guard lock(mutex_);
@@ -113,7 +112,7 @@ void stored_service::feed(stored_reader& one) {
   one.pump(entry.n_shown);
   const bool whole =
       entry.at == stored_entry::stage::over && entry.n_shown == one.bytes_->records.size();
-  if (whole && one.next_ == entry.n_shown)
+  if (whole && one.has_all(entry.n_shown))
     one.end_with({actors::errc::executor_failed, "the stored response has no end", ""});
 }
 
@@ -210,13 +209,14 @@ std::optional<followed_response> stored_service::follow(const std::string& id,
     if (entry == nullptr) return std::nullopt;
     if (entry->bytes != nullptr && entry->head != nullptr)
       return followed_response{entry->head,
-                               std::make_shared<stored_reader>(*this, entry, entry->bytes, true)};
+                               std::make_shared<stored_reader>(*this, entry, entry->bytes,
+                                                               entry->head->n_choices, true)};
   }
   auto read = read_file(id, tenant);
   if (!read) return std::nullopt;
-  return followed_response{
-      std::move(read->first),
-      std::make_shared<stored_reader>(*this, entry, std::move(read->second), true)};
+  auto source = std::make_shared<stored_reader>(*this, entry, std::move(read->second),
+                                                read->first->n_choices, true);
+  return followed_response{std::move(read->first), std::move(source)};
 }
 
 std::future<void> stored_service::await_keeper() {

@@ -107,7 +107,6 @@ private:
 
   // The keeper's, under the mutex.
   void take(const entry_ptr& entry, actors::event&& ev);
-  void add_event(const entry_ptr& entry, const actors::event& ev);
   void add_record(const entry_ptr& entry, std::string record);
   void end(const entry_ptr& entry, actors::errc code, std::string message);
   void interrupt(const entry_ptr& entry);

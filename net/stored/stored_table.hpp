@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "actors/port/engine_port.hpp"
-#include "net/stored/choice_order.hpp"
 #include "net/stored/stored_bytes.hpp"
 #include "net/stored/stored_head.hpp"
 
@@ -52,7 +51,6 @@ struct stored_entry {
   bool resumed = false; ///< an earlier process began it, and the journal says that this one goes on
   bool resuming = false; ///< the engine has it from this process and has not taken it yet
   std::optional<actors::request> asked;                ///< until the engine has it
-  std::optional<choice_order> order;                   ///< of more than one choice
   actors::request_id request = 0;                      ///< while it runs
   std::vector<std::shared_ptr<stored_reader>> readers; ///< those that wait for something
   std::optional<actors::request_error>

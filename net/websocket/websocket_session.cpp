@@ -89,6 +89,7 @@ public:
   void find_stored(const std::string& id, const std::string& tenant, found_stored then) override {
     fair_pool::task task;
     task.client = requests_->client();
+    task.bytes = static_cast<std::int64_t>(id.size());
     task.is_unwanted = [weak = weak_from_this()] { return weak.expired(); };
     task.run = [weak = weak_from_this(), id, tenant, then, &context = context_] {
       auto found =
@@ -124,7 +125,7 @@ private:
 
   void tell(found_stored then, std::shared_ptr<std::optional<followed_response>> found) {
     asio::post(ws_.get_executor(), [self = shared_from_this(), then = std::move(then), found] {
-      if (self->closed()) return;
+      if (self->connection_->now_in() != phase::open) return;
       then(std::move(*found));
       self->act();
     });

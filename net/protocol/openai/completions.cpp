@@ -138,7 +138,8 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   call generation;
   generation.stream = options.stream;
   if (options.store)
-    generation.stored = head_of(options.identity, requests.front().sampling, body, context.tenant);
+    generation.stored = head_of(options.identity, requests.front().sampling, body, context.tenant,
+                                {{"echo", echoes.empty() ? value() : value(echoes.front())}});
   generation.encoder =
       std::make_unique<completions_reply>(std::move(options), requests.size(), std::move(echoes));
   generation.requests = std::move(requests);

@@ -13,6 +13,7 @@
 #include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
 #include "net/server_name.hpp"
+#include "net/stored/stored_api.hpp"
 
 namespace twill::net {
 namespace {
@@ -210,7 +211,7 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   read_template_fields(from, prompt);
   read_truncation(from, context, sampling.max_tokens, echo, prompt);
   if (!from.ok()) return fail(from.error());
-  echo.identity = make_identity("resp_", context);
+  echo.identity = make_identity(id_prefix_of(stored_api::responses), context);
   prompt.now_unix_s = echo.identity.created_unix_s;
   turn.request.prompt = std::move(prompt);
 

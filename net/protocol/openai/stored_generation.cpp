@@ -19,6 +19,14 @@ void set_reading(reply_options& options, const stored_head& head, bool stream, s
   options.after = after;
 }
 
+/// The text of an echoed prompt is stored, since the model may be another one by now.
+value without_echo(const value& body) {
+  value_object copy;
+  for (const auto& [name, v] : *body.as_object())
+    if (name != "echo") copy.emplace_back(name, v);
+  return copy;
+}
+
 } // namespace
 
 result<std::unique_ptr<reply_encoder>> stored_generation_reply(const stored_head& head,
@@ -34,9 +42,11 @@ result<std::unique_ptr<reply_encoder>> stored_generation_reply(const stored_head
     return std::unique_ptr<reply_encoder>(
         std::make_unique<chat_reply>(std::move(read.value().options), 1));
   }
-  auto read = read_completions(*body.value(), reading.get());
+  auto read = read_completions(without_echo(*body.value()), reading.get());
   if (!read.ok()) return fail(read.code());
   auto& all = read.value();
+  if (const auto* echo = head.asked.find("echo"); echo != nullptr && echo->as_string() != nullptr)
+    all.echoes = {*echo->as_string()};
   set_reading(all.options, head, stream, after);
   return std::unique_ptr<reply_encoder>(std::make_unique<completions_reply>(
       std::move(all.options), all.requests.size(), std::move(all.echoes)));

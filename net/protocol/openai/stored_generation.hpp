@@ -1,5 +1,5 @@
 // stored_generation: the reply and the request of a stored chat completion or completion, made anew
-// from what is kept of it. Pure, except that an echoed prompt of ids is detokenized.
+// from what is kept of it. Pure, but that the request has an echoed prompt of ids detokenized.
 #pragma once
 
 #include <cstdint>

@@ -70,12 +70,10 @@ std::string_view item_prefix(const value& item) {
 
 stored_head stored_head_of(const response_turn& turn, const value& body,
                            const std::string& tenant) {
-  auto head = head_of(turn.echo.identity, turn.request.sampling, body, tenant);
+  auto head = head_of(turn.echo.identity, turn.request.sampling, body, tenant,
+                      {{"previous", previous_of(turn)}});
   head.client_id = turn.request.client_id;
   head.background = turn.echo.background;
-  auto asked = *head.asked.as_object();
-  asked.emplace_back("previous", previous_of(turn));
-  head.asked = std::move(asked);
   return head;
 }
 

@@ -60,9 +60,9 @@ result<asked_stream> stream_dialect::read_submit(const value& message) {
   if (!current->keys.admit(scope_.holder)) return fail(unknown_key());
   auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return fail(model.code());
-  return read_stream_request(message, {model.value(), current->limits, scope_.engine,
-                                       scope_.find_previous, scope_.holder.tenant,
-                                       scope_.options.server.name});
+  return read_stream_request(message,
+                             {model.value(), current->limits, scope_.engine, scope_.find_previous,
+                              scope_.holder.tenant, scope_.options.server.name});
 }
 
 /// The id of a new stream, and the credit that it begins with; null where it is refused.
@@ -125,7 +125,7 @@ void stream_dialect::submit(const value& message) {
 
 void stream_dialect::begin(const stream_ptr& s, engine_requests::key key) {
   s->key = key;
-  if (s->limited && s->credit == 0) scope_.host.pause(key);
+  if (s->credit == 0) pause_engine(*s);
   streams_.emplace(s->id, s);
   by_key_.emplace(key, s);
 }
@@ -150,10 +150,9 @@ void stream_dialect::resume(const value& message) {
   s->n_written = s->after + 1;
   streams_.emplace(s->id, s);
   scope_.host.find_stored(s->stored, scope_.holder.tenant, [this, s](auto found) {
-    const auto place = streams_.find(s->id);
-    if (place == streams_.end() || place->second != s) return; // cancelled meanwhile
-    streams_.erase(place);
+    streams_.erase(s->id);
     follow(s, std::move(found));
+    if (s->cancelled && s->key != 0) end_by_client(*s);
   });
 }
 
@@ -191,13 +190,18 @@ void stream_dialect::cancel(const value& message) {
   std::string id;
   const auto s = find(message, id);
   if (!s) return;
-  if (scope_.host.end(s->key)) scope_.host.cancel(s->key); // nobody waits for its end
-  std::string frame = "{\"id\":" + s->id;
+  s->cancelled = true;
+  if (s->key != 0) end_by_client(*s); // else once it is found
+}
+
+void stream_dialect::end_by_client(const stream& s) {
+  if (scope_.host.end(s.key)) scope_.host.cancel(s.key); // nobody waits for its end
+  std::string frame = "{\"id\":" + s.id;
   frame += ",\"cancelled\":true,\"usage\":";
   json_writer json(frame);
-  add_usage(json, s->tally.total());
+  add_usage(json, s.tally.total());
   frame += ",\"done\":true}";
-  forget(*s);
+  forget(s);
   control(std::move(frame));
 }
 
@@ -233,12 +237,18 @@ void stream_dialect::on_event(engine_requests::key from, actors::event&& ev) {
   }
   waiting_bytes_ += cost(ev);
   s->held.push_back(std::move(ev));
+  if (!may_send(*s)) scope_.host.pause(s->key);
   enqueue(s);
 }
 
 bool stream_dialect::may_send(const stream& s) const {
   if (s.held.empty()) return false;
   return !s.limited || s.credit > 0 || s.held.front().tokens.empty();
+}
+
+/// Once credit is used up. What is stored runs on, and its reader is paused when there are tokens.
+void stream_dialect::pause_engine(const stream& s) {
+  if (s.limited && s.stored.empty()) scope_.host.pause(s.key);
 }
 
 void stream_dialect::enqueue(const stream_ptr& s) {
@@ -361,7 +371,7 @@ void stream_dialect::write_frame(stream& s, std::string& out) {
     json.field("done", true);
   }
   json.end_object();
-  if (s.limited && s.credit <= 0 && !merged.last) scope_.host.pause(s.key);
+  if (s.credit <= 0 && !merged.last) pause_engine(s);
   if (merged.last) forget(s);
 }
 

@@ -34,6 +34,7 @@ private:
     std::string stored;   ///< its id where it is stored
     bool limited = false; ///< the client grants credit
     std::int64_t credit = 0;
+    bool cancelled = false;
     bool queued = false;        ///< is in ready_
     std::int64_t after = -1;    ///< the number of the last event that the client has
     std::int64_t n_arrived = 0; ///< events so far, those that the client has among them
@@ -54,11 +55,13 @@ private:
   void follow(const stream_ptr& s, result<std::optional<followed_response>> found);
   api_error no_stored(const std::string& id) const;
   stream_ptr find(const value& message, std::string& id);
+  void pause_engine(const stream& s);
   void enqueue(const stream_ptr& s);
   bool may_send(const stream& s) const;
   void write_frame(stream& s, std::string& out);
   void write_output(json_writer& json, const stream& s, const actors::event& ev) const;
   static void write_text(json_writer& json, const stream& s, const actors::event& ev);
+  void end_by_client(const stream& s);
   void end(const stream& s);
   void forget(const stream& s);
   void control(std::string frame);

@@ -106,7 +106,8 @@ TEST_CASE("A stored completion is read whole, and deleted") {
   for (const auto& at : routes) {
     running_server s;
     client c(s.port());
-    const auto first = c.post(at.path, at.body(R"(,"store":true,"n":2)"));
+    // With what a response would have, so that it could be taken for one.
+    const auto first = c.post(at.path, at.body(R"(,"store":true,"n":2,"input":"x")"));
     REQUIRE(first.status == 200);
     const auto id = id_in(first.body);
     CHECK(c.get(at.path + "/" + id).body == first.body);
@@ -183,11 +184,20 @@ TEST_CASE("A running completion is cancelled by its id") {
     running_server s(config::server_options{}, endless_steps());
     client reader(s.port()), c(s.port());
     reader.send(post_text(at.path, at.body(R"(,"stream":true,"store":true)")));
-    const auto id = response_of(event_ids(reader.read_until(" world")).front());
+    const auto told = event_ids(reader.read_until(" world"));
+    const auto id = response_of(told.front());
+    CHECK(c.get(at.path + "/" + id).status == 409); // it has no end yet
     const auto cancelled = c.post(at.path + "/" + id + "/cancel", "");
     CHECK(cancelled.status == 200);
     CHECK(s.engine.wait_cancelled(1));
     CHECK(contains(reader.read_until("[DONE]"), R"("code":"cancelled")"));
+    // Whoever has all of it is told its end as whoever has not: in the stream.
+    for (const auto* last : {"0", "100000"}) {
+      const auto rest = c.get(at.path + "/" + id + "?stream=true&starting_after=" + last);
+      CHECK(rest.status == 200);
+      CHECK(rest.body.ends_with("data: [DONE]\n\n"));
+      CHECK(contains(rest.body, R"("code":"cancelled")"));
+    }
   }
 }
 

@@ -305,7 +305,13 @@ TEST_CASE("/v1/stream numbers the events of a stored stream, and reads it on beh
 TEST_CASE("/v1/stream ends a stored stream that is cancelled, and leaves it") {
   stream_bench b;
   b.say(R"({"op":"submit","id":"a","prompt":"x","store":true,"credit":0})");
-  CHECK(b.host.paused.contains(1)); // its end would never come
+  b.event(1, started());
+  const auto begun = b.frames(); // what comes before its tokens is free
+  REQUIRE(begun.size() == 1);
+  CHECK(at(begun[0], "stored") == value(b.host.stored[0].id));
+  CHECK_FALSE(b.host.paused.contains(1));
+  b.event(1, piece("A"));
+  CHECK(b.host.paused.contains(1)); // so that its end would not come
   b.host.ends_by_event = true;
   b.say(R"({"op":"cancel","id":"a"})");
   CHECK(b.host.ended == std::vector<engine_requests::key>{1});
@@ -339,15 +345,20 @@ TEST_CASE("/v1/stream refuses to read on what is not there") {
   CHECK(b.frames().empty());
   CHECK(at(refused(resume), "error", "param") == value("id"));
   b.say(R"({"op":"credit","id":1,"n":1})");
-  CHECK(at(refused(R"({"op":"cancel","id":1})"), "cancelled") == value(true));
+  b.say(R"({"op":"cancel","id":1})");
+  CHECK(b.frames().empty()); // what it names is not known yet
+  b.host.ends_by_event = true;
   std::exchange(b.host.looked, nullptr)();
-  CHECK(b.frames().empty());
-  CHECK(b.host.started.size() == 1);
+  const auto cancelled = b.frames();
+  REQUIRE(cancelled.size() == 1);
+  CHECK(at(cancelled[0], "cancelled") == value(true));
+  CHECK(b.host.ended == std::vector<engine_requests::key>{2});
+  CHECK(b.host.cancelled == std::vector<engine_requests::key>{2});
   b.host.finds_at_once = true;
   b.host.stored[0].tenant = "another";
   CHECK(at(refused(R"({"op":"resume","id":1,"stored":")" + id + "\"}"), "status") ==
         value(std::int64_t{404}));
-  CHECK(b.host.started.size() == 1);
+  CHECK(b.host.started.size() == 2);
 }
 
 TEST_CASE("Responses socket: a turn's events, one per frame") {

@@ -77,6 +77,20 @@ TEST_CASE("A stored request is asked again as it was, although defaults are othe
   }
 }
 
+TEST_CASE("An echoed prompt of ids is read again although its model is gone") {
+  codec_bench b;
+  auto made =
+      parse_completions(json(R"({"prompt":[104,105],"store":true,"echo":true})"), b.context);
+  REQUIRE(made.ok());
+  auto head = *made.value().stored;
+  head.model = "gone";
+  const std::vector<std::string> records = {write_record(started()), write_record(piece("!")),
+                                            write_record(finished())};
+  const auto whole = stored_object(head, records, b.engine);
+  REQUIRE(whole.ok());
+  CHECK(at(json(whole.value()), "choices", 0, "text") == value("hi!"));
+}
+
 TEST_CASE("What is not to be stored has no head") {
   codec_bench b;
   for (const auto* store : {"", R"(,"store":false)", R"(,"store":null)"}) {

@@ -178,6 +178,7 @@ struct service_bench {
         [this](const net::stored_head&) -> net::result<actors::request> {
           actors::request again;
           again.model = "test-model";
+          again.sampling.max_tokens = max_tokens_again;
           again.prompt = actors::text_prompt{"again"};
           if (refuses_again) return fail(*refuses_again);
           return again;
@@ -209,10 +210,9 @@ struct service_bench {
     asked.prompt = actors::text_prompt{"hi"};
     return asked;
   }
-  std::shared_ptr<net::event_source> begin(net::stored_head h, bool only_begin = false,
-                                           std::int32_t n_choices = 1) {
+  std::shared_ptr<net::event_source> begin(net::stored_head h, bool only_begin = false) {
     auto asked = request();
-    asked.sampling.n = n_choices;
+    asked.sampling.n = h.n_choices;
     auto begun = service->begin(std::move(h), std::move(asked), only_begin);
     REQUIRE(begun.ok());
     return std::move(begun).value();
@@ -251,6 +251,7 @@ struct service_bench {
   config::response_options options;
   std::atomic<std::size_t> tenants{1};
   std::optional<net::api_error> refuses_again;
+  std::int32_t max_tokens_again = -1;
   refusing_files files;
   std::unique_ptr<net::stored_service> service;
 };

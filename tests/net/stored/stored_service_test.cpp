@@ -136,19 +136,43 @@ TEST_CASE("A reader that takes nothing is given 64 events, and goes on when it t
 
 TEST_CASE("Choices are told in turns, in whatever order steps tell them") {
   in_both([](service_bench& bench) {
-    auto play_in_turns = pieces(10);
-    play_in_turns.alternates = true;
-    play(bench, play_in_turns);
-    listener reader(bench.begin(bench.head("r1"), false, 3));
+    auto alternating = pieces(10);
+    alternating.alternates = true;
+    play(bench, alternating);
+    auto head = bench.head("r1");
+    head.n_choices = 3;
+    listener reader(bench.begin(std::move(head)));
     REQUIRE(reader.wait_last());
-    const auto events = reader.events();
-    REQUIRE(events.size() == 1 + 3 * 11);
-    for (std::size_t i = 1; i < events.size(); ++i) {
-      CHECK(events[i].choice == static_cast<std::int32_t>((i - 1) % 3));
-      CHECK(events[i].last == (i + 1 == events.size()));
-    }
+    const auto in_turns = [](const std::vector<actors::event>& events, std::size_t begin) {
+      REQUIRE(events.size() == begin + 3 * 11);
+      for (std::size_t i = begin; i < events.size(); ++i) {
+        CHECK(events[i].choice == static_cast<std::int32_t>((i - begin) % 3));
+        CHECK(events[i].last == (i + 1 == events.size()));
+      }
+    };
+    in_turns(reader.events(), 1);
     CHECK(bench.service->find("r1", "")->head->n_choices == 3);
     REQUIRE(bench.wait_over("r1"));
+    listener later(bench.follow("r1"), false);
+    CHECK(later.count() == 33 + 2); // all have room
+    in_turns(later.events(), 2);
+    // What was drawn is written down at once, also of a choice that is ahead.
+    CHECK(read_record(bench.records("r1")[1])->choice == 2);
+  });
+}
+
+TEST_CASE("A reader of several choices that takes nothing is given 64 events") {
+  in_both([](service_bench& bench) {
+    auto alternating = pieces(100);
+    alternating.alternates = true;
+    play(bench, alternating);
+    auto head = bench.head("r1");
+    head.n_choices = 2;
+    listener slow(bench.begin(std::move(head)), false);
+    REQUIRE(bench.wait_over("r1"));
+    CHECK(slow.count() == 64);
+    slow.source().taken(1000);
+    CHECK(slow.count() == 1 + 2 * 101);
   });
 }
 
@@ -684,6 +708,47 @@ TEST_CASE("What runs goes on after a restart") {
     CHECK(one->made.front().tokens.front() == 100);
   }
   CHECK(same == 1);
+}
+
+TEST_CASE("What had ended before a stop is over after it, also while its model is loaded") {
+  const scratch_folder folder;
+  service_bench bench(kept_in(&folder));
+  const auto head = write_head(bench.head("r1"));
+  bench.service.reset();
+  actors::event begun, ended;
+  begun.started = true;
+  ended.finish = actors::finish_reason::stop;
+  ended.last = true;
+  {
+    const auto files = open_folder(folder.path());
+    begin(*files, "r1", head);
+    REQUIRE_FALSE(add(*files, {{"r1", write_record(begun)}, {"r1", write_record(ended)}}));
+  }
+  bench.engine.set_state(actors::engine_state::loading);
+  bench.open();
+  CHECK(bench.is_over("r1"));
+  CHECK(service_bench::eventually(
+      [&] { return std::filesystem::exists(folder.path() / "r1.response"); }));
+  listener reader(bench.follow("r1"));
+  CHECK(reader.wait_last());
+}
+
+TEST_CASE("What draws nothing goes on without what was made, and other responses with it") {
+  const scratch_folder folder;
+  service_bench bench(kept_in(&folder));
+  play(bench, endless_pieces());
+  auto first = std::make_unique<listener>(bench.begin(bench.head("r1")));
+  REQUIRE(first->wait_events(1));
+  bench.service->hand_over();
+  first.reset();
+  CHECK(bench.engine.wait_cancelled(1));
+  bench.max_tokens_again = GENERATE(0, 5);
+  play(bench, pieces(2));
+  bench.restart();
+  REQUIRE(bench.wait_over("r1"));
+  const auto again = bench.engine.submitted().back();
+  CHECK(again.continues == "the scripted model");
+  CHECK(again.made.size() == (bench.max_tokens_again == 0 ? 0 : 1));
 }
 
 TEST_CASE("A response goes on twice and no more") {
