@@ -3,7 +3,6 @@ import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
 import { contextOf, lastToDrop, sentOf, showContext } from "./context.js";
 import { confirmDialog, keyDialog } from "./dialog.js";
-import { chatDialog, helpDialog, settingsDialog, snippetDialog } from "./dialogs.js";
 import { announce, button, make } from "./dom.js";
 import { readKey, writeKey } from "./key.js";
 import { address } from "./link.js";
@@ -169,19 +168,19 @@ function beginChat() {
 
 function showOptions(kept) {
   const conversation = opened.get(kept.id) ?? find(kept.id) ?? kept;
-  chatDialog(conversation, {
+  withExtras(({ chatDialog, download, exportJson, exportMarkdown, fileName }) => chatDialog(conversation, {
     onrename: (title) => {
       conversation.title = title;
       save(conversation);
       showConversation();
     },
-    onexport: (kind) => withExtras(({ download, exportJson, exportMarkdown, fileName }) => {
+    onexport: (kind) => {
       if (kind === "json") download(fileName(conversation.title, "json"), "application/json", exportJson([conversation]));
       else download(fileName(conversation.title, "md"), "text/markdown", exportMarkdown(conversation));
       announce("Exported");
-    }),
+    },
     onremove: () => askToRemove(conversation),
-  });
+  }));
 }
 
 function askToRemove(conversation) {
@@ -269,10 +268,16 @@ function ask(node) {
 /** Goes on with an answer that was cut. */
 function goOn(node) {
   if (shownTurn() !== undefined) stop();
-  turns.goOn(current, node, sentOf(current, store.pathTo(current, current.nodes[node.parent])), servedModel()?.id ?? current.settings.model);
-  showRunning();
-  composer.focus();
-  announce("Waiting for the rest of the answer");
+  const conversation = current;
+  withExtras(({ continueAnswer }) => {
+    if (turns.of(node) !== undefined) return; // clicked twice
+    const nodes = sentOf(conversation, store.pathTo(conversation, conversation.nodes[node.parent]));
+    turns.goOn(conversation, node, (onevent) => continueAnswer(connection, { settings: conversation.settings, nodes, thought: node.thought, text: node.text,
+      model: servedModel()?.id ?? conversation.settings.model }, onevent));
+    showRunning();
+    composer.focus();
+    announce("Waiting for the rest of the answer");
+  });
 }
 
 function stop() {
@@ -360,7 +365,7 @@ function askForKey() {
 }
 
 function openSettings() {
-  settingsDialog(current, connection.models, {
+  withExtras(({ settingsDialog }) => settingsDialog(current, connection.models, {
     onkey: askForKey,
     onsave: (title, settings) => {
       Object.assign(current, { title, settings });
@@ -368,7 +373,7 @@ function openSettings() {
       if (Object.keys(current.nodes).length > 0) save(current);
       showConversation();
     },
-  });
+  }));
 }
 
 connection.addEventListener("state", () => {
@@ -388,7 +393,7 @@ $("sidebar").addEventListener("keydown", (event) => {
   $("open-list").focus();
 });
 $("open-settings").addEventListener("click", openSettings);
-$("open-help").addEventListener("click", () => helpDialog(address("./v1").href));
+$("open-help").addEventListener("click", () => withExtras(({ helpDialog }) => helpDialog(address("./v1").href)));
 $("export-all").addEventListener("click", () => withExtras(({ download, exportJson }) => {
   download(`twill-chats-${new Date().toISOString().slice(0, 10)}.json`, "application/json", exportJson(store.listConversations()));
   announce("Exported");
@@ -409,7 +414,8 @@ $("open-snippet").addEventListener("click", () => {
   const path = store.shownPath(current).filter((node) => node.status !== "failed");
   while (path.at(-1)?.role === "assistant") path.pop();
   const nodes = path.length > 0 ? path : [{ role: "user", text: "Hello" }];
-  snippetDialog(address("./").href, requestOf(current.settings, sentOf(current, nodes), connection.models[0]?.id), connection.key !== "");
+  const request = requestOf(current.settings, sentOf(current, nodes), connection.models[0]?.id);
+  withExtras(({ snippetDialog }) => snippetDialog(address("./").href, request, connection.key !== ""));
 });
 
 addEventListener("pagehide", () => {

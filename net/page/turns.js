@@ -1,6 +1,5 @@
 // The turns that run: what is asked of the server, and how its events become an answer.
 import { announce } from "./dom.js";
-import { continueAnswer } from "./continue.js";
 
 const askAgainAfter = 1000; // milliseconds, when the server said that it is not ready
 
@@ -30,14 +29,14 @@ export class Turns {
     this.#start(turn);
   }
 
-  /** Goes on with an answer that was cut; `nodes` are those in front of it. */
-  goOn(conversation, node, nodes, model) {
+  /** Goes on with an answer that was cut; `begin(onevent)` asks for what comes after it, and gives a function that ends that. */
+  goOn(conversation, node, begin) {
     const before = { tokens: node.usage?.output_tokens ?? 0, lasted_ms: node.lasted_ms ?? 0 };
     const turn = { conversation, node, before, timer: 0 };
     Object.assign(node, { status: "running", note: undefined, tokens: undefined });
     this.#running.set(node.id, turn);
     turn.asked_ms = performance.now();
-    turn.abort = continueAnswer(this.#connection, { settings: conversation.settings, nodes, thought: node.thought, text: node.text, model }, (event) => this.#onEvent(turn, event));
+    turn.abort = begin((event) => this.#onEvent(turn, event));
     this.#screen.show(turn, true);
   }
 

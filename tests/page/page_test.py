@@ -41,6 +41,12 @@ def ask(page, text, wait=True):
         page.wait(DONE, 60)
 
 
+def open_dialog(page, selector, label=None):
+    """Dialogs are loaded when the first is opened."""
+    page.click(selector, label)
+    page.wait("document.querySelector('dialog')")
+
+
 def answers(page):
     return page.run("[...document.querySelectorAll('.assistant .body')].map((e) => e.innerText)")
 
@@ -101,7 +107,7 @@ def test_an_answer_that_was_cut_goes_on(visit):
         page.wait(f"document.querySelector('.assistant .figures')?.innerText.includes('{tokens} tokens') && !document.getElementById('send').hidden")
     whole = answers(page)[0]
     assert len(answers(page)) == 1 and whole.startswith(cut) and len(whole) > len(cut) + 40
-    page.click("#open-settings")
+    open_dialog(page, "#open-settings")
     page.run("document.getElementById('set-max_output_tokens').value = '60'")
     page.click("dialog button", "Save")
     page.click(".assistant button", "Regenerate")
@@ -190,8 +196,7 @@ def test_an_error_is_shown_as_the_server_says_it(visit):
     ask(page, "Hello")
     assert "`model` must be a served model" in page.text(".message .fault:not([hidden])")
     shot(page, "error")
-    page.click("#open-settings")
-    page.wait("document.querySelector('dialog')")
+    open_dialog(page, "#open-settings")
     page.run("document.getElementById('set-model').selectedIndex = 0")
     page.run("document.getElementById('set-top_k').value = 'many'")
     page.click("dialog button", "Save")
@@ -267,7 +272,7 @@ def test_probabilities_are_shown_on_hover_and_by_keys(visit):
 def test_the_code_that_the_page_gives_runs(visit, daemon, tmp_path):
     page = visit(settings={"instructions": "You're \"brief\".", "top_k": 5, "max_output_tokens": 8})
     ask(page, "It's a test: say 'hi' & \\n \"bye\" $HOME `x`")
-    page.click("#open-snippet")
+    open_dialog(page, "#open-snippet")
     shot(page, "code")
     code = {}
     for name in ("curl", "Python", "JavaScript"):
@@ -372,12 +377,12 @@ def test_nobody_is_kept_out(visit, dark, width):
     assert violations(page) == []
     page.run("document.getElementById('scroll').scrollTop = 1e6")
     shot(page, f"{name}-chat-end")
-    page.click("#open-settings")
+    open_dialog(page, "#open-settings")
     time.sleep(0.2)
     shot(page, f"{name}-settings")
     assert violations(page) == []
     page.press("Escape")
-    page.click("#open-snippet")
+    open_dialog(page, "#open-snippet")
     assert violations(page) == []
     shot(page, f"{name}-code")
     page.press("Escape")
@@ -541,7 +546,7 @@ def test_chats_are_renamed_searched_exported_and_imported(visit):
     ask(page, "second chat", wait=False)
     page.run("answer('of ships')")
     page.wait(DONE)
-    page.click("#chat-list button", "Options of second chat")
+    open_dialog(page, "#chat-list button", "Options of second chat")
     page.type("The sea")
     page.press("Enter")
     page.wait("document.getElementById('title').innerText === 'The sea' && !document.querySelector('dialog')")
@@ -553,7 +558,7 @@ def test_chats_are_renamed_searched_exported_and_imported(visit):
     page.wait("document.getElementById('chat-list').innerText === 'No chat holds this text.'")
     page.run("document.getElementById('search').value = ''; document.getElementById('search').dispatchEvent(new Event('input'))")
     page.wait("document.querySelectorAll('.chat').length === 2")
-    page.click("#chat-list button", "Options of first chat")
+    open_dialog(page, "#chat-list button", "Options of first chat")
     shot(page, "options")
     page.click("dialog button", "Export as Markdown")
     page.wait("files.length === 1")
@@ -562,7 +567,7 @@ def test_chats_are_renamed_searched_exported_and_imported(visit):
     page.click("#export-all")
     page.wait("files.length === 2")
     for title in ("first chat", "The sea"):
-        page.click("#chat-list button", f"Options of {title}")
+        open_dialog(page, "#chat-list button", f"Options of {title}")
         page.click("dialog button", "Delete")
         page.click("dialog button", "Delete")
     page.wait("document.querySelectorAll('.chat').length === 1 && document.querySelectorAll('.message').length === 0")
@@ -660,7 +665,7 @@ def test_actions_show_where_the_pointer_or_the_focus_is(visit):
 def test_a_system_prompt_is_hinted_at(visit):
     page = visit(before=SCRIPTED)
     assert page.run("document.getElementById('system-hint').hidden")
-    page.click("#open-settings")
+    open_dialog(page, "#open-settings")
     page.run("document.getElementById('set-instructions').value = 'Answer in verse.'")
     page.click("dialog button", "Save")
     assert page.text("#system-hint span") == "System prompt: Answer in verse."
@@ -673,7 +678,7 @@ def test_a_system_prompt_is_hinted_at(visit):
 
 def test_help_leads_to_what_the_server_has(visit):
     page = visit(before=SCRIPTED)
-    page.click("#open-help")
+    open_dialog(page, "#open-help")
     found = page.run("Promise.all([...document.querySelectorAll('dialog a')].map(async (a) => [a.getAttribute('href'), (await fetch(a.href)).status]))")
     assert found == [["routes", 200], ["metrics", 200], ["v1/models", 200], ["routes", 200]]  # the guides are among them
     assert "server.admin_listen" in page.text("dialog")
@@ -692,7 +697,7 @@ def test_several_chats_are_kept_apart(visit):
              "emit({stream_id: sent[0].stream_id, type: 'response.completed', response: {}})")
     page.click(".chat", "first chat")
     page.wait("document.querySelector('.assistant .body')?.innerText === 'to the first'")
-    page.click("#chat-list button", "Options of first chat")
+    open_dialog(page, "#chat-list button", "Options of first chat")
     page.click("dialog button", "Delete")
     page.click("dialog button", "Delete")
     page.wait("document.querySelectorAll('.chat').length === 1")
