@@ -30,7 +30,7 @@ const turns = new Turns(connection, {
   keep: save,
   keepSoon: saveSoon,
 });
-const messages = new MessageList($("log"), { regenerate, goOn, edit, select, answerCalls, sendAll, offers: (node) => fullOffers(node),
+const messages = new MessageList($("log"), { regenerate, goOn, edit, select, answerCalls, sendAll, withExtras, offers: (node) => fullOffers(node),
   isLeaf: (node) => store.childrenOf(current, node.id).length === 0 });
 const composer = new Composer({ onsend: send, onstop: stop, onfault: notify });
 const sidebar = new Sidebar({ open: openConversation, options: showOptions });

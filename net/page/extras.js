@@ -3,4 +3,5 @@ export { colourCode } from "./code.js";
 export { continueAnswer } from "./continue.js";
 export { chatDialog, helpDialog, settingsDialog, snippetDialog } from "./dialogs.js";
 export { formulaNode } from "./mathml.js";
+export { tokenList } from "./tokens.js";
 export { download, exportJson, exportMarkdown, fileName, readFile } from "./transfer.js";

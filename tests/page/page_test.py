@@ -258,6 +258,7 @@ def test_probabilities_are_shown_on_hover_and_by_keys(visit):
     page = visit(settings={"logprobs": True})
     ask(page, "Say hello.")
     page.click(".assistant button", "Probabilities")
+    page.wait("document.querySelector('.token')")
     page.click(".token[data-at='0']")
     assert "%" in page.text("#tip") and page.run("document.querySelectorAll('#tip tr').length") == 5
     page.press("ArrowRight")
