@@ -10,8 +10,9 @@ import { MessageList } from "./messages.js";
 import { messagesOf, requestOf } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
 import * as store from "./store.js";
+import { forgetNoted } from "./stored.js";
 import { applyTheme, themeChoice } from "./theme.js";
-import { Turns } from "./turns.js";
+import { isRunning, Turns } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
 const saveEvery = 500; // milliseconds, while an answer comes
@@ -29,6 +30,8 @@ const turns = new Turns(connection, {
   ended: onEnded,
   keep: save,
   keepSoon: saveSoon,
+  kept: (turn) => store.loadConversation(turn.conversation.id)?.nodes[turn.node.id],
+  reload: takeKept,
 });
 const messages = new MessageList($("log"), { regenerate, goOn, edit, select, answerCalls, sendAll, withExtras, offers: (node) => fullOffers(node),
   isLeaf: (node) => store.childrenOf(current, node.id).length === 0 });
@@ -127,6 +130,7 @@ const unsaved = new Map(); // conversation -> timer
 function save(conversation) {
   clearTimeout(unsaved.get(conversation));
   unsaved.delete(conversation);
+  if (!opened.has(conversation.id)) return true; // deleted
   const kept = store.saveConversation(conversation);
   if (!kept) notify("The browser did not keep this chat: its storage is full or switched off. Delete old chats to make room.");
   return kept;
@@ -136,15 +140,41 @@ function saveSoon(conversation) {
   if (!unsaved.has(conversation)) unsaved.set(conversation, setTimeout(() => save(conversation), saveEvery));
 }
 
-/** A conversation by its id; answers that nobody is giving any more are marked so. */
+/** A conversation by its id. */
 function find(id) {
   if (opened.has(id)) return opened.get(id);
   const conversation = store.loadConversation(id);
   if (conversation === null) return null;
-  for (const node of Object.values(conversation.nodes))
-    if (["running", "waiting"].includes(node.status)) node.status = "interrupted";
   opened.set(id, conversation);
+  takeUp(conversation);
   return conversation;
+}
+
+/** Answers that the server stores go on; others that nobody is giving any more are marked so. */
+function takeUp(conversation) {
+  for (const node of Object.values(conversation.nodes)) {
+    if (!isRunning(node)) continue;
+    if (node.response_id !== undefined) turns.takeUp(conversation, node);
+    else if (turns.of(node) === undefined) node.status = "interrupted";
+  }
+}
+
+/** Takes over what another tab has kept, or `removed`. */
+function takeKept(id, removed = false) {
+  const kept = id === null || removed ? null : store.loadConversation(id);
+  if (kept !== null && turns.isBusy(id)) {
+    store.takeAnswers(opened.get(id), kept, (node) => turns.of(node)?.elsewhere ?? true);
+    takeUp(opened.get(id));
+  } else if (opened.delete(id) && kept !== null) {
+    const found = find(id);
+    if (id === current.id) current = found;
+  } else if (id !== null && kept === null) {
+    turns.stopAllOf(id);
+    store.removeConversation(id); // this tab may have saved it since
+    if (id === current.id) return openConversation(store.listConversations()[0]?.id ?? "");
+  }
+  if (id === current.id) showConversation();
+  else showList();
 }
 
 function openConversation(id) {
@@ -185,11 +215,8 @@ function showOptions(kept) {
 
 function askToRemove(conversation) {
   confirmDialog("Delete this chat?", `“${conversation.title}” is deleted from this browser for good.`, "Delete", () => {
-    turns.stopAllOf(conversation.id);
-    const live = opened.get(conversation.id);
-    clearTimeout(unsaved.get(live));
-    unsaved.delete(live);
     opened.delete(conversation.id);
+    turns.stopAllOf(conversation.id);
     store.removeConversation(conversation.id);
     if (conversation.id === current.id) openConversation(store.listConversations()[0]?.id ?? "");
     else showList();
@@ -208,8 +235,8 @@ async function importFile(file, readFile) {
   try {
     const found = await readFile(file);
     for (const conversation of found) {
-      if (!save(conversation)) return;
       opened.set(conversation.id, conversation);
+      if (!save(conversation)) return;
     }
     if (found.length > 0) openConversation(found[0].id);
     announce(`Imported ${found.length} ${found.length === 1 ? "chat" : "chats"}`);
@@ -286,10 +313,8 @@ function stop() {
 }
 
 function onEnded(turn) {
-  if (turn.conversation === current) {
-    show(turn);
-    showRunning();
-  }
+  show(turn);
+  showRunning();
   showList();
 }
 
@@ -379,7 +404,9 @@ function openSettings() {
 connection.addEventListener("state", () => {
   showState();
   if (connection.state === "locked") askForKey();
-  if (connection.state === "open") turns.resume();
+  if (connection.state !== "open") return;
+  turns.resume();
+  forgetNoted(connection);
 });
 connection.addEventListener("models", showModel);
 connection.addEventListener("fault", (event) => notify(`The server says: ${event.detail}`));
@@ -420,19 +447,13 @@ $("open-snippet").addEventListener("click", () => {
 
 addEventListener("pagehide", () => {
   for (const conversation of [...unsaved.keys()]) save(conversation);
+  turns.release();
 });
-store.onStorageChange((id) => {
-  if (turns.isBusy(id)) return;
-  if (id !== null) opened.delete(id);
-  if (id === current.id && store.loadConversation(id) !== null) {
-    current = find(id);
-    showConversation();
-  } else {
-    showList();
-  }
-});
+addEventListener("pageshow", (event) => event.persisted && location.reload()); // other tabs may have filled its answers
+store.onStorageChange(takeKept);
 
 current = find(store.readCurrent() ?? "") ?? newConversation();
+for (const { id, nodes } of store.listConversations()) if (Object.values(nodes).some(isRunning)) find(id);
 showConversation();
 toEnd();
 connection.start();

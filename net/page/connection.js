@@ -3,6 +3,8 @@
 // Events of this object: "state" (see link.js), "models", "fault" (an error that names no turn).
 import { Link } from "./link.js";
 
+export const lastEvents = ["response.completed", "response.incomplete", "response.failed", "error"];
+
 export class Connection extends Link {
   models = [];
   #turns = new Map(); // lane -> function(event)
@@ -51,8 +53,7 @@ export class Connection extends Link {
         this.dispatchEvent(new CustomEvent("fault", { detail: event.error?.message ?? "unknown error" }));
       return;
     }
-    const last = ["response.completed", "response.incomplete", "response.failed", "error"].includes(event.type);
-    if (last) this.#turns.delete(event.stream_id);
+    if (lastEvents.includes(event.type)) this.#turns.delete(event.stream_id);
     turn(event);
   }
 

@@ -1,6 +1,7 @@
 // Goes on with an answer that was cut: the tokens of the chat and of the answer so far are a prompt for /v1/completions,
 // since a chat template would close the answer and begin another.
 import { messagesOf, samplingOf } from "./settings.js";
+import { eventsOf } from "./sse.js";
 
 /**
  * Asks for what comes after the `text` of an answer; `thought` is what the model thought before, `nodes` are those in
@@ -51,15 +52,4 @@ async function run(connection, { settings, nodes, thought, text, model }, oneven
   }
   if (reason === null) throw new Error("the stream ended early");
   onevent({ type: reason === "length" ? "response.incomplete" : "response.completed", response: { usage } });
-}
-
-/** The JSON objects of a stream of server-sent events. */
-async function* eventsOf(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-    const lines = (rest + piece.value).split("\n");
-    rest = lines.pop();
-    for (const line of lines) if (line.startsWith("data: {")) yield JSON.parse(line.slice(6));
-  }
 }

@@ -146,6 +146,6 @@ export function helpDialog(base) {
     ...entry("Dashboard", "Administrators find it at the address that the key ", make("code", {}, "server.admin_listen"), " of the configuration gives; this address has the ",
       link("metrics", "metrics"), " and the ", link("v1/models", "models"), "."),
     ...entry("Documentation", "Guides are among the ", link("routes", "routes"), "; ", make("code", {}, "twilld --print-reference"), " prints every key."),
-    ...entry("Privacy", "Chats stay in this browser's storage and are sent to this server alone."));
+    ...entry("Privacy", "Chats stay in this browser's storage and are sent to this server alone, which stores an answer until this browser has all of it."));
   const dialog = open("Help", body, [button("Close", () => dialog.close(), { class: "primary" })]);
 }

@@ -2,8 +2,8 @@
 //
 // Events of this object: "state" (see `state` and `detail`). Who extends it says where it leads and what it means.
 
-const firstDelay = 250; // milliseconds between two tries, doubled up to:
-const longestDelay = 5000;
+export const firstDelay = 250; // milliseconds between two tries, doubled up to:
+export const longestDelay = 5000;
 
 /** An address below the page's own, so that a path in front of the server's is kept. */
 export function address(path) {
@@ -51,8 +51,9 @@ export class Link extends EventTarget {
   useKey(key) {
     this.#key = key;
     this.#delay = firstDelay;
-    this.#dropSocket();
+    const lost = this.#dropSocket();
     this.start();
+    if (lost) this.onLost({});
   }
 
   retryNow() {
@@ -92,16 +93,16 @@ export class Link extends EventTarget {
   }
 
   /** A reply over HTTP of what is below the page's address; `body` is sent as JSON. */
-  stream(path, body, signal) {
+  stream(path, body, signal, method = body === undefined ? "GET" : "POST") {
     const headers = this.#key === "" ? {} : { Authorization: `Bearer ${this.#key}` };
-    if (body === undefined) return fetch(address(path), { headers, signal, cache: "no-store" });
-    return fetch(address(path), { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+    if (body === undefined) return fetch(address(path), { method, headers, signal, cache: "no-store" });
+    return fetch(address(path), { method, headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
   }
 
   /** A reply of JSON, or what keeps it from us: {body} or {status, message}. */
-  async ask(path, sent) {
+  async ask(path, sent, method) {
     try {
-      const reply = await this.stream(path, sent);
+      const reply = await this.stream(path, sent, undefined, method);
       const body = await reply.json();
       if (!reply.ok) return { status: reply.status, message: body.error?.message ?? `status ${reply.status}` };
       return { body };
@@ -124,8 +125,9 @@ export class Link extends EventTarget {
 
   /** Stays closed until there is another key. */
   lock(detail) {
-    this.#dropSocket();
+    const lost = this.#dropSocket();
     this.#setState("locked", detail);
+    if (lost) this.onLost({});
   }
 
   #wait(detail) {
@@ -135,11 +137,13 @@ export class Link extends EventTarget {
     this.#delay = Math.min(2 * this.#delay, longestDelay);
   }
 
+  /** Whether there was one. */
   #dropSocket() {
     const socket = this.#socket;
     this.#socket = null;
     clearTimeout(this.#timer);
     socket?.close();
+    return socket !== null;
   }
 
   #setState(state, detail = "") {

@@ -13,6 +13,7 @@ const notes = {
 
 function noteOf(node) {
   if (node.note) return node.note;
+  if (node.status === "waiting" && node.response_id) return "The connection was lost. The answer goes on when the server is back.";
   if (node.status === "cut") return `The answer was cut at its longest length, ${node.usage?.output_tokens ?? "?"} tokens. Continue goes on with it; Settings has the limit.`;
   return notes[node.status] ?? "";
 }

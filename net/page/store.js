@@ -69,6 +69,16 @@ export function saveConversation(conversation) {
   return write(prefix + conversation.id, conversation, (key, value) => (key === "tokens" ? undefined : value));
 }
 
+/** Takes over the answers of a kept conversation that `mayTake` lets it, and all nodes that are new. */
+export function takeAnswers(conversation, kept, mayTake) {
+  for (const node of Object.values(kept.nodes)) {
+    const own = (conversation.nodes[node.id] ??= {});
+    if (own.id !== undefined && (!["running", "waiting", "interrupted"].includes(own.status) || !mayTake(own))) continue;
+    for (const key of Object.keys(own)) delete own[key];
+    Object.assign(own, node);
+  }
+}
+
 export function removeConversation(id) {
   try {
     localStorage.removeItem(prefix + id);
@@ -77,10 +87,10 @@ export function removeConversation(id) {
   }
 }
 
-/** Calls back when another tab changed what is kept. */
+/** Calls back when another tab changed what is kept: with an id, or null for all, and whether it was removed. */
 export function onStorageChange(callback) {
   addEventListener("storage", (event) => {
-    if (event.key === null || event.key.startsWith(prefix)) callback(event.key?.slice(prefix.length) ?? null);
+    if (event.key === null || event.key.startsWith(prefix)) callback(event.key?.slice(prefix.length) ?? null, event.newValue === null);
   });
 }
 

@@ -8,7 +8,8 @@ const mostMessages = 2000; // of a chat; a page that shows more is slow
 const statuses = ["done", "stopped", "cut", "failed", "interrupted"];
 
 export function exportJson(conversations) {
-  return JSON.stringify({ format, version: 1, chats: conversations }, (key, value) => (key === "tokens" ? undefined : value), 1);
+  const away = ["tokens", "with_tokens", "response_id", "sequence_number"];
+  return JSON.stringify({ format, version: 1, chats: conversations }, (key, value) => (away.includes(key) ? undefined : value), 1);
 }
 
 /** The branch that is shown. */

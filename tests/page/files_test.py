@@ -96,7 +96,7 @@ class PageFiles(unittest.TestCase):
     def test_text_becomes_data_as_it_should(self):
         # Python's table of HTML 4; HTML 5 gave two of these names other characters.
         entities = json.dumps({**html.entities.name2codepoint, "lang": 0x27e8, "rang": 0x27e9})
-        for test in ("markdown_test.mjs", "chat_test.mjs", "feed_test.mjs"):
+        for test in ("markdown_test.mjs", "chat_test.mjs", "stored_test.mjs", "feed_test.mjs"):
             run = subprocess.run([NODE, "--no-warnings", ROOT / "tests/page" / test, PAGE, entities], text=True, capture_output=True)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 

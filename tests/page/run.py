@@ -43,7 +43,7 @@ def main() -> int:
     if shutil.which("npm"):
         environment["TWILL_AXE"] = str(axe_file())
     return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / "page_test.py",
-                           HERE / "dashboard_test.py", HERE / "report_test.py", *rest],
+                           HERE / "stored_test.py", HERE / "dashboard_test.py", HERE / "report_test.py", *rest],
                           env=environment).returncode
 
 
