@@ -304,11 +304,13 @@ private:
     if (const auto* reply = std::get_if<http_reply>(&answer))
       return connection_.on_reply(*reply, now);
     if (auto* slow = std::get_if<slow_reply>(&answer))
-      return run_on_worker(body_bytes_, [work = std::move(*slow)] { return http_answer(work()); });
+      return run_on_worker(body_bytes_ + static_cast<std::size_t>(slow->bytes),
+                           [work = std::move(slow->run)] { return http_answer(work()); });
     if (auto* slow = std::get_if<slow_call>(&answer))
-      return run_on_worker(body_bytes_, [work = std::move(*slow)] {
-        return std::visit([](auto&& made) { return http_answer(std::move(made)); }, work());
-      });
+      return run_on_worker(
+          body_bytes_ + static_cast<std::size_t>(slow->bytes), [work = std::move(slow->run)] {
+            return std::visit([](auto&& made) { return http_answer(std::move(made)); }, work());
+          });
     if (auto* file = std::get_if<file_reply>(&answer)) {
       connection_.on_file({200, "", file->content_type, {}}, file->bytes, now);
       if (connection_.file_bytes_left() > 0) file_ = std::move(file->source);

@@ -51,9 +51,15 @@ struct file_reply {
 };
 
 /// A reply that takes long to compute: to be run on a worker thread.
-using slow_reply = std::function<http_reply()>;
+struct slow_reply {
+  std::function<http_reply()> run;
+  std::int64_t bytes = 0; ///< that it works on beside the request's body
+};
 /// As slow_reply, of what may be a call.
-using slow_call = std::function<std::variant<http_reply, call>()>;
+struct slow_call {
+  std::function<std::variant<http_reply, call>()> run;
+  std::int64_t bytes = 0;
+};
 
 using http_answer = std::variant<http_reply, slow_reply, file_reply, call, slow_call>;
 

@@ -1,5 +1,8 @@
 #include "net/http/response_routes.hpp"
 
+#include <algorithm>
+
+#include "config/base/units.hpp"
 #include "net/http/page_of_list.hpp"
 #include "net/protocol/openai/event_id.hpp"
 #include "net/protocol/openai/stored_responses.hpp"
@@ -13,6 +16,8 @@ namespace {
 
 constexpr std::size_t items_per_page = 20;
 constexpr std::size_t most_items_per_page = 100;
+/// An object has about so many bytes, in memory or as JSON, for one of its stored events.
+constexpr std::int64_t bytes_of_object = 8;
 
 http_reply no_response(const std::string& id, const server_context& context) {
   return error_reply(
@@ -27,6 +32,12 @@ http_reply no_response(const std::string& id, const server_context& context) {
 bool is_asked_here(const request_scope& scope) {
   const auto at = path_of(api_of(scope.wildcard));
   return scope.request.path.starts_with(std::string(at) + '/');
+}
+
+std::int64_t weight_of(const server_context& context, const std::string& id,
+                       const std::string& tenant) {
+  return std::min(context.stored->room_of_response(id, tenant),
+                  context.options.server.max_body_bytes);
 }
 
 /// The number of the last event that the client has seen; -1 where it has seen none. A browser that
@@ -49,6 +60,14 @@ result<std::int64_t> last_seen(const request_scope& scope) {
 }
 
 using reply_or_call = std::variant<http_reply, call>;
+
+/// `work(context, id, tenant)` on the worker thread, weighed by what it reads.
+template <class Work>
+slow_reply reading(const request_scope& scope, Work work) {
+  return {[id = scope.wildcard, tenant = scope.tenant, &context = scope.context,
+           work = std::move(work)] { return work(context, id, tenant); },
+          weight_of(scope.context, scope.wildcard, scope.tenant)};
+}
 
 reply_or_call follow(server_context& context, const std::string& id, const std::string& tenant,
                      std::int64_t after, const value* body) {
@@ -78,6 +97,16 @@ http_reply whole(server_context& context, const std::string& id, const std::stri
                         "the completion is under way; read it with `?stream=true`, or retry when "
                         "it has ended",
                         ""});
+  std::int64_t bytes = 0;
+  for (const auto& record : found->bytes->records)
+    bytes += static_cast<std::int64_t>(record.size());
+  if (const auto most = context.output.max_bytes() / bytes_of_object; bytes > most)
+    return error_reply({errc::invalid_field,
+                        "the events of a response that is sent whole must take at most " +
+                            format_bytes(most) +
+                            " (an eighth of `server.max_output`), these take " +
+                            format_bytes(bytes) + "; read it with `?stream=true`",
+                        ""});
   auto object = stored_object(*found->head, found->bytes->records, context.engine);
   return object.ok() ? http_reply{200, std::move(object).value()} : error_reply(object.code());
 }
@@ -101,15 +130,13 @@ std::string_view deleted_object(stored_api api) {
 
 http_answer show_response(request_scope& scope) {
   if (!is_asked_here(scope)) return no_response(scope.wildcard, scope.context);
-  if (query_of(scope.request.query, "stream") != "true")
-    return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
-      return whole(context, id, tenant);
-    });
+  if (query_of(scope.request.query, "stream") != "true") return reading(scope, whole);
   const auto after = last_seen(scope);
   if (!after.ok()) return error_reply(after.code());
-  return slow_call(
+  return slow_call{
       [id = scope.wildcard, tenant = scope.tenant, after = after.value(),
-       &context = scope.context] { return follow(context, id, tenant, after, nullptr); });
+       &context = scope.context] { return follow(context, id, tenant, after, nullptr); },
+      weight_of(scope.context, scope.wildcard, scope.tenant)};
 }
 
 http_answer read_on(request_scope& scope, stored_api api, value body) {
@@ -121,16 +148,17 @@ http_answer read_on(request_scope& scope, stored_api api, value body) {
                             "; leave the header out to ask anew",
                         ""});
   if (api_of(place->id) != api) return no_response(place->id, scope.context);
-  return slow_call([place = *place, tenant = scope.tenant,
+  return slow_call{[place = *place, tenant = scope.tenant,
                     body = std::make_shared<const value>(std::move(body)),
                     &context = scope.context] {
-    return follow(context, place.id, tenant, place.number, body.get());
-  });
+                     return follow(context, place.id, tenant, place.number, body.get());
+                   },
+                   weight_of(scope.context, place->id, scope.tenant)};
 }
 
 http_answer delete_response(request_scope& scope) {
   if (!is_asked_here(scope)) return no_response(scope.wildcard, scope.context);
-  return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
+  return slow_reply{[id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
     if (!context.stored->erase(id, tenant)) return no_response(id, context);
     std::string out;
     json_writer(out)
@@ -140,22 +168,23 @@ http_answer delete_response(request_scope& scope) {
         .field("deleted", true)
         .end_object();
     return http_reply{200, std::move(out)};
-  });
+  }};
 }
 
 http_answer cancel_response(request_scope& scope) {
   if (!is_asked_here(scope)) return no_response(scope.wildcard, scope.context);
-  return slow_reply([id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
-    if (!context.stored->cancel(id, tenant)) return no_response(id, context);
-    return whole(context, id, tenant);
-  });
+  return reading(scope,
+                 [](server_context& context, const std::string& id, const std::string& tenant) {
+                   if (!context.stored->cancel(id, tenant)) return no_response(id, context);
+                   return whole(context, id, tenant);
+                 });
 }
 
 http_answer list_input_items(request_scope& scope) {
   if (!is_asked_here(scope)) return no_response(scope.wildcard, scope.context);
   auto request = std::make_shared<http_request>(std::move(scope.request));
-  return slow_reply(
-      [request, id = scope.wildcard, tenant = scope.tenant, &context = scope.context] {
+  return reading(
+      scope, [request](server_context& context, const std::string& id, const std::string& tenant) {
         const auto found = context.stored->find(id, tenant);
         if (!found) return no_response(id, context);
         return page_of_list(*request, input_items_of(*found->head), items_per_page,

@@ -19,6 +19,7 @@ void choice_order::end_turn() {
 void choice_order::add(const actors::event& ev, std::size_t place, std::deque<std::size_t>& out) {
   const auto at = static_cast<std::size_t>(ev.choice);
   if (!is_of_choice(ev) || at >= choices_.size()) {
+    if (ev.error) give_up_turns(out);
     out.push_back(place);
     return;
   }
@@ -30,6 +31,15 @@ void choice_order::add(const actors::event& ev, std::size_t place, std::deque<st
     now.waiting.pop_front();
     if (now.over) ++n_over_;
     end_turn();
+  }
+}
+
+/// Nothing comes any more that the others could wait for.
+void choice_order::give_up_turns(std::deque<std::size_t>& out) {
+  for (auto& one : choices_) {
+    for (const auto& waiting : one.waiting)
+      out.push_back(waiting.place);
+    one.waiting.clear();
   }
 }
 

@@ -21,7 +21,7 @@ public:
   explicit choice_order(std::int32_t n_choices);
 
   /// An event as the engine has told it, and where it is kept; appends the places of those whose
-  /// turn it is now. What belongs to no choice, such as an error, comes at once.
+  /// turn it is now. What belongs to no choice comes at once, an error behind all that waits.
   void add(const actors::event& ev, std::size_t place, std::deque<std::size_t>& out);
   /// The next of those events: `last` belongs to the last one of all choices, and `use` counts the
   /// tokens up to it.
@@ -39,6 +39,7 @@ private:
 
   static bool is_of_choice(const actors::event& ev);
   void end_turn();
+  void give_up_turns(std::deque<std::size_t>& out);
 
   std::vector<choice> choices_;
   std::size_t turn_ = 0; ///< the choice whose event is next

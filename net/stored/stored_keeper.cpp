@@ -58,7 +58,7 @@ void stored_service::run() {
 /// What an event of the engine adds to its response.
 void stored_service::take(const entry_ptr& entry, actors::event&& ev) {
   if (entry->at != stored_entry::stage::running) return;
-  const bool new_here = !entry->started && !entry->head->background && !entry->resumed;
+  const bool new_here = !entry->started && !entry->background && !entry->resumed;
   if (ev.error && new_here) return forget(entry, *ev.error);
   if (ev.error && ev.error->code == actors::errc::shutting_down && folder_ != nullptr)
     return interrupt(entry);
@@ -237,7 +237,10 @@ void stored_service::finish_files() {
     if (folder_ == nullptr) continue;
     const std::lock_guard lock(mutex_);
     entry->on_disk = true;
-    if (entry->readers.empty()) release(*entry);
+    if (entry->readers.empty())
+      release(*entry);
+    else
+      hold_for_readers(entry);
   }
 }
 
@@ -251,7 +254,6 @@ void stored_service::give_up(const entry_ptr& entry) {
 void stored_service::release(stored_entry& entry) {
   if (!entry.on_disk) return;
   entry.bytes.reset();
-  entry.head.reset();
 }
 
 /// The bytes of what was forgotten go.
@@ -304,7 +306,11 @@ void stored_service::look_after(clock::time_point now) {
   const auto now_unix_s = unix_ms() / 1000;
   const std::lock_guard lock(mutex_);
   if (now_unix_s >= next_expiry_unix_s_) {
-    table_.expire(now_unix_s, to_drop_);
+    std::vector<entry_ptr> expired;
+    table_.expire(now_unix_s, expired);
+    for (const auto& one : expired)
+      cut(*one, {actors::errc::not_stored, "the time of the response is over", ""});
+    to_drop_.insert(to_drop_.end(), expired.begin(), expired.end());
     next_expiry_unix_s_ = table_.next_expiry_unix_s();
   }
   auto next = clock::time_point::max();

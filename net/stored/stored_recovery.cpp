@@ -34,13 +34,9 @@ void stored_service::recover() {
       log::warn("`responses.folder`: the stored response " + id + " has no head that can be read");
       return nullptr;
     }
-    auto entry = std::make_shared<stored_entry>();
-    entry->id = id;
-    entry->tenant = head->tenant;
     // A clock that was wrong when it was written keeps nothing for longer than `responses.keep`.
-    entry->created_unix_s = std::clamp<std::int64_t>(head->created_unix_s, 0, unix_ms() / 1000);
-    entry->head = std::make_shared<const stored_head>(std::move(*head));
-    return entry;
+    head->created_unix_s = std::clamp<std::int64_t>(head->created_unix_s, 0, unix_ms() / 1000);
+    return entry_of(*head);
   };
   std::vector<entry_ptr> over;
   stored_folder::contents found;
@@ -52,7 +48,6 @@ void stored_service::recover() {
                                       entry->room = room_beside + one.bytes;
                                       entry->at = stored_entry::stage::over;
                                       entry->on_disk = true;
-                                      entry->head.reset();
                                       over.push_back(entry);
                                     });
   if (!opened.ok()) throw std::runtime_error(opened.code());
@@ -77,7 +72,7 @@ void stored_service::recover() {
     entry->begun = true;
     table_.add(entry);
     live_[entry->id] = entry;
-    if (read_drawn(entry->bytes->records, entry->head->n_choices).over) {
+    if (read_drawn(entry->bytes->records, entry->n_choices).over) {
       entry->at = stored_entry::stage::over;
       note_over(entry);
     } else {
@@ -118,11 +113,10 @@ bool stored_service::go_on_with(const entry_ptr& entry) {
   std::unique_lock lock(mutex_);
   if (handing_over_) return false;
   if (entry->at != stored_entry::stage::beginning || entry->forgotten) return true;
-  const auto& head = *entry->head;
-  const auto drawn = read_drawn(entry->bytes->records, head.n_choices);
+  const auto drawn = read_drawn(entry->bytes->records, entry->n_choices);
   entry->started = drawn.started;
-  const auto left = head.deadline_unix_ms > 0 ? head.deadline_unix_ms - unix_ms() : 0;
-  if (head.deadline_unix_ms > 0 && left <= 0) {
+  const auto left = entry->deadline_unix_ms > 0 ? entry->deadline_unix_ms - unix_ms() : 0;
+  if (entry->deadline_unix_ms > 0 && left <= 0) {
     end(entry, actors::errc::timed_out, "its time passed before the server was started again");
     return true;
   }
@@ -132,6 +126,7 @@ bool stored_service::go_on_with(const entry_ptr& entry) {
     return true;
   }
   lock.unlock();
+  const auto head = read_head(entry->bytes->head).value();
   auto asked = around_.ask_again(head);
   std::string mark = resume_mark();
   stored_folder::step step;

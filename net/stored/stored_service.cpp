@@ -4,6 +4,7 @@
 #include <random>
 
 #include "config/base/log.hpp"
+#include "net/stored/stored_api.hpp"
 #include "net/stored/stored_folder.hpp"
 #include "net/stored/stored_record.hpp"
 #include "net/stored/stored_units.hpp"
@@ -19,6 +20,8 @@ std::uint64_t random_seed() {
   return std::uint64_t{source()} << 32 | source();
 }
 
+constexpr std::size_t most_readers = 64; ///< of one response at once
+
 api_error no_room(const config::response_options& options) {
   return {errc::storage_full,
           options.folder.empty()
@@ -27,6 +30,14 @@ api_error no_room(const config::response_options& options) {
               : "stored responses under way fill `responses.max_folder`; send `store: false`, or "
                 "retry when some have ended",
           ""};
+}
+
+/// What was asked, parsed for one who reads it; null where it is not this tenant's.
+std::shared_ptr<const stored_head> head_in(const stored_bytes& bytes, const std::string& id,
+                                           const std::string& tenant) {
+  auto head = read_head(bytes.head);
+  if (!head || head->id != id || head->tenant != tenant) return nullptr;
+  return std::make_shared<const stored_head>(std::move(*head));
 }
 
 } // namespace
@@ -54,15 +65,11 @@ result<std::shared_ptr<event_source>> stored_service::begin(stored_head head, ac
   if (const auto most = around_.request_timeout(); most.count() > 0)
     limit = limit.count() > 0 ? std::min(limit, most) : most;
   if (limit.count() > 0) head.deadline_unix_ms = unix_ms() + limit.count();
-  auto entry = std::make_shared<stored_entry>();
-  entry->id = head.id;
-  entry->tenant = head.tenant;
-  entry->created_unix_s = head.created_unix_s;
+  auto entry = entry_of(head);
   entry->bytes = std::make_shared<stored_bytes>(stored_bytes{head.id, write_head(head), {}});
-  entry->head = std::make_shared<const stored_head>(std::move(head));
   entry->room = room_of(*entry->bytes);
-  auto source = std::make_shared<stored_reader>(*this, entry, entry->bytes, entry->head->n_choices,
-                                                entry->head->background);
+  auto source = std::make_shared<stored_reader>(*this, entry, entry->bytes, entry->n_choices,
+                                                entry->background);
   source->begins_with(std::move(asked));
   if (only_begin) source->wants_only_begin();
   const std::lock_guard lock(mutex_);
@@ -80,6 +87,11 @@ void stored_service::start(const reader_ptr& by) {
   const auto& entry = by->entry_;
   if (!by->asked_) {
     if (entry->cut) return by->end_with(*entry->cut);
+    if (entry->readers.size() >= most_readers)
+      return by->end_with({actors::errc::queue_full,
+                           std::to_string(most_readers) +
+                               " clients read this response, which is the most; retry later",
+                           ""});
     entry->leave_at = clock::time_point::max();
     if (entry->bytes == nullptr) { // all who read it meanwhile share what the first has read
       entry->bytes = by->bytes_;
@@ -87,6 +99,7 @@ void stored_service::start(const reader_ptr& by) {
     }
     by->bytes_ = entry->bytes;
     entry->readers.push_back(by);
+    if (entry->on_disk) hold_for_readers(entry);
     by->begun_ = entry->begun || entry->at != stored_entry::stage::beginning;
     return pump(*by);
   }
@@ -116,6 +129,32 @@ void stored_service::feed(stored_reader& one) {
     one.end_with({actors::errc::executor_failed, "the stored response has no end", ""});
 }
 
+/// It is over and has a file, and is in memory for those alone who read it. A tenant whose readers
+/// rest loses them where that is too much; others are done soon.
+void stored_service::hold_for_readers(const entry_ptr& entry) {
+  if (std::find(held_.begin(), held_.end(), entry) == held_.end()) held_.push_back(entry);
+  std::erase_if(held_, [](const entry_ptr& one) { return one->bytes == nullptr; });
+  std::int64_t bytes = 0;
+  for (const auto& one : held_)
+    if (one->tenant == entry->tenant) bytes += one->room;
+  const auto n_tenants = std::max<std::size_t>(1, around_.tenants());
+  const auto most = around_.options.max_memory_bytes / static_cast<std::int64_t>(n_tenants);
+  for (const auto& one : std::vector(held_)) {
+    if (bytes <= most) return;
+    if (one->tenant != entry->tenant) continue;
+    const auto room = one->room;
+    for (const auto& reader : std::vector(one->readers))
+      if (reader->paused_)
+        reader->end_with({actors::errc::slow_reader,
+                          "the reader has waited while others of its tenant filled "
+                          "`responses.max_memory`; " +
+                              how_to_read_on(one->id),
+                          ""});
+    drop_ended(*one);
+    if (one->bytes == nullptr) bytes -= room;
+  }
+}
+
 /// Readers that have all wait for nothing.
 void stored_service::drop_ended(stored_entry& entry) {
   std::erase_if(entry.readers, [](const reader_ptr& one) { return one->ended_; });
@@ -133,7 +172,7 @@ void stored_service::leave(const reader_ptr& by) {
       entry->at == stored_entry::stage::beginning || entry->at == stored_entry::stage::running;
   if (!runs || !entry->readers.empty() || stopped_) return;
   if (handing_over_) return interrupt(entry);
-  if (entry->head->background) return;
+  if (entry->background) return;
   if (around_.options.grace.count() == 0) {
     to_cancel_.push_back(entry);
   } else {
@@ -145,29 +184,30 @@ void stored_service::leave(const reader_ptr& by) {
 
 std::optional<stored_service::view> stored_service::find(const std::string& id,
                                                          const std::string& tenant) const {
-  view found;
   std::shared_ptr<stored_bytes> from;
   std::size_t n = 0;
+  bool running = false;
   {
     const std::lock_guard lock(mutex_);
     const auto entry = table_.find(id, tenant);
     if (entry == nullptr) return std::nullopt;
-    if (entry->bytes != nullptr && entry->head != nullptr) {
-      from = entry->bytes;
-      n = entry->n_shown;
-      // What nobody may read yet has not happened yet.
-      const bool over = entry->at == stored_entry::stage::over && n == entry->bytes->records.size();
-      found = {entry->head, over ? from : nullptr, !over};
-    }
+    from = entry->bytes;
+    n = entry->n_shown;
+    // What nobody may read yet has not happened yet.
+    running =
+        from != nullptr && !(entry->at == stored_entry::stage::over && n == from->records.size());
   }
-  if (found.bytes != nullptr) return found;
-  if (found.running) {
-    found.bytes = copy_of(*from, n);
-    return found;
-  }
-  auto read = read_file(id, tenant);
-  if (!read) return std::nullopt;
-  return view{std::move(read->first), std::move(read->second), false};
+  if (from == nullptr) from = read_file(id);
+  auto head = from == nullptr ? nullptr : head_in(*from, id, tenant);
+  if (head == nullptr) return std::nullopt;
+  return view{std::move(head), running ? copy_of(*from, n) : std::move(from), running};
+}
+
+std::int64_t stored_service::room_of_response(const std::string& id,
+                                              const std::string& tenant) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = table_.find(id, tenant);
+  return entry == nullptr ? 0 : entry->room;
 }
 
 /// The first `n` records, which do not change. In pieces, so that others need not wait for long.
@@ -185,38 +225,33 @@ std::shared_ptr<stored_bytes> stored_service::copy_of(const stored_bytes& from,
   return copy;
 }
 
-/// A response that is over and not in memory.
-std::optional<std::pair<std::shared_ptr<const stored_head>, std::shared_ptr<stored_bytes>>>
-stored_service::read_file(const std::string& id, const std::string& tenant) const {
+/// A response that is over and not in memory; null where it cannot be read.
+std::shared_ptr<stored_bytes> stored_service::read_file(const std::string& id) const {
   auto read = folder_->read(id);
   if (!read.ok()) {
     log::warn("`responses.folder`: the stored response " + id +
               " cannot be read: " + read.code().message());
-    return std::nullopt;
+    return nullptr;
   }
-  auto head = read_head(read.value().head);
-  if (!head || head->id != id || head->tenant != tenant) return std::nullopt;
-  return std::pair{std::make_shared<const stored_head>(std::move(*head)),
-                   std::make_shared<stored_bytes>(std::move(read).value())};
+  return std::make_shared<stored_bytes>(std::move(read).value());
 }
 
 std::optional<followed_response> stored_service::follow(const std::string& id,
                                                         const std::string& tenant) {
   entry_ptr entry;
+  std::shared_ptr<stored_bytes> bytes;
   {
     const std::lock_guard lock(mutex_);
     entry = table_.find(id, tenant);
     if (entry == nullptr) return std::nullopt;
-    if (entry->bytes != nullptr && entry->head != nullptr)
-      return followed_response{entry->head,
-                               std::make_shared<stored_reader>(*this, entry, entry->bytes,
-                                                               entry->head->n_choices, true)};
+    bytes = entry->bytes;
   }
-  auto read = read_file(id, tenant);
-  if (!read) return std::nullopt;
-  auto source = std::make_shared<stored_reader>(*this, entry, std::move(read->second),
-                                                read->first->n_choices, true);
-  return followed_response{std::move(read->first), std::move(source)};
+  if (bytes == nullptr) bytes = read_file(id);
+  auto head = bytes == nullptr ? nullptr : head_in(*bytes, id, tenant);
+  if (head == nullptr) return std::nullopt;
+  auto source = std::make_shared<stored_reader>(*this, std::move(entry), std::move(bytes),
+                                                head->n_choices, true);
+  return followed_response{std::move(head), std::move(source)};
 }
 
 std::future<void> stored_service::await_keeper() {
@@ -292,13 +327,9 @@ std::uint64_t stored_service::write_failures() const {
 }
 
 void stored_service::add_finished(stored_head head, std::vector<std::string> records) {
-  auto entry = std::make_shared<stored_entry>();
-  entry->id = head.id;
-  entry->tenant = head.tenant;
-  entry->created_unix_s = head.created_unix_s;
+  auto entry = entry_of(head);
   entry->bytes =
       std::make_shared<stored_bytes>(stored_bytes{head.id, write_head(head), std::move(records)});
-  entry->head = std::make_shared<const stored_head>(std::move(head));
   entry->room = room_of(*entry->bytes);
   entry->n_shown = entry->bytes->records.size();
   entry->at = stored_entry::stage::over;

@@ -76,6 +76,8 @@ public:
   /// tenant has no such response.
   std::optional<followed_response> follow(const std::string& id, const std::string& tenant);
   std::optional<view> find(const std::string& id, const std::string& tenant) const;
+  /// How much it takes of its tenant's part, to weigh the work of reading it; 0: there is none.
+  std::int64_t room_of_response(const std::string& id, const std::string& tenant) const;
   /// Ends it with errc::cancelled, if it still runs, and returns once it has ended. False where the
   /// tenant has no such response.
   bool cancel(const std::string& id, const std::string& tenant);
@@ -117,13 +119,13 @@ private:
   void forget(const entry_ptr& entry, actors::request_error why);
   void cut(stored_entry& entry, actors::request_error why);
   void drop_ended(stored_entry& entry);
+  void hold_for_readers(const entry_ptr& entry);
   void release(stored_entry& entry);
   void note_over(const entry_ptr& entry);
   void set_over(stored_entry& entry);
   std::future<void> await_keeper();
   std::shared_ptr<stored_bytes> copy_of(const stored_bytes& from, std::size_t n) const;
-  std::optional<std::pair<std::shared_ptr<const stored_head>, std::shared_ptr<stored_bytes>>>
-  read_file(const std::string& id, const std::string& tenant) const;
+  std::shared_ptr<stored_bytes> read_file(const std::string& id) const;
   // The keeper's, without it.
   void run();
   bool write_down();
@@ -147,7 +149,8 @@ private:
   stored_table table_;
   std::vector<entry_ptr> to_begin_;
   std::vector<entry_ptr> to_cancel_;
-  std::vector<entry_ptr> to_drop_;          ///< files and journal still have them
+  std::vector<entry_ptr> held_;    ///< over, with files, in memory for readers; oldest first
+  std::vector<entry_ptr> to_drop_; ///< files and journal still have them
   std::vector<std::promise<void>> waiting_; ///< for the keeper to do what was asked before
   clock::time_point next_look_ = clock::time_point::max();
   std::int64_t next_expiry_unix_s_ = std::numeric_limits<std::int64_t>::max();

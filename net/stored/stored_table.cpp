@@ -5,6 +5,17 @@
 
 namespace twill::net {
 
+stored_entry_ptr entry_of(const stored_head& head) {
+  auto entry = std::make_shared<stored_entry>();
+  entry->id = head.id;
+  entry->tenant = head.tenant;
+  entry->created_unix_s = head.created_unix_s;
+  entry->background = head.background;
+  entry->n_choices = head.n_choices;
+  entry->deadline_unix_ms = head.deadline_unix_ms;
+  return entry;
+}
+
 namespace {
 /// Long answers fit, however many tenants there are.
 constexpr std::int64_t least_part = 1 << 20;
@@ -72,10 +83,17 @@ bool stored_table::make_room(const std::string& tenant, std::int64_t bytes,
   if (own == tenants_.end()) return bytes <= most;
   auto& held = own->second;
   if (held.bytes - held.bytes_over + bytes > most) return false;
-  while (held.bytes + bytes > most) {
-    const auto oldest = held.by_id.at(held.over.front()->id);
-    take_out(held, *oldest);
-    out.push_back(oldest);
+  std::vector<stored_entry_ptr> going;
+  auto left = held.bytes;
+  for (auto at = held.over.begin(); left + bytes > most; ++at) {
+    if (at == held.over.end()) return false;
+    if (!(*at)->readers.empty()) continue;
+    going.push_back(held.by_id.at((*at)->id));
+    left -= (*at)->room;
+  }
+  for (auto& one : going) {
+    take_out(held, *one);
+    out.push_back(std::move(one));
   }
   return true;
 }

@@ -32,11 +32,14 @@ struct stored_entry {
     over,
   };
 
-  std::string id, tenant;          ///< constant
-  std::int64_t created_unix_s = 0; ///< constant
-  /// Null once it is over, in the folder, and has no reader.
-  std::shared_ptr<const stored_head> head;
-  std::shared_ptr<stored_bytes> bytes; ///< as `head`; does not change once it is over
+  std::string id, tenant;            ///< constant
+  std::int64_t created_unix_s = 0;   ///< constant
+  bool background = false;           ///< constant: it goes on when nobody reads it
+  std::int32_t n_choices = 1;        ///< constant
+  std::int64_t deadline_unix_ms = 0; ///< constant, as in its head
+  /// Null once it is over, in the folder, and has no reader; does not change once it is over. What
+  /// was asked is here as text alone: parsed it may take many times the room.
+  std::shared_ptr<stored_bytes> bytes;
   stage at = stage::beginning;
   std::int64_t room = 0;               ///< that it takes of its tenant's part
   std::size_t n_shown = 0;             ///< records that readers may have
@@ -61,6 +64,9 @@ struct stored_entry {
 
 using stored_entry_ptr = std::shared_ptr<stored_entry>;
 
+/// An entry with what is constant.
+stored_entry_ptr entry_of(const stored_head& head);
+
 class stored_table {
 public:
   struct limits {
@@ -79,8 +85,8 @@ public:
   void set_over(stored_entry& entry);
   void remove(stored_entry& entry);
 
-  /// Removes the tenant's oldest finished responses until `bytes` more have room. False where they
-  /// have none even then, or would have none: then nothing is removed.
+  /// Removes the tenant's oldest finished responses that nobody reads until `bytes` more have room.
+  /// False where they would have none even then: nothing is removed.
   bool make_room(const std::string& tenant, std::int64_t bytes, std::vector<stored_entry_ptr>& out);
   /// Removes those that are kept for longer than they should be.
   void expire(std::int64_t now_unix_s, std::vector<stored_entry_ptr>& out);

@@ -89,7 +89,8 @@ public:
   void find_stored(const std::string& id, const std::string& tenant, found_stored then) override {
     fair_pool::task task;
     task.client = requests_->client();
-    task.bytes = static_cast<std::int64_t>(id.size());
+    task.bytes = std::min(context_.stored->room_of_response(id, tenant),
+                          context_.options.server.max_body_bytes);
     task.is_unwanted = [weak = weak_from_this()] { return weak.expired(); };
     task.run = [weak = weak_from_this(), id, tenant, then, &context = context_] {
       auto found =

@@ -195,9 +195,9 @@ void fuzz_route(std::string_view bytes) {
     auto request = describe_request(message);
     request.body = std::move(message.body());
     auto given = respond(*admitted, std::move(request), context);
-    if (auto* slow = std::get_if<slow_reply>(&given)) given = (*slow)();
+    if (auto* slow = std::get_if<slow_reply>(&given)) given = slow->run();
     if (auto* slow = std::get_if<slow_call>(&given))
-      given = std::visit([](auto&& made) { return http_answer(std::move(made)); }, (*slow)());
+      given = std::visit([](auto&& made) { return http_answer(std::move(made)); }, slow->run());
     if (auto* made = std::get_if<call>(&given)) answer(std::move(*made));
   }
 }

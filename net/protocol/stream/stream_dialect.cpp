@@ -8,6 +8,7 @@
 #include "net/protocol/stored_request.hpp"
 #include "net/server_name.hpp"
 #include "net/stored/stored_api.hpp"
+#include "net/stored/stored_bytes.hpp"
 
 namespace twill::net {
 namespace {
@@ -146,7 +147,8 @@ void stream_dialect::resume(const value& message) {
   const auto current = scope_.current.get();
   if (!current->keys.admit(scope_.holder)) return refuse(s->id, unknown_key(), true);
   if (!has_place(s->id)) return;
-  if (api_of(s->stored) != stored_api::stream) return refuse(s->id, no_stored(s->stored), true);
+  if (api_of(s->stored) != stored_api::stream || !is_stored_id(s->stored))
+    return refuse(s->id, no_stored(s->stored), true);
   s->n_written = s->after + 1;
   streams_.emplace(s->id, s);
   scope_.host.find_stored(s->stored, scope_.holder.tenant, [this, s](auto found) {

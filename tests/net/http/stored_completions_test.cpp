@@ -201,6 +201,24 @@ TEST_CASE("A running completion is cancelled by its id") {
   }
 }
 
+TEST_CASE("What is too large to be sent whole is read as a stream") {
+  config::options all;
+  all.server.max_output_bytes = 64 * 1024;
+  script many;
+  many.repeat = 300;
+  many.step = 0us;
+  running_server s(many, all);
+  client c(s.port());
+  for (const auto& at : routes) {
+    const auto told = c.post(at.path, at.body(R"(,"stream":true,"store":true,"max_tokens":900)"));
+    const auto id = response_of(event_ids(told.body).front());
+    const auto whole = c.get(at.path + "/" + id);
+    CHECK(whole.status == 400);
+    CHECK(contains(whole.body, "read it with `?stream=true`"));
+    CHECK(c.get(at.path + "/" + id + "?stream=true").body == told.body);
+  }
+}
+
 TEST_CASE("Last-Event-ID must name an event, and the body be that of its request") {
   for (const auto& at : routes) {
     running_server s;

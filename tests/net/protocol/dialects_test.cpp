@@ -333,6 +333,8 @@ TEST_CASE("/v1/stream refuses to read on what is not there") {
   CHECK(at(refused(R"({"op":"resume","id":1,"stored":"strm_0"})"), "status") ==
         value(std::int64_t{404}));
   CHECK(at(refused(R"({"op":"resume","id":1,"stored":"resp_0"})"), "done") == value(true));
+  CHECK(at(refused(R"({"op":"resume","id":1,"stored":"strm_)" + std::string(200, 'a') + "\"}"),
+           "done") == value(true));
   CHECK(at(refused(R"({"op":"resume","id":1})"), "error", "param") == value("stored"));
   CHECK(at(refused(R"({"op":"resume","id":"a","stored":")" + id + "\"}"), "error", "param") ==
         value("id"));

@@ -134,6 +134,85 @@ TEST_CASE("A reader that takes nothing is given 64 events, and goes on when it t
   });
 }
 
+TEST_CASE("What somebody reads is not displaced, and what nobody reads any more is") {
+  auto options = kept_in(nullptr);
+  options.max_memory_bytes = 64 * 1024;
+  service_bench bench(options);
+  play(bench, pieces(200));
+  const auto add = [&](const std::string& id) {
+    listener one(bench.begin(bench.head(id)));
+    REQUIRE(one.wait_last());
+    REQUIRE(bench.wait_over(id));
+    one.forget();
+  };
+  add("first");
+  auto reader = std::make_unique<listener>(bench.follow("first"), false);
+  for (int i = 0; i < 10; ++i)
+    add("r" + std::to_string(i));
+  CHECK_FALSE(bench.service->find("r0", "").has_value());
+  CHECK(bench.service->find("first", "").has_value());
+  CHECK(bench.service->bytes() <= options.max_memory_bytes);
+  // Where all that is over is read, nothing new has room.
+  std::vector<std::unique_ptr<listener>> others;
+  for (int i = 0; i < 10; ++i)
+    if (auto found = bench.service->follow("r" + std::to_string(i), ""))
+      others.push_back(std::make_unique<listener>(std::move(found->source), false));
+  REQUIRE_FALSE(others.empty());
+  auto refused = bench.head("large");
+  refused.asked = value_object{{"body", std::string(30'000, 'x')}};
+  CHECK_FALSE(bench.service->begin(refused, bench.request()).ok());
+  others.clear();
+  reader.reset();
+  CHECK(bench.service->begin(refused, bench.request()).ok());
+  CHECK_FALSE(bench.service->find("first", "").has_value());
+}
+
+TEST_CASE("Readers that rest keep no more in memory than their tenant's part of it") {
+  const scratch_folder folder;
+  auto options = kept_in(&folder);
+  options.max_memory_bytes = 64 * 1024;
+  service_bench bench(options);
+  bench.tenants = 2;
+  play(bench, pieces(300));
+  std::vector<std::unique_ptr<listener>> readers;
+  const auto read = [&](const std::string& id, const std::string& tenant) {
+    readers.push_back(std::make_unique<listener>(bench.begin(bench.head(id, tenant)), false));
+    readers.back()->source().pause();
+    REQUIRE(bench.wait_over(id, tenant));
+    REQUIRE(service_bench::eventually(
+        [&] { return std::filesystem::exists(folder.path() / (id + ".response")); }));
+  };
+  read("other", "bob");
+  read("r0", "ann");
+  for (int i = 1; i < 4; ++i)
+    read("r" + std::to_string(i), "ann");
+  CHECK(readers[1]->error() == reason::slow_reader);
+  CHECK(bench.records("r0", "ann").size() == 302);
+  CHECK_FALSE(readers.back()->error().has_value());
+  CHECK_FALSE(readers.front()->error().has_value()); // another tenant's
+  for (auto& one : {&readers.front(), &readers.back()}) {
+    (*one)->source().resume();
+    (*one)->source().taken(1000);
+    CHECK((*one)->wait_last(0ms));
+  }
+}
+
+TEST_CASE("A response has at most 64 readers, and none once its time is over") {
+  auto options = kept_in(nullptr);
+  options.keep = 1s;
+  service_bench bench(options);
+  play(bench, pieces(100));
+  listener first(bench.begin(bench.head("r1")), false);
+  std::vector<std::unique_ptr<listener>> readers;
+  for (int i = 0; i < 64; ++i)
+    readers.push_back(std::make_unique<listener>(bench.follow("r1"), false));
+  CHECK(readers.back()->error() == reason::queue_full);
+  CHECK_FALSE(readers[62]->error().has_value());
+  CHECK(service_bench::eventually([&] { return !bench.service->find("r1", "").has_value(); }));
+  first.source().taken(1000);
+  CHECK(service_bench::eventually([&] { return first.error() == reason::not_stored; }));
+}
+
 TEST_CASE("Choices are told in turns, in whatever order steps tell them") {
   in_both([](service_bench& bench) {
     auto alternating = pieces(10);
