@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <fcntl.h>
 #include <iterator>
 #include <set>
@@ -53,24 +52,6 @@ std::string text_member(const value& v, std::string_view name) {
 constexpr std::string_view temporary_prefix = "twill-batches-";
 constexpr const char* lock_name = ".lock";
 
-/// An empty file that only its owner may read, whatever the umask.
-descriptor create_private(const fs::path& path) {
-  return descriptor(::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
-}
-
-/// Writes all of it at `offset`, or not all and false, with errno.
-bool write_at(const descriptor& to, std::string_view bytes, std::int64_t offset) {
-  while (!bytes.empty()) {
-    const auto n = ::pwrite(to.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = ENOSPC;
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-    offset += n;
-  }
-  return true;
-}
-
 /// The lock of a folder that no other process holds; -1 otherwise. It ends with its process.
 descriptor try_lock(const fs::path& folder) {
   descriptor lock(
@@ -98,28 +79,7 @@ failure<api_error> full(const std::string& why) {
   return fail({errc::storage_full, why, ""});
 }
 
-/// Why a file could not be opened or written, by errno.
-api_error describe_failure(int error) {
-  if (is_out_of_descriptors(error)) return no_descriptor_left();
-  return {errc::storage_full,
-          std::string("the disk of `batches.folder` does not take the file: ") +
-              std::strerror(error),
-          ""};
-}
-
 } // namespace
-
-bool is_out_of_descriptors(int error) {
-  return error == EMFILE || error == ENFILE;
-}
-
-api_error no_descriptor_left() {
-  return {
-      errc::busy,
-      "the server has no file descriptor left for a file; retry later, or let it open more files "
-      "(LimitNOFILE of its service, ulimit -n)",
-      ""};
-}
 
 api_error no_such_file(const std::string& id, const std::string& server_name) {
   return {errc::unknown_file,
@@ -141,10 +101,6 @@ file_store::file_store(std::string folder, std::int64_t max_bytes, std::function
                              folder_.string());
   lock_ = try_lock(folder_);
   load();
-}
-
-descriptor::~descriptor() {
-  if (file_ >= 0) ::close(file_);
 }
 
 file_store::~file_store() {
@@ -305,9 +261,7 @@ result<stored_file> file_store::writer::publish(stored_file description) {
   description.created_unix_s = now_unix_s();
   const auto json = description_json(description);
   if (fault_.has_value()) return fail(*fault_);
-  if (!write_at(description_, json, 0) ||
-      ::ftruncate(description_.get(), static_cast<off_t>(json.size())) != 0)
-    return fail(describe_failure(errno));
+  if (!write_whole(description_, json)) return fail(describe_failure(errno));
   published_ = true;
   const std::lock_guard lock(store_.mutex_);
   store_.count(tenant_, 0, 1);

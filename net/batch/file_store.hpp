@@ -21,10 +21,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "net/api_error.hpp"
+#include "net/batch/private_file.hpp"
 
 namespace twill::net {
 
@@ -36,27 +36,6 @@ struct stored_file {
   std::int64_t bytes = 0;
   std::int64_t created_unix_s = 0;
 };
-
-/// An open file, closed with the object; -1 when it could not be opened.
-class descriptor {
-public:
-  explicit descriptor(int file = -1) : file_(file) {}
-  descriptor(descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  ~descriptor();
-  int get() const { return file_; }
-
-private:
-  int file_;
-};
-
-/// Whether an error of open() says that the process, or the machine, has no descriptor left.
-bool is_out_of_descriptors(int error);
-/// What to tell a client then.
-api_error no_descriptor_left();
 
 /// What to tell a client whose id names no file of its tenant on this server.
 api_error no_such_file(const std::string& id, const std::string& server_name);
