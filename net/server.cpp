@@ -147,6 +147,7 @@ public:
   void trace_with(tracer& traces) override { context_.traces = &traces; }
 
   void run() override {
+    batches_.begin();
     asio::post(control_, [this] {
       for (const auto& one : entrances_)
         accept(*one);

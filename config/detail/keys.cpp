@@ -320,8 +320,9 @@ const std::vector<key>& rows() {
       {"batches.max_running", TWILL_MEMBER(batches.max_running), "sequences", between(1, 4096),
        "The most sequences of all batches together that run at once, beside interactive requests."},
       {"batches.folder", TWILL_MEMBER(batches.folder), "", any_path(),
-       "The folder for uploaded and written files, which are kept there. When empty, it is a temporary "
-       "folder that is removed at exit."},
+       "The folder for uploaded and written files and for batches, which are kept there: batches under way "
+       "go on when the daemon starts again, and each line is answered once. When empty, it is a temporary "
+       "folder that is removed at exit, and batches end with the process."},
       {"batches.max_folder", TWILL_BYTES(batches.max_folder_bytes), "", bytes_between(0, 64 * tib),
        "The most bytes of all files together. Further uploads are refused, and batches that would "
        "write more fail."},

@@ -1,5 +1,6 @@
 #include "net/batch/batch.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "net/protocol/json/json_parse.hpp"
@@ -46,6 +47,12 @@ void add_faults(json_writer& json, const std::vector<batch_fault>& faults) {
 
 const char* name_of(batch_status status) {
   return names[static_cast<std::size_t>(status)];
+}
+
+std::optional<batch_status> status_named(std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<batch_status>(found - names.begin());
 }
 
 bool is_final(batch_status status) {
@@ -125,6 +132,14 @@ std::variant<batch_line, batch_fault> parse_batch_line(std::string_view text,
   const auto* body = line.find("body");
   if (body == nullptr || body->as_object() == nullptr) return wrong("body", "an object");
   return batch_line{*id, *body};
+}
+
+std::optional<std::string> answered_id(std::string_view line) {
+  const auto parsed = parse_own_json(line);
+  if (!parsed.ok()) return std::nullopt;
+  const auto* id = parsed.value().find("custom_id");
+  if (id == nullptr || id->as_string() == nullptr) return std::nullopt;
+  return *id->as_string();
 }
 
 std::string reply_line(const std::string& custom_id, int status, std::string_view body) {

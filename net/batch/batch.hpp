@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -28,6 +29,8 @@ enum class batch_status : std::uint8_t {
 inline constexpr std::size_t n_batch_statuses = 8;
 
 const char* name_of(batch_status status);
+/// The status of this name, if there is one.
+std::optional<batch_status> status_named(std::string_view name);
 /// Whether a batch with this status never changes again.
 bool is_final(batch_status status);
 
@@ -41,6 +44,7 @@ struct batch_fault {
 
 struct batch {
   std::string id;
+  std::int64_t number = 0; ///< higher than those of all batches that were made before it
   std::string tenant;
   std::string endpoint;
   std::string input_file_id;
@@ -54,6 +58,8 @@ struct batch {
   std::int64_t failed = 0;
   std::string output_file_id;
   std::string error_file_id;
+  std::string output_under_way; ///< the output file's id while it is not published
+  std::string errors_under_way; ///< the error file's
   std::vector<batch_fault> faults;
 
   void reach(batch_status next);
@@ -70,6 +76,9 @@ struct batch_line {
 
 std::variant<batch_line, batch_fault> parse_batch_line(std::string_view text,
                                                        std::string_view endpoint);
+
+/// The custom_id of a whole line of an output or error file; none when it is damaged.
+std::optional<std::string> answered_id(std::string_view line);
 
 /// A line of an output or error file that holds an HTTP reply; `body` is JSON.
 std::string reply_line(const std::string& custom_id, int status, std::string_view body);

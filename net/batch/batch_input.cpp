@@ -1,6 +1,5 @@
 #include "net/batch/batch_input.hpp"
 
-#include <unordered_set>
 #include <utility>
 
 namespace twill::net {
@@ -54,17 +53,42 @@ batch_input::verdict batch_input::check(const std::string& endpoint) {
   }
   if (out.total == 0)
     out.faults.push_back({"empty_file", "a file must have at least one request, got none", "", 0});
+  rewind();
+  return out;
+}
+
+void batch_input::rewind() {
   in_->clear();
   in_->seekg(0);
   number_ = 0;
-  return out;
+}
+
+std::optional<std::int64_t> batch_input::skip(const std::unordered_set<std::string>& custom_ids,
+                                              const std::string& endpoint) {
+  if (!in_) return std::nullopt;
+  std::int64_t left = 0;
+  std::string text;
+  while (read(text)) {
+    const auto parsed = parse_batch_line(text, endpoint);
+    const auto* line = std::get_if<batch_line>(&parsed);
+    const bool skipped = line != nullptr && custom_ids.contains(line->custom_id);
+    skipped_.resize(static_cast<std::size_t>(number_) + 1);
+    skipped_.back() = skipped;
+    if (!skipped) ++left;
+  }
+  if (in_->bad()) return std::nullopt;
+  rewind();
+  return left;
 }
 
 std::optional<std::string> batch_input::next() {
   if (held_) return std::exchange(held_, std::nullopt);
   std::string text;
-  if (!read(text)) return std::nullopt;
-  return text;
+  while (read(text)) {
+    const auto number = static_cast<std::size_t>(number_);
+    if (number >= skipped_.size() || !skipped_[number]) return text;
+  }
+  return std::nullopt;
 }
 
 } // namespace twill::net

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "net/batch/batch.hpp"
@@ -30,6 +31,11 @@ public:
   /// Reads the file to its end; reading begins anew afterwards.
   verdict check(const std::string& endpoint);
 
+  /// Has next() pass over the lines with these ids; reading begins anew. Returns how many lines are
+  /// left, or none when the file cannot be read.
+  std::optional<std::int64_t> skip(const std::unordered_set<std::string>& custom_ids,
+                                   const std::string& endpoint);
+
   /// The next line that is not blank; none at the end.
   std::optional<std::string> next();
   /// Makes next() return this line again.
@@ -37,11 +43,13 @@ public:
 
 private:
   bool read(std::string& text);
+  void rewind();
 
   file_store& files_;
   std::string file_id_;
   std::unique_ptr<std::ifstream> in_;
-  std::int64_t number_ = 0;
+  std::int64_t number_ = 0;   ///< of the line that was read last, counted from 1
+  std::vector<bool> skipped_; ///< by the number of the line; none behind its end is
   std::optional<std::string> held_;
 };
 

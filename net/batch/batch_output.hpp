@@ -1,12 +1,15 @@
 // batch_output: the output and the error file of a batch, each created at its first line.
 //
-// It is used on the batch thread alone. Files that are not published are removed with it. The store
-// must outlive it.
+// It is used on the batch thread alone. Files that are not published are removed with it, unless
+// the batch outlives the daemon: then they have been named to the batch, and another batch_output
+// goes on with them. The store must outlive it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "net/batch/file_store.hpp"
@@ -15,32 +18,35 @@ namespace twill::net {
 
 class batch_output {
 public:
-  batch_output(file_store& files, std::string tenant) : files_(files), tenant_(std::move(tenant)) {}
-
   enum class file { output, errors };
 
-  result<nothing> write(file to, std::string_view line) {
-    auto& writer = to == file::output ? output_ : errors_;
-    if (!writer) {
-      auto created = files_.create(tenant_);
-      if (!created.ok()) return fail(created.code());
-      writer = std::move(created).value();
-    }
-    return writer->append(line);
-  }
+  /// Called with the id of a file before its first line is written; when it fails, nothing is.
+  using name_file = std::function<result<nothing>(file which, const std::string& id)>;
+
+  /// Without `name` the files do not outlive this.
+  batch_output(file_store& files, std::string tenant, name_file name)
+      : files_(files), tenant_(std::move(tenant)), name_(std::move(name)) {}
+
+  result<nothing> write(file to, std::string_view line);
+
+  /// Goes on with a file that was named earlier. One that is gone is created anew when needed.
+  result<nothing> reopen(file which, const std::string& id);
+  /// Adds the custom_id of each line to `ids` and returns how many lines there are. A line that is
+  /// not whole is cut off, with all behind it: the process ended while it was written, or the power
+  /// failed.
+  result<std::int64_t> read_answers(file which, std::unordered_set<std::string>& ids);
 
   /// The file's id; empty when nothing was written to it.
-  result<std::string> publish(file which, const std::string& filename) {
-    const auto writer = std::move(which == file::output ? output_ : errors_);
-    if (!writer || writer->bytes() == 0) return std::string();
-    const auto created = writer->publish({"", tenant_, filename, "batch_output", 0, 0});
-    if (!created.ok()) return fail(created.code());
-    return created.value().id;
-  }
+  result<std::string> publish(file which, const std::string& filename);
 
 private:
+  std::unique_ptr<file_store::writer>& of(file which) {
+    return which == file::output ? output_ : errors_;
+  }
+
   file_store& files_;
   const std::string tenant_;
+  const name_file name_;
   std::unique_ptr<file_store::writer> output_;
   std::unique_ptr<file_store::writer> errors_;
 };

@@ -5,8 +5,7 @@
 
 #include "config/base/assert.hpp"
 #include "config/base/log.hpp"
-#include "net/batch/batch_input.hpp"
-#include "net/batch/batch_output.hpp"
+#include "net/batch/active_batch.hpp"
 #include "net/endpoints.hpp"
 #include "net/error_map.hpp"
 #include "net/protocol/model_lookup.hpp"
@@ -17,31 +16,12 @@
 namespace twill::net {
 namespace {
 
-constexpr std::chrono::milliseconds retry_time{200};
-constexpr std::chrono::milliseconds rate_retry_time{1000};
-constexpr std::chrono::milliseconds longest_retry_time{10'000};
-
 bool is_transient(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
   return code != nullptr &&
          (*code == actors::errc::queue_full || *code == actors::errc::rate_limited ||
           *code == actors::errc::queue_timed_out || *code == actors::errc::not_ready ||
           *code == actors::errc::shutting_down);
-}
-
-/// Whether the model does not serve now, be it that it cannot be loaded, or that its loading takes
-/// longer than a request may wait. How long that lasts is unknown.
-bool is_without_model(const api_error& error) {
-  const auto* code = std::get_if<actors::errc>(&error.code);
-  // An error that names another field is about that alone: a grammar that could not be compiled.
-  return code != nullptr && (error.param.empty() || error.param == "model") &&
-         (*code == actors::errc::not_ready || *code == actors::errc::shutting_down ||
-          *code == actors::errc::queue_timed_out);
-}
-
-bool is_rate_limited(const api_error& error) {
-  const auto* code = std::get_if<actors::errc>(&error.code);
-  return code != nullptr && *code == actors::errc::rate_limited;
 }
 
 bool streams(const value& body) {
@@ -51,65 +31,10 @@ bool streams(const value& body) {
 
 } // namespace
 
-struct batch_runner::active_batch {
-  active_batch(const batch& queued, file_store& files)
-      : id(queued.id), tenant(queued.tenant), endpoint(queued.endpoint),
-        in(std::in_place, files, queued.input_file_id), out(files, queued.tenant) {}
-
-  std::string id, tenant, endpoint;
-  std::optional<batch_input> in; ///< until the batch ends
-  batch_output out;
-  std::int32_t lines_running = 0;
-  std::int32_t in_engine = 0; ///< requests that were sent and have not ended
-  bool read_all = false;
-  bool ended = false;
-  clock::time_point due;
-  clock::time_point not_before; ///< its lines wait until then, and those of others do not
-  std::chrono::milliseconds model_wait{0}; ///< > 0: its model could not serve the last time
-  std::string waits_because;               ///< with model_wait: what the engine said
-
-  /// While nobody knows whether its model can be served, one request at a time finds out, so that
-  /// requests which wait for a model to load do not take the room of other batches.
-  bool may_send(clock::time_point now) const {
-    return not_before <= now && (model_wait.count() == 0 || in_engine == 0);
-  }
-  void wait(const api_error& why);
-  void model_answered() {
-    model_wait = {};
-    waits_because.clear();
-  }
-};
-
-/// Several requests that are refused at once make it wait once.
-void batch_runner::active_batch::wait(const api_error& why) {
-  const auto now = clock::now();
-  if (not_before > now) return;
-  if (!is_without_model(why)) {
-    not_before = now + (is_rate_limited(why) ? rate_retry_time : retry_time);
-    return;
-  }
-  if (waits_because != why.message)
-    log::warn(id + " waits, at most until its completion window ends: " + why.message);
-  waits_because = why.message;
-  model_wait = std::clamp(2 * model_wait, retry_time, longest_retry_time);
-  not_before = now + model_wait;
-}
-
-struct batch_runner::running_line {
-  std::shared_ptr<active_batch> owner;
-  std::string custom_id;
-  call generation;
-  std::vector<std::size_t>
-      to_send; ///< indices of requests that are still to be sent, in reverse order
-  std::size_t remaining = 0;
-  bool finds_out = false; ///< it was sent while nobody knew whether the model can be served
-  std::string body;
-  std::vector<std::string> records; ///< of its events, where it is to be stored
-};
-
 batch_runner::batch_runner(server_context& context, file_store& files, batch_table& batches,
-                           thread_seam thread)
-    : context_(context), files_(files), batches_(batches), thread_(std::move(thread)),
+                           batch_folder& folder, thread_seam thread)
+    : context_(context), files_(files), batches_(batches), folder_(folder),
+      thread_(std::move(thread)),
       requests_(context.engine, [this] { thread_.post([this] { on_events(); }); }) {}
 
 batch_runner::~batch_runner() {
@@ -117,16 +42,16 @@ batch_runner::~batch_runner() {
 }
 
 void batch_runner::submit(const batch& queued) {
-  thread_.post([this, queued] { validate(queued); });
+  thread_.post([this, queued] {
+    if (!stopped_) validate(open(queued));
+  });
 }
 
 void batch_runner::cancel(const std::string& id) {
   thread_.post([this, id] {
+    if (stopped_) return; // the next start ends it
     for (const auto& one : std::list(active_))
-      if (one->id == id)
-        end_early(one, batch_status::cancelled,
-                  {"batch_cancelled",
-                   "This request was not executed because the batch was cancelled.", "", 0});
+      if (one->id == id) end_cancelled(one);
     pump();
   });
 }
@@ -135,20 +60,33 @@ void batch_runner::stop() {
   thread_.post([this] {
     if (std::exchange(stopped_, true)) return;
     for (const auto& one : std::list(active_))
-      end_early(
-          one, batch_status::failed,
-          {"server_stopped", "This request was not executed because the server stopped.", "", 0});
+      if (folder_.is_open())
+        put_away(one);
+      else
+        end_early(
+            one, batch_status::failed,
+            {"server_stopped", "This request was not executed because the server stopped.", "", 0});
   });
 }
 
 // --- beginning ---------------------------------------------------------------------------------
 
-void batch_runner::validate(const batch& queued) {
-  if (stopped_) return;
-  auto opened = std::make_shared<active_batch>(queued, files_);
-  auto checked = opened->in->check(queued.endpoint);
+std::shared_ptr<batch_runner::active_batch> batch_runner::open(const batch& record) {
+  batch_output::name_file name;
+  if (folder_.is_open())
+    name = [this, of = record.id](batch_output::file which, const std::string& id) {
+      batches_.update(of, [&](batch& b) {
+        (which == batch_output::file::output ? b.output_under_way : b.errors_under_way) = id;
+      });
+      return folder_.save(batches_, of);
+    };
+  return std::make_shared<active_batch>(record, files_, std::move(name));
+}
+
+void batch_runner::validate(const std::shared_ptr<active_batch>& opened) {
+  auto checked = opened->in->check(opened->endpoint);
   const bool valid = checked.faults.empty();
-  batches_.update(queued.id, [&](batch& b) {
+  batches_.update(opened->id, [&](batch& b) {
     b.faults = std::move(checked.faults);
     b.total = checked.total;
     if (b.status == batch_status::validating)
@@ -156,12 +94,18 @@ void batch_runner::validate(const batch& queued) {
     else if (!valid)
       b.reach(batch_status::cancelled); // the client asked for it while the file was read
   });
-  if (!valid) return;
-  const auto left = std::chrono::system_clock::from_time_t(queued.expires_unix_s) -
-                    std::chrono::system_clock::now();
+  folder_.save_or_warn(batches_, opened->id);
+  if (valid) run(opened);
+}
+
+void batch_runner::run(const std::shared_ptr<active_batch>& opened) {
+  const auto left = opened->expires - std::chrono::system_clock::now();
   opened->due = clock::now() + std::chrono::duration_cast<clock::duration>(left);
   active_.push_back(opened);
-  if (batches_.status_of(queued.id) == batch_status::cancelling) cancel(queued.id);
+  if (batches_.status_of(opened->id) == batch_status::cancelling)
+    end_cancelled(opened);
+  else if (clock::now() >= opened->due)
+    end_expired(opened);
   pump();
 }
 
@@ -397,9 +341,32 @@ void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_s
   if (!which->ended) close(*which, how);
 }
 
+void batch_runner::end_cancelled(const std::shared_ptr<active_batch>& which) {
+  end_early(
+      which, batch_status::cancelled,
+      {"batch_cancelled", "This request was not executed because the batch was cancelled.", "", 0});
+}
+
+void batch_runner::end_expired(const std::shared_ptr<active_batch>& which) {
+  end_early(which, batch_status::expired,
+            {"batch_expired",
+             "This request could not be executed before the completion window expired" +
+                 (which->waits_because.empty() ? "." : ": " + which->waits_because),
+             "", 0});
+}
+
+/// Leaves a batch for the next start, which asks its running lines again. It keeps its hold on the
+/// input file until the process ends.
+void batch_runner::put_away(const std::shared_ptr<active_batch>& which) {
+  for (const auto& line : std::list(lines_))
+    if (line->owner == which) drop_line(line);
+  folder_.save_or_warn(batches_, which->id);
+}
+
 void batch_runner::finish_if_done(const std::shared_ptr<active_batch>& which) {
   if (which->ended || !which->read_all || which->lines_running > 0) return;
   batches_.update(which->id, [](batch& b) { b.reach(batch_status::finalizing); });
+  folder_.save_or_warn(batches_, which->id);
   close(*which, batch_status::completed);
 }
 
@@ -418,22 +385,21 @@ void batch_runner::close(active_batch& which, batch_status how) {
   batches_.update(which.id, [&](batch& b) {
     b.output_file_id = output;
     b.error_file_id = errors;
+    b.output_under_way.clear();
+    b.errors_under_way.clear();
     b.reach(how);
   });
+  folder_.save_or_warn(batches_, which.id);
   active_.remove_if([&](const auto& one) { return one.get() == &which; });
 }
 
 // --- time ----------------------------------------------------------------------------------------
 
 void batch_runner::on_timer() {
+  if (stopped_) return;
   const auto now = clock::now();
   for (const auto& one : std::list(active_))
-    if (now >= one->due)
-      end_early(one, batch_status::expired,
-                {"batch_expired",
-                 "This request could not be executed before the completion window expired" +
-                     (one->waits_because.empty() ? "." : ": " + one->waits_because),
-                 "", 0});
+    if (now >= one->due) end_expired(one);
   pump();
 }
 

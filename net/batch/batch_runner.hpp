@@ -1,11 +1,14 @@
 // batch_runner: sends the lines of batches through the engine beside interactive requests.
 //
 // Threads: everything runs on one batch thread, reached through `post`; engine events come back to
-// it through engine_requests. submit(), cancel() and stop() may be called from any thread.
+// it through engine_requests. submit(), cancel() and stop() may be called from any thread, adopt()
+// before all others.
 // At most batches.max_running sequences are under way, over all batches. Tenants take turns line by
 // line, and so do the batches of one tenant; a line is in memory only from its turn to its reply. A
 // full queue or a model that cannot be served makes its batch wait, not fail, until its completion
-// window ends; other batches go on.
+// window ends; other batches go on. Where descriptions of batches are kept, stop() leaves batches
+// as they are and adopt() goes on with them: lines whose answers are in the files are not sent
+// again.
 #pragma once
 
 #include <chrono>
@@ -13,10 +16,12 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "net/batch/batch_folder.hpp"
 #include "net/batch/batch_table.hpp"
 #include "net/batch/file_store.hpp"
 #include "net/connection/engine_requests.hpp"
@@ -35,12 +40,15 @@ public:
   };
 
   batch_runner(server_context& context, file_store& files, batch_table& batches,
-               thread_seam thread);
+               batch_folder& folder, thread_seam thread);
   ~batch_runner();
 
+  /// Takes up a batch of an earlier run, whose input file is held. It goes on after begin().
+  void adopt(const batch& earlier);
+  void begin();
   void submit(const batch& queued);
   void cancel(const std::string& id);
-  /// Ends all batches; lines that have been answered are kept in the output files.
+  /// Ends all batches, or leaves them for adopt(); what has been answered is kept in the files.
   void stop();
   void on_timer();
 
@@ -53,7 +61,11 @@ private:
     std::size_t index = 0;
   };
 
-  void validate(const batch& queued);
+  std::shared_ptr<active_batch> open(const batch& record);
+  void validate(const std::shared_ptr<active_batch>& opened);
+  void resume(const std::shared_ptr<active_batch>& opened);
+  std::optional<std::int64_t> find_answers(active_batch& of);
+  void run(const std::shared_ptr<active_batch>& opened);
   void pump();
   bool send_next();
   std::shared_ptr<running_line> next_line();
@@ -69,6 +81,9 @@ private:
   bool write(active_batch& to, bool good, const std::string& text);
   void end_early(const std::shared_ptr<active_batch>& which, batch_status how,
                  const batch_fault& why);
+  void end_cancelled(const std::shared_ptr<active_batch>& which);
+  void end_expired(const std::shared_ptr<active_batch>& which);
+  void put_away(const std::shared_ptr<active_batch>& which);
   void finish_if_done(const std::shared_ptr<active_batch>& which);
   void close(active_batch& which, batch_status how);
   void arm(clock::time_point began);
@@ -76,8 +91,10 @@ private:
   server_context& context_;
   file_store& files_;
   batch_table& batches_;
+  batch_folder& folder_;
   thread_seam thread_;
   engine_requests requests_;
+  std::vector<std::shared_ptr<active_batch>> adopted_;   ///< until begin()
   std::list<std::shared_ptr<active_batch>> active_;      ///< a tenant's in the order of their turns
   std::unordered_map<std::string, std::uint64_t> turns_; ///< of tenants: which was their last one
   std::uint64_t last_turn_ = 0;

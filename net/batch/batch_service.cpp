@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
+#include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "net/endpoints.hpp"
 #include "net/protocol/json/fields.hpp"
@@ -13,8 +15,11 @@
 namespace twill::net {
 namespace {
 
+constexpr std::size_t longest_window_text = 32;
+
 /// The seconds in "24h", "30m" or "7d"; 0 when the text is no such time.
 std::int64_t window_seconds(const std::string& text) {
+  if (text.size() > longest_window_text) return 0; // many zeros in front of it
   std::string hours = text;
   std::int64_t times = 1;
   if (text.size() > 1 && text.back() == 'd') {
@@ -58,6 +63,41 @@ api_error no_such_batch(const std::string& id, const std::string& server_name) {
           describe_absent(batch_ids, id, server_name, "GET /v1/batches lists yours"), ""};
 }
 
+batch_service::batch_service(server_context& context, batch_runner::thread_seam thread)
+    : share_([&context] {
+        const bool several = context.current.get()->keys.several_tenants();
+        return several ? context.options.batches.tenant_share : 1.0;
+      }),
+      server_name_(context.options.server.name), folder_(context.options.batches.folder),
+      files_(context.options.batches.folder, context.options.batches.max_folder_bytes, share_,
+             server_name_, [this] { return read_folder(); }),
+      runner_(context, files_, batches_, folder_, std::move(thread)) {
+  if (const auto& folder = context.options.batches.folder; !folder.empty() && !folder_.is_open())
+    log::warn("`batches.folder` " + folder +
+              " is in use by another process: batches of this one end with it");
+  for (const auto& one : std::exchange(earlier_, {}))
+    restore(one);
+}
+
+/// Called by the store when the folder is its own.
+std::optional<std::set<std::string>> batch_service::read_folder() {
+  auto found = folder_.open();
+  earlier_ = std::move(found.batches);
+  return std::move(found.files);
+}
+
+void batch_service::restore(const batch& earlier) {
+  std::string forgotten;
+  if (!batches_.restore(earlier, &forgotten))
+    return log::warn(earlier.id + " is left out: " + std::to_string(batch_table::max_batches) +
+                     " batches are under way, which is the most there may be");
+  if (!forgotten.empty()) folder_.save_or_warn(batches_, forgotten);
+  if (is_final(earlier.status)) return;
+  files_.hold(earlier.input_file_id); // the batch fails when it is gone
+  log::info(earlier.id + " is taken up again: it was under way when the last server ended");
+  runner_.adopt(earlier);
+}
+
 result<batch> batch_service::create(const value& body, const std::string& tenant) {
   fields from(body);
   batch created;
@@ -86,9 +126,18 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
   created.reach(batch_status::validating);
   created.expires_unix_s = created.reached_unix_s.front() + window_s;
   const auto most = share_of(batch_table::max_active, share_());
-  if (const auto added = batches_.add(created, most); added != batch_table::added::yes) {
+  std::string forgotten;
+  if (const auto added = batches_.add(created, most, &forgotten);
+      added != batch_table::added::yes) {
     files_.release(created.input_file_id);
     return fail(too_many_batches(added, most));
+  }
+  if (!forgotten.empty()) folder_.save_or_warn(batches_, forgotten);
+  if (const auto saved = folder_.save(batches_, created.id); !saved.ok()) {
+    batches_.remove(created.id);
+    folder_.save_or_warn(batches_, created.id);
+    files_.release(created.input_file_id);
+    return fail(saved.code());
   }
   runner_.submit(created);
   return created;
@@ -108,6 +157,7 @@ result<batch> batch_service::cancel(const std::string& id, const std::string& te
                  "the batch is " + std::string(name_of(now->status)) +
                      "; only a batch that is under way can be cancelled",
                  ""});
+  folder_.save_or_warn(batches_, id);
   runner_.cancel(id);
   return *now;
 }

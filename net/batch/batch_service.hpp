@@ -1,13 +1,17 @@
-// batch_service: files and batches of one server: the store, the table, and who runs them.
+// batch_service: files and batches of one server: the store, the table, and who runs them. Where
+// `batches.folder` is configured and no other process uses it, batches outlive the server.
 //
 // Thread safety: any thread. The batch thread that `thread` reaches must have ended, or never run
 // again, before this is destroyed.
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "net/batch/batch_folder.hpp"
 #include "net/batch/batch_runner.hpp"
 #include "net/batch/batch_table.hpp"
 #include "net/batch/file_store.hpp"
@@ -19,16 +23,11 @@ api_error no_such_batch(const std::string& id, const std::string& server_name);
 
 class batch_service {
 public:
-  batch_service(server_context& context, batch_runner::thread_seam thread)
-      : share_([&context] {
-          const bool several = context.current.get()->keys.several_tenants();
-          return several ? context.options.batches.tenant_share : 1.0;
-        }),
-        server_name_(context.options.server.name),
-        files_(context.options.batches.folder, context.options.batches.max_folder_bytes, share_,
-               server_name_),
-        runner_(context, files_, batches_, std::move(thread)) {}
+  /// Reads what earlier runs left in a configured folder. Throws as file_store does.
+  batch_service(server_context& context, batch_runner::thread_seam thread);
 
+  /// Goes on with batches of earlier runs; when the server can take requests.
+  void begin() { runner_.begin(); }
   file_store& files() { return files_; }
   const batch_table& batches() const { return batches_; }
 
@@ -40,8 +39,13 @@ public:
   void on_timer() { runner_.on_timer(); }
 
 private:
+  std::optional<std::set<std::string>> read_folder();
+  void restore(const batch& earlier);
+
   const std::function<double()> share_; ///< that one tenant may hold now; a reload changes it
   const std::string server_name_;
+  batch_folder folder_;
+  std::vector<batch> earlier_; ///< until they are restored
   file_store files_;
   batch_table batches_;
   batch_runner runner_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -26,8 +27,9 @@ public:
 
   enum class added { yes, too_many, too_many_of_tenant };
 
-  /// Adds a batch, unless too many are under way, of all tenants or of its own.
-  added add(batch created, std::size_t most_of_tenant) {
+  /// Adds a batch, unless too many are under way, of all tenants or of its own. `forgotten` becomes
+  /// the id of the one that made room for it.
+  added add(batch created, std::size_t most_of_tenant, std::string* forgotten = nullptr) {
     const std::lock_guard lock(mutex_);
     std::size_t n_active = 0, n_of_tenant = 0;
     for (const auto& entry : all_) {
@@ -37,9 +39,34 @@ public:
     }
     if (n_active >= max_active) return added::too_many;
     if (n_of_tenant >= most_of_tenant) return added::too_many_of_tenant;
-    if (all_.size() >= max_batches) all_.erase(oldest_ended());
+    if (all_.size() >= max_batches) forget_oldest(forgotten);
+    created.number = ++last_number_;
     all_.push_back(std::move(created));
     return added::yes;
+  }
+
+  /// Adds a batch of an earlier run, after those that were made before it. False when the table is
+  /// full of batches that are under way.
+  bool restore(batch earlier, std::string* forgotten = nullptr) {
+    const std::lock_guard lock(mutex_);
+    if (all_.size() >= max_batches && !forget_oldest(forgotten)) return false;
+    last_number_ = std::max(last_number_, earlier.number);
+    all_.push_back(std::move(earlier));
+    return true;
+  }
+
+  /// Forgets a batch, whatever its status.
+  void remove(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(all_, [&](const batch& entry) { return entry.id == id; });
+  }
+
+  /// Any tenant's batch.
+  std::optional<batch> get(const std::string& id) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& entry : all_)
+      if (entry.id == id) return entry;
+    return std::nullopt;
   }
 
   std::optional<batch> find(const std::string& id, const std::string& tenant) const {
@@ -75,8 +102,17 @@ public:
   }
 
 private:
+  /// Forgets the oldest batch that has ended, if one has.
+  bool forget_oldest(std::string* forgotten) {
+    const auto oldest = oldest_ended();
+    if (oldest == all_.end()) return false;
+    if (forgotten != nullptr) *forgotten = oldest->id;
+    all_.erase(oldest);
+    return true;
+  }
+
   /// Of the tenant that has most of those that ended, so that no tenant's flood makes the server
-  /// forget what others' batches came to. There is one while the table is full.
+  /// forget what others' batches came to.
   std::deque<batch>::iterator oldest_ended() {
     std::unordered_map<std::string, std::size_t> n_ended;
     std::size_t most = 0;
@@ -89,6 +125,7 @@ private:
 
   mutable std::mutex mutex_;
   std::deque<batch> all_;
+  std::int64_t last_number_ = 0;
 };
 
 } // namespace twill::net

@@ -87,7 +87,7 @@ api_error no_such_file(const std::string& id, const std::string& server_name) {
 }
 
 file_store::file_store(std::string folder, std::int64_t max_bytes, std::function<double()> share,
-                       std::string server_name)
+                       std::string server_name, const under_way& find_under_way)
     : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes),
       share_(std::move(share)), server_name_(std::move(server_name)) {
   std::error_code error;
@@ -100,7 +100,7 @@ file_store::file_store(std::string folder, std::int64_t max_bytes, std::function
     throw std::runtime_error("`batches.folder` must be a folder that can be used, got " +
                              folder_.string());
   lock_ = try_lock(folder_);
-  load();
+  load(find_under_way);
 }
 
 file_store::~file_store() {
@@ -109,8 +109,8 @@ file_store::~file_store() {
 }
 
 /// Finds the files of earlier runs. A file without a description was never published: it is removed
-/// when no other daemon uses the folder.
-void file_store::load() {
+/// when no other daemon uses the folder, unless a batch goes on with it.
+void file_store::load(const under_way& find_under_way) {
   std::error_code error;
   std::set<std::string> published;
   for (const auto& found : fs::directory_iterator(folder_, error)) {
@@ -140,11 +140,15 @@ void file_store::load() {
     files_[description.id] = {description, 0};
   }
   if (lock_.get() < 0) return;
+  std::optional<std::set<std::string>> needed{std::in_place};
+  if (find_under_way) needed = find_under_way();
+  if (!needed) return;
   for (const auto& found : fs::directory_iterator(folder_, error)) {
     auto id = found.path().filename().string();
     if (id.ends_with(".json")) id.resize(id.size() - 5);
     std::error_code ignored;
-    if (is_id_of(file_ids, id) && !published.contains(id)) fs::remove(found.path(), ignored);
+    if (is_id_of(file_ids, id) && !published.contains(id) && !needed->contains(id))
+      fs::remove(found.path(), ignored);
   }
 }
 
@@ -212,6 +216,24 @@ result<std::unique_ptr<file_store::writer>> file_store::create(const std::string
   return std::make_unique<writer>(*this, id, tenant, path_of(id));
 }
 
+result<std::unique_ptr<file_store::writer>> file_store::reopen(const std::string& id,
+                                                               const std::string& tenant) {
+  const std::lock_guard lock(mutex_);
+  const auto published = files_.find(id);
+  if (published != files_.end() && (published->second.description.tenant != tenant ||
+                                    published->second.description.purpose != "batch_output"))
+    return fail({errc::unknown_file, "the file " + id + " is not an output of this tenant", ""});
+  auto out = open_to_write(path_of(id));
+  if (out.get() < 0)
+    return fail(errno == ENOENT ? api_error{errc::unknown_file, "the file " + id + " is gone", ""}
+                                : describe_failure(errno));
+  auto reopened = std::make_unique<writer>(*this, id, tenant, path_of(id), std::move(out));
+  count(tenant, published == files_.end() ? reopened->bytes() : 0,
+        published == files_.end() ? 0 : -1);
+  if (published != files_.end()) files_.erase(published);
+  return reopened;
+}
+
 result<stored_file> file_store::put(stored_file description, std::string_view bytes) {
   auto created = create(description.tenant);
   if (!created.ok()) return fail(created.code());
@@ -229,8 +251,18 @@ file_store::writer::writer(file_store& store, std::string id, std::string tenant
     fault_ = describe_failure(errno);
 }
 
+file_store::writer::writer(file_store& store, std::string id, std::string tenant, fs::path path,
+                           descriptor reopened)
+    : store_(store), id_(std::move(id)), tenant_(std::move(tenant)), path_(std::move(path)),
+      out_(std::move(reopened)), description_(open_to_write(description_path(path_))),
+      bytes_(size_of(out_)), kept_(true) {
+  if (description_.get() < 0 && errno == ENOENT)
+    description_ = create_private(description_path(path_));
+  if (description_.get() < 0) fault_ = describe_failure(errno);
+}
+
 file_store::writer::~writer() {
-  if (published_) return;
+  if (published_ || (kept_ && bytes_ > 0)) return;
   std::error_code ignored;
   fs::remove(path_, ignored);
   fs::remove(description_path(path_), ignored);
@@ -251,6 +283,18 @@ result<nothing> file_store::writer::append(std::string_view bytes) {
     return fail(describe_failure(error));
   }
   bytes_ += size;
+  return nothing{};
+}
+
+std::unique_ptr<std::ifstream> file_store::writer::read() const {
+  auto in = std::make_unique<std::ifstream>(path_, std::ios::binary);
+  return in->is_open() ? std::move(in) : nullptr;
+}
+
+result<nothing> file_store::writer::cut(std::int64_t bytes) {
+  if (::ftruncate(out_.get(), static_cast<off_t>(bytes)) != 0) return fail(describe_failure(errno));
+  store_.give_back(tenant_, bytes_ - bytes);
+  bytes_ = bytes;
   return nothing{};
 }
 

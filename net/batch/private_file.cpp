@@ -4,9 +4,23 @@
 #include <cstring>
 #include <fcntl.h>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace twill::net {
+namespace {
+
+/// O_NONBLOCK, so that a pipe of the file's name keeps nobody waiting.
+descriptor open_regular(const std::filesystem::path& path, int flags) {
+  descriptor file(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return descriptor();
+  if (S_ISREG(status.st_mode)) return file;
+  errno = EINVAL;
+  return descriptor();
+}
+
+} // namespace
 
 descriptor::~descriptor() {
   if (file_ >= 0) ::close(file_);
@@ -14,6 +28,19 @@ descriptor::~descriptor() {
 
 descriptor create_private(const std::filesystem::path& path) {
   return descriptor(::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+descriptor open_to_write(const std::filesystem::path& path) {
+  return open_regular(path, O_WRONLY);
+}
+
+descriptor open_to_read(const std::filesystem::path& path) {
+  return open_regular(path, O_RDONLY);
+}
+
+std::int64_t size_of(const descriptor& file) {
+  struct stat status {};
+  return ::fstat(file.get(), &status) == 0 ? status.st_size : 0;
 }
 
 bool write_at(const descriptor& to, std::string_view bytes, std::int64_t offset) {

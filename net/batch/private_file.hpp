@@ -29,6 +29,11 @@ private:
 
 /// An empty file that only its owner may read, whatever the umask; with errno where there is one.
 descriptor create_private(const std::filesystem::path& path);
+/// A regular file that exists, to be written, or to be read; otherwise none, with errno.
+descriptor open_to_write(const std::filesystem::path& path);
+descriptor open_to_read(const std::filesystem::path& path);
+/// The bytes that an open file has.
+std::int64_t size_of(const descriptor& file);
 /// Writes all of it at `offset`, or not all and false, with errno.
 bool write_at(const descriptor& to, std::string_view bytes, std::int64_t offset);
 /// Writes it to the beginning and cuts off what is behind it; or false, with errno.

@@ -563,20 +563,25 @@ TEST_CASE("A stored file is sent to its last byte, however few are left for it")
   CHECK(c.get("/health").status == 200); // the connection lives on
 }
 
-TEST_CASE("A drain ends batches at once and does not wait for their lines") {
+TEST_CASE("A drain does not wait for the lines of batches, and the next server goes on with them") {
   temporary_folder kept;
   auto o = options_with(2);
   o.batches.folder = kept.path.string();
+  std::string id;
   {
     running_server s(never_answers(), o);
     client c(s.port());
-    start(c, upload(c, lines(5)));
+    id = start(c, upload(c, lines(5)));
     REQUIRE(s.engine.wait_running(2));
     s.server->drain();
     CHECK(s.engine.wait_cancelled(2, 20s));
     s.join();
   }
-  CHECK(count(text_of_files(kept.path), "server_stopped") == 5);
+  running_server s({}, o);
+  client c(s.port());
+  const auto done = wait_status(c, id, "completed");
+  CHECK(at(done, "request_counts", "completed") == value(5));
+  CHECK(count(content(c, at(done, "output_file_id")), "Hello, world") == 5);
 }
 
 TEST_CASE("A configured folder is kept and read again, a temporary one goes") {

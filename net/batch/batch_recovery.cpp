@@ -1,0 +1,77 @@
+// The part of batch_runner that goes on with batches of an earlier run.
+#include <unordered_set>
+#include <utility>
+
+#include "config/base/log.hpp"
+#include "net/batch/active_batch.hpp"
+
+namespace twill::net {
+namespace {
+
+/// It is still under way after the next start, which may have better luck.
+void warn_left(const std::string& id, const api_error& why) {
+  log::warn(id + " is left for the next start, since its files cannot be read: " + why.message);
+}
+
+} // namespace
+
+void batch_runner::adopt(const batch& earlier) {
+  const auto opened = open(earlier);
+  using file = batch_output::file;
+  for (const auto& [which, id] : {std::pair(file::output, earlier.output_under_way),
+                                  std::pair(file::errors, earlier.errors_under_way)}) {
+    if (id.empty()) continue;
+    const auto reopened = opened->out.reopen(which, id);
+    if (!reopened.ok()) return warn_left(earlier.id, reopened.code());
+  }
+  adopted_.push_back(opened);
+}
+
+void batch_runner::begin() {
+  for (const auto& one : std::exchange(adopted_, {}))
+    thread_.post([this, one] { resume(one); });
+}
+
+void batch_runner::resume(const std::shared_ptr<active_batch>& opened) {
+  if (stopped_) return;
+  const auto record = batches_.get(opened->id);
+  if (!record) return;
+  if (record->reached_unix_s[static_cast<std::size_t>(batch_status::in_progress)] == 0)
+    return validate(opened);
+  const auto left = find_answers(*opened);
+  if (!left) return;
+  if (record->status == batch_status::finalizing && *left == 0) {
+    opened->read_all = true; // its window may have passed since, but it was done in time
+    return finish_if_done(opened);
+  }
+  if (record->status == batch_status::finalizing)
+    batches_.update(opened->id, [](batch& b) { b.status = batch_status::in_progress; });
+  run(opened);
+}
+
+/// Has the input pass over lines that are answered in the files. Returns how many others there are;
+/// none when the batch does not go on.
+std::optional<std::int64_t> batch_runner::find_answers(active_batch& of) {
+  std::unordered_set<std::string> answered;
+  const auto completed = of.out.read_answers(batch_output::file::output, answered);
+  const auto failed = of.out.read_answers(batch_output::file::errors, answered);
+  for (const auto* read : {&completed, &failed})
+    if (!read->ok()) {
+      warn_left(of.id, read->code());
+      return std::nullopt;
+    }
+  const auto left = of.in->skip(answered, of.endpoint);
+  batches_.update(of.id, [&](batch& b) {
+    b.completed = completed.value();
+    b.failed = failed.value();
+    if (!left)
+      b.faults.push_back({"file_not_found",
+                          "the input file is gone or cannot be read since the server started anew; "
+                          "lines without an answer are not in the output and error file",
+                          "input_file_id", 0});
+  });
+  if (!left) close(of, batch_status::failed);
+  return left;
+}
+
+} // namespace twill::net

@@ -1,0 +1,453 @@
+// Batches that outlive their server: it is stopped or killed, and the next one goes on.
+#include <csignal>
+#include <random>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "net/batch/batch_description.hpp"
+#include "tests/net/batch/batch_bench.hpp"
+
+using namespace twill;
+using namespace twill::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A batch whose first lines are answered, and whose server is gone.
+std::string leave_half(const fs::path& folder, int n_lines, const std::string& window = "24h") {
+  batch_bench bench(folder);
+  const auto id = bench.start(n_lines, window);
+  REQUIRE(bench.run([&] { return bench.show(id).completed >= 4; }));
+  REQUIRE(bench.show(id).status == net::batch_status::in_progress);
+  return id;
+}
+
+/// The description in the folder, changed.
+void change_description(const batch_scratch& kept, const std::string& id,
+                        const std::function<void(net::batch&)>& change) {
+  auto record = net::read_description(kept.text(id + ".batch"));
+  REQUIRE(record.ok());
+  change(record.value());
+  kept.write(id + ".batch", net::describe_batch(record.value()));
+}
+
+std::size_t files_that_end_with(const fs::path& folder, const std::string& end) {
+  std::size_t n = 0;
+  for (const auto& entry : fs::directory_iterator(folder))
+    n += entry.path().filename().string().ends_with(end) ? 1 : 0;
+  return n;
+}
+
+/// Ends one of several batches in a process of its own, which is killed after `after`.
+bool ends_within(const fs::path& folder, const std::string& id, std::chrono::microseconds after) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    batch_bench bench(folder);
+    bench.service->begin();
+    ::_exit(bench.run_until_ended(id) ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  std::this_thread::sleep_for(after);
+  ::kill(child, SIGKILL);
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE((WIFSIGNALED(status) || WEXITSTATUS(status) == 0));
+  return WIFEXITED(status);
+}
+
+} // namespace
+
+// Threads of a forked process are no matter for the thread sanitizer.
+#ifndef __SANITIZE_THREAD__
+TEST_CASE("A batch whose server is killed at any moment has each answer once") {
+  std::mt19937 dice(7);
+  for (int round = 0; round < 4; ++round) {
+    batch_scratch kept;
+    std::string id;
+    {
+      batch_bench bench(kept.path);
+      id = bench.start(100);
+    }
+    for (int tries = 0;; ++tries) {
+      REQUIRE(tries < 2000);
+      // Longer with every try, so that it ends on a busy machine too.
+      const std::chrono::microseconds after(dice() % (3'000 + 200 * static_cast<unsigned>(tries)));
+      if (ends_within(kept.path, id, after)) break;
+    }
+    batch_bench bench(kept.path);
+    check_complete(bench, id, 100);
+    CHECK(files_that_end_with(kept.path, ".json") == 3); // nothing else is left
+    CHECK(files_that_end_with(kept.path, ".new") == 0);
+  }
+}
+#endif
+
+TEST_CASE("A batch whose server ends between any two tasks, or is stopped, has each answer once") {
+  std::mt19937 dice(3);
+  for (int round = 0; round < 3; ++round) {
+    batch_scratch kept;
+    std::string id, other;
+    bool ended = false;
+    for (int starts = 0; !ended; ++starts) {
+      REQUIRE(starts < 500);
+      batch_bench bench(kept.path);
+      bench.service->begin();
+      if (starts == 0) {
+        id = bench.start(40);
+        other = bench.start(7);
+      }
+      bench.run_some(static_cast<int>(dice() % 12));
+      if (dice() % 2 == 0) {
+        bench.service->stop();
+        bench.run_posted();
+        CHECK(bench.engine().running() <= bench.engine().submitted().size());
+        bench.run_some(static_cast<int>(dice() % 3)); // events that come late
+      }
+      ended = net::is_final(bench.show(id).status) && net::is_final(bench.show(other).status);
+      // What a write leaves that was broken off.
+      const auto torn = bench.show(id).output_under_way;
+      if (!torn.empty() && dice() % 2 == 0)
+        std::ofstream(kept.path / torn, std::ios::app) << R"({"id":"batch_req_1","custom_id":"r)";
+    }
+    batch_bench bench(kept.path);
+    check_complete(bench, id, 40);
+    check_complete(bench, other, 7);
+  }
+}
+
+TEST_CASE("A stop leaves batches under way and cancels what they run") {
+  batch_scratch kept;
+  std::string id;
+  {
+    batch_bench bench(kept.path);
+    bench.engine().set_script([](const actors::request&) {
+      script s;
+      s.start_delay = 1h;
+      return s;
+    });
+    id = bench.start(8);
+    bench.run_posted();
+    REQUIRE(bench.engine().wait_running(3));
+    bench.service->stop();
+    bench.run_posted();
+    CHECK(bench.engine().wait_cancelled(3));
+    CHECK(bench.show(id).status == net::batch_status::in_progress);
+    const auto input = bench.show(id).input_file_id;
+    CHECK_FALSE(bench.service->files().erase(input, "").ok());
+    // The next start ends what is cancelled now.
+    REQUIRE(bench.service->cancel(id, "").ok());
+    bench.run_posted();
+    CHECK(bench.show(id).status == net::batch_status::cancelling);
+  }
+  batch_bench bench(kept.path);
+  CHECK_FALSE(bench.service->files().erase(bench.show(id).input_file_id, "").ok());
+  bench.service->begin();
+  REQUIRE(bench.run_until_ended(id));
+  CHECK(bench.show(id).status == net::batch_status::cancelled);
+  CHECK(answers_in(bench.content(bench.show(id).error_file_id)).size() == 8);
+  CHECK(bench.engine().submitted().empty());
+  CHECK(bench.service->files().erase(bench.show(id).input_file_id, "").ok());
+}
+
+TEST_CASE("Without a folder a stop ends batches") {
+  batch_bench bench("");
+  bench.engine().set_script([](const actors::request&) {
+    script s;
+    s.start_delay = 1h;
+    return s;
+  });
+  const auto id = bench.start(4);
+  bench.run_posted();
+  bench.service->stop();
+  bench.run_posted();
+  const auto ended = bench.show(id);
+  CHECK(ended.status == net::batch_status::failed);
+  CHECK(answers_in(bench.content(ended.error_file_id)).size() == 4);
+}
+
+TEST_CASE("Batches that have ended are shown after a restart, to their tenant, in their order") {
+  batch_scratch kept;
+  std::vector<std::string> ids;
+  net::batch before;
+  {
+    batch_bench bench(kept.path);
+    for (int i = 0; i < 5; ++i)
+      ids.push_back(bench.start(5));
+    for (const auto& id : ids)
+      REQUIRE(bench.run_until_ended(id));
+    before = bench.show(ids[2]);
+    const auto others = bench.create(bench.upload(restart_lines(1), "two"), "24h", "two");
+    REQUIRE(others.ok());
+  }
+  batch_bench bench(kept.path);
+  const auto listed = bench.service->batches().list("");
+  REQUIRE(listed.size() == ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    CHECK(listed[i].id == ids[i]);
+  CHECK(net::batch_json(bench.show(ids[2])) == net::batch_json(before));
+  CHECK(bench.service->batches().list("two").size() == 1);
+  CHECK_FALSE(bench.service->batches().find(ids[0], "two"));
+  const auto next = bench.start(1);
+  CHECK(bench.service->batches().list("").back().id == next);
+}
+
+TEST_CASE("A batch that is forgotten loses its description") {
+  batch_scratch kept;
+  std::string first;
+  {
+    batch_bench bench(kept.path);
+    const auto file = bench.upload("");
+    for (std::size_t i = 0; i <= net::batch_table::max_batches; ++i) {
+      const auto created = bench.create(file);
+      REQUIRE(created.ok());
+      if (i == 0) first = created.value().id;
+      bench.run_posted(); // it fails: the file is empty
+    }
+    CHECK(files_that_end_with(kept.path, ".batch") == net::batch_table::max_batches);
+    CHECK_FALSE(fs::exists(kept.path / (first + ".batch")));
+  }
+  // One more than the table takes, as a server leaves that is killed in between.
+  auto extra = batch_bench(kept.path).service->batches().list("").back();
+  extra.id = "batch_extra";
+  ++extra.number;
+  kept.write("batch_extra.batch", net::describe_batch(extra));
+  batch_bench bench(kept.path);
+  CHECK(bench.service->batches().list("").size() == net::batch_table::max_batches);
+  CHECK(bench.service->batches().list("").back().id == "batch_extra");
+  CHECK(files_that_end_with(kept.path, ".batch") == net::batch_table::max_batches);
+}
+
+TEST_CASE("A batch goes on only with the file that it read") {
+  batch_scratch kept;
+  const auto id = leave_half(kept.path, 30);
+  const auto record = net::read_description(kept.text(id + ".batch"));
+  REQUIRE(record.ok());
+  const auto answered = answers_in(kept.text(record.value().output_under_way)).size();
+  CHECK(answered >= 3);
+  fs::remove(kept.path / record.value().input_file_id);
+  fs::remove(kept.path / (record.value().input_file_id + ".json"));
+  batch_bench bench(kept.path);
+  bench.service->begin();
+  REQUIRE(bench.run_until_ended(id));
+  const auto ended = bench.show(id);
+  CHECK(ended.status == net::batch_status::failed);
+  REQUIRE(ended.faults.size() == 1);
+  CHECK(ended.faults.front().code == "file_not_found");
+  CHECK(ended.completed == static_cast<std::int64_t>(answered));
+  CHECK(answers_in(bench.content(ended.output_file_id)).size() == answered);
+}
+
+TEST_CASE("A batch whose window passes while no server runs expires, unless it was done") {
+  batch_scratch kept;
+  const auto id = leave_half(kept.path, 30);
+  SECTION("it was not") {
+    change_description(kept, id, [](net::batch& b) { b.expires_unix_s = 1'000'000'000; });
+    batch_bench bench(kept.path);
+    bench.service->begin();
+    REQUIRE(bench.run_until_ended(id));
+    const auto ended = bench.show(id);
+    CHECK(ended.status == net::batch_status::expired);
+    CHECK(bench.engine().submitted().empty());
+    CHECK(answers_in(bench.content(ended.output_file_id)).size() +
+              answers_in(bench.content(ended.error_file_id)).size() ==
+          30);
+    CHECK(ended.completed + ended.failed == 30);
+  }
+  SECTION("it was") {
+    std::string description;
+    {
+      batch_bench bench(kept.path);
+      bench.service->begin();
+      description = kept.text(id + ".batch");
+      REQUIRE(bench.run_until_ended(id));
+    }
+    // The server was killed after it had published the files and before it said so.
+    kept.write(id + ".batch", description);
+    change_description(kept, id, [](net::batch& b) {
+      b.expires_unix_s = 1'000'000'000;
+      b.reach(net::batch_status::finalizing);
+    });
+    batch_bench bench(kept.path);
+    const auto bytes = bench.service->files().held_bytes();
+    bench.service->begin();
+    REQUIRE(bench.run_until_ended(id));
+    check_complete(bench, id, 30);
+    CHECK(bench.service->files().list("").size() == 3);
+    CHECK(bench.service->files().held_bytes() == bytes);
+    CHECK(bench.engine().submitted().empty());
+  }
+}
+
+TEST_CASE("Files that a batch goes on with count and stay, others that nobody published go") {
+  batch_scratch kept;
+  const auto id = leave_half(kept.path, 30);
+  const auto record = net::read_description(kept.text(id + ".batch"));
+  REQUIRE(record.ok());
+  const auto output = record.value().output_under_way, errors = record.value().errors_under_way;
+  const auto orphan = net::make_id("file-");
+  kept.write(orphan, "lost");
+  kept.write(orphan + ".json", "    ");
+  const auto size = [&](const std::string& name) {
+    return static_cast<std::int64_t>(fs::file_size(kept.path / name));
+  };
+  const auto wanted = size(record.value().input_file_id) + size(output) + size(errors);
+  {
+    batch_bench bench(kept.path);
+    CHECK(bench.service->files().held_bytes() == wanted);
+    CHECK_FALSE(fs::exists(kept.path / orphan));
+    CHECK_FALSE(fs::exists(kept.path / (orphan + ".json")));
+    CHECK(bench.service->files().list("").size() == 1); // they are not published
+  }
+  // They are within the limit, with what is written to them.
+  batch_bench bench(kept.path, [&](config::options& o) { o.batches.max_folder_bytes = wanted; });
+  bench.service->begin();
+  REQUIRE(bench.run_until_ended(id));
+  CHECK(bench.show(id).status == net::batch_status::failed);
+  CHECK(bench.show(id).faults.front().code == "storage_full");
+  CHECK(bench.service->files().held_bytes() == wanted);
+  CHECK(bench.show(id).output_file_id == output);
+}
+
+TEST_CASE("An answer that is not whole is cut off, with all behind it") {
+  batch_scratch kept;
+  const auto id = leave_half(kept.path, 30);
+  const auto record = net::read_description(kept.text(id + ".batch"));
+  REQUIRE(record.ok());
+  const auto output = record.value().output_under_way;
+  auto text = kept.text(output);
+  SECTION("the last line has no end") {
+    text += R"({"id":"a","custom_id":"r29")";
+  }
+  SECTION("the last line is whole but for its end") {
+    text.pop_back();
+  }
+  SECTION("zeros, as a power failure leaves") {
+    std::fill(text.begin() + static_cast<std::ptrdiff_t>(text.find('\n') + 10), text.end(), '\0');
+    text += '\n';
+  }
+  SECTION("the file is empty") {
+    text.clear();
+  }
+  kept.write(output, text);
+  batch_bench bench(kept.path);
+  bench.service->begin();
+  REQUIRE(bench.run_until_ended(id));
+  check_complete(bench, id, 30);
+}
+
+TEST_CASE("Files under way that somebody removed are written anew") {
+  batch_scratch kept;
+  const auto id = leave_half(kept.path, 30);
+  const auto record = net::read_description(kept.text(id + ".batch"));
+  REQUIRE(record.ok());
+  fs::remove(kept.path / record.value().output_under_way);
+  fs::remove(kept.path / (record.value().errors_under_way + ".json"));
+  batch_bench bench(kept.path);
+  bench.service->begin();
+  REQUIRE(bench.run_until_ended(id));
+  check_complete(bench, id, 30);
+}
+
+TEST_CASE("A batch is not made when its description cannot be written") {
+  batch_scratch kept;
+  batch_bench bench(kept.path);
+  const auto file = bench.upload(restart_lines(3));
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = 100;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const auto created = bench.create(file);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  REQUIRE_FALSE(created.ok());
+  CHECK(created.code().code == decltype(created.code().code)(net::errc::storage_full));
+  CHECK(contains(created.code().message, "`batches.folder`"));
+  bench.run_posted();
+  CHECK(bench.service->batches().list("").empty());
+  CHECK(bench.engine().submitted().empty());
+  CHECK(files_that_end_with(kept.path, ".batch") == 0);
+  CHECK(files_that_end_with(kept.path, ".new") == 0);
+  CHECK(bench.service->files().erase(file, "").ok());
+}
+
+TEST_CASE("A batch under way has room for its next description") {
+  batch_scratch kept;
+  batch_bench bench(kept.path);
+  const auto id = bench.start(10);
+  for (int n = 0; n < 3; ++n) {
+    REQUIRE(fs::exists(kept.path / (id + ".batch.new")));
+    CHECK(fs::file_size(kept.path / (id + ".batch.new")) >
+          fs::file_size(kept.path / (id + ".batch")) + 100);
+    bench.run_some(1);
+  }
+  REQUIRE(bench.run_until_ended(id));
+  CHECK_FALSE(fs::exists(kept.path / (id + ".batch.new")));
+  CHECK((fs::status(kept.path / (id + ".batch")).permissions() & fs::perms::mask) ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+}
+
+TEST_CASE("A second server over the folder leaves the first one's batches alone") {
+  batch_scratch kept;
+  batch_bench first(kept.path);
+  const auto id = first.start(20);
+  REQUIRE(first.run([&] { return first.show(id).completed >= 4; }));
+  const auto before = kept.text(id + ".batch");
+  {
+    batch_bench second(kept.path);
+    CHECK(second.service->batches().list("").empty());
+    second.service->begin();
+    const auto own = second.start(2);
+    REQUIRE(second.run_until_ended(own));
+    CHECK_FALSE(fs::exists(kept.path / (own + ".batch")));
+  }
+  CHECK(kept.text(id + ".batch") == before);
+  REQUIRE(first.run_until_ended(id));
+  check_complete(first, id, 20);
+}
+
+TEST_CASE("A damaged description is left where it is, and so is the file that it names") {
+  batch_scratch kept;
+  const auto damaged = leave_half(kept.path, 10);
+  std::string whole;
+  {
+    batch_bench bench(kept.path);
+    whole = bench.start(3);
+  }
+  const auto record = net::read_description(kept.text(damaged + ".batch"));
+  REQUIRE(record.ok());
+  auto text = kept.text(damaged + ".batch");
+  text.replace(text.find("\"total\""), 7, "\"totol\"");
+  kept.write(damaged + ".batch", text);
+  kept.write("batch_other.batch", kept.text(whole + ".batch")); // of another name
+  kept.write("batch_large.batch", std::string(net::max_batch_description_bytes + 1, ' '));
+  fs::create_directory(kept.path / "batch_folder.batch");
+  REQUIRE(::mkfifo((kept.path / "batch_pipe.batch").c_str(), 0600) == 0);
+  fs::create_symlink("/dev/zero", kept.path / "batch_link.batch");
+  const auto n_files = files_that_end_with(kept.path, ".batch");
+  {
+    batch_bench bench(kept.path);
+    CHECK(bench.service->batches().list("").size() == 1);
+    bench.service->begin();
+    REQUIRE(bench.run_until_ended(whole));
+    check_complete(bench, whole, 3);
+  }
+  CHECK(kept.text(damaged + ".batch") == text);
+  CHECK(files_that_end_with(kept.path, ".batch") == n_files);
+  // Once what cannot be read at all is gone, files that nobody names are told from those of the
+  // damaged one.
+  for (const auto* name : {"batch_large", "batch_folder", "batch_pipe", "batch_link"})
+    fs::remove(kept.path / (std::string(name) + ".batch"));
+  { batch_bench again(kept.path); }
+  CHECK(fs::exists(kept.path / record.value().output_under_way));
+  // Repaired, it goes on.
+  kept.write(damaged + ".batch", net::describe_batch(record.value()));
+  batch_bench bench(kept.path);
+  bench.service->begin();
+  REQUIRE(bench.run_until_ended(damaged));
+  check_complete(bench, damaged, 10);
+}
