@@ -36,8 +36,8 @@ void read_text(fields& from, std::string_view name, std::string& to) {
 }
 
 /// An id, or "" where there may be none.
-void read_id(fields& from, std::string_view name, std::string_view prefix, std::string& to,
-             bool may_be_empty) {
+void read_member_id(fields& from, std::string_view name, std::string_view prefix, std::string& to,
+                    bool may_be_empty) {
   read_text(from, name, to);
   if (from.ok() && !is_id(to, prefix) && !(may_be_empty && to.empty()))
     from.reject(name, "an id that begins with " + std::string(prefix), value(to));
@@ -112,13 +112,13 @@ result<batch> read_description(std::string_view text) {
   batch out;
   std::int64_t version = 0;
   read_whole(from, "version", version, format_version, format_version);
-  read_id(from, "id", "batch_", out.id, false);
+  read_member_id(from, "id", "batch_", out.id, false);
   read_whole(from, "number", out.number, 0, std::int64_t{1} << 53);
   read_text(from, "tenant", out.tenant);
   read_text(from, "endpoint", out.endpoint);
   if (from.ok() && find_batch_codec(out.endpoint) == nullptr)
     from.reject("endpoint", batch_paths(), value(out.endpoint));
-  read_id(from, "input_file_id", "file-", out.input_file_id, false);
+  read_member_id(from, "input_file_id", "file-", out.input_file_id, false);
   read_text(from, "completion_window", out.completion_window);
   if (const auto* metadata = from.object("metadata")) out.metadata = *metadata;
   std::string status;
@@ -132,10 +132,10 @@ result<batch> read_description(std::string_view text) {
   read_whole(from, "total", out.total, 0, most_lines);
   read_whole(from, "completed", out.completed, 0, most_lines);
   read_whole(from, "failed", out.failed, 0, most_lines);
-  read_id(from, "output_file_id", "file-", out.output_file_id, true);
-  read_id(from, "error_file_id", "file-", out.error_file_id, true);
-  read_id(from, "output_under_way", "file-", out.output_under_way, true);
-  read_id(from, "errors_under_way", "file-", out.errors_under_way, true);
+  read_member_id(from, "output_file_id", "file-", out.output_file_id, true);
+  read_member_id(from, "error_file_id", "file-", out.error_file_id, true);
+  read_member_id(from, "output_under_way", "file-", out.output_under_way, true);
+  read_member_id(from, "errors_under_way", "file-", out.errors_under_way, true);
   const bool named_twice =
       !out.output_under_way.empty() && out.output_under_way == out.errors_under_way;
   if (from.ok() && (named_twice || out.output_under_way == out.input_file_id ||

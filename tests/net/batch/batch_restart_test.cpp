@@ -272,6 +272,7 @@ TEST_CASE("A batch whose window passes while no server runs expires, unless it w
     });
     batch_bench bench(kept.path);
     const auto bytes = bench.service->files().held_bytes();
+    CHECK(bench.service->files().list("").size() == 1); // they may still grow
     bench.service->begin();
     REQUIRE(bench.run_until_ended(id));
     check_complete(bench, id, 30);
@@ -429,6 +430,8 @@ TEST_CASE("A damaged description is left where it is, and so is the file that it
   REQUIRE(::mkfifo((kept.path / "batch_pipe.batch").c_str(), 0600) == 0);
   fs::create_symlink("/dev/zero", kept.path / "batch_link.batch");
   const auto n_files = files_that_end_with(kept.path, ".batch");
+  const auto unnamed = net::make_id("file-");
+  kept.write(unnamed, "perhaps of a batch that cannot be read");
   {
     batch_bench bench(kept.path);
     CHECK(bench.service->batches().list("").size() == 1);
@@ -437,12 +440,14 @@ TEST_CASE("A damaged description is left where it is, and so is the file that it
     check_complete(bench, whole, 3);
   }
   CHECK(kept.text(damaged + ".batch") == text);
+  CHECK(fs::exists(kept.path / unnamed));
   CHECK(files_that_end_with(kept.path, ".batch") == n_files);
   // Once what cannot be read at all is gone, files that nobody names are told from those of the
   // damaged one.
   for (const auto* name : {"batch_large", "batch_folder", "batch_pipe", "batch_link"})
     fs::remove(kept.path / (std::string(name) + ".batch"));
   { batch_bench again(kept.path); }
+  CHECK_FALSE(fs::exists(kept.path / unnamed));
   CHECK(fs::exists(kept.path / record.value().output_under_way));
   // Repaired, it goes on.
   kept.write(damaged + ".batch", net::describe_batch(record.value()));

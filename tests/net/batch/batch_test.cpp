@@ -722,7 +722,9 @@ TEST_CASE("A batch may take thirty days and no longer") {
   const auto file = upload(c, lines(1));
   start(c, file, "30d");
   start(c, file, "720h");
-  for (const char* window : {"721h", "31d", "0h", "d", "soon"}) {
+  const auto long_text = std::string(40, '0') + "24h"; // its description must stay small
+  for (const auto& window : {std::string("721h"), std::string("31d"), std::string("0h"),
+                             std::string("d"), std::string("soon"), long_text}) {
     const auto r = c.post("/v1/batches", R"({"input_file_id":")" + file +
                                              R"(","endpoint":"/v1/completions",)"
                                              R"("completion_window":")" +
