@@ -6,14 +6,6 @@
 #include "net/batch/active_batch.hpp"
 
 namespace twill::net {
-namespace {
-
-/// It is still under way after the next start, which may have better luck.
-void warn_left(const std::string& id, const api_error& why) {
-  log::warn(id + " is left for the next start, since its files cannot be read: " + why.message);
-}
-
-} // namespace
 
 void batch_runner::adopt(const batch& earlier) {
   const auto opened = open(earlier);
@@ -22,9 +14,16 @@ void batch_runner::adopt(const batch& earlier) {
                                   std::pair(file::errors, earlier.errors_under_way)}) {
     if (id.empty()) continue;
     const auto reopened = opened->out.reopen(which, id);
-    if (!reopened.ok()) return warn_left(earlier.id, reopened.code());
+    if (!reopened.ok()) return leave(opened, reopened.code());
   }
   adopted_.push_back(opened);
+}
+
+/// The next start may have better luck.
+void batch_runner::leave(const std::shared_ptr<active_batch>& opened, const api_error& why) {
+  log::warn(opened->id +
+            " is left for the next start, since its files cannot be read: " + why.message);
+  left_.push_back(opened);
 }
 
 void batch_runner::begin() {
@@ -36,9 +35,8 @@ void batch_runner::resume(const std::shared_ptr<active_batch>& opened) {
   if (stopped_) return;
   const auto record = batches_.get(opened->id);
   if (!record) return;
-  if (record->reached_unix_s[static_cast<std::size_t>(batch_status::in_progress)] == 0)
-    return validate(opened);
-  const auto left = find_answers(*opened);
+  if (record->total == 0) return validate(opened); // the last server did not come to it
+  const auto left = find_answers(opened);
   if (!left) return;
   if (record->status == batch_status::finalizing && *left == 0) {
     opened->read_all = true; // its window may have passed since, but it was done in time
@@ -51,17 +49,17 @@ void batch_runner::resume(const std::shared_ptr<active_batch>& opened) {
 
 /// Has the input pass over lines that are answered in the files. Returns how many others there are;
 /// none when the batch does not go on.
-std::optional<std::int64_t> batch_runner::find_answers(active_batch& of) {
+std::optional<std::int64_t> batch_runner::find_answers(const std::shared_ptr<active_batch>& of) {
   std::unordered_set<std::string> answered;
-  const auto completed = of.out.read_answers(batch_output::file::output, answered);
-  const auto failed = of.out.read_answers(batch_output::file::errors, answered);
+  const auto completed = of->out.read_answers(batch_output::file::output, answered);
+  const auto failed = of->out.read_answers(batch_output::file::errors, answered);
   for (const auto* read : {&completed, &failed})
     if (!read->ok()) {
-      warn_left(of.id, read->code());
+      leave(of, read->code());
       return std::nullopt;
     }
-  const auto left = of.in->skip(answered, of.endpoint);
-  batches_.update(of.id, [&](batch& b) {
+  const auto left = of->in->skip(answered, of->endpoint);
+  batches_.update(of->id, [&](batch& b) {
     b.completed = completed.value();
     b.failed = failed.value();
     if (!left)
@@ -70,7 +68,7 @@ std::optional<std::int64_t> batch_runner::find_answers(active_batch& of) {
                           "lines without an answer are not in the output and error file",
                           "input_file_id", 0});
   });
-  if (!left) close(of, batch_status::failed);
+  if (!left) close(*of, batch_status::failed);
   return left;
 }
 

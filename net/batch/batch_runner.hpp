@@ -64,7 +64,8 @@ private:
   std::shared_ptr<active_batch> open(const batch& record);
   void validate(const std::shared_ptr<active_batch>& opened);
   void resume(const std::shared_ptr<active_batch>& opened);
-  std::optional<std::int64_t> find_answers(active_batch& of);
+  std::optional<std::int64_t> find_answers(const std::shared_ptr<active_batch>& of);
+  void leave(const std::shared_ptr<active_batch>& opened, const api_error& why);
   void run(const std::shared_ptr<active_batch>& opened);
   void pump();
   bool send_next();
@@ -95,6 +96,7 @@ private:
   thread_seam thread_;
   engine_requests requests_;
   std::vector<std::shared_ptr<active_batch>> adopted_;   ///< until begin()
+  std::vector<std::shared_ptr<active_batch>> left_;      ///< for the next start, with their holds
   std::list<std::shared_ptr<active_batch>> active_;      ///< a tenant's in the order of their turns
   std::unordered_map<std::string, std::uint64_t> turns_; ///< of tenants: which was their last one
   std::uint64_t last_turn_ = 0;

@@ -1,4 +1,5 @@
 // Batches that outlive their server: it is stopped or killed, and the next one goes on.
+#include <algorithm>
 #include <csignal>
 #include <random>
 #include <sys/resource.h>
@@ -82,6 +83,31 @@ TEST_CASE("A batch whose server is killed at any moment has each answer once") {
     CHECK(files_that_end_with(kept.path, ".json") == 3); // nothing else is left
     CHECK(files_that_end_with(kept.path, ".new") == 0);
   }
+}
+
+TEST_CASE(
+    "A batch that is cancelled before it begins names each line once, whoever kills its server") {
+  constexpr int n_lines = 3000;
+  std::mt19937 dice(9);
+  batch_scratch kept;
+  std::string id;
+  {
+    batch_bench bench(kept.path);
+    id = bench.start(n_lines);
+    REQUIRE(bench.service->cancel(id, "").ok());
+  }
+  for (int tries = 0;; ++tries) {
+    REQUIRE(tries < 2000);
+    const std::chrono::microseconds after(dice() % (10'000 + 1000 * static_cast<unsigned>(tries)));
+    if (ends_within(kept.path, id, after)) break;
+  }
+  batch_bench bench(kept.path);
+  const auto ended = bench.show(id);
+  CHECK(ended.status == net::batch_status::cancelled);
+  CHECK((ended.total == n_lines && ended.failed == n_lines && ended.completed == 0));
+  const auto named = answers_in(bench.content(ended.error_file_id));
+  CHECK(named.size() == n_lines);
+  CHECK(std::all_of(named.begin(), named.end(), [](const auto& one) { return one.second == 1; }));
 }
 #endif
 
@@ -333,6 +359,30 @@ TEST_CASE("An answer that is not whole is cut off, with all behind it") {
     text.clear();
   }
   kept.write(output, text);
+  batch_bench bench(kept.path);
+  bench.service->begin();
+  REQUIRE(bench.run_until_ended(id));
+  check_complete(bench, id, 30);
+}
+
+TEST_CASE("A batch whose files cannot be read now is left for the next start, with its input") {
+  batch_scratch kept;
+  const auto id = leave_half(kept.path, 30);
+  const auto record = net::read_description(kept.text(id + ".batch"));
+  REQUIRE(record.ok());
+  const auto output = kept.path / record.value().output_under_way;
+  fs::rename(output, kept.path / "aside");
+  fs::create_directory(output);
+  {
+    batch_bench bench(kept.path);
+    bench.service->begin();
+    bench.run_posted();
+    CHECK(bench.show(id).status == net::batch_status::in_progress);
+    CHECK(bench.engine().submitted().empty());
+    CHECK_FALSE(bench.service->files().erase(record.value().input_file_id, "").ok());
+  }
+  fs::remove(output);
+  fs::rename(kept.path / "aside", output);
   batch_bench bench(kept.path);
   bench.service->begin();
   REQUIRE(bench.run_until_ended(id));
