@@ -1,4 +1,5 @@
 // The part of batch_runner that goes on with batches of an earlier run.
+#include <cstddef>
 #include <unordered_set>
 #include <utility>
 
@@ -27,12 +28,15 @@ void batch_runner::leave(const std::shared_ptr<active_batch>& opened, const api_
 }
 
 void batch_runner::begin() {
-  for (const auto& one : std::exchange(adopted_, {}))
-    thread_.post([this, one] { resume(one); });
+  for (std::size_t n = adopted_.size(); n > 0; --n)
+    thread_.post([this] {
+      const auto one = adopted_.front();
+      adopted_.pop_front();
+      if (!stopped_) resume(one);
+    });
 }
 
 void batch_runner::resume(const std::shared_ptr<active_batch>& opened) {
-  if (stopped_) return;
   const auto record = batches_.get(opened->id);
   if (!record) return;
   if (record->total == 0) return validate(opened); // the last server did not come to it

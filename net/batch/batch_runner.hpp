@@ -95,7 +95,7 @@ private:
   batch_folder& folder_;
   thread_seam thread_;
   engine_requests requests_;
-  std::vector<std::shared_ptr<active_batch>> adopted_;   ///< until begin()
+  std::list<std::shared_ptr<active_batch>> adopted_;     ///< until they go on, after begin()
   std::vector<std::shared_ptr<active_batch>> left_;      ///< for the next start, with their holds
   std::list<std::shared_ptr<active_batch>> active_;      ///< a tenant's in the order of their turns
   std::unordered_map<std::string, std::uint64_t> turns_; ///< of tenants: which was their last one

@@ -65,17 +65,17 @@ bool ends_within(const fs::path& folder, const std::string& id, std::chrono::mic
 #ifndef __SANITIZE_THREAD__
 TEST_CASE("A batch whose server is killed at any moment has each answer once") {
   std::mt19937 dice(7);
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < 5; ++round) {
     batch_scratch kept;
     std::string id;
     {
       batch_bench bench(kept.path);
       id = bench.start(100);
     }
-    for (int tries = 0;; ++tries) {
+    for (unsigned tries = 0;; ++tries) {
       REQUIRE(tries < 2000);
       // Longer with every try, so that it ends on a busy machine too.
-      const std::chrono::microseconds after(dice() % (3'000 + 200 * static_cast<unsigned>(tries)));
+      const std::chrono::microseconds after(dice() % (3'000 + 100 * tries * tries));
       if (ends_within(kept.path, id, after)) break;
     }
     batch_bench bench(kept.path);
@@ -96,9 +96,9 @@ TEST_CASE(
     id = bench.start(n_lines);
     REQUIRE(bench.service->cancel(id, "").ok());
   }
-  for (int tries = 0;; ++tries) {
+  for (unsigned tries = 0;; ++tries) {
     REQUIRE(tries < 2000);
-    const std::chrono::microseconds after(dice() % (10'000 + 1000 * static_cast<unsigned>(tries)));
+    const std::chrono::microseconds after(dice() % (2'000 + 100 * tries * tries));
     if (ends_within(kept.path, id, after)) break;
   }
   batch_bench bench(kept.path);
