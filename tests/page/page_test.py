@@ -92,6 +92,7 @@ def test_stop_ends_the_answer_here_and_in_the_daemon(visit, daemon):
     page.press("Escape")
     page.wait(DONE)
     assert page.run("document.activeElement.id") == "prompt"
+    page.wait("!Object.keys(localStorage).some((key) => key.includes('forget:'))")  # else it asks once more, and gets a 404
     page.reload()
     page.wait(OPEN)
     assert " tokens/s" in page.text(".assistant .figures"), "the figures of a stopped answer are kept"
