@@ -1,5 +1,5 @@
-// server_name: ids that carry the name of the server that made them (`server.name`), and what a
-// client is told of an id that this server does not know. Pure functions, any thread.
+// server_name: ids that carry the name of the server that made them (`server.name`), and the words
+// of error messages about an id that this server does not know. Pure functions, any thread.
 //
 // An id is a prefix, the name with a dot where the server has one, and 24 hex digits, as make_id()
 // makes it: "file-gpu1.0123456789abcdef01234567". What a message says follows from the id that the

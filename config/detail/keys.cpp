@@ -341,8 +341,8 @@ const std::vector<key>& rows() {
        "their bytes."},
       {"responses.max_memory", TWILL_BYTES(responses.max_memory_bytes), "",
        bytes_between(64 * kib, 64 * tib), "As `max_folder`, where there is no folder. With one, the most bytes of finished responses that "
-       "readers who rest keep in memory, in equal parts for each tenant; beyond it they are cut off, and may "
-       "read on later."},
+       "paused readers (slow clients, or /v1/stream without credit) keep in memory, in equal parts for "
+       "each tenant; beyond it they are cut off, and may read on later."},
       {"responses.keep", TWILL_MEMBER(responses.keep), "", time_between(1s, 87600h),
        "How long a stored response is kept after it was created."},
       {"responses.grace", TWILL_MEMBER(responses.grace), "", time_between(0ms, 1h),

@@ -1,12 +1,12 @@
 #include "net/batch/batch_description.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include "net/endpoints.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/stored/stored_bytes.hpp"
 
 namespace twill::net {
 namespace {
@@ -15,7 +15,6 @@ constexpr std::int64_t format_version = 1;
 /// In seconds since 1970; the clocks of C++ can count so far.
 constexpr std::int64_t latest_time = 8'000'000'000;
 constexpr std::int64_t most_lines = 1'000'000'000;
-constexpr std::size_t longest_id = 96;
 
 void read_whole(fields& from, std::string_view name, std::int64_t& to, std::int64_t least,
                 std::int64_t most) {
@@ -73,13 +72,7 @@ void read_faults(fields& from, std::vector<batch_fault>& to) {
 } // namespace
 
 bool is_id(std::string_view name, std::string_view prefix) {
-  if (!name.starts_with(prefix)) return false;
-  const auto rest = name.substr(prefix.size());
-  return !rest.empty() && rest.size() <= longest_id &&
-         std::all_of(rest.begin(), rest.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '.' || c == '-' || c == '_';
-         });
+  return name.starts_with(prefix) && is_stored_id(name.substr(prefix.size()));
 }
 
 std::string describe_batch(const batch& record) {

@@ -20,7 +20,7 @@ void batch_runner::adopt(const batch& earlier) {
   adopted_.push_back(opened);
 }
 
-/// The next start may have better luck.
+/// The files may be readable at the next start, as when descriptors had run out.
 void batch_runner::leave(const std::shared_ptr<active_batch>& opened, const api_error& why) {
   log::warn(opened->id +
             " is left for the next start, since its files cannot be read: " + why.message);

@@ -2,7 +2,8 @@
 //
 // A stream becomes a head and chunks as events come (for HTTP/1.0 plain bytes until the close); a
 // whole reply is written when the call is over. An error before the first byte of a stream still
-// has its status code; later it is an event of the stream. A comment is such a byte.
+// has its status code; later it is an event of the stream. A comment is such a byte, and so
+// is an event that says no more than that a stored response was found.
 #pragma once
 
 #include <cstddef>

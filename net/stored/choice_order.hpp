@@ -20,11 +20,12 @@ class choice_order {
 public:
   explicit choice_order(std::int32_t n_choices);
 
-  /// An event as the engine has told it, and where it is kept; appends the places of those whose
-  /// turn it is now. What belongs to no choice comes at once, an error behind all that waits.
+  /// Takes the next event in the engine's order, and the index of its record; appends to `out` the
+  /// indices of the records whose turn it is now. An event that belongs to no choice has its turn
+  /// at once, and an error after all events that still wait.
   void add(const actors::event& ev, std::size_t place, std::deque<std::size_t>& out);
-  /// The next of those events: `last` belongs to the last one of all choices, and `use` counts the
-  /// tokens up to it.
+  /// Called with the event of each of those indices, in their order: sets `last` on the last event
+  /// of all choices alone, and `use.completion_tokens` to the number of tokens up to the event.
   void adjust(actors::event& ev);
 
 private:

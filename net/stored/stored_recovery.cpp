@@ -84,7 +84,7 @@ void stored_service::recover() {
   next_expiry_unix_s_ = table_.next_expiry_unix_s();
 }
 
-/// What cannot be read is not kept for longer than what can.
+/// `responses.keep` holds for a damaged file too, by the time of its last change.
 void stored_service::remove_damaged(const std::string& id) {
   if (const auto error = folder_->erase(id))
     return note_failure("the damaged file of a response whose time is over is still there", error);

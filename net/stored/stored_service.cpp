@@ -32,7 +32,7 @@ api_error no_room(const config::response_options& options) {
           ""};
 }
 
-/// What was asked, parsed for one who reads it; null where it is not this tenant's.
+/// Parses the head for one reader; null where it is of another id or tenant.
 std::shared_ptr<const stored_head> head_in(const stored_bytes& bytes, const std::string& id,
                                            const std::string& tenant) {
   auto head = read_head(bytes.head);
@@ -129,8 +129,10 @@ void stored_service::feed(stored_reader& one) {
     one.end_with({actors::errc::executor_failed, "the stored response has no end", ""});
 }
 
-/// It is over and has a file, and is in memory for those alone who read it. A tenant whose readers
-/// rest loses them where that is too much; others are done soon.
+/// The response is over and has a file, so that only its readers keep it in memory. Where such
+/// responses take more than their tenant's part of `responses.max_memory`, that tenant's paused
+/// readers are cut off, those of the response that was read first before others. Readers that are
+/// not paused reach their end soon, and are left alone.
 void stored_service::hold_for_readers(const entry_ptr& entry) {
   if (std::find(held_.begin(), held_.end(), entry) == held_.end()) held_.push_back(entry);
   std::erase_if(held_, [](const entry_ptr& one) { return one->bytes == nullptr; });
@@ -146,8 +148,8 @@ void stored_service::hold_for_readers(const entry_ptr& entry) {
     for (const auto& reader : std::vector(one->readers))
       if (reader->paused_)
         reader->end_with({actors::errc::slow_reader,
-                          "the reader has waited while others of its tenant filled "
-                          "`responses.max_memory`; " +
+                          "this reader was paused while responses that are read filled the "
+                          "tenant's part of `responses.max_memory`; " +
                               how_to_read_on(one->id),
                           ""});
     drop_ended(*one);

@@ -1,7 +1,8 @@
 // stored_service: responses that are stored: those under way, whose events it takes from the
 // engine, writes down and hands to whoever reads them, and those that are over.
 //
-// A reader gets all events of its response from the first on, whenever it comes. Each event leaves
+// A reader gets all events of its response from the first on, whenever it comes; a response has at
+// most 64 readers at once, and paused ones share `responses.max_memory`. Each event leaves
 // after it was given to the journal's write(), where there is a folder; where the disk fails then,
 // what runs goes on from memory and is written down once the disk takes it. A response without
 // readers is cancelled after `responses.grace`, unless it is one of the background.

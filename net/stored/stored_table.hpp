@@ -37,8 +37,8 @@ struct stored_entry {
   bool background = false;           ///< constant: it goes on when nobody reads it
   std::int32_t n_choices = 1;        ///< constant
   std::int64_t deadline_unix_ms = 0; ///< constant, as in its head
-  /// Null once it is over, in the folder, and has no reader; does not change once it is over. What
-  /// was asked is here as text alone: parsed it may take many times the room.
+  /// Null once it is over, in the folder, and has no reader; does not change once it is over. The
+  /// head stays text here, since a parsed one may take twenty times the memory.
   std::shared_ptr<stored_bytes> bytes;
   stage at = stage::beginning;
   std::int64_t room = 0;               ///< that it takes of its tenant's part

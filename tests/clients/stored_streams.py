@@ -237,6 +237,25 @@ class Stream:
         return self
 
 
+def wait_for_events(streams, wanted: int):
+    deadline = time.monotonic() + 300  # a busy machine may take minutes to compile a grammar
+    while sum(len(one.events) for one in streams) < wanted and any(one.thread.is_alive() for one in streams):
+        assert time.monotonic() < deadline, f"{sum(len(one.events) for one in streams)} events of {wanted}"
+        time.sleep(0.002)
+
+
+def break_off(daemon, streams, total: int, restarts: int, resets: int, dice):
+    """Restarts the daemon and resets connections, spread over the time in which `streams` get `total` events."""
+    moments = [(i + dice.uniform(0.1, 0.9)) / (restarts + 1) for i in range(restarts)]
+    faults = sorted([(at, "restart") for at in moments] + [(dice.random(), "reset") for _ in range(resets)])
+    for at, what in faults:
+        wait_for_events(streams, int(total * at))
+        if what == "reset":
+            dice.choice(streams).reset()
+        else:
+            daemon.restart(dice.choice((signal.SIGKILL, signal.SIGTERM)))
+
+
 def content(events) -> list:
     """What the events say, without what two responses to the same request differ in."""
     said = []

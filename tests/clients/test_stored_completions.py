@@ -11,9 +11,9 @@ import openai
 import pytest
 from websockets.sync.client import connect
 
-from stored_streams import OVERLAP, RestartableDaemon, Stream
+from stored_streams import OVERLAP, RestartableDaemon, Stream, break_off
 from test_models import FOLDERS, tables
-from test_stored_restarts import NOTE, SCHEMA, SETTINGS, SUBJECTS, wait_for_events
+from test_stored_restarts import NOTE, SCHEMA, SETTINGS, SUBJECTS
 
 LONG = bool(os.environ.get("TWILL_LONG"))
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
@@ -142,13 +142,7 @@ def disturb(daemon, requests, restarts, resets, dice):
     calm = finished([stream_of(daemon, way, body).start() for way, body in requests])
     streams = [stream_of(daemon, way, body, dice.random() < 0.7).start() for way, body in requests]
     total = sum(len(one.events) for one in calm)
-    faults = [((i + dice.uniform(0.1, 0.9)) / (restarts + 1), "restart") for i in range(restarts)]
-    for at, what in sorted(faults + [(dice.random(), "reset") for _ in range(resets)]):
-        wait_for_events(streams, int(total * at * 0.9))
-        if what == "reset":
-            dice.choice(streams).reset()
-        else:
-            daemon.restart(dice.choice((signal.SIGKILL, signal.SIGTERM)))
+    break_off(daemon, streams, int(total * 0.9), restarts, resets, dice)
     for one, undisturbed in zip(finished(streams), calm):
         assert one.content() == undisturbed.content(), one.body
         again = stream_of(daemon, one.way, one.body, by_post=False)

@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from conftest import BIN
-from stored_streams import RestartableDaemon, Stream, content, output
+from stored_streams import RestartableDaemon, Stream, break_off, content, output, wait_for_events
 from test_tenants import key_of, tenant
 
 LONG = bool(os.environ.get("TWILL_LONG"))
@@ -54,13 +54,6 @@ def undisturbed(daemon, bodies) -> list:
     return [content(one.events) for one in streams]
 
 
-def wait_for_events(streams, wanted: int):
-    deadline = time.monotonic() + 300  # a busy machine may take minutes to compile a grammar
-    while sum(len(one.events) for one in streams) < wanted and any(one.thread.is_alive() for one in streams):
-        assert time.monotonic() < deadline, f"{sum(len(one.events) for one in streams)} events of {wanted}"
-        time.sleep(0.002)
-
-
 def without_numbers(said: list) -> list:
     return [{**one, "sequence_number": None} if isinstance(one, dict) else one for one in said]
 
@@ -91,14 +84,7 @@ def wave(daemon, numbers, restarts: int, dice: random.Random, resets: int = 0) -
     streams = [Stream(daemon, WAYS[(i // len(KINDS) + i) % len(WAYS)], body).start() for i, body in zip(numbers, bodies)]
     told = [one for one in streams if one.way != "background"]
     total = sum(len(events) for one, events in zip(streams, expected) if one.way != "background")
-    moments = [(i + dice.uniform(0.1, 0.9)) / (restarts + 1) for i in range(restarts)]
-    faults = sorted([(at, "restart") for at in moments] + [(dice.random(), "reset") for _ in range(resets)])
-    for at, what in faults:
-        wait_for_events(told, int(total * at))
-        if what == "reset":
-            dice.choice(told).reset()
-        else:
-            daemon.restart(dice.choice((signal.SIGKILL, signal.SIGTERM)))
+    break_off(daemon, told, total, restarts, resets, dice)
     for one in streams:
         one.thread.join()
     for one, events in zip(streams, expected):

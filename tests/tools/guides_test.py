@@ -56,7 +56,7 @@ class Guides(unittest.TestCase):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(done.pid, signal.SIGKILL)
                 with contextlib.suppress(OSError), open(os.path.join(work, "nginx.pid")) as file:
-                    os.kill(int(file.read()), signal.SIGKILL)
+                    os.kill(int(file.read()), signal.SIGTERM)  # a master that is killed leaves its workers
         self.assertEqual(done.returncode, 0, output)
         for words in expected:
             self.assertRegex(output, words)
@@ -87,7 +87,7 @@ class Guides(unittest.TestCase):
     def test_requests_reach_the_daemon_that_their_id_names(self):
         if not os.path.exists("/usr/sbin/nginx"):
             self.skipTest("nginx is not installed")
-        output = self.follow("several-daemons.md", '"name":"b2"', "the id names the server .{1,2}b2")
+        output = self.follow("several-daemons.md", '"name":"b2"', "read on behind chatcmpl-", "the id names the server .{1,2}b2")
         for said in ("from", "continued at"):
             names = re.findall(rf"(?m)^200 {said} (a1|b2)$", output)
             self.assertEqual(len(names), 4, output)

@@ -1,5 +1,5 @@
-// What is stored of a chat completion, a completion and a stream makes the same request and reply
-// anew, whatever the defaults are by then.
+// The stored head of a chat completion, a completion or a stream gives the same request and reply
+// again, also when the server's defaults have changed since.
 #include "net/endpoints.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
