@@ -1,19 +1,24 @@
 """Stored chat completions, completions and /v1/stream over resets, SIGTERM and kill -9: each event once by its number, the
 same bytes under the same number, and in the end what an undisturbed run has told, also for several choices and models."""
 
+import http.client
 import json
 import os
 import random
 import re
 import signal
+import statistics
+import time
 
 import openai
 import pytest
 from websockets.sync.client import connect
 
+from conftest import Daemon
 from stored_streams import OVERLAP, RestartableDaemon, Stream, break_off
 from test_models import FOLDERS, tables
 from test_stored_restarts import NOTE, SCHEMA, SETTINGS, SUBJECTS
+from test_tenants import key_of, tenant
 
 LONG = bool(os.environ.get("TWILL_LONG"))
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
@@ -208,3 +213,30 @@ def test_the_openai_client_retrieves_and_deletes_completions(tmp_path):
         unstored = client.chat.completions.create(**asked)
         with pytest.raises(openai.NotFoundError):
             client.chat.completions.retrieve(unstored.id)
+
+
+@pytest.mark.skipif(not LONG, reason="statistics: with --long")
+def test_the_time_of_a_404_does_not_tell_whether_another_tenant_has_it():
+    dice = random.Random(4)
+    daemon = Daemon(f"tenants=[{tenant('one')}, {tenant('two')}]", model="dummy:null?step-us=0")
+    try:
+        body = {"messages": [{"role": "user", "content": "x" * 2000}], "max_tokens": 50, "store": True}
+        ids = {"foreign": [daemon.post(PATHS["chat"], body, headers=key_of("one"))[1]["id"] for _ in range(50)],
+               "unknown": [f"chatcmpl-{dice.randrange(16**24):024x}" for _ in range(50)]}
+        times, answers = {kind: [] for kind in ids}, set()
+        connection = http.client.HTTPConnection(daemon.host, daemon.port, timeout=60)
+        for _ in range(4000):
+            for kind in dice.sample(list(ids), 2):
+                id = dice.choice(ids[kind])
+                began = time.perf_counter()
+                connection.request("GET", f"{PATHS['chat']}/{id}", headers=key_of("two"))
+                reply = connection.getresponse()
+                text = reply.read()
+                times[kind].append(time.perf_counter() - began)
+                answers.add((reply.status, text.replace(id.encode(), b"ID")))
+        assert len(answers) == 1 and next(iter(answers))[0] == 404
+        foreign, unknown = (statistics.median(times[kind]) * 1e6 for kind in ("foreign", "unknown"))
+        print(f"median of a foreign id {foreign:.1f} us, of an unknown one {unknown:.1f} us")
+        assert abs(foreign / unknown - 1) < 0.03
+    finally:
+        daemon.stop()
