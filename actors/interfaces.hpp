@@ -62,6 +62,8 @@ using executor_actor = caf::typed_actor<
     answers<step_result_ptr, step_plan_ptr>,
     // batcher: these sequences leave; skip their rows.
     takes<skip_sequences>,
+    // batcher: of which sequences there are states, for a ledger.
+    answers<listed_states, list_states>,
     // itself: begin the oldest step that waits.
     takes<run_next>,
     // itself: a step that was launched has ended.
@@ -103,7 +105,9 @@ using batcher_actor = caf::typed_actor<
     // supervisor: another offloader has taken the place of the one that was lost.
     takes<offloader_replaced>,
     // port: tell an administrator who holds what.
-    takes<describe_scheduler>>;
+    takes<describe_scheduler>,
+    // port: tell what is taken, and by whom.
+    takes<ask_ledger>>;
 
 /// The owner of the tiers off the device: I/O threads, stores, budgets, KV blocks; it has a thread
 /// of its own.

@@ -20,6 +20,7 @@
 #include "actors/kv/block_pool.hpp"
 #include "actors/port/engine_port.hpp"
 #include "actors/scheduling/step_decision.hpp"
+#include "config/base/ledger.hpp"
 #include "config/grammar_spec.hpp"
 #include "config/sampling.hpp"
 
@@ -195,6 +196,16 @@ struct kv_grant {
 struct describe_scheduler {
   std::shared_ptr<const std::function<void(scheduler_picture)>> told;
 };
+/// port -> batcher: tell what is taken, and by whom.
+struct ask_ledger {
+  std::shared_ptr<const std::function<void(ledger)>> told;
+};
+/// batcher -> executor: tell of which sequences there are states.
+struct list_states {};
+struct listed_states {
+  std::vector<sequence_id> open;
+  std::vector<sequence_id> skipped; ///< sequences without a state whose rows would be left out
+};
 /// batcher -> kv_allocator: tell who has which blocks.
 struct describe_leases {};
 /// kv_allocator -> batcher: the leases, and a picture without its sequences.
@@ -203,8 +214,10 @@ struct kv_leases {
     sequence_id id = 0;
     std::string blocks;
     std::int64_t n_blocks = 0;
+    std::int64_t n_first = 0; ///< of these, those that no lease before it in the list has
   };
   std::vector<lease> leases; ///< by rising id
+  std::int64_t n_tied = 0;   ///< blocks that no lease has, and that used ones follow
   scheduler_picture picture;
 };
 

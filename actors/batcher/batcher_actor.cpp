@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "actors/detail/counted_actor.hpp"
+#include "actors/detail/holder_name.hpp"
 #include "actors/detail/message_probe.hpp"
 
 namespace twill::actors {
@@ -50,6 +51,24 @@ public:
   void describe(const describe_scheduler& order) {
     ask(self_, kv_, describe_leases{}).await([this, told = order.told](kv_leases& leases) {
       (*told)(core_->describe(std::move(leases)));
+    });
+  }
+  /// The executor answers between two steps, so that what it says may be of a later moment.
+  void account(const ask_ledger& order) {
+    ask(self_, kv_, describe_leases{}).await([this, told = order.told](kv_leases& leases) {
+      ledger all = core_->account(leases);
+      all.taken("sessions that the batcher answers", static_cast<std::int64_t>(handles_.size()));
+      for (const auto& [request, session] : handles_)
+        all.held("sessions that the batcher answers", holder_name(request));
+      if (!executor_) return (*told)(std::move(all));
+      const auto gathered = std::make_shared<ledger>(std::move(all));
+      ask(self_, executor_, list_states{})
+          .then(
+              [this, told, gathered](const listed_states& states) {
+                core_->account(states, *gathered);
+                (*told)(std::move(*gathered));
+              },
+              [told, gathered](const caf::error&) { (*told)(std::move(*gathered)); });
     });
   }
   /// Applies an order to the core, then does what follows from it.
@@ -223,6 +242,10 @@ batcher_behavior(counted_pointer<batcher_actor, batcher_state, actor_kind::batch
       [&state](const describe_scheduler& order) {
         probe("batcher", "describe_scheduler");
         state.describe(order);
+      },
+      [&state](const ask_ledger& order) {
+        probe("batcher", "ask_ledger");
+        state.account(order);
       },
   };
 }

@@ -98,6 +98,10 @@ public:
 
   /// The picture with the allocator's part in it, which is of this moment, too.
   scheduler_picture describe(kv_leases leases) const;
+  /// What it counts, and what the allocator says of the blocks at this moment.
+  ledger account(const kv_leases& leases) const;
+  /// Adds the states that the executor of this life has.
+  void account(const listed_states& states, ledger& to) const;
 
 private:
   using sequence = sequence_groups::sequence;
@@ -133,6 +137,7 @@ private:
   void refit();
   bool may_compute_again(request_id request);
   void lose_executor();
+  std::string holder_of(sequence_id id) const;
   void publish_gauges();
 
   batcher_limits limits_;

@@ -1,6 +1,9 @@
 #include "actors/batcher/sequence_groups.hpp"
 
 #include <cstddef>
+#include <string>
+
+#include "actors/detail/holder_name.hpp"
 
 namespace twill::actors {
 
@@ -117,6 +120,24 @@ void sequence_groups::set_paused(request_id request, bool now_paused) {
 
 void sequence_groups::mark_released(request_id request) {
   if (group* g = find(request)) change(*g, [](group& one) { one.released = true; });
+}
+
+void sequence_groups::account(ledger& to) const {
+  static const std::array<std::string, 4> kinds{"waiting requests", "running requests",
+                                                "paused requests in the queue",
+                                                "requests that leave"};
+  const std::string sequences = "sequences of requests", of_clients = "waiting requests of tenants";
+  for (std::size_t k = 0; k < kinds.size(); ++k)
+    to.taken(kinds[k], counts_[k]);
+  for (const auto& [client, n] : waiting_of_)
+    to.taken(of_clients, n);
+  to.taken(sequences, static_cast<std::int64_t>(sequences_.size()));
+  groups_.for_each([&](request_id id, const group& g) {
+    const std::string holder = holder_name(id);
+    to.held(kinds[kind_of(g)], holder);
+    if (kind_of(g) == waiting && g.counted_for != 0) to.held(of_clients, holder);
+    to.held(sequences, holder, g.n_left);
+  });
 }
 
 std::vector<request_id> sequence_groups::requests() const {

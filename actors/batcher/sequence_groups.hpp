@@ -14,6 +14,7 @@
 
 #include "actors/messages.hpp"
 #include "actors/scheduling/id_table.hpp"
+#include "config/base/ledger.hpp"
 
 namespace twill::actors {
 
@@ -80,6 +81,7 @@ public:
   group* find(request_id request);
   /// The sequence, unless it is forgotten.
   sequence* find_sequence(sequence_id id);
+  const sequence* find_sequence(sequence_id id) const { return sequences_.find(id); }
   sequence& at(sequence_id id) { return sequences_.at(id); }
   /// The sequence will soon be asked for, and later its last token.
   void expect(sequence_id id) const { sequences_.expect(id); }
@@ -114,6 +116,8 @@ public:
   std::int32_t n_waiting_of(std::uint64_t counted_for) const;
   /// Requests without one, that are paused.
   std::int32_t n_paused() const { return counts_[paused]; }
+  /// Adds what it counts for its requests.
+  void account(ledger& to) const;
 
 private:
   enum kind : std::size_t { waiting, running, paused, released };

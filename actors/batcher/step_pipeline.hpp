@@ -38,6 +38,9 @@ public:
   step_plan_ptr take(const step_result& result);
   /// The plan whose result comes next; null when none is outstanding.
   step_plan_ptr oldest() const;
+  std::size_t n_outstanding() const { return outstanding_.size(); }
+  /// Sequences that the executor forgets with the next plan.
+  const std::vector<sequence_id>& closes() const { return closes_; }
 
 private:
   bool has_executor_ = false;

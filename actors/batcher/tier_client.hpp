@@ -72,6 +72,8 @@ public:
     return waited;
   }
 
+  const auto& under_way() const { return under_way_; } ///< by ticket
+
   tier_speeds speeds;
 
 private:

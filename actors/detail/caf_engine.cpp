@@ -219,6 +219,19 @@ public:
     tell_from_outside(batcher, std::move(order));
   }
 
+  void account(std::function<void(ledger)> told) const override {
+    ask_ledger order;
+    order.told = std::make_shared<const std::function<void(ledger)>>(
+        [told = std::move(told), shared = shared_](ledger all) {
+          shared->requests.account(all);
+          all.taken("bytes of texts that wait", shared->text_pool->waiting_bytes());
+          told(std::move(all));
+        });
+    const batcher_actor batcher = shared_->batcher();
+    if (!batcher) return (*order.told)({});
+    tell_from_outside(batcher, std::move(order));
+  }
+
   void drain(std::function<void()> drained) override {
     shared_->requests.drain(std::move(drained));
     tell_from_outside(supervisor_, check_drained{});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/detail/holder_name.hpp"
+
 namespace twill::actors {
 
 live_requests::inserted live_requests::insert(request_id id, entry added,
@@ -177,6 +179,33 @@ void live_requests::drain(std::function<void()> drained) {
 bool live_requests::draining() const {
   const std::lock_guard lock(mutex_);
   return draining_;
+}
+
+void live_requests::account(ledger& to) const {
+  const std::string of_clients = "requests of clients", paused = "paused requests",
+                    of_paused = "paused requests of clients", bytes = "bytes of prompts",
+                    paused_bytes = "bytes of paused prompts", deadlines = "deadlines";
+  const std::lock_guard lock(mutex_);
+  for (const auto& [client, n] : live_of_)
+    to.taken(of_clients, static_cast<std::int64_t>(n));
+  for (const auto& [client, ids] : paused_of_)
+    to.taken(of_paused, static_cast<std::int64_t>(ids.size()));
+  to.taken(paused, static_cast<std::int64_t>(n_paused_));
+  to.taken(bytes, bytes_);
+  to.taken(paused_bytes, paused_bytes_);
+  to.taken(deadlines, static_cast<std::int64_t>(deadlines_.size()));
+  for (const auto& [at, what] : deadlines_)
+    to.held(deadlines, holder_name(what.id));
+  for (const auto& [id, e] : entries_) {
+    const std::string holder = holder_name(id);
+    to.exists(holder);
+    to.held(of_clients, holder);
+    to.held(bytes, holder, e.bytes);
+    if (!e.paused) continue;
+    to.held(paused, holder);
+    to.held(of_paused, holder);
+    to.held(paused_bytes, holder, e.bytes);
+  }
 }
 
 void live_requests::check_drained() {

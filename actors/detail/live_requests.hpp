@@ -82,6 +82,8 @@ public:
   /// `drained` is called once the table is empty, by erase() or check_drained().
   void drain(std::function<void()> drained);
   bool draining() const;
+  /// Its requests exist, and what it counts of them.
+  void account(ledger& to) const;
   void check_drained();
 
 private:

@@ -78,6 +78,8 @@ public:
     if (!waiting_.empty()) tell(self_, executor_actor{self_}, run_next{});
   }
 
+  listed_states list() const { return states_.list(); }
+
   void skip(const skip_sequences& order) {
     if (order.epoch == life_) states_.skip(order.ids);
   }
@@ -298,6 +300,10 @@ executor_behavior(counted_pointer<executor_actor, executor_state, actor_kind::ex
       [self](const skip_sequences& order) {
         probe("executor", "skip_sequences");
         state_of(self).skip(order);
+      },
+      [self](list_states) {
+        probe("executor", "list_states");
+        return state_of(self).list();
       },
       [self](step_computed end) {
         probe("executor", "step_computed");

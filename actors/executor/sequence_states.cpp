@@ -101,6 +101,15 @@ void sequence_states::clear() {
   n_under_way_ = 0;
 }
 
+listed_states sequence_states::list() const {
+  listed_states told;
+  for (const auto& [id, s] : states_)
+    told.open.push_back(id);
+  for (const sequence_id id : left_)
+    if (!states_.contains(id)) told.skipped.push_back(id);
+  return told;
+}
+
 namespace {
 bool opens(const step_plan& plan, sequence_id id) {
   return std::any_of(plan.opens.begin(), plan.opens.end(),

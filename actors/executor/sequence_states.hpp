@@ -45,6 +45,7 @@ public:
   /// `out`.
   void finish(const step_plan& plan, const step_samples& drawn, step_result& out);
   void clear();
+  listed_states list() const;
 
 private:
   struct state {

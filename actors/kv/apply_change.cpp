@@ -94,17 +94,20 @@ kv_leases describe(const block_pool& pool) {
   std::vector<bool> held(static_cast<std::size_t>(pool.total()), false);
   pool.each_lease([&](sequence_id id, const std::vector<std::int32_t>& blocks) {
     told.leases.push_back({id, range_text(blocks), static_cast<std::int64_t>(blocks.size())});
-    for (const std::int32_t block : blocks)
-      held[static_cast<std::size_t>(block)] = true;
   });
   std::sort(told.leases.begin(), told.leases.end(),
             [](const auto& a, const auto& b) { return a.id < b.id; });
+  for (kv_leases::lease& one : told.leases)
+    for (const std::int32_t block : pool.blocks(one.id)) {
+      one.n_first += held[static_cast<std::size_t>(block)] ? 0 : 1;
+      held[static_cast<std::size_t>(block)] = true;
+    }
   id_ranges cached, tied;
   for (std::int32_t block = 0; block < pool.total(); ++block) {
     if (pool.is_cached(block))
       cached.add(static_cast<std::uint64_t>(block));
     else if (pool.references(block) > 0 && !held[static_cast<std::size_t>(block)])
-      tied.add(static_cast<std::uint64_t>(block));
+      tied.add(static_cast<std::uint64_t>(block)), ++told.n_tied;
   }
   told.picture.cached = cached.text();
   told.picture.tied = tied.text();

@@ -93,6 +93,24 @@ std::optional<held_requests::time> held_requests::next_late(time now) const {
   return next;
 }
 
+std::string pool_holder_name(request_id id) {
+  return "request " + std::to_string(id) + " of the pool";
+}
+
+void held_requests::account(ledger& to) const {
+  const std::string of_clients = "requests of clients that wait for models",
+                    bytes = "bytes of prompts that wait for models";
+  for (const auto& [client, n] : waiting_of_)
+    to.taken(of_clients, static_cast<std::int64_t>(n));
+  to.taken(bytes, waiting_bytes_);
+  for (const auto& [id, held] : all_) {
+    to.exists(pool_holder_name(id));
+    if (held->where != held_request::place::waiting) continue;
+    to.held(of_clients, pool_holder_name(id));
+    to.held(bytes, pool_holder_name(id), held->bytes);
+  }
+}
+
 request_error waited_too_long(const held_request& held, const std::string& model,
                               held_requests::time now) {
   if (is_over(held.deadline, now))

@@ -43,12 +43,17 @@ public:
   std::vector<held_request_ptr> late(time now) const;
   /// When the next of those that wait is late.
   std::optional<time> next_late(time now) const;
+  /// Its requests exist, and what it counts of those that wait.
+  void account(ledger& to) const;
 
 private:
   std::map<request_id, held_request_ptr> all_;
   std::map<std::string, std::size_t> waiting_of_; ///< by client
   std::int64_t waiting_bytes_ = 0;
 };
+
+/// What a ledger calls a request of the pool; its engine has another number for it.
+std::string pool_holder_name(request_id id);
 
 /// What the client of a request is told that waited for too long for the model of this id.
 request_error waited_too_long(const held_request& held, const std::string& model,

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/detail/holder_name.hpp"
 #include "actors/detail/text_port.hpp"
 #include "actors/pool/held_requests.hpp"
 #include "actors/pool/model_loader.hpp"
@@ -204,6 +205,28 @@ public:
     }
   }
 
+  void account(std::function<void(ledger)> told) const override {
+    struct gathering {
+      std::mutex mutex;
+      ledger all;
+      std::function<void(ledger)> told;
+      ~gathering() { told(std::move(all)); }
+    };
+    const auto gathered = std::make_shared<gathering>();
+    gathered->told = std::move(told);
+    const std::lock_guard lock(mutex_);
+    requests_.account(gathered->all);
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      const std::string prefix = models_.id(m) + ": ";
+      account_model(m, prefix, gathered->all);
+      if (models_.running(m) == nullptr) continue;
+      models_.port(m).account([gathered, prefix](ledger part) {
+        const std::lock_guard own(gathered->mutex);
+        gathered->all.add(part, prefix);
+      });
+    }
+  }
+
   result<model_info> order_model(const std::string& name, model_order what) override {
     const std::lock_guard lock(mutex_);
     const auto found = models_.find_for_order(name);
@@ -248,6 +271,19 @@ private:
   result<served_model_ptr> text_model(const std::string& name) const override {
     const std::lock_guard lock(mutex_);
     return models_.text(name, state_);
+  }
+
+  void account_model(std::size_t m, const std::string& prefix, ledger& to) const {
+    const std::string under_way = prefix + "requests under way",
+                      waiting = prefix + "requests that wait";
+    to.taken(under_way, static_cast<std::int64_t>(state_.under_way(m)));
+    to.taken(waiting, static_cast<std::int64_t>(state_.waiting(m)));
+    for (const auto& [id, held] : requests_.all()) {
+      if (held->model != m) continue;
+      if (held->where == place::sent) to.held(under_way, prefix + holder_name(held->inner));
+      if (held->where == place::sending) to.held(under_way, pool_holder_name(id));
+      if (held->where == place::waiting) to.held(waiting, pool_holder_name(id));
+    }
   }
 
   // Requests.

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "config/base/ledger.hpp"
 #include "config/base/result.hpp"
 #include "config/base/value.hpp"
 #include "config/grammar_spec.hpp"
@@ -456,6 +457,9 @@ public:
   virtual void describe(std::function<void(std::vector<scheduler_picture>)> told) const {
     told({});
   }
+  /// Asks what is taken of all that requests give back, and by whom; as describe(). Executors
+  /// answer between two steps.
+  virtual void account(std::function<void(ledger)> told) const { told({}); }
   /// The counters of each model; together they are those of stats().
   virtual std::vector<model_stats> stats_of_models() const {
     const auto all = models();

@@ -11,9 +11,12 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "actors/scheduling/step_decision.hpp"
+#include "config/base/ledger.hpp"
 
 namespace twill::actors {
 
@@ -45,6 +48,9 @@ struct priority_key {
   auto operator<=>(const priority_key&) const = default;
 };
 
+/// What a ledger calls the holder of what a sequence has.
+using holder_names = std::function<std::string(sequence_id)>;
+
 class admission_policy {
 public:
   virtual ~admission_policy() = default;
@@ -62,6 +68,8 @@ public:
   /// Whether a client that runs fewer sequences may take places of one that runs more (see
   /// preemption.hpp).
   virtual bool shares_running_set() const { return false; }
+  /// Adds what it counts for the sequences that it knows.
+  virtual void account(ledger&, const holder_names&) const {}
 };
 
 /// First come first served: all ranks are equal, so that arrival decides.

@@ -122,4 +122,24 @@ void fair_policy::take_moved(std::vector<moved_sequence>& out) {
   moved_.clear();
 }
 
+void fair_policy::account(ledger& to, const holder_names& name) const {
+  const std::string turns = "turns of clients", waits = "turns that wait",
+                    runs = "charges that run", weights = "weights of clients in turn";
+  for (const auto& [client_name, c] : clients_) {
+    to.taken(turns, c.live);
+    to.taken(waits, static_cast<std::int64_t>(c.queue.size()));
+    to.taken(runs, c.running);
+  }
+  to.taken(weights, active_weight_);
+  std::set<std::uint64_t> in_turn;
+  for (const auto& [id, e] : entries_) {
+    to.held(turns, name(id));
+    e.waiting ? to.held(waits, name(id)) : to.held(runs, name(id), e.step);
+    if (!in_turn.insert(e.client).second) continue;
+    const std::string holder = "client " + std::to_string(e.client);
+    to.exists(holder);
+    to.held(weights, holder, clients_.at(e.client).weight);
+  }
+}
+
 } // namespace twill::actors

@@ -42,6 +42,7 @@ public:
   void on_resumed(sequence_id id) override;
   void take_moved(std::vector<moved_sequence>& out) override;
   bool shares_running_set() const override { return true; }
+  void account(ledger& to, const holder_names& name) const override;
 
   std::size_t clients() const { return clients_.size(); }
 

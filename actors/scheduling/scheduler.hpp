@@ -96,6 +96,10 @@ public:
   bool is_running(sequence_id id) const;
   /// Sequences of a client that run.
   std::int32_t running_of(std::uint64_t client) const;
+  /// Adds what it and its policy count for the sequences that they know.
+  void account(ledger& to, const holder_names& name) const;
+  /// Blocks in the lease of a sequence, as it knows; 0 for an unknown one.
+  std::int32_t blocks_of(sequence_id id) const;
 
 private:
   struct budget;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;

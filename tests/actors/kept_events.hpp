@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 
 namespace scripted {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/detail/message_probe.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;

@@ -15,7 +15,7 @@
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
 #include "tests/models/support/temp_folder.hpp"
@@ -399,6 +399,9 @@ struct real_conversations {
         port(engine->port()) {
     REQUIRE(eventually([&] { return port.state() == actors::engine_state::ready; }));
   }
+  ~real_conversations() { check_at_rest(port); }
+  real_conversations(const real_conversations&) = delete;
+  real_conversations& operator=(const real_conversations&) = delete;
   std::vector<std::int32_t> turn(int who) {
     std::mt19937 rng(static_cast<unsigned>(who));
     const std::int32_t n_ids = port.models().at(0).vocab_size - 5;

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;

@@ -13,7 +13,7 @@
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
 #include "models/offload/machine/machine_cache.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
 #include "tests/models/support/temp_folder.hpp"

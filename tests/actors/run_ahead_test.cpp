@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/executor/decoder_runner.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 #include "tests/gpu/distant/distant_device.hpp"
 #include "tests/gpu/tested_device.hpp"

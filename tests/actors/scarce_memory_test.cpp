@@ -12,7 +12,7 @@
 
 #include "actors/detail/text_port.hpp"
 #include "actors/pool/model_pool.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 
 namespace {

@@ -538,22 +538,4 @@ inline std::string prompt_of(int seed, int length) {
   return s;
 }
 
-/// An engine over a script, ready.
-struct bench {
-  explicit bench(config::options options = {},
-                 std::shared_ptr<script> s = std::make_shared<script>())
-      : plan(std::move(s)), engine(actors::start_engine_with(options, runners(plan))),
-        port(engine->port()) {}
-  bool ready() {
-    return eventually([&] { return port.state() == actors::engine_state::ready; });
-  }
-  bool no_blocks_used() {
-    return eventually([&] { return port.stats().kv_blocks_used == 0; });
-  }
-
-  std::shared_ptr<script> plan;
-  std::unique_ptr<actors::engine> engine;
-  actors::engine_port& port;
-};
-
 } // namespace scripted

@@ -8,7 +8,7 @@
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/output_guard.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/text/grammar/byte_vocabulary.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;

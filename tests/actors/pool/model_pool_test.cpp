@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "actors/port/request_summary.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;
@@ -70,6 +70,11 @@ struct pool_bench {
     };
     engine = actors::start_pool(options, budget, std::move(parts));
   }
+  ~pool_bench() {
+    if (engine) check_at_rest(port());
+  }
+  pool_bench(const pool_bench&) = delete;
+  pool_bench& operator=(const pool_bench&) = delete;
   actors::engine_port& port() { return engine->port(); }
   bool ready() {
     return eventually([&] { return port().state() == engine_state::ready; });

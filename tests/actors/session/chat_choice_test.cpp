@@ -7,7 +7,7 @@
 
 #include "actors/session/output_plan.hpp"
 #include "actors/session/prompt.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 #include "tests/paths.hpp"
 #include "tests/support/json.hpp"

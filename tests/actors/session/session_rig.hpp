@@ -11,7 +11,7 @@
 #include "actors/session/session_core.hpp"
 #include "actors/structured/grammar_service.hpp"
 #include "models/text/tool_calls/tool_format.hpp"
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 
 namespace session_tests {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/actors/scripted_runner.hpp"
+#include "tests/actors/engine_bench.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill;

@@ -1,0 +1,51 @@
+#include <algorithm>
+
+#include "actors/batcher/batcher_core.hpp"
+#include "actors/detail/holder_name.hpp"
+
+namespace twill::actors {
+
+/// A sequence that no request has any more holds in its own name.
+std::string batcher_core::holder_of(sequence_id id) const {
+  const sequence* s = groups_.find_sequence(id);
+  return s == nullptr ? "sequence " + std::to_string(id) : holder_name(s->request);
+}
+
+ledger batcher_core::account(const kv_leases& leases) const {
+  ledger all;
+  groups_.account(all);
+  scheduler_.account(all, [this](sequence_id id) { return holder_of(id); });
+
+  const std::string blocks = "KV blocks", known = "KV blocks that the scheduler knows of",
+                    prefixes = "prefixes of blocks in use";
+  all.taken(blocks, leases.picture.used_blocks);
+  for (const auto& lease : leases.leases) {
+    const std::string holder = holder_of(lease.id);
+    all.held(blocks, holder, lease.n_first);
+    all.taken(known, scheduler_.blocks_of(lease.id));
+    all.held(known, holder, lease.n_blocks);
+  }
+  if (!leases.leases.empty()) all.exists(prefixes, true);
+  all.held(blocks, prefixes, leases.n_tied);
+
+  // A step under way belongs to all requests that it has rows of.
+  all.taken("steps under way", static_cast<std::int64_t>(pipeline_.n_outstanding()));
+  all.taken("fetches of KV blocks", static_cast<std::int64_t>(fetches_.under_way().size()));
+  for (const auto& [ticket, fetch] : fetches_.under_way())
+    all.held("fetches of KV blocks", holder_of(fetch.id));
+  return all;
+}
+
+void batcher_core::account(const listed_states& states, ledger& to) const {
+  const std::string in_executor = "sequences in the executor", next = "the next step's closes";
+  const auto& closes = pipeline_.closes();
+  to.exists(next, true);
+  to.taken(in_executor, static_cast<std::int64_t>(states.open.size() + states.skipped.size()));
+  for (const auto* ids : {&states.open, &states.skipped})
+    for (const sequence_id id : *ids) {
+      const bool closes_next = std::find(closes.begin(), closes.end(), id) != closes.end();
+      to.held(in_executor, closes_next ? next : holder_of(id));
+    }
+}
+
+} // namespace twill::actors

@@ -1,0 +1,14 @@
+// What a ledger calls those who hold something of an engine.
+#pragma once
+
+#include <string>
+
+#include "actors/port/engine_port.hpp"
+
+namespace twill::actors {
+
+inline std::string holder_name(request_id request) {
+  return "request " + std::to_string(request);
+}
+
+} // namespace twill::actors

@@ -1,0 +1,55 @@
+// What an engine counts adds up once no request is left: whatever a test did to it, nothing that a
+// request took may stay behind.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "actors/port/engine_port.hpp"
+#include "tests/catch.hpp"
+
+namespace scripted {
+
+/// Nothing where the engine does not answer, as while an executor loads or a step hangs.
+inline std::optional<twill::ledger> ledger_of(const twill::actors::engine_port& port) {
+  auto answer = std::make_shared<std::promise<twill::ledger>>();
+  auto coming = answer->get_future();
+  port.account([answer](twill::ledger all) { answer->set_value(std::move(all)); });
+  if (coming.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return std::nullopt;
+  return coming.get();
+}
+
+/// What does not add up; empty also where requests are left, or where the engine does not answer.
+/// What is given back may come a moment after the last event of a request, so this looks for some
+/// seconds until all adds up.
+inline std::string faults_at_rest(const twill::actors::engine_port& port) {
+  using clock = std::chrono::steady_clock;
+  const auto began = clock::now();
+  std::string found;
+  for (;;) {
+    const auto all = ledger_of(port);
+    if (!all) return {};
+    const bool at_rest = all->is_at_rest();
+    found.clear();
+    for (const std::string& fault : all->faults())
+      found += fault + "\n";
+    if (at_rest && found.empty()) return {};
+    if (clock::now() - began > std::chrono::seconds(at_rest ? 10 : 1)) return at_rest ? found : "";
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+/// For destructors of what owns an engine.
+inline void check_at_rest(const twill::actors::engine_port& port) {
+  if (std::uncaught_exceptions() > 0) return; // the test has failed already
+  const std::string faults = faults_at_rest(port);
+  INFO(faults);
+  CHECK(faults.empty());
+}
+
+} // namespace scripted
