@@ -188,6 +188,11 @@ struct log_options {
   std::string format = "text"; ///< text | json
 };
 
+/// [debug]: what twill checks of itself.
+struct debug_options {
+  bool check_ledger = false; ///< once a second, whether what requests took was given back
+};
+
 /// [metrics]: what /metrics tells.
 struct metrics_options {
   std::string compat = "none"; ///< none | vllm | 0.1: whose names stand beside twill's own
@@ -216,6 +221,7 @@ struct options {
   batch_options batches;
   response_options responses;
   log_options log;
+  debug_options debug;
   metrics_options metrics;
   tracing_options tracing;
 };

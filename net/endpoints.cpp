@@ -92,6 +92,7 @@ constexpr std::array admin_table = {
     endpoint{get,  "/admin",                 list_admin_routes},
     endpoint{get,  "/admin/stream",          open<admin_stream>},
     endpoint{get,  "/admin/state",           show_state},
+    endpoint{get,  "/admin/ledger",          show_ledger},
     endpoint{post, "/admin/reload",          reload},
     endpoint{get,  "/admin/models",          list_model_states},
     endpoint{post, "/admin/models/*/load",   load_model},

@@ -17,6 +17,7 @@
 #include "config/base/fair_pool.hpp"
 #include "config/base/log.hpp"
 #include "net/admin/monitor.hpp"
+#include "net/admin/server_ledger.hpp"
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
 #include "net/connection/arrival.hpp"
@@ -105,6 +106,7 @@ public:
       work.run = tolerant(std::move(work.run));
       return workers_.add(std::move(work));
     };
+    context_.waiting_for_worker = [this] { return workers_.waiting_bytes(); };
     context_.output.on_full([this] { asio::post(control_, [this] { relieve_output(); }); });
     if (!options.server.tls_certificate.empty())
       tls_.emplace(options.server.tls_certificate, options.server.tls_key, read);
@@ -151,7 +153,7 @@ public:
     asio::post(control_, [this] {
       for (const auto& one : entrances_)
         accept(*one);
-      if (!admin_sockets_.all().empty()) sample();
+      if (!admin_sockets_.all().empty() || context_.options.debug.check_ledger) sample();
     });
     std::vector<std::thread> others;
     for (int i = 1; i < context_.options.server.threads; ++i)
@@ -328,10 +330,22 @@ private:
     if (stopping_) return;
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     monitor_.sample(std::chrono::duration_cast<milliseconds>(now).count());
+    if (context_.options.debug.check_ledger) check_ledger();
     sample_timer_.expires_at(std::max(sample_timer_.expiry() + sample_interval,
                                       std::chrono::steady_clock::now() + sample_interval / 2));
     sample_timer_.async_wait([this](error_code cancelled) {
       if (!cancelled) sample();
+    });
+  }
+
+  void check_ledger() {
+    context_.engine.account([alive = alive_](ledger all) {
+      const std::lock_guard lock(alive->mutex);
+      auto* self = alive->owner;
+      if (self == nullptr) return;
+      account(self->context_, all);
+      for (const auto& fault : self->rest_.look(all))
+        log::error("no request runs, and what they took does not add up: " + fault);
     });
   }
 
@@ -413,6 +427,7 @@ private:
   asio::steady_timer relief_timer_;
   asio::steady_timer sample_timer_;
   std::shared_ptr<lifeline> alive_;
+  rest_watch rest_; ///< under the mutex of the lifeline
   asio::thread_pool batch_thread_;
   asio::steady_timer batch_timer_;
   batch_service batches_;

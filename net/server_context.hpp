@@ -67,6 +67,7 @@ struct server_context {
   /// Runs long work on bodies (JSON, tokenizing), which must not hold up the sockets, on a thread
   /// of its own; false when too much waits already.
   std::function<bool(fair_pool::task)> run_on_worker;
+  std::function<std::int64_t()> waiting_for_worker; ///< bytes of such work that has not begun
   /// Reads the configuration anew: whether that was done, and what it changed, as JSON. Empty where
   /// nobody can.
   std::function<std::pair<bool, std::string>()> reload;

@@ -360,6 +360,11 @@ const std::vector<key>& rows() {
        "How lines are written. json is one object a line, with `time`, `level`, `message` and, for a "
        "request, its tenant, model, tokens, times and status as members of their own."},
 
+      {"debug.check_ledger", TWILL_MEMBER(debug.check_ledger), "", either(),
+       "Checks once a second, while no request runs, whether all that requests took (KV blocks, "
+       "places in queues, counted bytes) was given back, and logs what was not as an error. "
+       "`GET /admin/ledger` tells the same at any time."},
+
       {"metrics.compat", TWILL_MEMBER(metrics.compat), "", one_of({"none", "vllm", "0.1"}),
        "Whose names /metrics has beside twill's own. vllm adds those of vLLM, so that dashboards and "
        "alerts that were made for it go on working. 0.1 adds those of twill 0.1, which began with "

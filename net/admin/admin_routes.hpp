@@ -17,5 +17,7 @@ http_answer reload(request_scope& scope);
 /// GET /admin/state: the engine, its models, each tenant's requests and tokens, who holds which KV
 /// blocks, and what waits in mailboxes.
 http_answer show_state(request_scope& scope);
+/// GET /admin/ledger: what requests have taken, who holds it, and what does not add up.
+http_answer show_ledger(request_scope& scope);
 
 } // namespace twill::net

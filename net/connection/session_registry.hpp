@@ -4,12 +4,17 @@
 // session's strand. The registry has its own mutex and holds no session alive.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "config/base/ledger.hpp"
 
 namespace twill::net {
 
@@ -19,6 +24,14 @@ public:
   /// Accepts no new requests, and closes once those that run have ended.
   virtual void begin_drain() = 0;
   virtual void close_now() = 0;
+  /// Something of a request or of an answer is under way on it. Any thread.
+  bool is_busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
+
+protected:
+  void set_busy(bool busy) noexcept { busy_.store(busy, std::memory_order_relaxed); }
+
+private:
+  std::atomic<bool> busy_{false};
 };
 
 class session_registry {
@@ -35,6 +48,13 @@ public:
   std::size_t size() const {
     const std::lock_guard lock(mutex_);
     return sessions_.size();
+  }
+  /// The sockets that are busy exist.
+  void account(ledger& to) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, session] : sessions_)
+      if (const auto one = session.lock(); one && one->is_busy())
+        to.exists("socket " + std::to_string(id));
   }
   std::vector<std::shared_ptr<socket_session>> all() const {
     const std::lock_guard lock(mutex_);

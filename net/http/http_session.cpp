@@ -96,6 +96,8 @@ private:
     if (actions.close) return close();
     if (closed()) return;
     output_->set(static_cast<std::int64_t>(connection_.output_bytes()));
+    set_busy(origin_.by == door::clients && (connection_.now_in() != phase::idle ||
+                                             requests_->size() > 0 || !connection_.output_empty()));
     if (const auto* bytes = connection_.begin_write(clock::now())) write(*bytes);
     read();
     arm();
@@ -103,6 +105,7 @@ private:
 
   void close() {
     gone_ = true;
+    set_busy(false);
     requests_->close();
     file_.reset();
     deadline_.cancel();

@@ -343,4 +343,9 @@ void stored_service::add_finished(stored_head head, std::vector<std::string> rec
   inbox_->wake();
 }
 
+void stored_service::account(ledger& to) const {
+  const std::lock_guard lock(mutex_);
+  table_.account(to);
+}
+
 } // namespace twill::net

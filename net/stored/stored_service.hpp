@@ -96,6 +96,9 @@ public:
   std::int64_t bytes() const;
   std::uint64_t write_failures() const;
 
+  /// Adds the room that its responses take. Any thread.
+  void account(ledger& to) const;
+
 private:
   friend class stored_reader;
   using entry_ptr = stored_entry_ptr;

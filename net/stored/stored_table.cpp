@@ -119,6 +119,28 @@ std::int64_t stored_table::next_expiry_unix_s() const {
   return first;
 }
 
+void stored_table::account(ledger& to) const {
+  const std::string bytes = "bytes of stored responses",
+                    of_tenants = "bytes of stored responses of tenants",
+                    over = "bytes of stored responses that may go",
+                    places = "stored responses that may go";
+  to.taken(bytes, bytes_);
+  for (const auto& [tenant, own] : tenants_) {
+    to.taken(of_tenants, own.bytes);
+    to.taken(over, own.bytes_over);
+    to.taken(places, static_cast<std::int64_t>(own.place.size()));
+    for (const auto& [id, entry] : own.by_id) {
+      to.exists(id, true);
+      to.held(bytes, id, entry->room);
+      to.held(of_tenants, id, entry->room);
+    }
+    for (const stored_entry* entry : own.over) {
+      to.held(over, entry->id, entry->room);
+      to.held(places, entry->id);
+    }
+  }
+}
+
 std::vector<stored_entry_ptr> stored_table::all() const {
   std::vector<stored_entry_ptr> out;
   for (const auto& [tenant, held] : tenants_)

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "actors/port/engine_port.hpp"
+#include "config/base/ledger.hpp"
 #include "net/stored/stored_bytes.hpp"
 #include "net/stored/stored_head.hpp"
 
@@ -100,6 +101,8 @@ public:
   bool outgrown(const stored_entry& entry) const { return entry.room > part(); }
   std::vector<stored_entry_ptr> all() const;
   std::int64_t bytes() const { return bytes_; }
+  /// Adds the room that its responses take. They stay.
+  void account(ledger& to) const;
 
 private:
   struct holding {

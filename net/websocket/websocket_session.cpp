@@ -142,6 +142,7 @@ private:
     connection_->check_output(requests_->size() > 0, now);
     if (!perform(connection_->take_actions())) return;
     output_->set(static_cast<std::int64_t>(connection_->waiting_bytes()));
+    set_busy(requests_->size() > 0 || connection_->waiting_bytes() > 0 || buffer_.size() > 0);
     if (const auto* frame = connection_->begin_write(now))
       write(*frame);
     else if (const auto close = connection_->take_close(now))
@@ -160,6 +161,7 @@ private:
       discard();
     }
     if (actions.close) {
+      set_busy(false);
       requests_->close();
       deadline_.cancel();
       ws_.next_layer().close();

@@ -35,6 +35,9 @@ class Daemon:
             command += ["--config", config]
         for setting in settings:
             command += ["--set", setting]
+        self.door = self.own_door(settings, config, folder)
+        if self.door and self.door.parent == pathlib.Path(self.folder.name):
+            command += ["--set", f"server.admin_listen=unix:{self.door}"]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=stderr or self.log,
                                         env={**os.environ, **(environment or {})})
         deadline = time.monotonic() + 60
@@ -49,11 +52,50 @@ class Daemon:
         self.url = f"http://{self.host}:{self.port}"
         self.ws = f"ws://{self.host}:{self.port}"
 
+    def own_door(self, settings, config, folder):
+        """Where to ask for the ledger: an address for administrators, unless the test has its own."""
+        for setting in settings:
+            if setting.startswith("server.admin_listen=unix:"):
+                return pathlib.Path(setting.removeprefix("server.admin_listen=unix:"))
+        texts = [*settings, pathlib.Path(config).read_text() if config else ""]
+        if folder or any("admin_listen" in text for text in texts):
+            return None
+        return pathlib.Path(self.folder.name) / "door"
+
+    def ledger(self):
+        connection = http.client.HTTPConnection("localhost", timeout=30)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(str(self.door))
+        try:
+            connection.request("GET", "/admin/ledger")
+            reply = connection.getresponse()
+            return json.loads(reply.read()) if reply.status == 200 else None
+        finally:
+            connection.close()
+
+    def check_ledger(self):
+        """Once no request runs, all that requests took has been given back. What a test leaves running is not waited for."""
+        began = time.monotonic()
+        while (now := self.ledger()) and (not now["at_rest"] or now["faults"]):
+            if time.monotonic() - began > (10 if now["at_rest"] else 1):
+                assert not now["at_rest"], "what requests took does not add up:\n" + "\n".join(now["faults"])
+                return
+            time.sleep(0.01)
+
     def text_of_log(self) -> str:
         self.log.flush()
         return pathlib.Path(self.log.name).read_text()
 
     def stop(self):
+        try:
+            if self.door and self.process.poll() is None:
+                self.check_ledger()
+        except (OSError, http.client.HTTPException):
+            pass  # it has stopped, or is stopping
+        finally:
+            self.end()
+
+    def end(self):
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -141,8 +183,13 @@ def start_daemon():
         return started[-1]
 
     yield start
+    faults = []
     for one in started:
-        one.stop()
+        try:
+            one.stop()
+        except AssertionError as fault:
+            faults.append(str(fault))
+    assert not faults, "\n".join(faults)
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@
 Drives a twilld from outside: tenants with shares and limits, two models with golden answers that are loaded, put to
 sleep and unloaded, one that computes nothing and whose executor fails once a minute, cancelled requests and broken
 sockets (one request in five), malformed requests, streams and whole replies. Every token is compared with what
-must come, so that one that is lost, doubled or someone else's is found. At rest no block may be in use and the memory
-must be where it was; at the end the daemon drains while streams are open.
+must come, so that one that is lost, doubled or someone else's is found. At rest no block may be in use, all that
+requests took must have been given back, and the memory must be where it was; at the end the daemon drains while streams
+are open.
 """
 
 import argparse
@@ -300,10 +301,12 @@ class Soak:
             busy = {name: found[name] for name in ("twill_num_requests_running", "twill_num_requests_waiting",
                                                    "twill_kv_blocks_used") if found[name] != 0}
             awake = [m for m in GOLDEN_MODELS if states[m] not in ("unloaded", "asleep", "failed")]
-            if not busy and not awake:
+            status, text = self.daemon.ask_admin("GET", "/admin/ledger")
+            faults = json.loads(text)["faults"] if status == 200 else [text]
+            if not busy and not awake and not faults:
                 break
             if time.monotonic() > deadline:
-                raise Failure(f"not at rest after 20 s: {busy}, awake {awake}")
+                raise Failure(f"not at rest after 20 s: {busy}, awake {awake}, {faults}")
             time.sleep(0.05)
         self.count("rests")
         memory = self.daemon.memory()

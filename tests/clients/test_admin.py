@@ -116,6 +116,29 @@ def test_top_by_the_door_of_administrators_shows_tenants(start_daemon, tmp_path)
     assert "TENANT" not in front.stdout and re.search(r"^tiny .* 0 +3$", front.stdout, re.M), front.stdout + front.stderr
 
 
+def test_the_ledger_names_who_holds_what(start_daemon):
+    daemon = start_daemon("debug.check_ledger=true", model="dummy:null?step-us=20000")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(daemon.post, "/v1/completions", {"prompt": "One two three", "max_tokens": 40, "n": 2})
+                 for _ in range(2)]
+        daemon.wait_metric("twill_num_requests_running", 2)
+        ledger = daemon.ledger()
+        assert all(one.result()[0] == 200 for one in asked)
+    assert not ledger["at_rest"]
+    accounts = {one["what"]: one for one in ledger["accounts"]}
+    assert accounts["running requests"]["taken"] == 2 and accounts["sequences of requests"]["taken"] == 4
+    assert accounts["KV blocks"]["taken"] >= 2
+    holders = {one["name"] for one in accounts["KV blocks"]["holders"]}
+    assert {name for name in holders if name.startswith("request ")} == {"request 1", "request 2"}
+    daemon.check_ledger()
+    left = daemon.ledger()
+    assert left["at_rest"] and not left["faults"]
+    staying = {"bytes of stored responses", "bytes of stored responses of tenants", "sequences in the executor"}
+    assert not {one["what"] for one in left["accounts"] if one["taken"]} - staying
+    time.sleep(2.5)  # two looks of the daemon itself
+    assert "does not add up" not in daemon.text_of_log()
+
+
 def test_the_state_names_the_owner_of_every_block(start_daemon, tmp_path):
     door = tmp_path / "admin.sock"
     daemon = start_daemon(f"server.admin_listen=unix:{door}", "scheduler.max_running=2", f"tenants=[{tenant('a')}]",

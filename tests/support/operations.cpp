@@ -17,10 +17,9 @@ rc::Gen<std::uint32_t> any_number() {
 }
 
 rc::Gen<operation> any_operation() {
-  return rc::gen::build<operation>(rc::gen::set(&operation::kind, any_number()),
-                                   rc::gen::set(&operation::a, any_number()),
-                                   rc::gen::set(&operation::b, any_number()),
-                                   rc::gen::set(&operation::c, any_number()));
+  return rc::gen::build<operation>(
+      rc::gen::set(&operation::kind, any_number()), rc::gen::set(&operation::a, any_number()),
+      rc::gen::set(&operation::b, any_number()), rc::gen::set(&operation::c, any_number()));
 }
 
 /// RapidCheck's own listener prints a seed that is not the one of these sequences.
@@ -61,7 +60,8 @@ std::string first_failure(const sequences& which,
           throw;
         }
       },
-      rc::detail::TestMetadata{}, params, listener, std::unordered_map<std::string, rc::detail::Reproduce>{});
+      rc::detail::TestMetadata{}, params, listener,
+      std::unordered_map<std::string, rc::detail::Reproduce>{});
   if (result.is<rc::detail::SuccessResult>()) return {};
   std::ostringstream out;
   if (broke.empty())

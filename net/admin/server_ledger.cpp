@@ -1,0 +1,76 @@
+#include "net/admin/server_ledger.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "net/admin/admin_routes.hpp"
+#include "net/protocol/json/json_writer.hpp"
+#include "net/stored/stored_service.hpp"
+
+namespace twill::net {
+
+void account(const server_context& context, ledger& to) {
+  context.sessions.account(to);
+  to.taken("bytes of messages that are being received", context.input.total_bytes());
+  to.taken("bytes of output that clients have not taken", context.output.total_bytes());
+  if (context.waiting_for_worker)
+    to.taken("bytes of bodies that wait for the worker", context.waiting_for_worker());
+  if (context.stored != nullptr) context.stored->account(to);
+}
+
+std::vector<std::string> rest_watch::look(const ledger& now) {
+  std::vector<std::string> fresh;
+  if (!now.is_at_rest()) {
+    told_.clear();
+  } else if (now == before_) {
+    for (auto& fault : now.faults())
+      if (std::find(told_.begin(), told_.end(), fault) == told_.end()) fresh.push_back(fault);
+    told_.insert(told_.end(), fresh.begin(), fresh.end());
+  }
+  before_ = now;
+  return fresh;
+}
+
+namespace {
+
+std::string as_json(const ledger& all) {
+  std::string body;
+  json_writer json(body);
+  json.begin_object().field("at_rest", all.is_at_rest()).key("faults").begin_array();
+  for (const auto& fault : all.faults())
+    json.add(fault);
+  json.end_array().key("accounts").begin_array();
+  for (const auto& [what, one] : all.accounts()) {
+    json.begin_object().field("what", what).field("taken", one.taken).key("holders").begin_array();
+    for (const auto& [holder, amount] : one.holders)
+      json.begin_object().field("name", holder).field("amount", amount).end_object();
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  return body;
+}
+
+} // namespace
+
+/// The engine answers in its own time, so the worker waits for it.
+http_answer show_ledger(request_scope& scope) {
+  return slow_reply([&context = scope.context] {
+    const auto answer = std::make_shared<std::promise<ledger>>();
+    auto coming = answer->get_future();
+    context.engine.account([answer](ledger all) { answer->set_value(std::move(all)); });
+    if (coming.wait_for(std::chrono::seconds(1)) != std::future_status::ready)
+      return error_reply({errc::busy,
+                          "the engine has not answered within a second, since it loads a model or "
+                          "computes a long step; retry later",
+                          ""});
+    ledger all = coming.get();
+    account(context, all);
+    return http_reply{200, as_json(all)};
+  });
+}
+
+} // namespace twill::net

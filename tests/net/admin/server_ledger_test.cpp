@@ -1,0 +1,45 @@
+#include "net/admin/server_ledger.hpp"
+
+#include "tests/catch.hpp"
+
+using twill::ledger;
+using twill::net::rest_watch;
+using texts = std::vector<std::string>;
+
+namespace {
+ledger with(std::int64_t blocks, bool request_runs = false) {
+  ledger all;
+  if (request_runs) all.exists("request 1");
+  all.taken("blocks", blocks);
+  return all;
+}
+} // namespace
+
+TEST_CASE("rest watch: a fault counts when it is seen twice without a request between") {
+  rest_watch watch;
+  CHECK(watch.look(with(0)).empty());
+  CHECK(watch.look(with(3)).empty());
+  CHECK(watch.look(with(3)) == texts{"blocks: 3 are taken, and nobody holds any"});
+  CHECK(watch.look(with(3)).empty()); // it was told
+}
+
+TEST_CASE("rest watch: what is given back late, and what requests hold, is no fault") {
+  rest_watch watch;
+  CHECK(watch.look(with(3)).empty());
+  CHECK(watch.look(with(2)).empty());
+  CHECK(watch.look(with(1)).empty());
+  CHECK(watch.look(with(0)).empty());
+  for (int i = 0; i < 3; ++i)
+    CHECK(watch.look(with(3, true)).empty());
+  CHECK(watch.look(with(3)).empty());
+  CHECK(watch.look(with(0)).empty());
+}
+
+TEST_CASE("rest watch: a fault is told again after a request") {
+  rest_watch watch;
+  watch.look(with(3));
+  CHECK(watch.look(with(3)).size() == 1);
+  watch.look(with(3, true));
+  watch.look(with(3));
+  CHECK(watch.look(with(3)).size() == 1);
+}
