@@ -447,6 +447,7 @@ void scheduler::return_to_queue(scheduled_sequence& s) {
   s.key.rank = std::max(s.key.rank, s.rank_in_queue);
   s.where = scheduled_sequence::place::waiting;
   enqueue(s);
+  refill(s.client); // one that is paused or held leaves its place to its client's others
 }
 
 void scheduler::remove(scheduled_sequence& s) {

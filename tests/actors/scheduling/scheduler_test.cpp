@@ -128,6 +128,31 @@ TEST_CASE("a paused sequence gives way before an active one", "[actors][policy]"
   CHECK_FALSE(out[0].gone);
 }
 
+TEST_CASE("a paused sequence that gives way leaves its client's place to the client's next",
+          "[actors][policy]") {
+  const bool device_is_lost = GENERATE(false, true);
+  scheduler p({64, 1, 4});
+  step_decision d;
+  for (sequence_id id : {1, 2, 3}) {
+    new_sequence one{id, 0, 4, 20};
+    one.client = id == 3 ? 2 : 1;
+    one.most_running = id == 3 ? 0 : 1;
+    p.add(one);
+  }
+  p.plan(100, d);
+  CHECK(d.opened == std::vector<sequence_id>{1});
+  p.row_done(1, true, true);
+  p.pause(1);
+  if (device_is_lost) {
+    p.forget_device();
+  } else {
+    p.plan(100, d);
+    CHECK(d.preempted == 1);
+  }
+  p.plan(100, d);
+  CHECK(d.opened == std::vector<sequence_id>{2});
+}
+
 TEST_CASE("the scheduler begins after a hit and leaves what it costs to nobody else",
           "[actors][policy]") {
   scheduler p({64, 8, 4, true});
