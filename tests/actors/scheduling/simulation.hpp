@@ -1,7 +1,7 @@
 // A scheduler and a block pool together, with and without cached prefixes, driven by random
 // operations as the batcher drives them: two plans outstanding, results that come back later,
 // sequences that end, are cancelled, paused and resumed. Every operation checks the invariants of
-// both.
+// both, and every answer of the scheduler is that of its plain twin.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,8 @@
 #include "actors/kv/block_pool.hpp"
 #include "actors/scheduling/fair_policy.hpp"
 #include "actors/scheduling/scheduler.hpp"
+#include "tests/actors/scheduling/compared_scheduler.hpp"
+#include "tests/actors/scheduling/plain_fair_policy.hpp"
 #include "tests/catch.hpp"
 
 namespace scheduling_tests {
@@ -67,9 +69,8 @@ public:
   simulation(std::uint64_t seed, plan_limits limits, std::int32_t n_blocks,
              ranked_policy::function rank = nullptr, bool fair = false)
       : rng_(seed), limits_(limits), rank_(rank != nullptr ? rank : all_equal), fair_(fair),
-        scheduler_(fair              ? scheduler(limits, std::make_unique<fair_policy>())
-                   : rank != nullptr ? scheduler(limits, std::make_unique<ranked_policy>(rank))
-                                     : scheduler(limits)),
+        scheduler_(limits, fair ? policy(std::make_unique<fair_policy>()) : ranked(),
+                   fair ? policy(std::make_unique<plain_fair_policy>()) : ranked()),
         pool_(n_blocks, limits.block_tokens),
         kv_(static_cast<std::size_t>(n_blocks * limits.block_tokens), -1) {}
 
@@ -221,6 +222,12 @@ public:
   std::uint64_t steps = 0, preemptions = 0, finished = 0, hits = 0, copied = 0;
 
 private:
+  using policy = std::unique_ptr<admission_policy>;
+  policy ranked() const {
+    if (rank_ == all_equal) return std::make_unique<fcfs_policy>();
+    return std::make_unique<ranked_policy>(rank_);
+  }
+
   /// Under the fair policy this client has a limit of its own.
   static constexpr std::uint64_t limited_client = 3;
   static constexpr std::int32_t limited_most = 2;
@@ -418,7 +425,7 @@ private:
   plan_limits limits_;
   ranked_policy::function rank_;
   bool fair_;
-  scheduler scheduler_;
+  compared_scheduler scheduler_;
   block_pool pool_;
   std::vector<std::int32_t> kv_; // (n_blocks, block_tokens)
   sequence_id next_id_ = 1;
