@@ -149,8 +149,8 @@ private:
   void compare(const char* after) const {
     using twill::test::demand_equal;
     const std::string when = std::string("after ") + after;
-    if (real_.running() != static_cast<std::size_t>(plain_.running()))
-      demand_equal(real_.running(), plain_.running(), when + ", how many run");
+    if (const auto n = static_cast<std::size_t>(plain_.running()); real_.running() != n)
+      demand_equal(real_.running(), n, when + ", how many run");
     if (real_.has_released() != plain_.has_released())
       demand_equal(real_.has_released(), plain_.has_released(), when + ", whether any is released");
     for (const std::uint64_t client : clients_)

@@ -80,8 +80,10 @@ private:
 class scheduler_rig {
 public:
   using policies = std::pair<std::unique_ptr<admission_policy>, std::unique_ptr<admission_policy>>;
-  scheduler_rig(const plan_limits& limits, policies both)
-      : both_(limits, std::move(both.first), std::move(both.second)) {}
+  /// `scale`: prompts are this many times as long, of blocks of one token.
+  scheduler_rig(plan_limits limits, policies both, std::int32_t scale = 1)
+      : scale_(scale), both_(scaled(limits, scale), std::move(both.first), std::move(both.second)) {
+  }
 
   static plan_limits any_limits(choices any) {
     plan_limits limits;
@@ -167,13 +169,22 @@ private:
     return all;
   }
 
+  static plan_limits scaled(plan_limits limits, std::int32_t scale) {
+    if (scale == 1) return limits;
+    limits.max_step_tokens *= scale;
+    limits.max_logit_rows *= scale;
+    limits.block_tokens = 1;
+    limits.prefix_cache = true;
+    return limits;
+  }
+
   void arrive(choices sizes, choices kinds) {
     if (facts_.size() >= 14) return;
     const auto client = static_cast<std::uint64_t>(kinds.between(1, 4));
     const std::int32_t n = kinds.one_in(3) ? kinds.between(2, 4) : 1;
     const sequence_id leader = next_id_;
     new_sequence arrived;
-    arrived.prompt_tokens = sizes.one_in(4) ? sizes.between(1, 30) : sizes.between(1, 9);
+    arrived.prompt_tokens = scale_ * (sizes.one_in(4) ? sizes.between(1, 30) : sizes.between(1, 9));
     arrived.max_new = sizes.between(1, 8);
     arrived.client = client;
     arrived.weight = settings_[client].weight;
@@ -206,9 +217,8 @@ private:
     for (const sequence_id id : asked)
       hits.push_back(any_hit(id, hit));
     if (!plenty && !hits.empty() && any.one_in(12)) hits.pop_back();
-    const std::int64_t free_blocks = plenty          ? 10'000
-                                     : any.one_in(3) ? any.between(0, 30)
-                                                     : any.between(0, 8);
+    const std::int64_t free_blocks =
+        plenty ? 100'000 : scale_ * (any.one_in(3) ? any.between(0, 30) : any.between(0, 8));
     step_decision d;
     both_.plan(free_blocks, d, hits);
     note(d);
@@ -221,7 +231,7 @@ private:
         static_cast<std::int32_t>((s.known() - 1) / both_.plain().limits().block_tokens);
     prefix_hit hit{id};
     if (s.of.scored || any.one_in(3)) return hit;
-    hit.n_blocks = std::min(any.between(0, 6), most);
+    hit.n_blocks = std::min(scale_ * any.between(0, 6), most);
     hit.n_loaded = any.one_in(2) ? std::min(any.between(0, 3), most - hit.n_blocks) : 0;
     hit.n_evictable = std::min(any.between(0, 2), hit.n_blocks);
     return hit;
@@ -322,6 +332,7 @@ private:
     of.most_running = limit;
   }
 
+  std::int32_t scale_;
   compared_scheduler both_;
   std::map<sequence_id, facts> facts_; ///< of those that are not known to be gone
   std::map<std::uint64_t, settings> settings_{{1, {1, 0}}, {2, {2, 1}}, {3, {3, 2}}, {4, {1, 3}}};

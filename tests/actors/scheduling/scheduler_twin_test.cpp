@@ -45,7 +45,7 @@ void add_up(std::map<std::string, std::uint64_t>& sums, const scheduler_rig& rig
 
 TEST_CASE("a scheduler decides as its plain twin does, under ranks that change", "[scheduling]") {
   std::map<std::string, std::uint64_t> sums;
-  const auto failure = twill::test::first_failure({300, 20'000, 150}, [&](const operations& ops) {
+  const auto failure = twill::test::first_failure({1500, 40'000, 150}, [&](const operations& ops) {
     std::vector<std::string> told, told_twin;
     const bool shares = !ops.empty() && ops.front().a % 2 == 0;
     scheduler_rig rig(limits_of(ops), {std::make_unique<restless_policy>(told, shares),
@@ -65,7 +65,7 @@ TEST_CASE("a scheduler decides as its plain twin does, under ranks that change",
 }
 
 TEST_CASE("a scheduler decides as its plain twin does, first come first served", "[scheduling]") {
-  const auto failure = twill::test::first_failure({200, 20'000, 150}, [&](const operations& ops) {
+  const auto failure = twill::test::first_failure({800, 40'000, 150}, [&](const operations& ops) {
     scheduler_rig rig(limits_of(ops),
                       {std::make_unique<fcfs_policy>(), std::make_unique<fcfs_policy>()});
     live_twice(rig, ops, [] {});
@@ -74,7 +74,7 @@ TEST_CASE("a scheduler decides as its plain twin does, first come first served",
 }
 
 TEST_CASE("a scheduler decides as its plain twin does, while clients take turns", "[scheduling]") {
-  const auto failure = twill::test::first_failure({200, 20'000, 150}, [&](const operations& ops) {
+  const auto failure = twill::test::first_failure({800, 40'000, 150}, [&](const operations& ops) {
     auto fair = std::make_unique<fair_policy>();
     auto plain = std::make_unique<plain_fair_policy>();
     const fair_policy& real = *fair;
@@ -83,6 +83,18 @@ TEST_CASE("a scheduler decides as its plain twin does, while clients take turns"
     live_twice(rig, ops, [&] {
       twill::test::demand_equal(real.clients(), twin.clients(), "how many clients are remembered");
     });
+  });
+  CHECK(failure == "");
+}
+
+TEST_CASE(
+    "a scheduler decides as its plain twin does, with prompts of more blocks than are looked up",
+    "[scheduling]") {
+  const auto failure = twill::test::first_failure({200, 20'000, 100}, [&](const operations& ops) {
+    constexpr std::int32_t scale = 128;
+    scheduler_rig rig(limits_of(ops),
+                      {std::make_unique<fcfs_policy>(), std::make_unique<fcfs_policy>()}, scale);
+    live_twice(rig, ops, [] {});
   });
   CHECK(failure == "");
 }
