@@ -65,8 +65,12 @@ void fair_policy::cancel(std::uint64_t name, client& c, const order_in_client& w
   auto later = c.queue.erase(gone);
   c.last = freed.rank;
   if (later != c.queue.end()) moved_.insert(name);
-  for (; later != c.queue.end(); ++later)
-    c.last = later->second.rank = std::max(later->second.rank - freed.step, freed.rank);
+  // None comes to the rank of another, where arrival would decide between two priorities.
+  std::int64_t least = freed.rank;
+  for (; later != c.queue.end(); ++later) {
+    c.last = later->second.rank = std::max(later->second.rank - freed.step, least);
+    least = c.last + 1;
+  }
   c.finish = std::max(c.finish - freed.step, c.last);
 }
 

@@ -268,6 +268,27 @@ TEST_CASE("lower priorities of one client come first, and others do not pay for 
   CHECK(order == urgent);
 }
 
+TEST_CASE("priorities decide also after one that waits was cancelled") {
+  fair_policy policy;
+  std::map<sequence_id, std::int64_t> ranks;
+  const auto arrive = [&](sequence_id id, std::int32_t max_new, std::int32_t priority) {
+    ranks[id] = policy.rank_of(of(1, id, 1, max_new, 1, priority));
+  };
+  arrive(1, 100, 0);
+  policy.on_admitted(1);
+  arrive(2, 1, 0);
+  policy.on_left(1, 0); // it was charged for 100 tokens: the next one gets an earlier rank
+  arrive(3, 1, 1);
+  CHECK(ranks[3] == ranks[2]);
+  arrive(4, 1, 0);
+  policy.on_left(2, 0);
+  std::vector<moved_sequence> moved;
+  policy.take_moved(moved);
+  for (const moved_sequence& m : moved)
+    ranks[m.id] = m.rank;
+  CHECK(ranks[4] < ranks[3]);
+}
+
 TEST_CASE("what a client cancels while it waits costs it no turns") {
   queue q;
   for (int i = 0; i < 20; ++i)

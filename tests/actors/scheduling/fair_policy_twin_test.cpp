@@ -37,7 +37,7 @@ public:
     else if (kind == 14)
       take_moved();
     else
-      weights_[o.a % 5 + 1] = weight_of(choices(o.b));
+      weights_[o.a % 3 + 1] = weight_of(choices(o.b));
     demand_equal(real_.clients(), twin_.clients(), "how many clients are remembered");
   }
   void leave_all() {
@@ -94,7 +94,7 @@ private:
   void arrive(choices sizes, choices kinds) {
     new_sequence s;
     s.id = next_id_++;
-    s.client = static_cast<std::uint64_t>(kinds.between(1, 5));
+    s.client = static_cast<std::uint64_t>(kinds.between(1, 3));
     s.priority = kinds.between(-1, 1);
     s.leader = kinds.one_in(4) ? 1 : 0;
     s.weight = weights_.try_emplace(s.client, 1).first->second;

@@ -61,12 +61,15 @@ public:
     const charged s = *found;
     client& c = clients_.at(s.client);
     if (s.waits) {
-      // Its client's later ones move forward, but not before its place.
+      // Its client's later ones move forward, but not before its place, nor to one place.
       auto waiting = queue(s.client);
       c.last = s.rank;
+      std::int64_t least = s.rank;
       for (charged* later : waiting)
-        if (std::tie(later->priority, later->id) > std::tie(s.priority, s.id))
-          c.last = later->rank = std::max(later->rank - s.step, s.rank);
+        if (std::tie(later->priority, later->id) > std::tie(s.priority, s.id)) {
+          c.last = later->rank = std::max(later->rank - s.step, least);
+          least = later->rank + 1;
+        }
       c.finish = std::max(c.finish - s.step, c.last);
       forget(id);
     } else {
