@@ -80,7 +80,7 @@ private:
 class scheduler_rig {
 public:
   using policies = std::pair<std::unique_ptr<admission_policy>, std::unique_ptr<admission_policy>>;
-  /// `scale`: prompts are this many times as long, of blocks of one token.
+  /// `scale`: prompts are this many times as long, of blocks of one or two tokens.
   scheduler_rig(plan_limits limits, policies both, std::int32_t scale = 1)
       : scale_(scale), both_(scaled(limits, scale), std::move(both.first), std::move(both.second)) {
   }
@@ -98,7 +98,7 @@ public:
   }
 
   void apply(const twill::test::operation& o) {
-    const std::uint32_t kind = o.kind % 32;
+    const std::uint32_t kind = o.kind % 34;
     if (kind < 6) return arrive(choices(o.a), choices(o.b));
     if (kind < 16) return plan(choices(o.a), o.b);
     if (kind < 22) return step_back(choices(o.a));
@@ -109,10 +109,10 @@ public:
     if (kind == 28) return on_any(o.a, [&](sequence_id id) { both_.hold(id); });
     if (kind == 29) return on_any(o.a, [&](sequence_id id) { both_.let_go(id); });
     if (kind == 30) return release();
-    if (o.a % 4 == 0) return lose_device(choices(o.b), choices(o.c));
-    if (o.a % 4 == 1) return set_mixed(choices(o.b));
-    if (o.a % 4 == 2) return on_any(o.b, [&](sequence_id id) { shorten(id, choices(o.c)); });
-    configure(choices(o.b));
+    if (kind > 31) return configure(choices(o.a));
+    if (o.a % 3 == 0) return lose_device(choices(o.b), choices(o.c));
+    if (o.a % 3 == 1) return set_mixed(choices(o.b));
+    on_any(o.b, [&](sequence_id id) { shorten(id, choices(o.c)); });
   }
 
   /// Everybody may run now and there is room, so all must come to their ends.
@@ -171,9 +171,9 @@ private:
 
   static plan_limits scaled(plan_limits limits, std::int32_t scale) {
     if (scale == 1) return limits;
-    limits.max_step_tokens *= scale;
+    limits.max_step_tokens *= 2 * scale;
     limits.max_logit_rows *= scale;
-    limits.block_tokens = 1;
+    limits.block_tokens = 1 + limits.block_tokens % 2;
     limits.prefix_cache = true;
     return limits;
   }
@@ -190,6 +190,7 @@ private:
     arrived.weight = settings_[client].weight;
     arrived.most_running = settings_[client].most_running;
     arrived.priority = kinds.between(-1, 1);
+    if (scale_ > 1) arrived.prompt_tokens -= sizes.between(0, 2); // about whole numbers of blocks
     const bool scored = kinds.one_in(4);
     const bool made = kinds.one_in(3);
     for (std::int32_t i = 0; i < n; ++i) {
