@@ -81,9 +81,11 @@ class scheduler_rig {
 public:
   using policies = std::pair<std::unique_ptr<admission_policy>, std::unique_ptr<admission_policy>>;
   /// `scale`: prompts are this many times as long, of blocks of one or two tokens.
-  scheduler_rig(plan_limits limits, policies both, std::int32_t scale = 1)
-      : scale_(scale), both_(scaled(limits, scale), std::move(both.first), std::move(both.second)) {
-  }
+  /// `many_choices`: all requests have several choices.
+  scheduler_rig(plan_limits limits, policies both, std::int32_t scale = 1,
+                bool many_choices = false)
+      : scale_(scale), many_choices_(many_choices),
+        both_(scaled(limits, scale), std::move(both.first), std::move(both.second)) {}
 
   static plan_limits any_limits(choices any) {
     plan_limits limits;
@@ -181,7 +183,7 @@ private:
   void arrive(choices sizes, choices kinds) {
     if (facts_.size() >= 14) return;
     const auto client = static_cast<std::uint64_t>(kinds.between(1, 4));
-    const std::int32_t n = kinds.one_in(3) ? kinds.between(2, 4) : 1;
+    const std::int32_t n = kinds.one_in(3) || many_choices_ ? kinds.between(2, 4) : 1;
     const sequence_id leader = next_id_;
     new_sequence arrived;
     arrived.prompt_tokens = scale_ * (sizes.one_in(4) ? sizes.between(1, 30) : sizes.between(1, 9));
@@ -334,6 +336,7 @@ private:
   }
 
   std::int32_t scale_;
+  bool many_choices_;
   compared_scheduler both_;
   std::map<sequence_id, facts> facts_; ///< of those that are not known to be gone
   std::map<std::uint64_t, settings> settings_{{1, {1, 0}}, {2, {2, 1}}, {3, {3, 2}}, {4, {1, 3}}};

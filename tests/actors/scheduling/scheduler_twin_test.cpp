@@ -1,6 +1,6 @@
 // Every answer of the scheduler is that of a plain twin, which keeps one list and computes
 // everything anew, over random operations; and nothing is left when all have left.
-#include <iterator>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -94,6 +94,20 @@ TEST_CASE(
     constexpr std::int32_t scale = 128;
     scheduler_rig rig(limits_of(ops),
                       {std::make_unique<fcfs_policy>(), std::make_unique<fcfs_policy>()}, scale);
+    live_twice(rig, ops, [] {});
+  });
+  CHECK(failure == "");
+}
+
+TEST_CASE("a scheduler decides as its plain twin does, with choices that share few blocks",
+          "[scheduling]") {
+  const auto failure = twill::test::first_failure({1000, 40'000, 150}, [&](const operations& ops) {
+    plan_limits limits = limits_of(ops);
+    limits.block_tokens = std::min(limits.block_tokens, 2);
+    limits.max_running += 2;
+    limits.max_step_tokens += 8;
+    scheduler_rig rig(limits, {std::make_unique<fcfs_policy>(), std::make_unique<fcfs_policy>()}, 1,
+                      true);
     live_twice(rig, ops, [] {});
   });
   CHECK(failure == "");
