@@ -1,0 +1,297 @@
+#include "tests/actors/meaning/asked.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+
+namespace twill::test {
+namespace {
+
+using ids = std::vector<std::int32_t>;
+using grammar_kind = config::grammar_spec::kind;
+
+constexpr int longest_prompt = 72, longest_output = 40;
+
+/// A request that takes on one wish after the other.
+class wishes {
+public:
+  wishes(const operation& numbers, const small_model& model)
+      : model_(*model.files), random_(numbers.a),
+        context_(static_cast<std::int32_t>(model_.spec.context_length)),
+        most_prompt_(std::min(longest_prompt, context_ / 2)) {
+    const int length = 1 + static_cast<int>(numbers.c) % most_prompt_;
+    // Many prompts begin as others do, and some tokens stand several times in them.
+    std::mt19937 text(numbers.a % 3);
+    for (int i = 0; i < length; ++i)
+      prompt_.push_back(i % 3 == 2 ? prompt_[static_cast<std::size_t>(i / 2)] : any_token(text));
+    asked.prompt = prompt_;
+    asked.sampling.seed = numbers.a;
+    asked.sampling.temperature = 0.5f + 0.25f * static_cast<float>(below(5));
+    asked.sampling.max_tokens = 1 + static_cast<int>(numbers.c / 64) % longest_output;
+  }
+
+  /// Wishes that need no output. False for a number that is none of them.
+  bool take(std::uint32_t number) {
+    auto& s = asked.sampling;
+    switch (number) {
+    case 1:
+      s.repetition_penalty = std::array{1.1f, 1.6f, 3.0f, 0.6f}[below(4)];
+      return true;
+    case 2:
+      s.presence_penalty = std::array{0.7f, 2.0f, -1.0f}[below(3)];
+      return true;
+    case 3:
+      s.frequency_penalty = std::array{0.4f, 2.0f, -0.3f}[below(3)];
+      return true;
+    case 4:
+      s.repetition_penalty = 1.3f;
+      s.presence_penalty = 0.5f;
+      s.frequency_penalty = 0.8f;
+      return true;
+    case 5:
+      s.logprobs = static_cast<std::int32_t>(below(5));
+      return true;
+    case 6:
+      asked.prompt_logprobs = static_cast<std::int32_t>(below(4));
+      return true;
+    case 7:
+    case 8:
+      s.n = 2 + static_cast<std::int32_t>(below(3));
+      return true;
+    case 9:
+      below(2) == 0 ? s.temperature = 0 : s.top_p = 0;
+      return true;
+    case 10:
+      s.top_k = 1 + static_cast<std::int32_t>(below(12));
+      return true;
+    case 11:
+      s.top_p = std::array{0.3f, 0.8f, 0.97f}[below(3)];
+      return true;
+    case 12:
+      s.min_p = std::array{0.02f, 0.2f, 1.0f}[below(3)];
+      return true;
+    case 13:
+      s.min_tokens = 1 + static_cast<std::int32_t>(below(20));
+      like_ends();
+      return true;
+    case 14:
+      s.ignore_eos = true;
+      like_ends();
+      return true;
+    case 15:
+      like_ends();
+      return true;
+    case 16:
+      s.skip_special_tokens = false;
+      return true;
+    case 17:
+      asked.echo_prompt_ids = true;
+      return true;
+    case 18:
+      s.max_tokens = static_cast<std::int32_t>(below(2));
+      return true;
+    case 19:
+      asked.truncate_prompt_tokens = 1 + static_cast<std::int32_t>(below(20));
+      return true;
+    case 20:
+      s.seed = std::numeric_limits<std::uint64_t>::max() - below(3);
+      return true;
+    case 21:
+      asked.prompt = actors::text_prompt{
+          letters(1 + below(static_cast<std::size_t>(most_prompt_) - 1)), below(2) == 0};
+      return true;
+    case 22:
+      return allow_some();
+    case 23:
+    case 24:
+      return take_grammar();
+    default:
+      return false;
+    }
+  }
+
+  /// Wishes that change what the request draws so far.
+  void change(std::uint32_t number, const ids& output) {
+    auto& s = asked.sampling;
+    if (output.empty()) return;
+    const auto some = [&] { return output[below(output.size())]; };
+    switch (number) {
+    case 25:
+    case 26:
+      ban_words(output);
+      return;
+    case 27:
+      for (std::size_t i = 0; i < 1 + below(4); ++i) {
+        s.logit_bias.emplace_back(some(), -0.5f * static_cast<float>(1 + below(8)));
+        s.logit_bias.emplace_back(any_token(), 1.5f * static_cast<float>(below(4)));
+      }
+      return;
+    case 28:
+      s.stop_token_ids = {some(), any_token()};
+      return;
+    case 29:
+    case 30:
+      for (std::size_t i = 0; i < 1 + below(3); ++i)
+        if (auto text = text_of(output, 1 + below(4)); !text.empty()) {
+          s.stop.push_back(text);
+          if (below(2) == 0) s.stop.push_back(text.substr(text.size() / 2) + "?");
+        }
+      s.include_stop_str_in_output = below(3) == 0;
+      return;
+    default:
+      return;
+    }
+  }
+
+  /// The request, within the limits that it must keep to.
+  actors::request finished() const {
+    auto done = asked;
+    auto& s = done.sampling;
+    s.max_tokens = std::min(s.max_tokens, context_ - most_prompt_);
+    s.min_tokens = std::min(s.min_tokens, s.max_tokens);
+    return done;
+  }
+
+  actors::request asked;
+
+private:
+  std::uint32_t below(std::size_t n) { return random_() % static_cast<std::uint32_t>(n); }
+
+  std::int32_t n_ids() const {
+    return std::min(static_cast<std::int32_t>(model_.spec.vocab_size), model_.text->vocab_size());
+  }
+  std::int32_t any_token() { return any_token(random_); }
+  std::int32_t any_token(std::mt19937& random) const {
+    for (;;) {
+      const auto id = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(n_ids()));
+      if (!model_.text->is_special(id)) return id;
+    }
+  }
+  std::string letters(std::size_t n) {
+    std::string text;
+    while (text.size() < n)
+      text += "etaoin shrdlu,."[below(15)];
+    return text;
+  }
+
+  /// The ends become likely enough to come.
+  void like_ends() {
+    for (const std::int32_t id : model_.text->end_ids())
+      asked.sampling.logit_bias.emplace_back(id, 3.0f + static_cast<float>(below(4)));
+  }
+
+  bool allow_some() {
+    if (asked.grammar) return false;
+    for (std::size_t i = 0; i < 4 + below(60); ++i)
+      asked.sampling.allowed_token_ids.push_back(any_token());
+    const auto& ends = model_.text->end_ids();
+    if (below(2) == 0)
+      asked.sampling.allowed_token_ids.insert(asked.sampling.allowed_token_ids.end(), ends.begin(),
+                                              ends.end());
+    return true;
+  }
+
+  bool take_grammar() {
+    if (!asked.sampling.allowed_token_ids.empty()) return false;
+    auto& grammar = asked.grammar.emplace();
+    switch (below(5)) {
+    case 0:
+      grammar.what = grammar_kind::regex;
+      grammar.text = "[a-f]{2,9}(gh|i)+[j-z]{3,20}";
+      break;
+    case 1:
+      grammar.what = grammar_kind::choice;
+      grammar.choices = {"yes", "no", "nothing", "yesterday"};
+      break;
+    case 2:
+      grammar.what = grammar_kind::json_schema;
+      grammar.text = R"({"type": "object", "properties": {"a": {"enum": ["x", "yy", "\u00e4"]},
+        "n": {"type": "integer", "minimum": 0, "maximum": 99},
+        "b": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}},
+        "required": ["a", "n", "b"], "additionalProperties": false})";
+      break;
+    case 3: // with so much white space that it comes to its bound
+      grammar.what = grammar_kind::json_object;
+      asked.sampling.max_tokens = longest_output;
+      like_space();
+      break;
+    default:
+      grammar.what = grammar_kind::ebnf;
+      grammar.text = "root ::= (\"<\" [a-z]+ \">\")+";
+    }
+    return true;
+  }
+
+  void like_space() {
+    for (std::int32_t id = 0; id < n_ids(); ++id) {
+      const auto bytes = model_.text->token_bytes(id, false);
+      if (bytes.size() > 1 && bytes.find_first_not_of(" \n") == std::string::npos)
+        asked.sampling.logit_bias.emplace_back(id, 20.0f);
+    }
+  }
+
+  /// Words whose tokens the output holds, and words that begin in the prompt.
+  void ban_words(const ids& output) {
+    auto& words = asked.sampling.bad_words;
+    const std::size_t wanted = words.size() + 1 + below(3);
+    const auto is_read_back = [&](const std::string& text, const ids& from) {
+      const auto read = model_.text->encode(text, {});
+      return read.ok() && read.value() == from;
+    };
+    for (int tries = 0; tries < 40 && words.size() < wanted; ++tries) {
+      ids some;
+      if (below(3) == 0) {
+        const auto n =
+            static_cast<std::ptrdiff_t>(1 + below(std::min<std::size_t>(prompt_.size(), 2)));
+        some.assign(prompt_.end() - n, prompt_.end());
+        some.push_back(output.front());
+      } else {
+        const std::size_t n = std::min<std::size_t>(output.size(), 1 + below(3));
+        const auto first =
+            output.begin() + static_cast<std::ptrdiff_t>(below(output.size() - n + 1));
+        some.assign(first, first + static_cast<std::ptrdiff_t>(n));
+      }
+      std::string text;
+      for (const auto id : some)
+        text += model_.text->token_bytes(id, false);
+      if (is_read_back(text, some) && text.find_first_not_of(' ') == 0) words.push_back(text);
+    }
+  }
+
+  /// The text of a few tokens of an output; empty where they have none of their own.
+  std::string text_of(const ids& output, std::size_t n) {
+    n = std::min(n, output.size());
+    const std::size_t first = below(output.size() - n + 1);
+    std::string text;
+    for (std::size_t i = first; i < first + n; ++i)
+      text += model_.text->token_bytes(output[i], false);
+    const bool plain = std::all_of(text.begin(), text.end(),
+                                   [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    return plain ? text : std::string();
+  }
+
+  const models::model& model_;
+  std::mt19937 random_;
+  const std::int32_t context_, most_prompt_;
+  ids prompt_;
+};
+
+} // namespace
+
+actors::request request_of(const operation& numbers, const small_model& model,
+                           const draw_output& draw) {
+  wishes made(numbers, model);
+  const std::array picks = {numbers.b % 32, numbers.b / 32 % 32, numbers.b / 1024 % 32,
+                            numbers.b / 32768 % 32};
+  for (const std::uint32_t pick : picks)
+    made.take(pick);
+  for (const std::uint32_t pick : picks)
+    if (pick >= 25) made.change(pick, draw(made.finished()));
+  return made.finished();
+}
+
+} // namespace twill::test

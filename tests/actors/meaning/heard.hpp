@@ -1,0 +1,44 @@
+// All that a client hears of one request, over several runs of it where a run was cut off.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/port/engine_port.hpp"
+
+namespace twill::test {
+
+class heard {
+public:
+  /// For a new run. Events of the runs before it are not heard any more.
+  actors::event_callback next_run();
+  /// No event of the run is heard any more.
+  void stop();
+
+  std::size_t n_events() const;
+  bool run_is_over() const; ///< its last event was heard
+  /// The error that ended the run.
+  std::optional<actors::request_error> error() const;
+  /// Events but the errors that ended runs, and but the first events of runs after the first.
+  std::vector<actors::event> events() const;
+  std::string broken() const; ///< a rule of events that was broken, or nothing
+
+private:
+  void hear(std::size_t run, actors::event e);
+
+  mutable std::mutex mutex_;
+  std::vector<actors::event> events_;
+  std::size_t run_ = 0;
+  bool started_ = false, begun_ = false, over_ = false;
+  std::optional<actors::request_error> error_;
+  std::string broken_;
+};
+
+/// What is different in two lists of events, or nothing. Reused prompt tokens may differ.
+std::string difference(const std::vector<actors::event>& is,
+                       const std::vector<actors::event>& expected, std::int32_t n_choices);
+
+} // namespace twill::test

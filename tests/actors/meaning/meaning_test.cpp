@@ -1,0 +1,116 @@
+// What a request means does not depend on what happened to it: whatever runs beside it, however it
+// is cut into steps, preempted, interrupted and gone on with, it is told the tokens, scores, texts
+// and ends that it is told alone; and alone it is told what its definition says.
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "config/base/log.hpp"
+#include "tests/actors/meaning/asked.hpp"
+#include "tests/actors/meaning/reference.hpp"
+#include "tests/actors/meaning/small_models.hpp"
+#include "tests/actors/meaning/world.hpp"
+#include "tests/catch.hpp"
+#include "tests/support/operations.hpp"
+
+using namespace twill;
+using namespace twill::test;
+
+namespace {
+
+/// What requests yield alone, checked against the reference.
+class undisturbed {
+public:
+  explicit undisturbed(const small_model& model)
+      : model_(model), engine_(model), reference_(model) {}
+
+  const world_request& of(const operation& numbers) {
+    const auto key = std::tuple(numbers.a, numbers.b, numbers.c);
+    if (const auto known = made_.find(key); known != made_.end()) return known->second;
+    world_request one;
+    one.asked = request_of(numbers, model_, [this](const actors::request& simpler) {
+      std::vector<std::int32_t> ids;
+      for (const auto& e : engine_.run(simpler))
+        if (e.choice == 0)
+          for (const auto& token : e.tokens)
+            ids.push_back(token.chosen.id);
+      return ids;
+    });
+    one.expected = engine_.run(one.asked);
+    reference_.check(one.asked, one.expected);
+    return made_.emplace(key, std::move(one)).first->second;
+  }
+
+private:
+  const small_model& model_;
+  quiet_engine engine_;
+  reference reference_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, world_request> made_;
+};
+
+using clock_type = std::chrono::steady_clock;
+/// A sequence that fails is made shorter for so long.
+constexpr auto time_to_shorten = std::chrono::seconds(20);
+
+bool takes_long() {
+  return std::getenv("TWILL_LONG") != nullptr;
+}
+
+/// Runs the requests of a sequence together in the world of its other operations.
+void run_sequence(const small_model& model, undisturbed& alone, const operations& sequence,
+                  happened& sums) {
+  std::vector<world_request> requests;
+  operations how;
+  for (const operation& o : sequence)
+    if (o.kind % 2 == 1)
+      how.push_back(o);
+    else
+      requests.push_back(alone.of(o));
+  // What a request yields alone is the dear part, so that each meets several worlds.
+  for (std::uint32_t world = 0; world < 4; ++world) {
+    run_disturbed(model, requests, how, sums);
+    for (operation& o : how)
+      o = {o.kind, o.a + 101 * world + 1, o.b + 37, o.c + 59 * world + 1};
+  }
+}
+
+} // namespace
+
+TEST_CASE("a request means the same whatever happens to it, on every kind of model",
+          "[actors][meaning]") {
+  log::configure(log::level::off); // an engine starts and fails hundreds of times
+  const std::size_t n_models = takes_long() ? n_small_models() : n_usual_models;
+  const auto n = static_cast<int>(n_models);
+  happened sums;
+  for (std::size_t m = 0; m < n_models; ++m) {
+    const small_model& model = small_model_at(m);
+    CAPTURE(model.name);
+    undisturbed alone(model);
+    // Each model has sequences of its own, until one fails and is made shorter.
+    std::size_t turn = 0;
+    std::optional<clock_type::time_point> failed;
+    const auto broke = first_failure({6 * n, 30 * n, 24}, [&](const operations& sequence) {
+      if (failed ? clock_type::now() - *failed > time_to_shorten : turn++ % n_models != m) return;
+      try {
+        run_sequence(model, alone, sequence, sums);
+      } catch (const broken&) {
+        if (!failed) failed = clock_type::now();
+        throw;
+      }
+    });
+    INFO(broke);
+    REQUIRE(broke.empty());
+  }
+  CAPTURE(sums.cuts, sums.pauses, sums.reloads, sums.cached_tokens, sums.fetched_blocks);
+  CAPTURE(sums.preemptions, sums.restarts, sums.deaths);
+  CHECK(sums.preemptions > 5);
+  CHECK(sums.restarts > 2);
+  CHECK(sums.cuts > 2);
+  CHECK(sums.cached_tokens > 50);
+}

@@ -1,0 +1,26 @@
+// Small random models of every family, in every kind of weights, compute and KV that a host has.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "config/options.hpp"
+#include "models/model.hpp"
+
+namespace twill::test {
+
+struct small_model {
+  std::string name; ///< says what it is made from, for messages
+  std::shared_ptr<const models::model> files;
+  config::options options; ///< names its compute and its kind of KV
+};
+
+/// How many there are. The first `n_usual_models` are as different from each other as they can be.
+std::size_t n_small_models();
+inline constexpr std::size_t n_usual_models = 8;
+
+/// Made when it is first asked for, and kept.
+const small_model& small_model_at(std::size_t number);
+
+} // namespace twill::test

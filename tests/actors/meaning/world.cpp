@@ -1,0 +1,390 @@
+#include "tests/actors/meaning/world.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "actors/detail/caf_engine.hpp"
+#include "actors/detail/message_probe.hpp"
+#include "actors/executor/decoder_runner.hpp"
+#include "models/compute.hpp"
+#include "models/decoder/decoder.hpp"
+#include "tests/actors/meaning/troubled_runner.hpp"
+#include "tests/models/support/decoder_runner.hpp"
+#include "tests/models/support/temp_folder.hpp"
+
+namespace twill::test {
+namespace {
+
+using actors::engine_state;
+using actors::errc;
+using namespace std::chrono_literals;
+constexpr auto patience = 120s;
+constexpr std::int32_t most_tokens = 128; ///< of a prompt and its output
+
+void wait_until(const std::function<bool()>& done, const std::string& what) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!done()) {
+    demand(std::chrono::steady_clock::now() < end, "no end of waiting until " + what);
+    std::this_thread::sleep_for(100us);
+  }
+}
+
+/// Failures that the world makes; and a busy machine may take longer over a mask than it should.
+bool may_be_tried_again(const actors::request_error& error) {
+  return error.code == errc::executor_failed || error.code == errc::not_ready ||
+         error.code == errc::grammar_refused;
+}
+
+std::int64_t block_bytes(const small_model& model, const config::options& options) {
+  const auto& files = *model.files;
+  const auto choice = models::resolve_compute(options.model.compute, options.kv.type, files.spec,
+                                              *files.weights, shared_device().info());
+  models::decoder_options sizes;
+  sizes.kv_type = choice.value().kv_type;
+  sizes.block_tokens = options.kv.block_tokens;
+  return models::decoder::block_bytes(files.spec, sizes);
+}
+
+config::options basic_options(const small_model& model) {
+  config::options o = model.options;
+  o.device.kind = "host";
+  o.scheduler.restart_delay = o.scheduler.restart_delay_max = 1ms;
+  return o;
+}
+
+std::unique_ptr<actors::engine> start(const small_model& model, const config::options& options,
+                                      actors::run_order order, std::shared_ptr<troubles> plan) {
+  auto kept = std::make_shared<std::shared_ptr<const models::model>>(model.files);
+  auto make = actors::make_decoder_runners(options, {}, {}, std::move(kept), order);
+  return actors::start_engine_with(options, [make, plan]() -> std::unique_ptr<actors::step_runner> {
+    return std::make_unique<troubled_runner>(make(), plan);
+  });
+}
+
+void wait_ready(actors::engine_port& port) {
+  wait_until([&] { return port.state() == engine_state::ready; },
+             "the engine is ready; it says: " + port.state_detail());
+}
+
+// ---- actors that die -------------------------------------------------------------------------
+
+struct death {
+  const char* actor;
+  const char* message;
+};
+constexpr std::array deaths = {death{"batcher", "submit_prompt"},  death{"batcher", "step_result"},
+                               death{"kv_allocator", "kv_change"}, death{"executor", "run_next"},
+                               death{"session", "token_ready"},    death{"executor", "step_plan"}};
+std::atomic<const death*> next_death{nullptr};
+std::atomic<int> until_death{0};
+std::atomic<std::uint64_t> n_deaths{0};
+
+void die_in_time(const char* actor, const char* message) {
+  const death* next = next_death.load();
+  if (next == nullptr || std::strcmp(next->actor, actor) != 0 ||
+      std::strcmp(next->message, message) != 0 || until_death-- != 0)
+    return;
+  next_death = nullptr;
+  n_deaths += 1;
+  throw std::runtime_error("planned death");
+}
+
+/// Before the engine starts, and until it is gone.
+struct dying {
+  dying(const death* first, int after) {
+    next_death = first;
+    until_death = after;
+    actors::installed_probe() = die_in_time;
+  }
+  ~dying() {
+    actors::installed_probe() = nullptr;
+    next_death = nullptr;
+  }
+};
+
+// ---- what a world is ---------------------------------------------------------------------------
+
+struct plan {
+  config::options options;
+  actors::run_order order = actors::run_order::waiting;
+  std::shared_ptr<troubles> steps = std::make_shared<troubles>();
+  const death* dies = nullptr;
+  int dies_after = 0;
+  struct act {
+    std::size_t client; ///< or all of them, where there is none of that number
+    std::size_t at;     ///< once that client has heard so many events
+    std::uint32_t numbers = 0;
+    std::set<std::size_t> done = {}; ///< clients
+  };
+  std::vector<act> cuts, pauses, reloads, late;
+  bool in_turns = false; ///< of several clients, with priorities
+};
+
+/// Small numbers give a quiet world.
+void set_sizes(const small_model& model, const operation& o, const temp_folder& folder, plan& p) {
+  auto& options = p.options;
+  options.kv.block_tokens = std::array{16, 8, 32}[o.a % 3];
+  options.scheduler.max_step_tokens = std::array{512, 24, 8, 48, 130}[o.a / 3 % 5];
+  options.scheduler.max_running = std::array{16, 4, 2, 7, 1}[o.a / 15 % 5];
+  options.scheduler.mixed_prompt_tokens = std::array{0, 5, 1, 17}[o.a / 75 % 4];
+  options.kv.prefix_cache = o.b % 3 != 1;
+  options.scheduler.policy = o.b / 3 % 3 == 1 ? "fcfs" : "fair";
+  options.device.threads = o.b / 9 % 2 == 1 ? 1 : 2;
+  p.in_turns = o.b / 18 % 2 == 1;
+  p.order = o.b / 36 % 2 == 1 ? actors::run_order::ahead : actors::run_order::waiting;
+  const std::int64_t block = block_bytes(model, options);
+  const std::int32_t least = most_tokens / options.kv.block_tokens;
+  // Most worlds have blocks for one request and a little more.
+  const std::int64_t blocks = o.c % 4 == 0 ? 40 * least : least + o.c / 4 % 7;
+  options.kv.memory_bytes = blocks * block;
+  if (options.kv.prefix_cache && o.c / 28 % 3 != 0)
+    options.kv.host_memory_bytes = block * static_cast<std::int64_t>(3 + o.c / 84 % 30);
+  if (options.kv.host_memory_bytes > 0) p.steps->delay = std::chrono::microseconds(500);
+  if (options.kv.prefix_cache && o.c / 28 % 3 == 2) {
+    options.kv.disk_memory_bytes = 200 * block;
+    options.kv.disk_dir = folder.path() + "/kv";
+  }
+}
+
+plan plan_of(const small_model& model, std::size_t n_clients, const operations& how,
+             const temp_folder& folder) {
+  plan p;
+  p.options = basic_options(model);
+  set_sizes(model, how.empty() ? operation{} : how.front(), folder, p);
+  for (std::size_t i = 1; i < how.size(); ++i) {
+    const operation& o = how[i];
+    // Early more often than late.
+    const plan::act act{o.a % (2 * n_clients), std::min(o.c % 24, o.c / 24 % 24), o.a / 64};
+    switch (o.b % 7) {
+    case 0:
+    case 1:
+      p.cuts.push_back(act);
+      break;
+    case 2:
+      p.pauses.push_back(act);
+      break;
+    case 3:
+      p.reloads.push_back(act);
+      break;
+    case 4: // fewer than after which an engine gives up
+      if (p.steps->failing.size() < 3) p.steps->failing.insert(o.c % 40);
+      break;
+    case 5:
+      p.dies = &deaths[o.a % deaths.size()];
+      p.dies_after = static_cast<int>(o.c % 30);
+      break;
+    default:
+      p.late.push_back(act);
+    }
+  }
+  return p;
+}
+
+// ---- what runs in it ---------------------------------------------------------------------------
+
+class disturbed_run {
+public:
+  disturbed_run(const std::vector<world_request>& requests, plan& p, actors::engine& engine,
+                happened& sums)
+      : requests_(requests), plan_(p), engine_(engine), port_(engine.port()), sums_(sums),
+        clients_(requests.size()) {}
+
+  void run() {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!all_over()) {
+      demand(std::chrono::steady_clock::now() < end, "a request does not end: " + state_text());
+      for (std::size_t i = 0; i < clients_.size(); ++i)
+        tend(i);
+      std::this_thread::sleep_for(50us);
+    }
+    for (std::size_t i = 0; i < clients_.size(); ++i) {
+      const auto& [asked, expected] = requests_[i];
+      const auto events = clients_[i].told.events();
+      demand(clients_[i].told.broken().empty(), clients_[i].told.broken());
+      const auto wrong = difference(events, expected, asked.sampling.n);
+      demand(wrong.empty(), "request " + std::to_string(i) + ": " + wrong);
+      if (!events.empty())
+        sums_.cached_tokens += static_cast<std::uint64_t>(events.back().use.cached_tokens);
+    }
+  }
+
+private:
+  struct client {
+    heard told;
+    actors::request_id id = 0;
+    bool begun = false, over = false;
+    int runs = 0, paused_for = 0;
+  };
+
+  bool all_over() const {
+    return std::all_of(clients_.begin(), clients_.end(), [](const client& c) { return c.over; });
+  }
+  std::string state_text() const {
+    std::string text = port_.state_detail();
+    for (std::size_t i = 0; i < clients_.size(); ++i)
+      if (!clients_[i].over)
+        text += "; request " + std::to_string(i) + " heard " +
+                std::to_string(clients_[i].told.n_events()) + " events in " +
+                std::to_string(clients_[i].runs) + " runs";
+    return text;
+  }
+
+  /// Begins the request, or goes on with it where it was.
+  void begin(std::size_t i) {
+    client& c = clients_[i];
+    demand(++c.runs < 60, "request " + std::to_string(i) + " fails time and again");
+    auto asked = requests_[i].asked;
+    const auto events = c.told.events();
+    if (!events.empty()) {
+      asked.continues = events.front().continuity;
+      asked.made.resize(static_cast<std::size_t>(asked.sampling.n));
+      for (const auto& e : events) {
+        auto& made = asked.made[static_cast<std::size_t>(e.choice)];
+        for (const auto& token : e.tokens)
+          made.tokens.push_back(token.chosen.id);
+        made.finished = made.finished || e.finish.has_value();
+      }
+    }
+    if (plan_.in_turns) {
+      asked.client = "client " + std::to_string(i % 3);
+      if (plan_.options.scheduler.policy == "fair")
+        asked.priority = static_cast<std::int32_t>(i % 2);
+    }
+    c.id = port_.submit(asked, c.told.next_run());
+    c.begun = true;
+  }
+
+  bool is_due(plan::act& act, std::size_t i) {
+    const bool meant = act.client == i || act.client >= clients_.size();
+    return meant && clients_[i].told.n_events() >= act.at && act.done.insert(i).second;
+  }
+
+  void tend(std::size_t i) {
+    client& c = clients_[i];
+    if (c.over) return;
+    if (!c.begun) {
+      const auto waits = std::find_if(plan_.late.begin(), plan_.late.end(),
+                                      [i](const auto& act) { return act.client == i; });
+      if (i > 0 && waits != plan_.late.end() && !clients_[i - 1].over &&
+          clients_[i - 1].told.n_events() < waits->at)
+        return;
+      return begin(i);
+    }
+    if (c.told.run_is_over()) {
+      const auto error = c.told.error();
+      c.over = !error;
+      if (!error) return;
+      demand(may_be_tried_again(*error),
+             "request " + std::to_string(i) + " is refused: " + error->message);
+      wait_ready(port_);
+      return begin(i);
+    }
+    for (auto& act : plan_.cuts)
+      if (is_due(act, i)) return cut(i);
+    for (auto& act : plan_.pauses)
+      if (is_due(act, i)) {
+        port_.pause(c.id);
+        c.paused_for = 1 + static_cast<int>(act.numbers % 200);
+        sums_.pauses += 1;
+      }
+    if (c.paused_for > 0 && --c.paused_for == 0) port_.resume(c.id);
+    for (auto& act : plan_.reloads)
+      if (is_due(act, i)) reload(act.numbers);
+  }
+
+  /// The client leaves, and comes back for the rest.
+  void cut(std::size_t i) {
+    client& c = clients_[i];
+    c.told.stop();
+    // What it was told before decides whether it has all.
+    const auto events = c.told.events();
+    if (!events.empty() && events.back().last) {
+      c.over = true;
+      return;
+    }
+    port_.cancel(c.id);
+    c.paused_for = 0;
+    sums_.cuts += 1;
+    begin(i);
+  }
+
+  void reload(std::uint32_t numbers) {
+    config::options changed = plan_.options;
+    changed.sampling.temperature = 0.1 * (1 + numbers % 9);
+    changed.sampling.top_k = 1 + static_cast<std::int32_t>(numbers % 5);
+    changed.sampling.repetition_penalty = 1.5;
+    changed.limits.default_max_tokens = 3;
+    engine_.reload(changed);
+    sums_.reloads += 1;
+  }
+
+  const std::vector<world_request>& requests_;
+  plan& plan_;
+  actors::engine& engine_;
+  actors::engine_port& port_;
+  happened& sums_;
+  std::deque<client> clients_;
+};
+
+} // namespace
+
+struct quiet_engine::impl {
+  std::unique_ptr<actors::engine> engine;
+};
+
+quiet_engine::quiet_engine(const small_model& model) : impl_(std::make_unique<impl>()) {
+  auto options = basic_options(model);
+  options.kv.prefix_cache = false;
+  options.kv.memory_bytes = 100 * block_bytes(model, options);
+  impl_->engine = start(model, options, actors::run_order::waiting, std::make_shared<troubles>());
+  wait_ready(impl_->engine->port());
+}
+
+quiet_engine::~quiet_engine() = default;
+
+std::vector<actors::event> quiet_engine::run(const actors::request& asked) {
+  for (int tries = 0; tries < 20; ++tries) {
+    const auto told = std::make_shared<heard>();
+    impl_->engine->port().submit(
+        asked, [told, hear = told->next_run()](actors::event e) { hear(std::move(e)); });
+    wait_until([&] { return told->run_is_over(); }, "a request alone is over");
+    demand(told->broken().empty(), told->broken());
+    const auto error = told->error();
+    if (!error) return told->events();
+    demand(error->code == errc::grammar_refused, "a request alone is refused: " + error->message);
+  }
+  throw broken("a grammar is refused time and again");
+}
+
+void run_disturbed(const small_model& model, const std::vector<world_request>& requests,
+                   const operations& how, happened& sums) {
+  if (requests.empty()) return;
+  const temp_folder folder;
+  plan p = plan_of(model, requests.size(), how, folder);
+  const dying probe(p.dies, p.dies_after);
+  const auto deaths_before = n_deaths.load();
+  {
+    const auto engine = start(model, p.options, p.order, p.steps);
+    wait_ready(engine->port());
+    disturbed_run(requests, p, *engine, sums).run();
+    auto& port = engine->port();
+    wait_until([&] { return port.stats().kv_blocks_used == 0; }, "all blocks are given back");
+    const auto stats = port.stats();
+    sums.preemptions += stats.preemptions;
+    sums.restarts += stats.executor_restarts;
+    sums.fetched_blocks += stats.kv_host_hits + stats.kv_disk_hits;
+  }
+  sums.deaths += n_deaths.load() - deaths_before;
+}
+
+} // namespace twill::test

@@ -1,0 +1,42 @@
+// An engine in which everything happens that may happen to requests while they run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tests/actors/meaning/heard.hpp"
+#include "tests/actors/meaning/small_models.hpp"
+#include "tests/support/operations.hpp"
+
+namespace twill::test {
+
+/// An engine with room for all, which runs one request at a time.
+class quiet_engine {
+public:
+  explicit quiet_engine(const small_model& model);
+  ~quiet_engine();
+  /// Throws `broken` where the request is refused or fails.
+  std::vector<actors::event> run(const actors::request& asked);
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+struct world_request {
+  actors::request asked;
+  std::vector<actors::event> expected;
+};
+
+/// How often each kind of disturbance met a request, over all worlds.
+struct happened {
+  std::uint64_t preemptions = 0, restarts = 0, cached_tokens = 0, fetched_blocks = 0, cuts = 0,
+                pauses = 0, deaths = 0, reloads = 0;
+};
+
+/// Runs all requests in an engine that `how` makes and disturbs, and throws `broken` where one of
+/// them is told anything else than it expects.
+void run_disturbed(const small_model& model, const std::vector<world_request>& requests,
+                   const operations& how, happened& sums);
+
+} // namespace twill::test
