@@ -62,6 +62,17 @@ bool takes_long() {
   return std::getenv("TWILL_LONG") != nullptr;
 }
 
+/// Bytes that are no text as their numbers.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const int byte = static_cast<unsigned char>(c);
+    out += byte < 127 && (byte >= 32 || c == '\n') ? std::string(1, c)
+                                                   : "<" + std::to_string(byte) + ">";
+  }
+  return out;
+}
+
 /// Runs the requests of a sequence together in the world of its other operations.
 void run_sequence(const small_model& model, undisturbed& alone, const operations& sequence,
                   happened& sums) {
@@ -104,7 +115,7 @@ TEST_CASE("a request means the same whatever happens to it, on every kind of mod
         throw;
       }
     });
-    INFO(broke);
+    INFO(printable(broke));
     REQUIRE(broke.empty());
   }
   CAPTURE(sums.cuts, sums.pauses, sums.reloads, sums.cached_tokens, sums.fetched_blocks);
