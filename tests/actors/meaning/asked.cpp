@@ -109,9 +109,11 @@ public:
     case 23:
     case 24:
       return take_grammar();
-    case 31: // more than a step's arrays hold of a few such rows
-      for (std::size_t i = 0; i < 400; ++i)
+    case 31: // more than the sampler's arrays hold of a few such rows, so that it draws in passes
+      for (std::size_t i = 0; i < 900; ++i)
         s.logit_bias.emplace_back(any_token(), 0.25f * static_cast<float>(below(9)) - 1);
+      s.n = 4;
+      s.logprobs = 2;
       return true;
     default:
       return false;
@@ -139,12 +141,7 @@ public:
       return;
     case 29:
     case 30:
-      for (std::size_t i = 0; i < 1 + below(3); ++i)
-        if (auto text = text_of(output, 1 + below(4)); !text.empty()) {
-          s.stop.push_back(text);
-          if (below(2) == 0) s.stop.push_back(text.substr(text.size() / 2) + "?");
-        }
-      s.include_stop_str_in_output = below(3) == 0;
+      stop_at(output);
       return;
     default:
       return;
@@ -266,16 +263,23 @@ private:
     }
   }
 
-  /// The text of a few tokens of an output; empty where they have none of their own.
-  std::string text_of(const ids& output, std::size_t n) {
-    n = std::min(n, output.size());
-    const std::size_t first = below(output.size() - n + 1);
-    std::string text;
-    for (std::size_t i = first; i < first + n; ++i)
-      text += model_.text->token_bytes(output[i], false);
-    const bool plain = std::all_of(text.begin(), text.end(),
-                                   [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    return plain ? text : std::string();
+  /// Texts of the output stop it, some of them just where min_tokens ends.
+  void stop_at(const ids& output) {
+    auto& s = asked.sampling;
+    for (std::size_t i = 0; i < 1 + below(3); ++i) {
+      const std::size_t n = std::min<std::size_t>(output.size(), 1 + below(4));
+      const std::size_t first = below(output.size() - n + 1);
+      std::string text;
+      for (std::size_t t = first; t < first + n; ++t)
+        text += model_.text->token_bytes(output[t], false);
+      const bool plain = std::all_of(text.begin(), text.end(),
+                                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+      if (text.empty() || !plain) continue;
+      s.stop.push_back(text);
+      if (below(2) == 0) s.stop.push_back(text.substr(text.size() / 2) + "?");
+      if (below(2) == 0) s.min_tokens = static_cast<std::int32_t>(first + n - below(2));
+    }
+    s.include_stop_str_in_output = below(3) == 0;
   }
 
   const models::model& model_;
