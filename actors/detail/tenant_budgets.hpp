@@ -20,7 +20,8 @@ public:
   explicit tenant_budgets(const std::vector<config::tenant_options>& tenants) { reload(tenants); }
 
   /// A tenant keeps the tokens that it has used, also when it may use more or less now.
-  void reload(const std::vector<config::tenant_options>& tenants) {
+  void reload(const std::vector<config::tenant_options>& tenants,
+              token_budget::time now = std::chrono::steady_clock::now()) {
     const std::lock_guard lock(mutex_);
     decltype(budgets_) next;
     for (const auto& tenant : tenants) {
@@ -29,7 +30,7 @@ public:
       auto& budget = next[tenant.name];
       budget = found == budgets_.end() ? std::make_shared<token_budget>(tenant.tokens_per_minute)
                                        : found->second;
-      budget->set_per_minute(tenant.tokens_per_minute);
+      budget->set_per_minute(tenant.tokens_per_minute, now);
     }
     budgets_.swap(next);
   }

@@ -35,8 +35,9 @@ public:
     return wait_for(tokens, now);
   }
   /// Tokens that were used without having been taken.
-  void spend(std::int64_t tokens) {
+  void spend(std::int64_t tokens, time now) {
     const std::lock_guard lock(mutex_);
+    fill(now);
     used_ += static_cast<double>(tokens);
   }
   /// Tokens that were taken and not used.
@@ -49,25 +50,31 @@ public:
     const std::lock_guard lock(mutex_);
     return per_minute_;
   }
-  /// What was used stays used.
-  void set_per_minute(std::int64_t tokens) {
+  /// What was used stays used, and what time has paid of it until now stays paid.
+  void set_per_minute(std::int64_t tokens, time now) {
     const std::lock_guard lock(mutex_);
+    fill(now);
     per_minute_ = tokens;
   }
 
 private:
   std::optional<std::int32_t> wait_for(std::int64_t tokens, time now) {
-    const double rate = static_cast<double>(per_minute_) / 60;
-    if (now > last_) {
-      if (last_ != time{})
-        used_ = std::max(used_ - rate * std::chrono::duration<double>(now - last_).count(), 0.0);
-      last_ = now;
-    }
+    fill(now);
     const auto wanted = static_cast<double>(std::min(tokens, per_minute_));
     const double lacking = used_ + wanted - static_cast<double>(per_minute_);
     if (lacking <= 0) return std::nullopt;
     constexpr double longest = std::numeric_limits<std::int32_t>::max();
-    return static_cast<std::int32_t>(std::min(std::ceil(lacking / rate), longest));
+    return static_cast<std::int32_t>(std::min(std::ceil(lacking / rate()), longest));
+  }
+
+  double rate() const { return static_cast<double>(per_minute_) / 60; } ///< tokens per second
+
+  /// Time pays what was used.
+  void fill(time now) {
+    if (now <= last_) return;
+    if (last_ != time{})
+      used_ = std::max(used_ - rate() * std::chrono::duration<double>(now - last_).count(), 0.0);
+    last_ = now;
   }
 
   mutable std::mutex mutex_; ///< guards what follows

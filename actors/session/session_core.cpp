@@ -506,7 +506,7 @@ void session_core::token(const token_ready& drawn, steady_clock::time_point now)
   c.n_tokens += 1;
   use_.completion_tokens += 1;
   if (args_.budget != nullptr && use_.prompt_tokens + use_.completion_tokens > paid_) {
-    args_.budget->spend(1);
+    args_.budget->spend(1, now);
     paid_ += 1;
   }
   use_.cached_tokens = drawn.cached_tokens;

@@ -251,7 +251,7 @@ TEST_CASE("a budget of tokens fills with time, and debts are paid first") {
   CHECK_FALSE(budget.take(100, now));
   CHECK(budget.check(1, now) == 1);
   CHECK_FALSE(budget.take(200, now + seconds(20)));
-  budget.spend(300); // beyond what was taken
+  budget.spend(300, now + seconds(20)); // beyond what was taken
   CHECK(budget.check(1, now + seconds(20)) == 31);
   CHECK(budget.check(1, now + seconds(49)) == 2);
   CHECK_FALSE(budget.check(10, now + seconds(51)));

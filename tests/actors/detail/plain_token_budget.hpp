@@ -1,0 +1,63 @@
+// plain_token_budget: a token_budget that keeps all that was ever done and adds it up anew for
+// every answer, in whole numbers.
+//
+// Time is in ticks of a quarter of a second and tokens are counted in sixteenths, so that rates of
+// a multiple of 15 tokens a minute are whole numbers of sixteenths a tick.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace twill::actors {
+
+class plain_token_budget {
+public:
+  explicit plain_token_budget(std::int64_t per_minute) { note(0, 0, per_minute); }
+
+  std::optional<std::int32_t> check(std::int64_t tokens, std::int64_t tick) {
+    note(tick, 0, per_minute());
+    const std::int64_t lacking = used() + 16 * (std::min(tokens, per_minute()) - per_minute());
+    if (lacking <= 0) return std::nullopt;
+    const std::int64_t a_second = 4 * (per_minute() / 15);
+    return static_cast<std::int32_t>(std::min<std::int64_t>(
+        (lacking + a_second - 1) / a_second, std::numeric_limits<std::int32_t>::max()));
+  }
+  std::optional<std::int32_t> take(std::int64_t tokens, std::int64_t tick) {
+    const auto wait_s = check(tokens, tick);
+    if (!wait_s) note(tick, tokens, per_minute());
+    return wait_s;
+  }
+  void spend(std::int64_t tokens, std::int64_t tick) { note(tick, tokens, per_minute()); }
+  void give_back(std::int64_t tokens) { note(done_.back().tick, -tokens, per_minute()); }
+  void set_per_minute(std::int64_t per_minute, std::int64_t tick) { note(tick, 0, per_minute); }
+  std::int64_t per_minute() const { return done_.back().per_minute; }
+
+private:
+  struct deed {
+    std::int64_t tick, tokens;
+    std::int64_t per_minute; ///< from now on
+  };
+
+  /// Threads hand in times that are not in order; the budget's own time never goes back.
+  void note(std::int64_t tick, std::int64_t tokens, std::int64_t per_minute) {
+    if (!done_.empty()) tick = std::max(tick, done_.back().tick);
+    done_.push_back({tick, tokens, per_minute});
+  }
+
+  std::int64_t used() const {
+    std::int64_t sixteenths = 0;
+    for (std::size_t i = 1; i < done_.size(); ++i) {
+      const std::int64_t ticks = done_[i].tick - done_[i - 1].tick;
+      sixteenths = std::max<std::int64_t>(sixteenths - ticks * (done_[i - 1].per_minute / 15), 0);
+      sixteenths = std::max<std::int64_t>(sixteenths + 16 * done_[i].tokens, 0);
+    }
+    return sixteenths;
+  }
+
+  std::vector<deed> done_;
+};
+
+} // namespace twill::actors
