@@ -37,9 +37,10 @@ std::size_t output_budget::relieve(time now) {
   const std::lock_guard lock(mutex_);
   std::vector<account*> silent;
   auto left = total_.load();
+  for (const auto* one : accounts_)
+    if (one->is_cut_) left -= one->bytes_.load();
   for (auto* one : accounts_) {
     const auto bytes = one->bytes_.load();
-    if (one->is_cut_) left -= bytes;
     const auto taken = one->taken_.load(std::memory_order_relaxed);
     if (bytes == 0 || taken != one->seen_taken_) {
       one->seen_taken_ = taken;
