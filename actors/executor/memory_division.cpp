@@ -115,7 +115,14 @@ result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv
   if (!chosen.ok()) return executor_failure(chosen.error());
   size.options.offload = std::move(chosen).value();
   const auto& placed = size.options.offload;
-  if (!placed.streams_weights()) return nothing{};
+  if (!placed.streams_weights()) {
+    // Without a wish, KV of more than one context takes no more than the weights leave.
+    if (fits) {
+      kv.other_bytes = workspace + room.weights.all();
+      kv.budget_bytes = kv.available_bytes;
+    }
+    return nothing{};
+  }
   kv.other_bytes = workspace + offload::least_device_bytes(room, placed.ring_layers) +
                    room.weights.matrices() * placed.weights.device / 100;
   kv.budget_bytes = kv.available_bytes;
