@@ -27,6 +27,8 @@ struct row {
 
 class both {
 public:
+  both() { options_.scheduler.max_queued = 8; }
+
   void apply(const operation& op) {
     now_ += 1s * (op.c % 3);
     row* one = rows_.empty() ? nullptr : &rows_[op.a % rows_.size()];
@@ -35,17 +37,15 @@ public:
     case 1:
     case 2:
     case 3:
-      ask(op);
-      break;
     case 4:
     case 5:
-      if (one != nullptr) leave(*one, op.b);
+      ask(op);
       break;
     case 6:
-      configure(op);
+      if (one != nullptr) leave(*one, op.b);
       break;
     default:
-      break;
+      if (op.a % 4 == 0) configure(op);
     }
     compare();
   }
@@ -95,8 +95,8 @@ private:
   void ask(const operation& op) {
     const auto held = std::make_shared<held_request>();
     held->id = ++last_id_;
-    held->model = op.a % 2;
-    constexpr const char* names[] = {"", "small", "b", "c"};
+    held->model = op.a % 4 / 3; // mostly the first
+    constexpr const char* names[] = {"", "small", "b", "b"};
     held->asked.client = names[op.b % 4];
     held->asked.tenant = op.b % 5 == 0 ? "" : names[op.b % 4];
     held->asked.timeout = 1s * (op.c / 3 % 4);
@@ -138,7 +138,7 @@ private:
   }
 
   void configure(const operation& op) {
-    options_.scheduler.max_queued = static_cast<std::int32_t>(1 + op.a % 12);
+    options_.scheduler.max_queued = static_cast<std::int32_t>(1 + op.c % 12);
     options_.scheduler.max_prompts_bytes = 20 + op.b % 60;
     options_.scheduler.queue_timeout = 1s * (op.c % 4);
     options_.limits.request_timeout = 1s * (op.c / 4 % 5);
