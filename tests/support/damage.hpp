@@ -1,0 +1,70 @@
+// Damage to bytes that a reader did not make: at the ends, in the middle and beside every boundary
+// of every part of a format.
+//
+// A test names the parts from the format's description, never from what the reader says. The
+// harness damages one place at a time and asks the test what is wrong with the reader's answer.
+// What is demanded: damage is refused with an error that says where and what, or whatever the
+// damage cannot reach is read as from undamaged bytes; and a checksum notices each damaged byte of
+// what it covers.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace twill::test {
+
+/// Bytes [begin, end) of a format.
+struct part {
+  std::string name;
+  std::size_t begin = 0, end = 0;
+};
+
+enum class damage_kind {
+  bit,     ///< one bit of one byte is another
+  byte,    ///< all bits of one byte are others
+  zeroes,  ///< from this place on, the part has zeroes, as after a crash
+  cut,     ///< the bytes end here
+  appended ///< one more byte follows
+};
+
+/// What was done to the bytes.
+struct damage {
+  damage_kind kind = damage_kind::bit;
+  std::string part;   ///< the name of the part where it is; of a cut, the first that is not whole
+  std::size_t at = 0; ///< the first byte that is another or is missing
+
+  /// Only bytes of this part are others: those before and behind it are as they were.
+  bool within_part() const { return kind != damage_kind::cut && kind != damage_kind::appended; }
+  std::string text() const;
+};
+
+/// The places of a part of `size` bytes where readers go wrong: its ends, its middle, and beside
+/// each power of two from 64 on, and beside each multiple of 1 MiB. Ascending, each once.
+std::vector<std::size_t> places_to_damage(std::size_t size);
+
+/// Cuts `bytes` into parts: a name and a size each, one after the other.
+struct sized {
+  std::string name;
+  std::size_t size = 0;
+};
+std::vector<part> parts_in_order(const std::vector<sized>& sizes, std::size_t begin = 0);
+
+struct damage_options {
+  bool cuts = true;    ///< cuts and appended bytes as well
+  bool sparse = false; ///< the ends and the middle of each part alone, for slow readers
+};
+
+/// What is wrong with the reader's answer to these bytes; empty: nothing.
+using damage_check = std::function<std::string(const damage&, const std::string& damaged)>;
+
+/// Damages a copy of `bytes` in each place of each part. Returns an empty string, or what was wrong
+/// after the first few damages that had something wrong. An exception of the check is a fault too.
+/// Parts that overlap, or that end after the bytes, are a fault of the test. So are bytes that
+/// belong to no part.
+std::string faults_after_damage(const std::string& bytes, const std::vector<part>& parts,
+                                const damage_check& check, const damage_options& options = {});
+
+} // namespace twill::test
