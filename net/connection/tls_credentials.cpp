@@ -4,13 +4,20 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "net/connection/openssl_objects.hpp"
 
 namespace twill::net {
 namespace {
+
+/// A system's authorities take about 250 kB.
+constexpr std::int64_t most_authorities_bytes = std::int64_t{64} << 20;
 
 std::string reason() {
   const auto code = ERR_peek_last_error();
@@ -51,15 +58,86 @@ tls_context make_context(const SSL_METHOD* method) {
   return made;
 }
 
+std::size_t count_of(std::string_view what, std::string_view in) {
+  std::size_t n = 0;
+  for (auto at = in.find(what); at != in.npos; at = in.find(what, at + what.size()))
+    ++n;
+  return n;
+}
+
+struct read_certificates {
+  std::vector<certificate_ptr> all;
+  std::string fault; ///< empty: none
+};
+
+/// The certificates of a PEM file. Text between its blocks and blocks of other kinds are passed
+/// over; a block that is damaged is a fault, since a chain without one of its certificates would
+/// serve only those clients that know the certificate already.
+read_certificates certificates_of(const std::string& pem) {
+  const auto bio = memory(pem);
+  read_certificates read;
+  const auto refuse = [&](const std::string& why) {
+    read.fault = "certificate " + std::to_string(read.all.size() + 1) + ": " + why;
+    return std::move(read);
+  };
+  std::size_t blocks = 0;
+  for (;; ++blocks) {
+    pem_block block;
+    if (PEM_read_bio(bio.get(), &block.name, &block.header, &block.data, &block.bytes) != 1) {
+      // The end of the file is an error to OpenSSL.
+      if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) return refuse(reason());
+      ERR_clear_error();
+      break;
+    }
+    const std::string_view name = block.name;
+    const bool trusted = name == PEM_STRING_X509_TRUSTED;
+    if (!trusted && name != PEM_STRING_X509 && name != PEM_STRING_X509_OLD) continue;
+    const unsigned char* at = block.data;
+    certificate_ptr one(trusted ? d2i_X509_AUX(nullptr, &at, block.bytes)
+                                : d2i_X509(nullptr, &at, block.bytes));
+    if (!one) return refuse(reason());
+    read.all.push_back(std::move(one));
+  }
+  // OpenSSL passes over a block whose first line is damaged, and one behind a damaged last line.
+  if (count_of("-----BEGIN ", pem) != blocks || count_of("-----END ", pem) != blocks)
+    return refuse("a block without its first or its last line");
+  if (read.all.empty()) return refuse("there is none");
+  return read;
+}
+
 /// The server's own certificate, then those between it and its authority.
 std::string use_certificates(SSL_CTX* context, const std::string& pem) {
-  const auto bio = memory(pem);
-  const certificate_ptr own(PEM_read_bio_X509_AUX(bio.get(), nullptr, no_passphrase, nullptr));
-  if (!own || SSL_CTX_use_certificate(context, own.get()) != 1) return reason();
-  while (certificate_ptr next{PEM_read_bio_X509(bio.get(), nullptr, no_passphrase, nullptr)})
-    if (SSL_CTX_add1_chain_cert(context, next.get()) != 1) return reason();
-  ERR_clear_error(); // the end of the file is an error to OpenSSL
+  const auto read = certificates_of(pem);
+  if (!read.fault.empty()) return read.fault;
+  if (SSL_CTX_use_certificate(context, read.all.front().get()) != 1) return reason();
+  for (std::size_t i = 1; i < read.all.size(); ++i)
+    if (SSL_CTX_add1_chain_cert(context, read.all[i].get()) != 1) return reason();
   return {};
+}
+
+/// These are the authorities that a client trusts.
+std::string trust_certificates(SSL_CTX* context, const std::string& pem) {
+  const auto read = certificates_of(pem);
+  if (!read.fault.empty()) return read.fault;
+  for (const auto& one : read.all)
+    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(context), one.get()) != 1) return reason();
+  return {};
+}
+
+/// Whether what `key` signs is signed for who has the certificate. OpenSSL's own check compares
+/// only public numbers, which a key with a damaged secret still has. The digest is the key's own.
+bool signs_for(EVP_PKEY* key, X509* certificate) {
+  static constexpr unsigned char text[] = "twill";
+  const digest_ptr signing(EVP_MD_CTX_new()), verifying(EVP_MD_CTX_new());
+  std::size_t size = 0;
+  if (EVP_DigestSignInit(signing.get(), nullptr, nullptr, nullptr, key) != 1 ||
+      EVP_DigestSign(signing.get(), nullptr, &size, text, sizeof text) != 1)
+    return false;
+  std::vector<unsigned char> signature(size);
+  return EVP_DigestSign(signing.get(), signature.data(), &size, text, sizeof text) == 1 &&
+         EVP_DigestVerifyInit(verifying.get(), nullptr, nullptr, nullptr,
+                              X509_get0_pubkey(certificate)) == 1 &&
+         EVP_DigestVerify(verifying.get(), signature.data(), size, text, sizeof text) == 1;
 }
 
 } // namespace
@@ -79,7 +157,8 @@ std::string tls_credentials::reload(const file_reader& read) {
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, nullptr);
   if (const auto fault = use_certificates(context.get(), certificate.value()); !fault.empty())
-    return "`server.tls_certificate` must be a PEM file with a certificate, got " +
+    return "`server.tls_certificate` must be a PEM file with a certificate, then those between it "
+           "and its authority, got " +
            certificate_file_ + ": " + fault;
   const auto bio = memory(key.value());
   const key_ptr loaded(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr));
@@ -87,7 +166,8 @@ std::string tls_credentials::reload(const file_reader& read) {
     return "`server.tls_key` must be a PEM file with a key that has no passphrase, got " +
            key_file_ + ": " + reason();
   if (SSL_CTX_use_PrivateKey(context.get(), loaded.get()) != 1 ||
-      SSL_CTX_check_private_key(context.get()) != 1)
+      SSL_CTX_check_private_key(context.get()) != 1 ||
+      !signs_for(loaded.get(), SSL_CTX_get0_certificate(context.get())))
     return "`server.tls_key` must be the key of `server.tls_certificate`, got " + key_file_ + ": " +
            reason();
   const std::lock_guard lock(mutex_);
@@ -103,13 +183,17 @@ tls_context tls_credentials::current() const {
 tls_context make_client_context(const std::string& authorities_file) {
   const auto context = make_context(TLS_client_method());
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  const int found =
-      authorities_file.empty()
-          ? SSL_CTX_set_default_verify_paths(context.get())
-          : SSL_CTX_load_verify_locations(context.get(), authorities_file.c_str(), nullptr);
-  if (found != 1)
+  std::string fault;
+  if (authorities_file.empty()) {
+    if (SSL_CTX_set_default_verify_paths(context.get()) != 1) fault = reason();
+  } else if (const auto pem = read_file(authorities_file, most_authorities_bytes); !pem.ok()) {
+    fault = pem.detail();
+  } else {
+    fault = trust_certificates(context.get(), pem.value());
+  }
+  if (!fault.empty())
     throw std::runtime_error("`--cacert` must be a PEM file with certificates, got \"" +
-                             authorities_file + "\": " + reason());
+                             authorities_file + "\": " + fault);
   return context;
 }
 

@@ -2,10 +2,9 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
+#include <openssl/x509.h>
 #include <stdexcept>
 #include <utility>
 
@@ -16,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-using net::bio_ptr, net::certificate_ptr, net::key_ptr;
+using net::bio_ptr, net::certificate_ptr;
 using context_ptr = std::unique_ptr<SSL_CTX, net::releaser<SSL_CTX_free>>;
 
 [[noreturn]] void fail_with_reason() {
@@ -48,23 +47,10 @@ certificate_ptr certificate_of(const std::string& pem) {
   return certificate_ptr(made(PEM_read_bio_X509(memory(pem).get(), nullptr, nullptr, nullptr)));
 }
 
-key_ptr key_of(const std::string& pem) {
-  return key_ptr(made(PEM_read_bio_PrivateKey(memory(pem).get(), nullptr, nullptr, nullptr)));
-}
-
 std::string common_name(const X509* of) {
   char name[256] = "";
   X509_NAME_get_text_by_NID(X509_get_subject_name(of), NID_commonName, name, sizeof name);
   return name;
-}
-
-void add_extension(X509* to, int kind, const char* text) {
-  X509V3_CTX context;
-  X509V3_set_ctx_nodb(&context);
-  X509V3_set_ctx(&context, to, to, nullptr, nullptr, 0);
-  auto* extension = made(X509V3_EXT_conf_nid(nullptr, &context, kind, text));
-  X509_add_ext(to, extension, -1);
-  X509_EXTENSION_free(extension);
 }
 
 context_ptr context_of(const tls_client::options& how) {
@@ -89,43 +75,6 @@ context_ptr context_of(const tls_client::options& how) {
 }
 
 } // namespace
-
-identity make_identity(const std::string& name, const identity* issuer) {
-  const key_ptr key(made(EVP_EC_gen("P-256")));
-  const certificate_ptr own(made(X509_new()));
-  X509_set_version(own.get(), X509_VERSION_3);
-  ASN1_INTEGER_set(X509_get_serialNumber(own.get()), 1);
-  X509_gmtime_adj(X509_getm_notBefore(own.get()), -24L * 3600);
-  X509_gmtime_adj(X509_getm_notAfter(own.get()), 24L * 3600);
-  auto* subject = X509_get_subject_name(own.get());
-  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(name.data()),
-                             static_cast<int>(name.size()), -1, 0);
-  X509_set_pubkey(own.get(), key.get());
-  add_extension(own.get(), NID_basic_constraints, "critical,CA:TRUE"); // it may issue others
-  add_extension(own.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
-  if (issuer == nullptr) {
-    X509_set_issuer_name(own.get(), subject);
-    X509_sign(own.get(), key.get(), EVP_sha256());
-  } else {
-    const auto above = certificate_of(issuer->certificate);
-    X509_set_issuer_name(own.get(), X509_get_subject_name(above.get()));
-    X509_sign(own.get(), key_of(issuer->key).get(), EVP_sha256());
-  }
-  const auto certificate_text = empty_memory(), key_text = empty_memory();
-  PEM_write_bio_X509(certificate_text.get(), own.get());
-  PEM_write_bio_PrivateKey(key_text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  return {text_of(certificate_text), text_of(key_text)};
-}
-
-std::string locked_key(const identity& of) {
-  const auto text = empty_memory();
-  std::string passphrase = "passphrase";
-  PEM_write_bio_PrivateKey(text.get(), key_of(of.key).get(), EVP_aes_128_cbc(),
-                           reinterpret_cast<unsigned char*>(passphrase.data()),
-                           static_cast<int>(passphrase.size()), nullptr, nullptr);
-  return text_of(text);
-}
 
 void tls_client::free_ssl::operator()(ssl_st* ssl) const {
   SSL_free(ssl);
@@ -203,6 +152,17 @@ std::string tls_client::protocol() const {
 std::string tls_client::server_name() const {
   const certificate_ptr shown(made(SSL_get1_peer_certificate(ssl_.get())));
   return common_name(shown.get());
+}
+
+std::vector<std::string> tls_client::shown() const {
+  std::vector<std::string> pems;
+  const STACK_OF(X509)* chain = SSL_get_peer_cert_chain(ssl_.get());
+  for (int i = 0; i < sk_X509_num(chain); ++i) {
+    const auto text = empty_memory();
+    PEM_write_bio_X509(text.get(), sk_X509_value(chain, i));
+    pems.push_back(text_of(text));
+  }
+  return pems;
 }
 
 } // namespace twill::testing

@@ -1,4 +1,4 @@
-// tls_client: the blocking client over TLS, and certificates made on the spot to meet it with.
+// tls_client: the blocking client over TLS, which notes what certificates it was shown.
 #pragma once
 
 #include <memory>
@@ -6,22 +6,11 @@
 #include <vector>
 
 #include "tests/net/support/client.hpp"
+#include "tests/net/support/identities.hpp"
 
 struct ssl_st;
 
 namespace twill::testing {
-
-/// A certificate and its key, as PEM.
-struct identity {
-  std::string certificate;
-  std::string key;
-};
-
-/// A certificate for `localhost` and 127.0.0.1 whose common name is `name`. Without an issuer it
-/// signs itself.
-identity make_identity(const std::string& name, const identity* issuer = nullptr);
-/// The key, locked with a passphrase.
-std::string locked_key(const identity& of);
 
 class tls_client final : public client {
 public:
@@ -41,6 +30,8 @@ public:
   std::string version() const;
   std::string protocol() const;    ///< that ALPN has chosen
   std::string server_name() const; ///< the common name of the server's certificate
+  /// The certificates that the server sent, in its order, as PEM.
+  std::vector<std::string> shown() const;
   /// Whether the server said that nothing more would come, before it closed.
   bool was_told_of_end() const { return told_of_end_; }
 

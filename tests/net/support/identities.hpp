@@ -1,0 +1,44 @@
+// Certificates and keys made on the spot, of each kind that a server may have.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace twill::testing {
+
+/// A certificate and its key, as PEM.
+struct identity {
+  std::string certificate;
+  std::string key;
+};
+
+enum class key_kind { p256, p384, ed25519, rsa_2048, rsa_3072, rsa_4096 };
+const char* name_of(key_kind kind);
+
+struct identity_options {
+  key_kind key = key_kind::p256;
+  long from_s = -24L * 3600, until_s = 24L * 3600; ///< when it is valid, counted from now
+};
+
+/// A certificate for `localhost` and 127.0.0.1 whose common name is `name`. It may issue others.
+/// Without an issuer it signs itself.
+identity make_identity(const std::string& name, const identity* issuer = nullptr,
+                       const identity_options& how = {});
+/// An identity at the end of a chain: its root, the certificates in between from its own issuer
+/// up, and itself. `how` is its own; the others have keys of P-256.
+struct identity_chain {
+  identity root;
+  std::vector<identity> between;
+  identity own;
+
+  /// The file of a server: its own certificate, then those in between.
+  std::string file() const;
+};
+identity_chain make_chain(int n_between, const identity_options& how = {});
+
+/// The key, locked with a passphrase.
+std::string locked_key(const identity& of);
+/// The key in the form of PKCS#1 (RSA) or SEC1 (elliptic curves), or as it is where it has none.
+std::string traditional_key(const identity& of);
+
+} // namespace twill::testing
