@@ -102,6 +102,16 @@ bool apply_zip64(bytes extra, placement& p) {
   return false;
 }
 
+/// Whether extra fields follow each other, each after its id and size, to the last byte.
+bool is_row_of_fields(bytes extra) {
+  while (inside(extra, 0, 4)) {
+    const std::uint64_t n = load<std::uint16_t>(extra, 2);
+    if (!inside(extra, 4, n)) return false;
+    extra = extra.subspan(4 + n);
+  }
+  return extra.empty();
+}
+
 result<zip_entry> read_entry(bytes all, bytes record, std::string_view name, bytes extra) {
   const auto flags = load<std::uint16_t>(record, 8);
   const auto method = load<std::uint16_t>(record, 10);
@@ -115,8 +125,16 @@ result<zip_entry> read_entry(bytes all, bytes record, std::string_view name, byt
     return bad("entry " + quoted_name(name) + ": contradicting sizes");
   if (!inside(all, p.local, local_bytes) || load<std::uint32_t>(all, p.local) != local_magic)
     return bad("entry " + quoted_name(name) + " is not where the directory says");
-  const std::uint64_t begin = p.local + local_bytes + load<std::uint16_t>(all, p.local + 26) +
-                              load<std::uint16_t>(all, p.local + 28);
+  const std::uint64_t own_name = p.local + local_bytes;
+  const std::uint64_t own_name_bytes = load<std::uint16_t>(all, p.local + 26);
+  const std::uint64_t own_extra = own_name + own_name_bytes;
+  const std::uint64_t own_extra_bytes = load<std::uint16_t>(all, p.local + 28);
+  const std::uint64_t begin = own_extra + own_extra_bytes;
+  // A wrong length here would take the entry's bytes from another place.
+  if (!inside(all, own_name, own_name_bytes + own_extra_bytes) ||
+      text(all, own_name, own_name_bytes) != name ||
+      !is_row_of_fields(all.subspan(own_extra, own_extra_bytes)))
+    return bad("entry " + quoted_name(name) + ": its own header contradicts the directory");
   if (!inside(all, begin, p.stored))
     return bad("entry " + quoted_name(name) + " passes the end of the file");
   return zip_entry{name, all.subspan(begin, p.stored)};
