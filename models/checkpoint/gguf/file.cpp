@@ -103,7 +103,6 @@ result<nothing> file::take(const part& p) {
 }
 
 result<nothing> file::check_count() const {
-  if (files_.size() == 1) return nothing{};
   const auto n = static_cast<std::int64_t>(tensors_.size());
   auto wanted = meta_.get_int_or("split.tensors.count", 0, INT64_MAX, n);
   if (!wanted.ok()) return wanted.error();

@@ -219,7 +219,23 @@ std::vector<part> parts_of_zip(const std::string& bytes, std::vector<std::string
     parts.push_back({name, begin, at});
     names.push_back(name);
   }
-  parts.push_back({"directory", at, bytes.size()});
+  for (int n = 0; bytes.compare(at, 4, "PK\1\2") == 0; ++n) {
+    const std::size_t rest = number(at + 28, 2) + number(at + 30, 2) + number(at + 32, 2);
+    for (const auto& [field, size] : std::vector<sized>{{"magic and versions", 8},
+                                                        {"flags", 2},
+                                                        {"method", 2},
+                                                        {"time and sum", 8},
+                                                        {"stored size", 4},
+                                                        {"size", 4},
+                                                        {"sizes behind", 6},
+                                                        {"attributes", 8},
+                                                        {"place", 4},
+                                                        {"name and extra field", rest}}) {
+      parts.push_back({"record " + std::to_string(n) + ": " + field, at, at + size});
+      at += size;
+    }
+  }
+  parts.push_back({"end", at, bytes.size()});
   return parts;
 }
 
@@ -261,49 +277,87 @@ TEST_CASE("damage to one of several safetensors files, or to their index, is ref
   }
 }
 
-TEST_CASE("damage to a GGUF file is refused or reaches one key or one tensor alone", "[damage]") {
-  gguf_writer w;
-  std::vector<sized> head, data;
+namespace {
+
+/// The parts of a GGUF file: the counts, each key, each entry of the tensor table, and the data.
+struct gguf_parts {
+  gguf_writer writer;
+  std::vector<sized> head{{"magic", 4}, {"version", 4}, {"tensor count", 8}, {"key count", 8}};
+  std::vector<sized> data;
   damage_rules rules;
-  const auto pair = [&](const std::string& key, std::uint32_t type, const std::string& value) {
-    w.add(key, type, value);
+
+  // The padding behind the last tensor may be missing.
+  gguf_parts() { rules.cuts_are_refused = false; }
+
+  void pair(const std::string& key, std::uint32_t type, const std::string& value) {
+    writer.add(key, type, value);
     head.push_back({"key " + key, 8 + key.size() + 4 + value.size()});
     rules.reached["key " + key] = {key};
-  };
-  pair("general.architecture", 8, raw_string("llama"));
-  pair("a.number", 4, raw(std::uint32_t{77}));
-  pair("a.flag", 7, raw(std::uint8_t{1}));
-  pair("a.list", 9,
-       raw(std::uint32_t{8}) + raw(std::uint64_t{2}) + raw_string("x") + raw_string("yz"));
-  pair("a.ints", 9, raw(std::uint32_t{5}) + raw(std::uint64_t{3}) + raw(1) + raw(2) + raw(3));
-  const auto tensor = [&](const std::string& name, const std::vector<std::uint64_t>& shape) {
+  }
+  void tensor(const std::string& name, const std::vector<std::uint64_t>& shape) {
     std::size_t n = 1;
     for (const auto extent : shape)
       n *= extent;
     const auto bytes = pattern(n * 4, static_cast<int>(n));
-    w.add_tensor(name, shape, 0, bytes);
+    writer.add_tensor(name, shape, 0, bytes);
     head.push_back({"entry of " + name, 8 + name.size() + 4 + 8 * shape.size() + 4 + 8});
     data.push_back({"data of " + name, bytes.size()});
     data.push_back({"padding behind " + name, (32 - bytes.size() % 32) % 32});
     rules.reached["entry of " + name] = rules.reached["data of " + name] = {name};
-  };
-  tensor("first.weight", {3, 5});
-  tensor("second.weight", {4, 100});
-  tensor("last.weight", {7});
-  std::vector<sized> all = {{"magic", 4}, {"version", 4}, {"tensor count", 8}, {"key count", 8}};
-  all.insert(all.end(), head.begin(), head.end());
-  std::size_t end = 0;
-  for (const sized& one : all)
-    end += one.size;
-  all.push_back({"padding of the head", (32 - end % 32) % 32});
-  all.insert(all.end(), data.begin(), data.end());
-  rules.cuts_are_refused = false; // the padding behind the last tensor may be missing
+  }
+  std::vector<part> parts() const {
+    auto all = head;
+    std::size_t end = 0;
+    for (const sized& one : all)
+      end += one.size;
+    all.push_back({"padding of the head", (32 - end % 32) % 32});
+    all.insert(all.end(), data.begin(), data.end());
+    return parts_in_order(all);
+  }
+};
+
+} // namespace
+
+TEST_CASE("damage to a GGUF file is refused or reaches one key or one tensor alone", "[damage]") {
+  gguf_parts f;
+  f.pair("general.architecture", 8, raw_string("llama"));
+  f.pair("a.number", 4, raw(std::uint32_t{77}));
+  f.pair("a.flag", 7, raw(std::uint8_t{1}));
+  f.pair("a.list", 9,
+         raw(std::uint32_t{8}) + raw(std::uint64_t{2}) + raw_string("x") + raw_string("yz"));
+  f.pair("a.ints", 9, raw(std::uint32_t{5}) + raw(std::uint64_t{3}) + raw(1) + raw(2) + raw(3));
+  f.tensor("first.weight", {3, 5});
+  f.tensor("second.weight", {4, 100});
+  f.tensor("last.weight", {7});
   // Nothing in the format tells a smaller number of tensors from fewer tensors.
   for (const char* name : {"first.weight", "second.weight", "last.weight"})
-    rules.reached["tensor count"].insert(name);
+    f.rules.reached["tensor count"].insert(name);
   const temp_folder folder;
-  folder.write("x.gguf", w.build());
-  CHECK(faults_of(folder, "x.gguf", parts_in_order(all), read_gguf, rules) == "");
+  folder.write("x.gguf", f.writer.build());
+  CHECK(faults_of(folder, "x.gguf", f.parts(), read_gguf, f.rules) == "");
+}
+
+TEST_CASE("damage to one of several GGUF files is refused or reaches one tensor alone",
+          "[damage]") {
+  std::vector<gguf_parts> files(3);
+  const temp_folder folder;
+  const auto name_of = [](std::size_t i) {
+    return "x-0000" + std::to_string(i + 1) + "-of-00003.gguf";
+  };
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    gguf_parts& f = files[i];
+    if (i == 0) f.pair("general.architecture", 8, raw_string("llama"));
+    f.pair("split.no", 2, raw(static_cast<std::uint16_t>(i)));
+    f.pair("split.count", 2, raw(std::uint16_t{3}));
+    f.pair("split.tensors.count", 5, raw(std::int32_t{5}));
+    for (std::size_t n = 0; n < (i == 1 ? 1 : 2); ++n)
+      f.tensor("w" + std::to_string(i) + std::to_string(n), {2 + i, 8});
+    folder.write(name_of(i), f.writer.build());
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    CAPTURE(i);
+    CHECK(faults_of(folder, name_of(i), files[i].parts(), read_gguf, files[i].rules) == "");
+  }
 }
 
 TEST_CASE("damage to a PyTorch file is refused or reaches the tensors of one storage alone",
