@@ -1,0 +1,100 @@
+// Files of tokenizers that were damaged: each is refused with its name, or every token that the
+// damage cannot reach has its text.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/models/support/folder_text.hpp"
+#include "tests/models/support/temp_folder.hpp"
+#include "tests/paths.hpp"
+#include "tests/support/damage.hpp"
+
+using namespace twill::models;
+using namespace twill::test;
+
+namespace {
+
+/// Tokens [first, last) whose lines or pieces a part has.
+struct token_range {
+  std::string name;
+  std::size_t first = 0, last = 0;
+};
+
+struct token_parts {
+  std::vector<sized> sizes;
+  std::vector<token_range> ranges;
+
+  /// Every 30th token is a part of its own, those between are one.
+  void add(std::size_t token, std::size_t bytes) {
+    if (token % 30 < 2) {
+      sizes.push_back({"token " + std::to_string(token), 0});
+      ranges.push_back({sizes.back().name, token, token});
+    }
+    sizes.back().size += bytes;
+    ranges.back().last = token + 1;
+  }
+};
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string faults_of(const std::string& folder, const std::string& family, const std::string& name,
+                      const token_parts& parts) {
+  const temp_folder copy(golden_dir() + "/tokenizers/" + folder);
+  const auto whole = bytes_of(copy.file(name));
+  const auto undamaged = open_folder_text(copy.path(), family);
+  if (!undamaged.ok()) return undamaged.detail();
+  const auto text_of = [](const tokenizer& text, std::size_t id) {
+    return text.decode(std::vector<token_id>{static_cast<token_id>(id)}, false);
+  };
+  damage_options options;
+  options.sparse = true;
+  const std::size_t n_tokens = parts.ranges.back().last;
+  int refused = 0;
+  auto faults = faults_after_damage(
+      whole, parts_in_order(parts.sizes),
+      [&](const damage& d, const std::string& damaged) -> std::string {
+        copy.write(name, damaged);
+        const auto opened = open_folder_text(copy.path(), family);
+        if (!opened.ok()) {
+          ++refused;
+          return opened.detail().find(name) != std::string::npos
+                     ? ""
+                     : "refused without the file's name: " + opened.detail();
+        }
+        std::size_t first = 0, last = 0; // that it reaches
+        for (const token_range& range : parts.ranges)
+          if (range.name == d.part) {
+            first = range.first;
+            last = range.last + 1; // the next line, where a newline is damaged
+          }
+        if (!d.within_part()) last = n_tokens;
+        for (std::size_t id = 0; id < n_tokens; ++id)
+          if ((id < first || id >= last) &&
+              text_of(*opened.value(), id) != text_of(*undamaged.value(), id))
+            return "token " + std::to_string(id) + " is another";
+        return "";
+      },
+      options);
+  return faults.empty() && refused == 0 ? "nothing was refused" : faults;
+}
+
+} // namespace
+
+TEST_CASE("damage to a tiktoken file is refused or reaches the tokens of its lines alone",
+          "[damage]") {
+  const auto whole = bytes_of(golden_dir() + "/tokenizers/qwen-tiktoken/qwen.tiktoken");
+  token_parts parts;
+  std::size_t token = 0;
+  for (std::size_t at = 0, end = 0; at < whole.size(); at = end, ++token) {
+    end = std::min(whole.find('\n', at), whole.size() - 1) + 1;
+    parts.add(token, end - at);
+  }
+  REQUIRE(token > 200);
+  CHECK(faults_of("qwen-tiktoken", "qwen", "qwen.tiktoken", parts) == "");
+}
