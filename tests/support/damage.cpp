@@ -8,6 +8,8 @@ namespace twill::test {
 namespace {
 
 constexpr std::size_t most_faults = 5;
+/// A part that is no larger than a header's entry is damaged in each byte.
+constexpr std::size_t every_byte = 96;
 
 /// Checks damaged copies and writes down what was wrong.
 class examination {
@@ -97,8 +99,11 @@ std::string damage::text() const {
 }
 
 std::vector<std::size_t> places_to_damage(std::size_t size) {
-  if (size == 0) return {};
-  std::set<std::size_t> places{0, size / 2, size - 1};
+  std::set<std::size_t> places;
+  for (std::size_t at = 0; at < size && size <= every_byte; ++at)
+    places.insert(at);
+  if (size <= every_byte) return {places.begin(), places.end()};
+  places = {0, size / 2, size - 1};
   const auto add_beside = [&](std::size_t boundary) {
     for (const std::size_t at : {boundary - 1, boundary, boundary + 1})
       if (at < size) places.insert(at);

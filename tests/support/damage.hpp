@@ -41,8 +41,9 @@ struct damage {
   std::string text() const;
 };
 
-/// The places of a part of `size` bytes where readers go wrong: its ends, its middle, and beside
-/// each power of two from 64 on, and beside each multiple of 1 MiB. Ascending, each once.
+/// The places of a part of `size` bytes where readers go wrong: each byte of a small part; of a
+/// larger one its ends, its middle, and those beside each power of two from 64 on and beside each
+/// multiple of 1 MiB. Ascending, each once.
 std::vector<std::size_t> places_to_damage(std::size_t size);
 
 /// Cuts `bytes` into parts: a name and a size each, one after the other.
