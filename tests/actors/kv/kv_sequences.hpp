@@ -1,0 +1,52 @@
+// What random operations of the tests of KV blocks talk about: a few sequences of few distinct
+// tokens, so that most share a beginning, and hash functions that collide.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "tests/actors/kv/pool_twin.hpp"
+#include "tests/support/operations.hpp"
+
+namespace twill::test {
+
+/// The tokens of one sequence and the scope that it computes in.
+struct written_text {
+  std::uint32_t bits = 0;
+  std::uint64_t scope = 0;
+
+  token_list tokens(std::size_t first, std::size_t last) const {
+    token_list all;
+    for (std::size_t i = first; i < last; ++i)
+      all.push_back(static_cast<std::int32_t>(bits >> (i % 20) & 1U));
+    return all;
+  }
+};
+
+/// One token in four is a 1, the others are 0. The low half of one scope is that of no scope, so
+/// that their blocks collide in the index.
+inline written_text text_of(const operation& o) {
+  const std::uint64_t scope = o.a % 5 == 0 ? 7 : o.a % 5 == 1 ? std::uint64_t{1} << 32 : 0;
+  return {o.b & o.c, scope};
+}
+
+inline std::uint64_t same_hash(std::int32_t, std::span<const std::int32_t>) {
+  return 7;
+}
+/// Three places for all blocks, at the end of most tables, so that they go on at the beginning.
+inline std::uint64_t crowded_hash(std::int32_t parent, std::span<const std::int32_t> tokens) {
+  std::int32_t sum = parent;
+  for (const std::int32_t token : tokens)
+    sum += token;
+  return 0xfffffffdULL + static_cast<std::uint64_t>(sum + 1) % 3;
+}
+
+inline actors::prefix_tree::hash_function hash_of(std::uint32_t number) {
+  return std::array<actors::prefix_tree::hash_function, 3>{actors::prefix_tree::mixed_hash,
+                                                           crowded_hash, same_hash}[number % 3];
+}
+
+inline constexpr actors::hash_key naming_key{3, 4};
+
+} // namespace twill::test

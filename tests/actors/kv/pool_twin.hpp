@@ -1,0 +1,99 @@
+// pool_twin: what a block_pool must answer, in the plainest way. The tree is a map from a whole
+// prefix to the block that holds its end; references are counted anew whenever somebody asks; the
+// order of the cached blocks is a list. It is slow, has no hash and shares no code with the pool
+// but key_after(), which gives blocks their names.
+//
+// It can be copied, so that a test may try an operation before it asks for it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/kv/block_pool.hpp"
+
+namespace twill::test {
+
+using token_list = std::vector<std::int32_t>;
+using block_list = std::vector<std::int32_t>;
+
+/// All that a block depends on: its scope and every token up to its end. No tokens: the root.
+struct whole_prefix {
+  std::uint64_t scope = 0;
+  token_list tokens;
+  auto operator<=>(const whole_prefix&) const = default;
+};
+
+class pool_twin {
+public:
+  struct lease {
+    block_list blocks;
+    std::size_t n_inserted = 0;
+    whole_prefix tip; ///< what the tree knows of its tokens
+  };
+
+  pool_twin(std::int32_t n_blocks, std::int32_t width, std::optional<actors::hash_key> naming)
+      : width_(static_cast<std::size_t>(width)), naming_(naming) {
+    reset(n_blocks);
+  }
+
+  bool grow(actors::sequence_id id, std::int32_t n, block_list& out);
+  bool fork(actors::sequence_id id, actors::sequence_id from, std::int32_t n);
+  void drop(actors::sequence_id id);
+  void reset(std::int32_t n_blocks);
+  std::vector<actors::prefix_match> look_up(const std::vector<actors::prefix_query>& queries) const;
+  bool reuse(const actors::lease_reuse& begin);
+  void insert(const actors::prefix_insert& computed);
+  std::vector<actors::block_pool::named_block> take_evicted() {
+    return std::exchange(evicted_, {});
+  }
+  block_list take_inserted() { return std::exchange(inserted_, {}); }
+
+  std::int32_t references(std::int32_t block) const;
+  bool holds(std::int32_t block) const { return prefix_of(block) != nullptr; }
+  bool is_cached(std::int32_t block) const { return holds(block) && references(block) == 0; }
+  bool is_named() const { return naming_.has_value(); }
+  actors::block_identity identity(std::int32_t block) const;
+  actors::block_key name(const whole_prefix& of) const;
+  /// What the tree knows a block as; null where it does not hold the block.
+  const whole_prefix* prefix_of(std::int32_t block) const;
+  /// Where in the tree a match ends.
+  whole_prefix end_of(const actors::prefix_match& match, std::uint64_t scope) const;
+
+  std::int32_t n_blocks() const { return n_blocks_; }
+  std::size_t width() const { return width_; }
+  std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t cached() const { return static_cast<std::int64_t>(cached_.size()); }
+  std::int64_t used() const { return n_blocks_ - free() - cached(); }
+  const std::map<actors::sequence_id, lease>& leases() const { return leases_; }
+  std::size_t tree_size() const { return tree_.size(); }
+
+private:
+  std::int32_t take();
+  void settle();
+
+  std::size_t width_;
+  std::optional<actors::hash_key> naming_;
+  std::int32_t n_blocks_ = 0;
+  std::map<whole_prefix, std::int32_t> tree_;
+  std::map<actors::sequence_id, lease> leases_;
+  block_list cached_; ///< the block that was released first is evicted first
+  block_list free_;   ///< the last is taken next
+  std::vector<actors::block_pool::named_block> evicted_;
+  block_list inserted_;
+};
+
+/// Throws `broken` where the pool and its twin differ in anything that can be asked without a
+/// change.
+void demand_equal_pools(const actors::block_pool& pool, const pool_twin& twin);
+void demand_equal_identities(const actors::block_identity& is,
+                             const actors::block_identity& expected, const std::string& what);
+void demand_equal_matches(const std::vector<actors::prefix_match>& are,
+                          const std::vector<actors::prefix_match>& expected);
+/// "1 4 2"
+std::string written(const block_list& blocks);
+
+} // namespace twill::test
