@@ -37,7 +37,9 @@ void tier_speeds::note_given_up(std::size_t blocks, double seconds) {
 bool tier_speeds::worth_fetching(std::size_t blocks) {
   if (blocks == 0) return false;
   if (compute_s_ == 0 || fetch_s_ + copy_s_ <= compute_s_) return true;
-  return ++n_refused_ % 16 == 0;
+  if (++n_slow_ % 16 == 0) return true;
+  ++n_refused_;
+  return false;
 }
 
 std::chrono::milliseconds tier_speeds::patience(std::size_t blocks) const {

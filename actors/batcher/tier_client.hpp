@@ -39,6 +39,7 @@ public:
 private:
   std::int32_t block_tokens_;
   double compute_s_ = 0, copy_s_ = 0, fetch_s_ = 0; ///< for one block; 0: not known
+  std::uint64_t n_slow_ = 0; ///< fetches that would have taken longer than computing
   std::uint64_t n_refused_ = 0;
 };
 
