@@ -66,7 +66,7 @@ host_block kv_tiers::take_place() {
 
 void kv_tiers::note_dropped() {
   const std::lock_guard lock(mutex_);
-  ++counts_.dropped;
+  if (open_) ++counts_.dropped;
 }
 
 bool kv_tiers::has(const block_key& key, const block_key& parent, std::span<const std::int32_t> own,

@@ -47,7 +47,7 @@ tiers_pair::tiers_pair(const operation& shape, std::int32_t width)
     const std::int32_t n = std::min(limits_.disk_blocks, 1 + static_cast<std::int32_t>(more % 5));
     std::vector<kv_tiers::kept_block> kept;
     for (std::int32_t place = 0; place < n; ++place) // some places hold nothing whole
-      if ((more >> place) % 4 != 0)
+      if ((more >> (place + 1)) % 4 != 0)
         kept.push_back({identity_of(text_of({0, 4, more, more / 8}), 1 + place % 3), place});
     for (const auto& one : kept)
       disk_[one.place] = one.identity.key;
@@ -64,7 +64,7 @@ tiers_pair::tiers_pair(const operation& shape, std::int32_t width)
 
 /// Whether what the disk was asked for succeeds.
 bool tiers_pair::is_good(const operation& o) const {
-  return disk_health_ == 0 ? true : disk_health_ == 1 ? o.b % 4 != 3 : o.b % 16 == 0;
+  return disk_health_ == 0 || (disk_health_ == 1 ? o.b % 4 != 3 : o.b % 4 == 0);
 }
 
 /// The n-th block of a text; 1 is the first.
@@ -104,11 +104,11 @@ host_block tiers_pair::take_place() {
   host_block place = tiers_.take_place();
   twin_.note_take(place != nullptr);
   demand_equal(place != nullptr, has, "whether there is host memory");
-  demand(place == nullptr || !used.contains(place.get()), "host memory is given away twice");
   return place;
 }
 
 void tiers_pair::copy(const block_identity& identity, host_block to) {
+  demand(to != nullptr && !memory_in_use().contains(to.get()), "host memory is given away twice");
   fill(to, identity.key);
   copied_.emplace_back(identity, std::move(to));
 }

@@ -30,6 +30,9 @@ public:
 
   /// Host memory for a block; null where the tiers have none.
   actors::host_block take_place();
+  std::size_t n_free_places() const {
+    return static_cast<std::size_t>(n_places_) - memory_in_use().size();
+  }
   /// The bytes of a block are copied to the memory that it got. put_copied() says so to the tiers.
   void copy(const actors::block_identity& identity, actors::host_block to);
   void put_copied();

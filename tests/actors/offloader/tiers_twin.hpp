@@ -54,8 +54,8 @@ public:
   const actors::hash_key& key() const { return limits_.key; }
 
   bool touch(const actors::block_key& key);
+  /// Whether a block that left the device got host memory.
   void note_take(bool taken);
-  void note_dropped() { ++counts_.dropped; }
   std::vector<actors::block_key> match(actors::block_key parent,
                                        std::span<const std::int32_t> tokens, time_point now,
                                        bool with_gaps) const;

@@ -1,0 +1,297 @@
+// apply_change() against twins of pool and tiers: a change of many parts is carried out in the
+// order of kv_change's members, what is evicted or kept is spilled from its beginning, and matches
+// go on in the tiers.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/kv/apply_change.hpp"
+#include "config/base/id_ranges.hpp"
+#include "tests/actors/kv/kv_sequences.hpp"
+#include "tests/actors/kv/pool_twin.hpp"
+#include "tests/actors/offloader/tiers_pair.hpp"
+#include "tests/catch.hpp"
+#include "tests/support/operations.hpp"
+
+namespace {
+
+using namespace twill::actors;
+using namespace twill::test;
+
+class allocator_and_twin {
+public:
+  /// The first operation says how large the pool is, the second how large the tiers are.
+  allocator_and_twin(const operation& pool_shape, const operation& tiers_shape)
+      : width_(1 + static_cast<std::int32_t>(pool_shape.b % 2)),
+        tiers_(pool_shape.kind % 4 == 0 ? nullptr
+                                        : std::make_unique<tiers_pair>(tiers_shape, width_)),
+        pool_(size_of(pool_shape.a), width_, hash_of(pool_shape.c)),
+        twin_(size_of(pool_shape.a), width_,
+              tiers_ == nullptr ? std::nullopt : std::optional(naming_key)) {
+    if (tiers_ != nullptr) pool_.name_blocks(tiers_->tiers().key());
+  }
+
+  /// Adds a part to the next change, sends that change, or lets time pass in the tiers.
+  void apply(const operation& o, std::uint64_t number) {
+    const std::uint32_t what = o.kind % 64;
+    if (what < 34)
+      wanted_.push_back(o);
+    else if (what < 50)
+      send();
+    else if (tiers_ != nullptr)
+      move_blocks(o, number);
+  }
+
+  /// Every lease ends, every read and write ends, and nothing is left but named blocks.
+  void end() {
+    wanted_.clear();
+    for (const auto& [id, l] : twin_.leases())
+      wanted_.push_back({part_drop, static_cast<std::uint32_t>(id), 0, 0});
+    send();
+    demand_equal(pool_.used(), std::int64_t{0}, "used() without a lease");
+    demand_equal(pool_.cached() + pool_.free(), pool_.total(), "cached and free blocks");
+    if (tiers_ != nullptr) tiers_->end();
+  }
+
+private:
+  enum part : std::uint32_t {
+    part_reuse = 2, ///< and below
+    part_grow = 8,
+    part_fork = 11,
+    part_copy = 13,
+    part_insert = 19,
+    part_drop = 25,
+    part_query = 32,
+    part_reset = 33
+  };
+  static std::int32_t size_of(std::uint32_t number) {
+    return 1 + static_cast<std::int32_t>(number % 9);
+  }
+  static sequence_id id_of(const operation& o) { return 1 + (o.a + 5) % 6; }
+  bool is_unused(sequence_id id) const { return !twin_.leases().contains(id); }
+
+  /// Calls act(operation) for the wanted parts of a kind.
+  template <class F>
+  void each(part kind, part before, F&& act) const {
+    for (const operation& o : wanted_)
+      if (o.kind % 64 <= kind && (o.kind % 64 > before || before == kind)) act(o);
+  }
+
+  /// Applies what is wanted to the twin, in the documented order. What the batcher would never ask
+  /// for is left out of the change.
+  void send() {
+    kv_change change;
+    kv_grant expected;
+    std::map<sequence_id, std::size_t> computed; ///< blocks that leases had before
+    for (const auto& [id, l] : twin_.leases())
+      computed[id] = l.blocks.size();
+
+    each(part_reset, part_query, [&](const operation& o) {
+      if (o.b % 4 != 0) return; // seldom
+      change.reset = true;
+      change.n_blocks = o.a % 2 == 0 ? 0 : size_of(o.c);
+    });
+    if (change.reset) {
+      twin_.reset(change.n_blocks);
+      computed.clear();
+      if (tiers_ != nullptr) tiers_->lose_device();
+    }
+    each(part_reuse, part_reuse, [&](const operation& o) { add_reuse(o, change); });
+    each(part_grow, part_reuse, [&](const operation& o) {
+      const sequence_id id = id_of(o);
+      const auto n = static_cast<std::int32_t>(o.b % 4);
+      if (is_unused(id)) texts_[id] = text_of(o);
+      if (twin_.grow(id, n, expected.blocks)) change.grows.push_back({id, n});
+    });
+    each(part_fork, part_grow, [&](const operation& o) {
+      const sequence_id id = id_of(o), from = 1 + o.b % 6;
+      const auto n = static_cast<std::int32_t>(o.c % 5);
+      if (!is_unused(id) || !twin_.fork(id, from, n)) return;
+      texts_[id] = texts_[from];
+      change.forks.push_back({id, from, n});
+    });
+    each(part_copy, part_fork, [&](const operation& o) {
+      const sequence_id id = id_of(o);
+      if (is_unused(id) || !twin_.grow(id, 1, expected.copies)) return;
+      change.copies.push_back({id, id, 0});
+    });
+    each(part_insert, part_copy, [&](const operation& o) {
+      const sequence_id id = id_of(o);
+      if (!computed.contains(id)) return;
+      const std::size_t first = twin_.leases().at(id).n_inserted;
+      const std::size_t n = o.b % (computed[id] - first + 1);
+      const auto w = static_cast<std::size_t>(width_);
+      change.prefix_inserts.push_back(
+          {id, texts_[id].tokens(first * w, (first + n) * w), texts_[id].scope});
+      twin_.insert(change.prefix_inserts.back());
+    });
+    each(part_drop, part_insert, [&](const operation& o) {
+      change.drops.push_back(id_of(o)); // perhaps unknown
+      twin_.drop(id_of(o));
+    });
+    asked_.clear();
+    each(part_query, part_drop, [&](const operation& o) {
+      asked_.push_back(text_of(o));
+      const std::size_t n_blocks = o.a / 8 % 7;
+      change.queries.push_back(
+          {o.a % 6, asked_.back().tokens(0, n_blocks * twin_.width()), asked_.back().scope});
+    });
+    expected.matches = twin_.look_up(change.queries);
+    wanted_.clear();
+    if (tiers_ != nullptr) use_tiers(change, expected);
+    expected.free_blocks = twin_.free() + twin_.cached();
+    expected.used_blocks = twin_.used();
+    compare(apply_change(pool_, change, tiers_ == nullptr ? nullptr : &tiers_->tiers(),
+                         tiers_ == nullptr ? steady_clock::time_point{} : tiers_->now()),
+            expected);
+    matches_ = std::move(expected.matches);
+  }
+
+  /// A lease begins with a match of the last answer, which nothing has changed since.
+  void add_reuse(const operation& o, kv_change& change) {
+    const sequence_id id = id_of(o);
+    if (!is_unused(id) || matches_.empty()) return;
+    const std::size_t which = o.b % matches_.size();
+    for (std::size_t i = 0; i < matches_[which].blocks.size(); ++i) {
+      const whole_prefix right{asked_[which].scope,
+                               asked_[which].tokens(0, (i + 1) * twin_.width())};
+      const whole_prefix* is = twin_.prefix_of(matches_[which].blocks[i]);
+      if (is == nullptr || *is != right) return;
+    }
+    change.reuses.push_back({id, matches_[which].blocks});
+    twin_.reuse(change.reuses.back());
+    texts_[id] = asked_[which];
+  }
+
+  void use_tiers(const kv_change& change, kv_grant& expected) {
+    std::size_t n_free = tiers_->n_free_places();
+    auto evicted = twin_.take_evicted(); // children before parents
+    std::erase_if(evicted, [&](const auto& one) { return tiers_->twin().touch(one.identity.key); });
+    std::reverse(evicted.begin(), evicted.end());
+    spill(evicted, n_free, expected);
+    std::vector<block_pool::named_block> kept;
+    for (const std::int32_t block : twin_.take_inserted())
+      if (tiers_->twin().keeps() && twin_.holds(block))
+        kept.push_back({block, twin_.identity(block)});
+    std::erase_if(kept, [&](const auto& one) { return tiers_->twin().touch(one.identity.key); });
+    spill(kept, n_free, expected);
+    for (std::size_t i = 0; i < change.queries.size(); ++i) {
+      const prefix_query& query = change.queries[i];
+      const std::size_t found = expected.matches[i].blocks.size() * twin_.width();
+      expected.matches[i].beyond =
+          tiers_->twin().match(twin_.name(twin_.end_of(expected.matches[i], query.scope)),
+                               std::span(query.tokens).subspan(found), tiers_->now(), false);
+    }
+  }
+
+  /// Where there is no host memory for a block, there is none for those behind it.
+  void spill(const std::vector<block_pool::named_block>& blocks, std::size_t& n_free,
+             kv_grant& expected) {
+    std::set<block_key> lost;
+    for (const auto& [block, identity] : blocks) {
+      const bool taken = tiers_->twin().is_open() && n_free > 0 && !lost.contains(identity.parent);
+      tiers_->twin().note_take(taken);
+      if (!taken) {
+        lost.insert(identity.key);
+        continue;
+      }
+      --n_free;
+      expected.spills.push_back({block, identity, nullptr});
+    }
+  }
+
+  void compare(kv_grant is, const kv_grant& expected) {
+    demand(is.blocks == expected.blocks,
+           "granted are " + written(is.blocks) + ", expected " + written(expected.blocks));
+    demand(is.copies == expected.copies, "granted for copies are " + written(is.copies) +
+                                             ", expected " + written(expected.copies));
+    demand_equal_matches(is.matches, expected.matches);
+    demand_equal(is.free_blocks, expected.free_blocks, "free_blocks");
+    demand_equal(is.used_blocks, expected.used_blocks, "used_blocks");
+    demand_equal(is.spills.size(), expected.spills.size(), "the number of spills");
+    for (std::size_t i = 0; i < is.spills.size(); ++i) {
+      demand_equal(is.spills[i].block, expected.spills[i].block, "a spilled block");
+      demand_equal_identities(is.spills[i].identity, expected.spills[i].identity,
+                              "a spilled block");
+      tiers_->copy(is.spills[i].identity, std::move(is.spills[i].to));
+    }
+    demand_equal_pools(pool_, twin_);
+    if (tiers_ != nullptr) tiers_->demand_equal_tiers();
+    compare_description();
+  }
+
+  void compare_description() const {
+    const kv_leases is = describe(pool_);
+    demand_equal(is.leases.size(), twin_.leases().size(), "the leases that are described");
+    std::size_t i = 0;
+    std::set<std::int32_t> held;
+    for (const auto& [id, l] : twin_.leases()) { // by rising id
+      demand_equal(is.leases[i].id, id, "a lease that is described");
+      demand_equal(is.leases[i].n_blocks, static_cast<std::int64_t>(l.blocks.size()), "n_blocks");
+      demand(is.leases[i].blocks == twill::range_text(l.blocks), "other blocks are described");
+      held.insert(l.blocks.begin(), l.blocks.end());
+      ++i;
+    }
+    block_list cached, tied;
+    for (std::int32_t block = 0; block < twin_.n_blocks(); ++block) {
+      if (twin_.is_cached(block)) cached.push_back(block);
+      if (twin_.references(block) > 0 && !held.contains(block)) tied.push_back(block);
+    }
+    demand(is.picture.cached == twill::range_text(cached), "cached is " + is.picture.cached);
+    demand(is.picture.tied == twill::range_text(tied), "tied is " + is.picture.tied);
+    demand_equal(is.picture.total_blocks, std::int64_t{twin_.n_blocks()}, "total_blocks");
+    demand_equal(is.picture.used_blocks, twin_.used(), "used_blocks that are described");
+    demand_equal(is.picture.free_blocks, twin_.free(), "free_blocks that are described");
+  }
+
+  /// What the executor, the offloader and the disk do between two changes.
+  void move_blocks(const operation& o, std::uint64_t number) {
+    const std::uint32_t what = o.kind % 64;
+    if (what < 53) {
+      tiers_->put_copied();
+    } else if (what < 56) {
+      if (matches_.empty()) return;
+      const prefix_match& match = matches_[o.a % matches_.size()];
+      for (std::size_t i = 0; i < match.beyond.size(); ++i)
+        tiers_->fetch(match.beyond[i], {number, i});
+      tiers_->freshen(match.beyond);
+    } else if (what < 58) {
+      tiers_->end_read(o);
+    } else if (what < 61) {
+      tiers_->end_write(o);
+    } else if (what < 62) {
+      tiers_->let_readers_go();
+    } else if (what < 63) {
+      tiers_->wait(o);
+    } else if (o.b % 16 == 0) {
+      tiers_->retire();
+    } else {
+      tiers_->change_disk(o);
+    }
+    tiers_->demand_equal_tiers();
+  }
+
+  std::int32_t width_;
+  std::unique_ptr<tiers_pair> tiers_; ///< null: blocks stay on the device
+  block_pool pool_;
+  pool_twin twin_;
+  operations wanted_; ///< parts of the next change
+  std::map<sequence_id, written_text> texts_;
+  std::vector<written_text> asked_;
+  std::vector<prefix_match> matches_; ///< of the last change
+};
+
+} // namespace
+
+TEST_CASE("a change of leases is applied in the order of its members", "[actors][policy]") {
+  CHECK(first_failure({15'000, 400'000, 150}, [](const operations& sequence) {
+          if (sequence.size() < 2) return;
+          allocator_and_twin both(sequence[0], sequence[1]);
+          for (std::size_t i = 2; i < sequence.size(); ++i)
+            both.apply(sequence[i], i);
+          both.end();
+        }) == "");
+}
