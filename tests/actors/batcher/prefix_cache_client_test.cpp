@@ -1,0 +1,230 @@
+// prefix_cache_client against a twin: which blocks are asked for, which lease begins with which
+// match, and that every computed block is reported once.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/batcher/prefix_cache_client.hpp"
+#include "tests/catch.hpp"
+#include "tests/support/operations.hpp"
+
+namespace {
+
+using namespace twill::actors;
+using namespace twill::test;
+using ids = std::vector<std::int32_t>;
+
+class client_and_twin {
+public:
+  explicit client_and_twin(const operation& shape)
+      : limits_{shape.a % 8 != 0, 1 + static_cast<std::int32_t>(shape.b % 3),
+                static_cast<std::int32_t>(shape.c % 2 * (shape.c / 2 % 14))},
+        client_(limits_) {}
+
+  void apply(const operation& o) {
+    const std::uint32_t what = o.kind % 16;
+    if (what < 3)
+      arrive(o);
+    else if (what < 6)
+      draw(o);
+    else if (what < 10)
+      compute(o);
+    else if (what < 13)
+      schedule(o);
+    else if (what < 15)
+      take_inserts();
+    else
+      forget_device();
+  }
+
+  /// What was noted is taken once, and after that nothing is left.
+  void end() {
+    take_inserts();
+    take_inserts();
+    client_.take_matches({{1, {0}, 0, {}}});
+    forget_device();
+    demand(client_.hits(groups_).empty(), "a match is left");
+    take_inserts();
+  }
+
+private:
+  struct known {
+    ids tokens; ///< of prompt and output
+    std::int32_t n_prompt = 0;
+    bool scored = false;
+    std::uint64_t scope = 0;
+    std::int32_t n_reported = 0; ///< blocks that the cache has been told of
+  };
+
+  bool is_shareable(std::int32_t n_tokens) const {
+    return limits_.shareable_length == 0 || n_tokens <= limits_.shareable_length;
+  }
+  static ids part_of(const ids& tokens, std::int32_t first, std::int32_t last) {
+    return {tokens.begin() + first, tokens.begin() + last};
+  }
+  sequence_id any(const operation& o) const {
+    return std::next(sequences_.begin(), o.a % std::ssize(sequences_))->first;
+  }
+
+  void arrive(const operation& o) {
+    if (sequences_.size() > 5) return;
+    known one;
+    for (std::uint32_t i = 0; i < 1 + o.a % 12; ++i)
+      one.tokens.push_back(static_cast<std::int32_t>(o.b + i));
+    one.n_prompt = static_cast<std::int32_t>(one.tokens.size());
+    one.scored = o.c % 8 == 0;
+    one.scope = o.c % 3;
+    submit_prompt prompt;
+    prompt.request = 1 + sequences_.size();
+    prompt.spec.prompt = std::make_shared<const ids>(one.tokens);
+    prompt.spec.prompt_logprobs = one.scored ? 0 : -1;
+    prompt.spec.cache_scope = one.scope;
+    const sequence_id id = groups_.add(prompt).first;
+    sequences_.emplace(id, one);
+  }
+
+  void draw(const operation& o) {
+    if (sequences_.empty()) return;
+    const auto token = static_cast<std::int32_t>(o.b);
+    groups_.at(any(o)).output.push_back(token);
+    sequences_.at(any(o)).tokens.push_back(token);
+  }
+
+  /// A step has computed some of the known tokens; perhaps fewer than one before it.
+  void compute(const operation& o) {
+    if (sequences_.empty()) return;
+    const sequence_id id = any(o);
+    known& one = sequences_.at(id);
+    const auto n = static_cast<std::int32_t>(o.b % (one.tokens.size() + 1));
+    client_.note_computed(id, groups_.at(id), n);
+    // A block is reported when all its tokens are computed and depend on nothing else.
+    prefix_insert noted{id, {}, one.scope};
+    while (limits_.enabled && is_shareable(one.n_prompt)) {
+      const std::int32_t first = one.n_reported * limits_.block_tokens;
+      const std::int32_t last = first + limits_.block_tokens;
+      if (last > n || !is_shareable(last)) break;
+      for (std::int32_t i = first; i < last; ++i)
+        noted.tokens.push_back(one.tokens[static_cast<std::size_t>(i)]);
+      ++one.n_reported;
+    }
+    if (!noted.tokens.empty()) inserts_.push_back(noted);
+    demand_equal(groups_.at(id).n_inserted, one.n_reported, "n_inserted");
+  }
+
+  void take_inserts() {
+    const auto are = client_.take_inserts();
+    demand_equal(are.size(), inserts_.size(), "the number of inserts");
+    for (std::size_t i = 0; i < are.size(); ++i) {
+      demand_equal(are[i].id, inserts_[i].id, "the sequence of an insert");
+      demand_equal(are[i].scope, inserts_[i].scope, "the scope of an insert");
+      demand(are[i].tokens == inserts_[i].tokens, "an insert has other tokens");
+    }
+    inserts_.clear();
+  }
+
+  /// Candidates are asked for, some are left out, and some of the others begin.
+  void schedule(const operation& o) {
+    std::vector<sequence_id> candidates;
+    for (const auto& [id, one] : sequences_)
+      if (o.a >> id & 1) candidates.push_back(id);
+    if (o.a % 2 == 0) std::reverse(candidates.begin(), candidates.end());
+    const auto queries = client_.queries(candidates, groups_);
+    demand_equal(queries.size(), candidates.size(), "the number of queries");
+    std::vector<prefix_match> matches;
+    std::int32_t block = 0;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      const known& one = sequences_.at(candidates[i]);
+      // All whole blocks before the last token, which is always computed.
+      auto n = static_cast<std::int32_t>(one.tokens.size());
+      do
+        --n;
+      while (n % limits_.block_tokens != 0);
+      if (!is_shareable(static_cast<std::int32_t>(one.tokens.size())) || one.scored) n = 0;
+      demand_equal(queries[i].id, candidates[i], "the sequence of a query");
+      demand_equal(queries[i].scope, one.scope, "the scope of a query");
+      demand(queries[i].tokens == part_of(one.tokens, 0, n), "a query has other tokens");
+      prefix_match match{candidates[i], {}, static_cast<std::int32_t>(o.c % 3), {}};
+      const auto found = static_cast<std::uint32_t>(n / limits_.block_tokens) + 1;
+      for (std::uint32_t k = 0; k < (o.b >> i) % found; ++k)
+        match.blocks.push_back(block++);
+      matches.push_back(match);
+    }
+    client_.take_matches(matches);
+    const auto is_left_out = [&](const prefix_match& m) { return (o.c >> m.id & 1) != 0; };
+    client_.leave_out(is_left_out);
+    std::erase_if(matches, is_left_out);
+    check_hits(matches, o);
+    std::vector<sequence_id> reuses;
+    for (const prefix_match& m : matches)
+      if (!m.blocks.empty() && (o.b >> m.id & 1) == 0) reuses.push_back(m.id);
+    begin(reuses, matches);
+  }
+
+  void check_hits(const std::vector<prefix_match>& matches, const operation& o) {
+    for (const prefix_match& m : matches) { // some blocks of it were fetched before
+      auto& fetched = groups_.at(m.id).fetched;
+      fetched.first = static_cast<std::int32_t>(o.b % 4);
+      fetched.blocks.assign(o.c % 4, nullptr);
+    }
+    const auto hits = client_.hits(groups_);
+    demand_equal(hits.size(), matches.size(), "the number of hits");
+    for (std::size_t i = 0; i < hits.size(); ++i) {
+      const auto n = static_cast<std::int32_t>(matches[i].blocks.size());
+      demand_equal(hits[i].id, matches[i].id, "the sequence of a hit");
+      demand_equal(hits[i].n_blocks, n, "n_blocks of a hit");
+      demand_equal(hits[i].n_evictable, matches[i].n_evictable, "n_evictable of a hit");
+      // Fetched blocks go on where the match ends; where one is missing between, none does.
+      const auto first = static_cast<std::int32_t>(o.b % 4);
+      std::int32_t n_loaded = 0;
+      for (auto k = first; k < first + static_cast<std::int32_t>(o.c % 4); ++k)
+        if (k >= n && first <= n) ++n_loaded;
+      demand_equal(hits[i].n_loaded, n_loaded, "n_loaded of a hit");
+    }
+  }
+
+  void begin(const std::vector<sequence_id>& reuses, const std::vector<prefix_match>& matches) {
+    const auto begun = client_.begin_reused(reuses, groups_);
+    demand_equal(begun.size(), reuses.size(), "the number of leases that begin with a match");
+    for (std::size_t i = 0; i < begun.size(); ++i) {
+      const auto match = std::find_if(matches.begin(), matches.end(),
+                                      [&](const auto& m) { return m.id == reuses[i]; });
+      demand_equal(begun[i].id, reuses[i], "the sequence of a lease");
+      demand(begun[i].blocks == match->blocks, "a lease begins with other blocks");
+      demand(groups_.at(reuses[i]).blocks == match->blocks, "a table begins with other blocks");
+      sequences_.at(reuses[i]).n_reported = static_cast<std::int32_t>(match->blocks.size());
+      demand_equal(groups_.at(reuses[i]).n_inserted, sequences_.at(reuses[i]).n_reported,
+                   "n_inserted of a lease that begins with a match");
+    }
+    demand(client_.hits(groups_).empty(), "matches are left after leases began");
+  }
+
+  void forget_device() {
+    client_.forget_device();
+    groups_.forget_device();
+    inserts_.clear();
+    for (auto& [id, one] : sequences_)
+      one.n_reported = 0;
+    demand(client_.hits(groups_).empty(), "a match is left of a device that was lost");
+  }
+
+  prefix_cache_limits limits_;
+  prefix_cache_client client_;
+  sequence_groups groups_;
+  std::map<sequence_id, known> sequences_;
+  std::vector<prefix_insert> inserts_; ///< noted and not taken yet
+};
+
+} // namespace
+
+TEST_CASE("computed blocks are reported once, and what may be cached is asked for",
+          "[actors][policy]") {
+  CHECK(first_failure({3'000, 100'000, 100}, [](const operations& sequence) {
+          if (sequence.empty()) return;
+          client_and_twin both(sequence.front());
+          for (const operation& o : sequence)
+            both.apply(o);
+          both.end();
+        }) == "");
+}
