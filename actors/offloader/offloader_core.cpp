@@ -265,8 +265,10 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
       tiers->freshen(std::span(j.keys).first(blocks.size()));
       const std::lock_guard lock(answer_mutex);
       if (stopped) return;
-      const time_point from = std::max(j.began, std::exchange(last_end, now));
-      j.done({std::move(blocks), std::chrono::duration<double>(now - from).count()});
+      // Another thread may have answered since `now`, and a fetch may have joined a read after it.
+      const time_point from = std::max(j.began, last_end);
+      last_end = std::max(now, from);
+      j.done({std::move(blocks), std::chrono::duration<double>(last_end - from).count()});
     }
   }
 };
