@@ -235,7 +235,7 @@ private:
 
 TEST_CASE("a pool of blocks answers as its twin does, which counts everything anew",
           "[actors][policy]") {
-  CHECK(first_failure({8'000, 400'000, 120}, [](const operations& sequence) {
+  CHECK(first_failure({6'000, 400'000, 120}, [](const operations& sequence) {
           if (sequence.empty()) return;
           pool_and_twin both(sequence.front());
           for (std::size_t i = 1; i < sequence.size(); ++i)

@@ -189,7 +189,7 @@ private:
 
 TEST_CASE("a file of blocks finds what was written last, and nothing that was damaged",
           "[actors]") {
-  CHECK(first_failure({4'000, 100'000, 80}, [](const operations& sequence) {
+  CHECK(first_failure({2'000, 100'000, 80}, [](const operations& sequence) {
           file_and_twin both;
           for (const operation& o : sequence)
             both.apply(o);
