@@ -53,12 +53,15 @@ bool scheduler::is_running(sequence_id id) const {
 void scheduler::add(const new_sequence& arrived) {
   TWILL_ASSERT(arrived.prompt_tokens > 0 && arrived.made >= 0 && arrived.max_new > arrived.made,
                "a sequence needs a prompt and an output");
+  known_client& client = clients_[arrived.client];
+  if (client.sequences++ > 0 && client.most_running != arrived.most_running)
+    limit(arrived.client, arrived.most_running);
   scheduled_sequence& s = sequences_[arrived.id];
   s.key = {policy_->rank_of(arrived), arrived.id};
   s.leader = arrived.leader;
   s.client = arrived.client;
   s.weight = arrived.weight;
-  s.most_running = arrived.most_running;
+  s.most_running = client.most_running = arrived.most_running;
   s.prompt = arrived.prompt_tokens;
   s.max_new = arrived.max_new;
   s.delivered = arrived.made;
@@ -139,6 +142,21 @@ void scheduler::dequeue(scheduled_sequence& s) {
     waiting_.erase(s.key);
   }
   refill(s.client);
+}
+
+/// All sequences of a client obey its limit, those too that came with another one.
+void scheduler::limit(std::uint64_t client, std::int32_t most_running) {
+  std::vector<scheduled_sequence*> waiting;
+  sequences_.for_each([&](sequence_id, scheduled_sequence& s) {
+    if (s.client != client) return;
+    if (s.where == scheduled_sequence::place::waiting) {
+      dequeue(s);
+      waiting.push_back(&s);
+    }
+    s.most_running = most_running;
+  });
+  for (scheduled_sequence* s : waiting)
+    enqueue(*s);
 }
 
 /// Puts a client's first sequences in line, as many as it may still run.
@@ -465,6 +483,8 @@ void scheduler::remove(scheduled_sequence& s) {
     refill(s.client);
     break;
   }
+  if (const auto client = clients_.find(s.client); --client->second.sequences == 0)
+    clients_.erase(client);
   policy_->on_left(s.key.id, s.delivered);
   sequences_.erase(s.key.id);
 }
@@ -498,7 +518,7 @@ std::int32_t scheduler::blocks_of(sequence_id id) const {
 void scheduler::account(ledger& to, const holder_names& name) const {
   const std::string known = "sequences in the scheduler", running = "running sequences",
                     of_clients = "running sequences of clients", line = "sequences in line",
-                    following = "sequences that follow others",
+                    of_known = "sequences of clients", following = "sequences that follow others",
                     holding = "sequences that wait with blocks";
   using place = scheduled_sequence::place;
   const auto count = [](const auto& all) { return static_cast<std::int64_t>(all.size()); };
@@ -509,11 +529,14 @@ void scheduler::account(ledger& to, const holder_names& name) const {
   to.taken(line, count(waiting_) + count(paused_));
   for (const auto& [client, limited] : limited_)
     to.taken(line, count(limited.held_back));
+  for (const auto& [client, of] : clients_)
+    to.taken(of_known, of.sequences);
   to.taken(following, count(followers_));
   to.taken(holding, count(holding_));
   sequences_.for_each([&](sequence_id id, const scheduled_sequence& s) {
     const std::string holder = name(id);
     to.held(known, holder);
+    to.held(of_known, holder);
     if (s.where == place::running) {
       to.held(running, holder);
       to.held(of_clients, holder);

@@ -12,13 +12,13 @@
 // preemption.hpp): it gives up its blocks and is computed again later from its known tokens. The
 // sequence served first can therefore always go on, and every request that fits the pool alone
 // ends. A client with a limit of its own has no more sequences in line than it may still run, so
-// that the line never waits for it; its others are held back. The choices of one request share the
-// full blocks of their prompt: the first choice computes them, the followers wait for that and then
-// fork its lease. Of the block with the prompt's end each gets a copy where a block is free. Before
-// a plan the pool may be asked which blocks of the sequences next in line it has cached
-// (candidates()); an admission then begins after those, and only the blocks that it lacks are
-// granted. Steps are planned ahead of their results: a sequence that leaves keeps its blocks until
-// no outstanding step has a row of it.
+// that the line never waits for it; its others are held back; all obey the limit that its last
+// arrival came with. The choices of one request share the full blocks of their prompt: the first
+// choice computes them, the followers wait for that and then fork its lease. Of the block with the
+// prompt's end each gets a copy where a block is free. Before a plan the pool may be asked which
+// blocks of the sequences next in line it has cached (candidates()); an admission then begins after
+// those, and only the blocks that it lacks are granted. Steps are planned ahead of their results: a
+// sequence that leaves keeps its blocks until no outstanding step has a row of it.
 #pragma once
 
 #include <cstddef>
@@ -115,7 +115,14 @@ private:
     std::int32_t most = 0;   ///< sequences in line and running
   };
 
+  /// A client that has sequences here.
+  struct known_client {
+    std::int32_t sequences = 0;
+    std::int32_t most_running = 0; ///< as its last arrival says; 0: no limit of its own
+  };
+
   std::int32_t blocks_for(std::int32_t tokens) const;
+  void limit(std::uint64_t client, std::int32_t most_running);
   std::int64_t prompt_tokens_left() const;
   void enqueue(scheduled_sequence& s);
   void dequeue(scheduled_sequence& s);
@@ -148,6 +155,7 @@ private:
   service_order holding_; ///< those that wait or are paused and hold blocks: forked followers
   std::unordered_map<std::uint64_t, share> running_of_; ///< by client
   std::unordered_map<std::uint64_t, limited_line> limited_;
+  std::unordered_map<std::uint64_t, known_client> clients_;
   std::vector<moved_sequence> moves_; ///< empty but in apply_moves()
   bool head_starved_ = false;         ///< the last plan had no blocks for the head of the queue
   std::set<std::pair<sequence_id, sequence_id>> followers_; ///< (leader, follower)

@@ -34,6 +34,7 @@ public:
   void add(const new_sequence& arrived) {
     auto& s = *all_.emplace_back(std::make_unique<plain_sequence>());
     s.of = arrived;
+    most_of_[arrived.client] = arrived.most_running;
     s.delivered = arrived.made;
     s.rank = policy_->rank_of(arrived);
     s.place = arrived.leader == 0 ? plain_sequence::waits : plain_sequence::follows;
@@ -190,8 +191,8 @@ private:
     std::map<std::uint64_t, std::int64_t> in_line;
     for (plain_sequence* s : waiting) {
       const std::uint64_t client = s->of.client;
-      if (s->of.most_running > 0 && in_line[client]++ + running_of(client) >= s->of.most_running)
-        continue;
+      const std::int64_t most = most_of_.at(client);
+      if (most > 0 && in_line[client]++ + running_of(client) >= most) continue;
       found.push_back(s);
     }
     return found;
@@ -341,6 +342,7 @@ private:
 
   plan_limits limits_;
   std::unique_ptr<admission_policy> policy_;
+  std::map<std::uint64_t, std::int64_t> most_of_;    ///< by client, as its last arrival says
   std::vector<std::unique_ptr<plain_sequence>> all_; ///< in the order of arrival
   std::map<std::uint64_t, std::int64_t> weight_of_;  ///< of the last admission, by client
   std::vector<released_sequence> released_;

@@ -323,16 +323,13 @@ private:
     if (any.one_in(2)) both_.set_limits(any_limits(limits));
   }
   void set_mixed(choices any) { both_.set_mixed_prompt_tokens(any.between(0, 6)); }
-  /// The configuration was loaded anew: a client has another weight, also while it is there, and
-  /// another limit.
+  /// The configuration was loaded anew: a client has another weight and another limit, also while
+  /// it is there.
   void configure(choices any) {
     const auto client = static_cast<std::uint64_t>(any.between(1, 4));
     settings& of = settings_.at(client);
     of.weight = any.between(1, 4);
-    const std::int32_t limit = any.between(0, 3);
-    for (const plain_sequence* s : both_.plain().everyone())
-      if (s->of.client == client) return;
-    of.most_running = limit;
+    of.most_running = any.between(0, 3);
   }
 
   std::int32_t scale_;
