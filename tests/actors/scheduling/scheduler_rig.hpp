@@ -124,7 +124,7 @@ public:
       both_.let_go(id);
     }
     for (int round = 0; !facts_.empty(); ++round) {
-      twill::test::demand(round < 5000, "the sequences do not end");
+      twill::test::demand(round < 5000 * scale_, "the sequences do not end");
       plan(choices(0), 0, true);
       while (!outstanding_.empty())
         step_back(choices(round));
