@@ -65,7 +65,7 @@ public:
 
 private:
   static std::int32_t size_of(std::uint32_t number) {
-    return 1 + static_cast<std::int32_t>(number % 9);
+    return 1 + static_cast<std::int32_t>(number % 12);
   }
   static sequence_id id_of(const operation& o) { return 1 + o.a % 6; }
   /// An id without a lease, or 0.
@@ -153,15 +153,16 @@ private:
   }
 
   /// What the batcher does: it begins leases with their matches, in the order of the queries, and
-  /// counts on n_evictable. Then the leases get the blocks that they lack.
+  /// counts on n_evictable. Then the leases get the blocks that they lack, and mostly end at once.
   void admit(const operation& o) {
     std::vector<prefix_query> queries;
     std::vector<written_text> texts;
     const std::uint32_t n = 1 + o.a % 3;
-    for (sequence_id id = 1; id <= 6 && queries.size() < n; ++id) {
-      if (twin_.leases().contains(id)) continue;
-      texts.push_back(text_of({0, o.a / 3, o.b >> queries.size(), o.c}));
-      queries.push_back(query_of(texts.back(), id, 1 + (o.b >> queries.size()) % 5));
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const sequence_id id = 1 + (o.kind / 32 + i) % 6;
+      drop(id);
+      texts.push_back(text_of({0, o.a / 3, o.b >> i, o.c}));
+      queries.push_back(query_of(texts.back(), id, 1 + (o.b >> i) % 5));
     }
     const auto matches = ask(queries);
     std::int64_t available = pool_.available();
@@ -176,9 +177,11 @@ private:
     for (std::size_t i = 0; i < queries.size(); ++i) {
       const std::size_t wanted = queries[i].tokens.size() / twin_.width();
       const auto lacking = static_cast<std::int32_t>(wanted - matches[i].blocks.size());
-      if (grow(queries[i].id, lacking, texts[i]) && o.c % 2 == 0)
+      if (grow(queries[i].id, lacking, texts[i]) && o.kind / 192 % 4 != 0)
         insert_blocks(queries[i].id, wanted - matches[i].blocks.size());
     }
+    for (const prefix_query& query : queries)
+      if (o.kind / 768 % 4 != 0) drop(query.id);
   }
 
   void insert(const operation& o) {
