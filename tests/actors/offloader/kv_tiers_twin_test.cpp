@@ -51,9 +51,11 @@ void apply(tiers_pair& both, const operation& o, std::uint64_t number) {
       both.fetch(keys[i], {number, i});
     if (o.a % 2 == 0) both.freshen(keys);
   } else if (what < 36) {
-    both.end_read(o);
+    for (std::uint32_t i = 0; i <= o.c % 4; ++i) // several end one after the other
+      both.end_read({0, o.a >> i, o.b >> 2 * i, 0});
   } else if (what < 48) {
-    both.end_write(o);
+    for (std::uint32_t i = 0; i <= o.c % 4; ++i)
+      both.end_write({0, o.a >> i, o.b >> 2 * i, 0});
   } else if (what < 51) {
     both.touch(keys_of(both, o).front());
   } else if (what < 54) {

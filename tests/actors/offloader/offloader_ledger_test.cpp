@@ -49,12 +49,17 @@ public:
     o.device_blocks = 8;
     o.host_bytes = 8192 * host_blocks_;
     o.disk_bytes = 8192 * (shape.b % 4 == 0 && host_blocks_ > 0 ? 0 : 1 + shape.b % 24);
+    o.keep = shape.kind % 2 == 0;
     o.open_store = [faults =
                         faults_]() -> twill::models::result<std::unique_ptr<offload::disk_store>> {
       return std::unique_ptr<offload::disk_store>(std::make_unique<faulty_store>(faults));
     };
     // A disk that is smaller than it was said to be.
     if (shape.c % 3 == 0) faults_->capacity = 8192 * 3;
+    reads_ahead_ = shape.c % 2 == 0;
+    // Otherwise blocks are written while nobody asks for anything, or what a fetch brings to host
+    // memory may push out what it has not asked for yet.
+    keeps_what_it_has_ = host_blocks_ == 0 && !o.keep && !reads_ahead_ && shape.c % 3 != 0;
     core_ = std::make_shared<offloader_core>(o, std::make_shared<offload::tier_resources>());
     core_->open();
     demand(eventually([&] { return core_->tiers()->take_place() != nullptr; }),
@@ -67,21 +72,17 @@ public:
     if (what < 6)
       spill(o);
     else if (what < 12)
-      fetch(o);
-    else if (what < 14)
+      fetch(o, keys_of(o));
+    else if (what < 13 && reads_ahead_)
       core_->prefetch(keys_of(o));
+    else if (what < 15)
+      fetch_all(o);
     else
       faults_->fail_read = o.a % 3 == 0 ? faults_->reads + o.b % 4 : -1;
   }
 
   void end() {
-    demand(eventually([&] {
-             const std::lock_guard lock(answers_->mutex);
-             return answers_->given.size() >= n_fetches_;
-           }),
-           "a fetch has no answer");
-    demand(eventually([&] { return free_places() == all_places() - host_index(); }),
-           "host memory is held by nothing in the index");
+    rest();
     const std::lock_guard lock(answers_->mutex);
     demand_equal(answers_->given.size(), n_fetches_, "the number of answers");
     demand(answers_->wrong.empty(), answers_->wrong);
@@ -94,9 +95,21 @@ private:
     std::mutex mutex;
     std::vector<std::size_t> given;
     std::vector<bool> answered;
+    std::size_t n_blocks = 0; ///< of the last answer
     std::string wrong;
   };
 
+  /// Everything that is under way ends: each fetch is answered, and host memory is held by
+  /// blocks of the index alone.
+  void rest() const {
+    demand(eventually([&] {
+             const std::lock_guard lock(answers_->mutex);
+             return answers_->given.size() >= n_fetches_;
+           }),
+           "a fetch has no answer");
+    demand(eventually([&] { return free_places() == all_places() - host_index(); }),
+           "host memory is held by nothing in the index");
+  }
   std::int64_t all_places() const { return host_blocks_ + n_on_their_way; }
   std::int64_t host_index() const { return core_->tiers()->counts().host_blocks; }
   std::int64_t free_places() const {
@@ -136,28 +149,45 @@ private:
     core_->spill(std::move(blocks));
   }
 
-  void fetch(const operation& o) {
+  /// While the disk works and nobody else asks, a fetch brings all that the tiers have.
+  void fetch_all(const operation& o) {
+    faults_->fail_read = -1;
+    rest();
+    std::vector<std::int32_t> tokens;
+    for (const block_identity& one : prefix_of(o))
+      tokens.insert(tokens.end(), one.tokens.begin(), one.tokens.end());
+    std::vector<block_key> found;
+    core_->tiers()->match(root_key(0), tokens, clock_type::now(), found);
+    fetch({0, 0, 0, 1}, found);
+    rest();
+    const std::lock_guard lock(answers_->mutex);
+    if (keeps_what_it_has_)
+      demand_equal(answers_->n_blocks, found.size(), "the blocks that a fetch brings");
+  }
+
+  void fetch(const operation& o, const std::vector<block_key>& keys) {
     const std::size_t number = n_fetches_++;
     {
       const std::lock_guard lock(answers_->mutex);
       answers_->answered.resize(n_fetches_, false);
     }
     const auto until = clock_type::now() + (o.c % 8 == 0 ? 0ms : 1h);
-    core_->fetch(keys_of(o), until,
-                 [to = answers_, number, keys = keys_of(o)](offloader_core::fetched got) {
-                   const std::lock_guard lock(to->mutex);
-                   to->given.push_back(number);
-                   to->answered[number] = true;
-                   if (got.blocks.size() > keys.size()) to->wrong = "more blocks than asked for";
-                   for (std::size_t i = 0; i < std::min(got.blocks.size(), keys.size()); ++i)
-                     if (got.blocks[i] == nullptr ||
-                         std::memcmp(got.blocks[i].get(), &keys[i], sizeof keys[i]) != 0)
-                       to->wrong = "a fetch brings another block";
-                   if (got.seconds < 0) to->wrong = "a fetch took less than no time";
-                 });
+    core_->fetch(keys, until, [to = answers_, number, keys](offloader_core::fetched got) {
+      const std::lock_guard lock(to->mutex);
+      to->given.push_back(number);
+      to->answered[number] = true;
+      to->n_blocks = got.blocks.size();
+      if (got.blocks.size() > keys.size()) to->wrong = "more blocks than asked for";
+      for (std::size_t i = 0; i < std::min(got.blocks.size(), keys.size()); ++i)
+        if (got.blocks[i] == nullptr ||
+            std::memcmp(got.blocks[i].get(), &keys[i], sizeof keys[i]) != 0)
+          to->wrong = "a fetch brings another block";
+      if (got.seconds < 0) to->wrong = "a fetch took less than no time";
+    });
   }
 
   std::int64_t host_blocks_;
+  bool reads_ahead_ = false, keeps_what_it_has_ = false;
   std::shared_ptr<store_faults> faults_ = std::make_shared<store_faults>();
   std::shared_ptr<offloader_core> core_;
   std::size_t n_fetches_ = 0;
