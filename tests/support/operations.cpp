@@ -43,7 +43,8 @@ std::string first_failure(const sequences& which,
   const char* seed = std::getenv("TWILL_SEED");
   rc::detail::TestParams params;
   params.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : 2026;
-  params.maxSuccess = std::getenv("TWILL_LONG") != nullptr ? which.long_cases : which.cases;
+  params.maxSuccess =
+      std::getenv("TWILL_LONG") != nullptr ? which.long_cases : cases_here(which.cases);
   params.maxSize = which.most_operations;
   // Each sequence that fails is shrunk further, so that the last one that failed is the shortest.
   silent_listener listener;

@@ -39,8 +39,18 @@ void demand_equal(const Is& is, const Expected& expected, const std::string& wha
     throw broken(what + " is " + std::to_string(is) + ", expected " + std::to_string(expected));
 }
 
+/// How many of `n` random cases this build tries: an eighth of them with sanitizers. Such a build
+/// is about so much slower, and is there for faults of memory, which show in fewer cases.
+constexpr int cases_here(int n) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return n / 8 + 1;
+#else
+  return n;
+#endif
+}
+
 struct sequences {
-  int cases = 200;
+  int cases = 200;         ///< of which this build tries cases_here()
   int long_cases = 20'000; ///< where the environment has TWILL_LONG
   int most_operations = 100;
 };

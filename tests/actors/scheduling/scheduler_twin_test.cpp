@@ -60,7 +60,7 @@ TEST_CASE("a scheduler decides as its plain twin does, under ranks that change",
   CHECK(failure == "");
   for (const char* what : {"rows", "reuses", "forks", "copies", "preempted", "ended", "lost"}) {
     INFO(what);
-    CHECK(sums[what] > 50);
+    CHECK(sums[what] > 5);
   }
 }
 
