@@ -18,6 +18,7 @@
 #include "actors/executor/decoder_runner.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
+#include "tests/actors/at_rest.hpp"
 #include "tests/actors/meaning/troubled_runner.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/temp_folder.hpp"
@@ -381,7 +382,8 @@ void run_disturbed(const small_model& model, const std::vector<world_request>& r
     wait_ready(engine->port());
     disturbed_run(requests, p, *engine, sums).run();
     auto& port = engine->port();
-    wait_until([&] { return port.stats().kv_blocks_used == 0; }, "all blocks are given back");
+    const std::string faults = scripted::faults_at_rest(port);
+    demand(faults.empty(), "what requests took does not add up: " + faults);
     const auto stats = port.stats();
     sums.preemptions += stats.preemptions;
     sums.restarts += stats.executor_restarts;
