@@ -143,20 +143,6 @@ std::filesystem::path disk_folder(const config::options& options) {
                                      : std::filesystem::path(options.offload.dir);
 }
 
-/// The cache key: everything that the rates depend on.
-std::string key_of(gpu::device& dev, const model_spec& spec, const compute_choice& types,
-                   const offload_model& shape, const config::options& options) {
-  const auto& info = dev.info();
-  return info.name + ", " + std::to_string(info.threads) + " threads, " + TWILL_VERSION + ", " +
-         gpu::name_of(types.compute) + " " + gpu::name_of(types.kv_type) + ", " + spec.family +
-         " KV " + std::to_string(spec.n_kv_heads) + " x " + std::to_string(spec.head_dim) + ", " +
-         std::to_string(spec.mlp_size) + " x " + std::to_string(spec.hidden_size) + " in " +
-         std::to_string(std::llround(layer_weight_bytes(shape))) + ", " +
-         disk_folder(options).string() + " " + options.offload.reads + " " +
-         std::to_string(options.offload.io_threads) + " " +
-         std::to_string(options.offload.verify_every);
-}
-
 result<machine_description> measure_rates(gpu::device& dev, const model_spec& spec,
                                           const checkpoint& weights, const compute_choice& types,
                                           const offload_model& shape,
@@ -187,12 +173,26 @@ result<machine_description> measure_rates(gpu::device& dev, const model_spec& sp
 
 } // namespace
 
+std::string machine_key(const gpu::device_info& info, const model_spec& spec,
+                        const compute_choice& types, const offload_model& shape,
+                        const config::options& options) {
+  return info.name + " " + info.isa + ", " + std::to_string(info.threads) + " threads, " +
+         TWILL_VERSION + ", " + gpu::name_of(types.compute) + " " + gpu::name_of(types.kv_type) +
+         ", " + spec.family + " KV " + std::to_string(spec.n_kv_heads) + " x " +
+         std::to_string(spec.head_dim) + ", " + std::to_string(spec.mlp_size) + " x " +
+         std::to_string(spec.hidden_size) + " in " +
+         std::to_string(std::llround(layer_weight_bytes(shape))) + ", " +
+         disk_folder(options).string() + " " + options.offload.reads + " " +
+         std::to_string(options.offload.io_threads) + " " +
+         std::to_string(options.offload.verify_every);
+}
+
 result<measured_machine> measure_machine(gpu::device& dev, const model_spec& spec,
                                          const checkpoint& weights, const compute_choice& types,
                                          const offload_model& shape, const config::options& options,
                                          measuring when) {
   measured_machine m;
-  const std::string key = key_of(dev, spec, types, shape, options);
+  const std::string key = machine_key(dev.info(), spec, types, shape, options);
   const auto known = when == measuring::anew ? std::nullopt : remembered_machine(key);
   m.remembered = known.has_value();
   if (!known && when == measuring::never)

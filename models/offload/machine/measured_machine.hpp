@@ -19,6 +19,11 @@ struct measured_machine {
   bool remembered = false; ///< the rates are those of an earlier run, see machine_cache.hpp
 };
 
+/// What names the rates of an earlier run: everything that they depend on.
+std::string machine_key(const gpu::device_info& info, const model_spec& spec,
+                        const compute_choice& types, const offload_model& shape,
+                        const config::options& options);
+
 /// When to measure; a machine that may not be measured and is not known is an error.
 enum class measuring { if_unknown, anew, never };
 

@@ -3,10 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "models/offload/machine/layer_probe.hpp"
 #include "models/offload/machine/machine_cache.hpp"
+#include "models/offload/machine/measured_machine.hpp"
 #include "models/offload/model_shape.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
@@ -42,6 +44,46 @@ TEST_CASE("the first layer of every family is timed, and leaves nothing behind")
     }
     CHECK(on.layer.back().seconds > on.layer.front().seconds);
   }
+}
+
+TEST_CASE("rates of a machine have another key wherever what they depend on differs") {
+  gpu::device_info info;
+  info.name = "a processor";
+  info.isa = "avx2";
+  info.threads = 4;
+  models::model_spec spec;
+  spec.family = "llama";
+  spec.n_kv_heads = spec.head_dim = spec.mlp_size = spec.hidden_size = 8;
+  models::compute_choice types;
+  models::offload::offload_model shape;
+  config::options options;
+  std::set<std::string> keys;
+  const auto key = [&] { return models::offload::machine_key(info, spec, types, shape, options); };
+  keys.insert(key());
+  CHECK(key() == *keys.begin());
+  /// Each member alone, from what it was.
+  const auto differs = [&](auto& member, const auto& other) {
+    const auto before = member;
+    member = other;
+    CHECK(keys.insert(key()).second);
+    member = before;
+    CHECK(keys.contains(key()));
+  };
+  differs(info.name, "another");
+  differs(info.isa, "avx512");
+  differs(info.threads, 5);
+  differs(types.compute, gpu::compute_type::int8);
+  differs(types.kv_type, gpu::dtype::f16);
+  differs(spec.family, "opt");
+  differs(spec.n_kv_heads, 9);
+  differs(spec.head_dim, 9);
+  differs(spec.mlp_size, 9);
+  differs(spec.hidden_size, 9);
+  differs(shape.layer_bytes, 1000.0);
+  differs(options.offload.dir, "/another");
+  differs(options.offload.reads, "cached");
+  differs(options.offload.io_threads, 9);
+  differs(options.offload.verify_every, 9);
 }
 
 TEST_CASE("a machine is remembered under its key; a damaged note is none") {
