@@ -129,10 +129,7 @@ std::vector<val> evaluator::loop_items(const stmt& node, scope& s, const val& it
 evaluator::flow evaluator::exec_loop(const stmt& node, scope& s, const val& items, int depth) {
   auto* loop = rt_.make_object<loop_object>(*this, node, s, loop_items(node, s, items), depth);
   const val loop_value(loop);
-  if (loop->size() == 0 && node.bodies.size() > 1) {
-    scope inner(&s);
-    return exec(node.bodies[1], node.keeps_scope ? make_scope(&s) : inner);
-  }
+  bool has_completed = false; // an iteration reached the end of the body
   scope reused(&s);
   const int outer_item = watched_item_; // an error ends the render, so that it is kept then
   for (std::size_t i = 0; i < loop->size(); ++i) {
@@ -145,11 +142,16 @@ evaluator::flow evaluator::exec_loop(const stmt& node, scope& s, const val& item
     inner.names.clear();
     inner.set("loop", loop_value);
     assign(node.to, inner, loop->item());
-    if (exec(node.bodies[0], inner) == flow::leave_loop) break;
+    const flow how = exec(node.bodies[0], inner);
+    if (how == flow::leave_loop) break;
+    has_completed = has_completed || how == flow::next;
   }
   watched_item_ = outer_item;
   loop->end();
-  return flow::next;
+  if (has_completed || node.bodies.size() == 1) return flow::next;
+  // As in Jinja, `else` also follows a loop whose every iteration ended in `break` or `continue`.
+  scope inner(&s);
+  return exec(node.bodies[1], node.keeps_scope ? make_scope(&s) : inner);
 }
 
 val evaluator::call_loop(const stmt& loop, scope& outer, const val& items, int depth) {
