@@ -9,6 +9,7 @@
 #include "models/text/template/operators.hpp"
 #include "models/text/template/print.hpp"
 #include "models/text/template/text_ops.hpp"
+#include "models/text/tokenizer/unicode.hpp"
 
 namespace twill::models::jinja {
 namespace {
@@ -117,8 +118,14 @@ val center_filter(evaluator& ev, const val& input, const call_args& args) {
 
 val wordcount_filter(evaluator& ev, const val& input, const call_args& args) {
   const arguments a(ev.rt(), "wordcount", args, {});
-  const auto words = split(ev.rt(), to_text(ev.rt(), input), nullptr, -1, false);
-  return val(static_cast<std::int64_t>(words.size()));
+  const text source = to_text(ev.rt(), input);
+  std::int64_t n_words = 0;
+  bool in_word = false;
+  for (std::size_t at = 0; at < source.bytes.size();) {
+    const bool was_in_word = std::exchange(in_word, is_word(next_character(source.bytes, at)));
+    if (in_word && !was_in_word) ++n_words;
+  }
+  return val(n_words);
 }
 
 val truncate_filter(evaluator& ev, const val& input, const call_args& args) {
