@@ -136,7 +136,8 @@ val round_filter(evaluator& ev, const val& input, const call_args& args) {
   }
   if (how != "ceil" && how != "floor") ev.rt().fail("method must be common, ceil or floor");
   const double scale = std::pow(10.0, static_cast<double>(places));
-  return val((how == "ceil" ? std::ceil(*d * scale) : std::floor(*d * scale)) / scale);
+  const double whole = how == "ceil" ? std::ceil(*d * scale) : std::floor(*d * scale);
+  return val((whole + 0.0) / scale); // Python rounds to an integer here, which has no negative zero
 }
 
 val default_filter(evaluator& ev, const val& input, const call_args& args) {
