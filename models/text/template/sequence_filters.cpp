@@ -84,7 +84,8 @@ val dictsort_filter(evaluator& ev, const val& input, const call_args& args) {
   return new_list(ev, pick(pairs, sorted_order(ev.rt(), keys, a.flag(2, false))));
 }
 
-/// A path "a,b" sorts by several attributes; the key is then a list.
+/// A path "a,b" sorts by several attributes. The key is a list also for one attribute, as in Jinja:
+/// two undefined values are equal there, while they alone could not be compared.
 val sort_key(evaluator& ev, const std::vector<attribute_path>& paths, const val& item,
              bool case_sensitive) {
   std::vector<val> parts;
@@ -92,7 +93,7 @@ val sort_key(evaluator& ev, const std::vector<attribute_path>& paths, const val&
     const val part = path.get(ev.rt(), item);
     parts.push_back(case_sensitive ? part : ignore_case(ev.rt(), part));
   }
-  return parts.size() == 1 ? parts[0] : new_list(ev, std::move(parts));
+  return new_list(ev, std::move(parts));
 }
 
 val sort_filter(evaluator& ev, const val& input, const call_args& args) {
