@@ -54,11 +54,12 @@ bool is_iterable(evaluator&, const val& v, const call_args&) {
   return v.is_undefined() || v.as_text() || v.as_list() || v.as_dict();
 }
 bool is_sequence(evaluator&, const val& v, const call_args&) {
-  // Jinja's undefined value has a length but raises when its items are read; it is not a sequence.
-  return v.as_text() || v.as_dict() || (v.as_list() && v.as_list()->kind != list_data::generator);
+  return v.is_undefined() || v.as_text() || v.as_dict() ||
+         (v.as_list() && v.as_list()->kind != list_data::generator);
 }
 bool is_callable(evaluator&, const val& v, const call_args&) {
-  return v.as_object() && v.as_object()->callable();
+  // Jinja's undefined value has the method that a call needs; the method then fails.
+  return v.is_undefined() || (v.as_object() && v.as_object()->callable());
 }
 template <bool Upper>
 bool is_case(evaluator& ev, const val& v, const call_args&) {
