@@ -73,9 +73,13 @@ val real_arithmetic(runtime& rt, std::string_view op, double a, double b) {
   if (op == "**") return val(std::pow(a, b));
   if (b == 0) rt.fail("division by zero");
   if (op == "/") return val(a / b);
-  if (op == "//") return val(std::floor(a / b));
-  const double r = std::fmod(a, b);
-  return val(r != 0 && (r < 0) != (b < 0) ? r + b : r);
+  // As Python does: a remainder has the sign of the divisor, a remainder of zero too. The floored
+  // quotient comes from the exact remainder, since a / b may round up to the next integer.
+  double r = std::fmod(a, b);
+  if (r != 0 && (r < 0) != (b < 0)) r += b;
+  if (op == "%") return val(r != 0 ? r : std::copysign(0.0, b));
+  const double quotient = std::nearbyint((a - r) / b);
+  return val(quotient != 0 ? quotient : std::copysign(0.0, a / b));
 }
 
 val repeat(runtime& rt, const val& sequence, std::int64_t times) {
