@@ -1,5 +1,6 @@
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -159,26 +160,34 @@ private:
       i = static_cast<std::int64_t>(*v.as_double());
     if (!i)
       rt_.fail(std::string("%") + c.type + " format: a number is required, not " + type_name(v));
-    char buffer[2 * max_width + 100];
-    const std::string f = flags(c) + "ll" + (decimal ? 'd' : c.type);
-    std::snprintf(buffer, sizeof buffer, f.c_str(), static_cast<long long>(*i));
-    out.append(buffer);
+    const auto magnitude =
+        *i < 0 ? 0 - static_cast<std::uint64_t>(*i) : static_cast<std::uint64_t>(*i);
+    const char* const f = c.type == 'x' ? "%llx" : c.type == 'X' ? "%llX" : "%llo";
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, decimal ? "%llu" : f,
+                  static_cast<unsigned long long>(magnitude));
+    append_digits(out, c, *i < 0, buffer);
   }
 
-  /// Decimal digits only, as a whole number of 64 bits is written.
   void append_big(text& out, const conversion& c, const big_integer& number) {
     if (c.type != 'd' && c.type != 'i' && c.type != 'u')
       rt_.fail(std::string("%") + c.type + " format: the integer does not fit 64 bits");
     const bool negative = number.digits.front() == '-';
-    std::string sign = negative ? "-" : c.plus ? "+" : c.space ? " " : "";
-    std::string digits = number.digits.substr(negative ? 1 : 0);
+    append_digits(out, c, negative, number.digits.substr(negative ? 1 : 0));
+  }
+
+  /// Python writes a sign and digits for every base, where C knows unsigned numbers only.
+  void append_digits(text& out, const conversion& c, bool negative, std::string digits) {
+    std::string lead = negative ? "-" : c.plus ? "+" : c.space ? " " : "";
+    if (c.alternate && (c.type == 'x' || c.type == 'X' || c.type == 'o'))
+      lead += std::string("0") + c.type;
     const auto fill_to = [&](std::size_t n) {
       if (digits.size() < n) digits.insert(0, n - digits.size(), '0');
     };
     if (c.precision >= 0) fill_to(static_cast<std::size_t>(c.precision));
     const auto width = static_cast<std::size_t>(c.width);
-    if (c.zero && !c.left && c.precision < 0 && width > sign.size()) fill_to(width - sign.size());
-    out.append(pad(rt_, text(sign + digits), c.width, " ", c.left ? -1 : 1));
+    if (c.zero && !c.left && width > lead.size()) fill_to(width - lead.size());
+    out.append(pad(rt_, text(lead + digits), c.width, " ", c.left ? -1 : 1));
   }
 
   void append_real(text& out, const conversion& c, const val& v) {
