@@ -110,10 +110,11 @@ private:
     const std::size_t dot = std::min(spec.find('.'), spec.size());
     std::string width(spec.substr(0, dot));
     const bool zero = width.starts_with('0') && align == 0 && v.is_number();
+    const bool is_whole_type = type == 'd' || type == 'x' || type == 'X' || type == 'o';
+    if (type != 0 && ((type == 's') == v.is_number() || (is_whole_type && v.as_double())))
+      rt_.fail(std::string("Unknown format code '") + type + "' for this object");
     if (type == 0)
       type = !v.is_number() ? 's' : v.as_double() ? (dot < spec.size() ? 'g' : 's') : 'd';
-    if ((type == 's') != !v.is_number() && !(type == 's' && v.as_double()))
-      rt_.fail(std::string("Unknown format code '") + type + "' for this object");
     percent += (zero ? width : "") + std::string(spec.substr(dot)) + type;
     const text body = *format_percent(rt_, text(percent), single(v)).as_text();
     const int where = align == '<'    ? -1
