@@ -90,4 +90,5 @@ def main():
     print(f"{len(result['expressions'])} expressions, {len(failed)} of them errors")
 
 
-main()
+if __name__ == "__main__":
+    main()
