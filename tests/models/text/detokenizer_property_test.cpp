@@ -67,10 +67,13 @@ std::string decode_naively(const std::string& bytes) {
 } // namespace
 
 TEST_CASE("streamed pieces are the whole decode, wherever a sequence of ids ends") {
-  const std::vector<std::pair<std::string, std::string>> kinds = {
-      {"opt-bpe", "opt"},         {"llama-spm", "llama"},          {"fast-bytelevel-gpt2", "llama"},
-      {"qwen-tiktoken", "qwen"},  {"fast-spm-metaspace", "llama"}, {"chatglm3-spm", "chatglm"},
-      {"baichuan2-spm", "baichuan"}};
+  const std::vector<std::pair<std::string, std::string>> kinds = {{"opt-bpe", "opt"},
+                                                                  {"llama-spm", "llama"},
+                                                                  {"fast-bytelevel-gpt2", "llama"},
+                                                                  {"qwen-tiktoken", "qwen"},
+                                                                  {"fast-spm-metaspace", "llama"},
+                                                                  {"chatglm3-spm", "chatglm"},
+                                                                  {"baichuan2-spm", "baichuan"}};
   for (const auto& [kind, family] : kinds) {
     const auto opened = test::open_folder_text(test::golden_dir() + "/tokenizers/" + kind, family);
     REQUIRE(opened.ok());
