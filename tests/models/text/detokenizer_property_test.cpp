@@ -79,14 +79,15 @@ TEST_CASE("streamed pieces are the whole decode, wherever a sequence of ids ends
     REQUIRE(opened.ok());
     const tokenizer& source = *opened.value();
     std::mt19937 random(5);
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 300; ++i) {
       const bool skip_special = random() % 2 == 0, at_start = random() % 3 != 0;
       // Tokens below 300 are single bytes in many vocabularies, which make broken characters.
       const auto some_id = [&] {
         const auto n = static_cast<std::uint32_t>(source.vocab_size());
-        return static_cast<token_id>(random() % (random() % 2 == 0 ? n : std::min(n, 300U)));
+        const std::uint32_t ends[] = {n, n, n, 300U, 300U, 3U}; // the first ids are often special
+        return static_cast<token_id>(random() % std::min(n, ends[random() % 6]));
       };
-      const std::vector<token_id> shown = {0, 1, some_id()};
+      const std::vector<token_id> shown = {1, some_id()};
       detokenizer stream(source, skip_special, at_start, shown);
       std::string bytes, streamed;
       bool is_first = at_start;
