@@ -45,6 +45,7 @@ proxy_header read_line(std::string_view line) {
   if (family == "UNKNOWN") return {state::done, 0, {}};
   const bool v4 = family == "TCP4";
   if (!v4 && family != "TCP6") return malformed();
+  if (line.ends_with(' ')) return malformed(); // next_word() would take it as the end of the port
   const auto source = ip_address::parse(next_word(line));
   const auto target = ip_address::parse(next_word(line));
   const bool ports = is_port(next_word(line)) && is_port(next_word(line));
