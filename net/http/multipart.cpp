@@ -73,12 +73,13 @@ result<std::vector<form_part>> parse_multipart(std::string_view content_type,
     if (parts.size() == max_parts) return malformed("more than 64 parts");
     const auto line_end = body.find("\r\n", at);
     if (line_end == std::string_view::npos) return malformed("a part without an end");
-    // A part without headers begins with the empty line itself.
-    const auto head_end = body.find("\r\n\r\n", line_end);
+    const auto data_end = body.find(between, at);
+    if (data_end == std::string_view::npos) return malformed("a part without an end");
+    // A part without headers begins with the empty line itself, and an empty part's empty line may
+    // be the line end of the next boundary.
+    const auto head_end = body.substr(0, data_end + 2).find("\r\n\r\n", line_end);
     if (head_end == std::string_view::npos) return malformed("a part without its empty line");
     const auto data_begin = head_end + 4;
-    const auto data_end = body.find(between, data_begin - 2);
-    if (data_end == std::string_view::npos) return malformed("a part without an end");
     const auto head_begin = std::min(line_end + 2, head_end);
     const auto size = data_end > data_begin ? data_end - data_begin : 0;
     parts.push_back(describe_part(body.substr(head_begin, head_end - head_begin),
