@@ -104,10 +104,12 @@ kv_leases describe(const block_pool& pool) {
     }
   id_ranges cached, tied;
   for (std::int32_t block = 0; block < pool.total(); ++block) {
-    if (pool.is_cached(block))
+    if (pool.is_cached(block)) {
       cached.add(static_cast<std::uint64_t>(block));
-    else if (pool.references(block) > 0 && !held[static_cast<std::size_t>(block)])
-      tied.add(static_cast<std::uint64_t>(block)), ++told.n_tied;
+    } else if (pool.references(block) > 0 && !held[static_cast<std::size_t>(block)]) {
+      tied.add(static_cast<std::uint64_t>(block));
+      ++told.n_tied;
+    }
   }
   told.picture.cached = cached.text();
   told.picture.tied = tied.text();
