@@ -144,7 +144,7 @@ void scheduler::dequeue(scheduled_sequence& s) {
   refill(s.client);
 }
 
-/// All sequences of a client obey its limit, those too that came with another one.
+/// A client's new limit holds for all of its sequences, also for those that came with another one.
 void scheduler::limit(std::uint64_t client, std::int32_t most_running) {
   std::vector<scheduled_sequence*> waiting;
   sequences_.for_each([&](sequence_id, scheduled_sequence& s) {
@@ -508,46 +508,6 @@ void scheduler::forget_device() {
       return_to_queue(s);
     }
   }
-}
-
-std::int32_t scheduler::blocks_of(sequence_id id) const {
-  const scheduled_sequence* s = sequences_.find(id);
-  return s == nullptr ? 0 : s->blocks;
-}
-
-void scheduler::account(ledger& to, const holder_names& name) const {
-  const std::string known = "sequences in the scheduler", running = "running sequences",
-                    of_clients = "running sequences of clients", line = "sequences in line",
-                    of_known = "sequences of clients", following = "sequences that follow others",
-                    holding = "sequences that wait with blocks";
-  using place = scheduled_sequence::place;
-  const auto count = [](const auto& all) { return static_cast<std::int64_t>(all.size()); };
-  to.taken(known, count(sequences_));
-  to.taken(running, count(running_));
-  for (const auto& [client, of] : running_of_)
-    to.taken(of_clients, of.running);
-  to.taken(line, count(waiting_) + count(paused_));
-  for (const auto& [client, limited] : limited_)
-    to.taken(line, count(limited.held_back));
-  for (const auto& [client, of] : clients_)
-    to.taken(of_known, of.sequences);
-  to.taken(following, count(followers_));
-  to.taken(holding, count(holding_));
-  sequences_.for_each([&](sequence_id id, const scheduled_sequence& s) {
-    const std::string holder = name(id);
-    to.held(known, holder);
-    to.held(of_known, holder);
-    if (s.where == place::running) {
-      to.held(running, holder);
-      to.held(of_clients, holder);
-    } else if (s.where == place::waiting) {
-      to.held(line, holder);
-      if (s.blocks > 0) to.held(holding, holder);
-    } else {
-      to.held(following, holder);
-    }
-  });
-  policy_->account(to, name);
 }
 
 void scheduler::take_released(std::vector<released_sequence>& out) {

@@ -12,7 +12,7 @@
 // preemption.hpp): it gives up its blocks and is computed again later from its known tokens. The
 // sequence served first can therefore always go on, and every request that fits the pool alone
 // ends. A client with a limit of its own has no more sequences in line than it may still run, so
-// that the line never waits for it; its others are held back; all obey the limit that its last
+// that the line never waits for it; its others are held back; the limit is the one that its last
 // arrival came with. The choices of one request share the full blocks of their prompt: the first
 // choice computes them, the followers wait for that and then fork its lease. Of the block with the
 // prompt's end each gets a copy where a block is free. Before a plan the pool may be asked which

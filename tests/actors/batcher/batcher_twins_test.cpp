@@ -194,7 +194,7 @@ private:
       demand_equal(is->spec.seed, one.seed, "the seed of a sequence");
       demand(is->spec.prompt_logprobs < 0 || one.choice == 0, "who scores the prompt");
       demand_equal(!is->blocks.empty(), one.has_blocks, "whether a sequence has blocks");
-      demand_equal(is->n_inserted, one.has_blocks ? 1 : 0, "what the cache was told of");
+      demand_equal(is->n_inserted, one.has_blocks ? 1 : 0, "blocks that count as inserted");
       const auto n = static_cast<std::int32_t>(one.tokens.size());
       demand_equal(is->n_known(), n, "the tokens that are known");
       for (const std::int32_t first : {0, n / 2, n - 1, n})

@@ -55,7 +55,7 @@ private:
     std::int32_t n_prompt = 0;
     bool scored = false;
     std::uint64_t scope = 0;
-    std::int32_t n_reported = 0; ///< blocks that the cache has been told of
+    std::int32_t n_reported = 0; ///< blocks that were reported to the cache
   };
 
   bool is_shareable(std::int32_t n_tokens) const {

@@ -1,44 +1,13 @@
 #include "tests/net/support/identities.hpp"
 
-#include <openssl/bio.h>
-#include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/rsa.h>
 #include <openssl/x509v3.h>
-#include <stdexcept>
 
-#include "net/connection/openssl_objects.hpp"
+#include "tests/net/support/pem_objects.hpp"
 
 namespace twill::testing {
 namespace {
-
-using net::bio_ptr, net::certificate_ptr, net::key_ptr;
-
-template <class T>
-T* made(T* object) {
-  if (object != nullptr) return object;
-  const char* reason = ERR_reason_error_string(ERR_get_error());
-  throw std::runtime_error(std::string("identities: ") + (reason == nullptr ? "a fault" : reason));
-}
-
-std::string text_of(const bio_ptr& memory) {
-  char* data = nullptr;
-  const auto size = BIO_get_mem_data(memory.get(), &data);
-  return std::string(data, static_cast<std::size_t>(size));
-}
-
-bio_ptr empty_memory() {
-  return bio_ptr(made(BIO_new(BIO_s_mem())));
-}
-
-bio_ptr memory(const std::string& text) {
-  return bio_ptr(made(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))));
-}
-
-certificate_ptr certificate_of(const std::string& pem) {
-  return certificate_ptr(made(PEM_read_bio_X509(memory(pem).get(), nullptr, nullptr, nullptr)));
-}
 
 key_ptr key_of(const std::string& pem) {
   return key_ptr(made(PEM_read_bio_PrivateKey(memory(pem).get(), nullptr, nullptr, nullptr)));

@@ -1,51 +1,18 @@
 #include "tests/net/support/tls_client.hpp"
 
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <stdexcept>
 #include <utility>
 
-#include "net/connection/openssl_objects.hpp"
+#include "tests/net/support/pem_objects.hpp"
 
 namespace twill::testing {
 namespace {
 
 using std::chrono::milliseconds;
 
-using net::bio_ptr, net::certificate_ptr;
 using context_ptr = std::unique_ptr<SSL_CTX, net::releaser<SSL_CTX_free>>;
-
-[[noreturn]] void fail_with_reason() {
-  const char* reason = ERR_reason_error_string(ERR_get_error());
-  throw std::runtime_error(std::string("TLS: ") + (reason == nullptr ? "a fault" : reason));
-}
-
-template <class T>
-T* made(T* object) {
-  if (object == nullptr) fail_with_reason();
-  return object;
-}
-
-std::string text_of(const bio_ptr& memory) {
-  char* data = nullptr;
-  const auto size = BIO_get_mem_data(memory.get(), &data);
-  return std::string(data, static_cast<std::size_t>(size));
-}
-
-bio_ptr empty_memory() {
-  return bio_ptr(made(BIO_new(BIO_s_mem())));
-}
-
-bio_ptr memory(const std::string& text) {
-  return bio_ptr(made(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))));
-}
-
-certificate_ptr certificate_of(const std::string& pem) {
-  return certificate_ptr(made(PEM_read_bio_X509(memory(pem).get(), nullptr, nullptr, nullptr)));
-}
 
 std::string common_name(const X509* of) {
   char name[256] = "";
