@@ -16,8 +16,8 @@ namespace {
 /// A format with a checksum over its first `covered` bytes; reads the body, or throws.
 unsigned char sum_of(const std::string& bytes, std::size_t covered) {
   return static_cast<unsigned char>(
-      std::accumulate(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(covered), 7,
-                      [](int a, char c) { return a * 31 + static_cast<unsigned char>(c); }));
+      std::accumulate(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(covered), 7U,
+                      [](unsigned a, char c) { return a * 31 + static_cast<unsigned char>(c); }));
 }
 
 } // namespace
