@@ -16,14 +16,12 @@ ledger batcher_core::account(const kv_leases& leases) const {
   groups_.account(all);
   scheduler_.account(all, [this](sequence_id id) { return holder_of(id); });
 
-  const std::string blocks = "KV blocks", known = "KV blocks that the scheduler knows of",
-                    prefixes = "prefixes of blocks in use";
+  const std::string blocks = "KV blocks", prefixes = "prefixes of blocks in use";
   all.taken(blocks, leases.picture.used_blocks);
   for (const auto& lease : leases.leases) {
     const std::string holder = holder_of(lease.id);
     all.held(blocks, holder, lease.n_first);
-    all.taken(known, scheduler_.blocks_of(lease.id));
-    all.held(known, holder, lease.n_blocks);
+    all.held(scheduler::known_kv_blocks, holder, lease.n_blocks);
   }
   if (!leases.leases.empty()) all.exists(prefixes, true);
   all.held(blocks, prefixes, leases.n_tied);

@@ -37,9 +37,8 @@ struct alignas(64) scheduled_sequence {
 
   sequence_id leader = 0; ///< the first choice of its request; 0: it is the first choice
   std::uint64_t client = 0;
-  std::int32_t weight = 1;       ///< of its client
-  std::int32_t most_running = 0; ///< of its client's sequences; 0: no limit of its own
-  std::int32_t hint = -1;        ///< cached blocks when it was last looked up; -1: it was not
+  std::int32_t weight = 1; ///< of its client
+  std::int32_t hint = -1;  ///< cached blocks when it was last looked up; -1: it was not
   /// A sequence that was displaced goes back into the queue behind the one that it made room for.
   std::int64_t rank_in_queue = std::numeric_limits<std::int64_t>::min();
 

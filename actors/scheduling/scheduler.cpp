@@ -54,14 +54,15 @@ void scheduler::add(const new_sequence& arrived) {
   TWILL_ASSERT(arrived.prompt_tokens > 0 && arrived.made >= 0 && arrived.max_new > arrived.made,
                "a sequence needs a prompt and an output");
   known_client& client = clients_[arrived.client];
-  if (client.sequences++ > 0 && client.most_running != arrived.most_running)
+  if (client.sequences++ == 0)
+    client.most_running = arrived.most_running;
+  else if (client.most_running != arrived.most_running)
     limit(arrived.client, arrived.most_running);
   scheduled_sequence& s = sequences_[arrived.id];
   s.key = {policy_->rank_of(arrived), arrived.id};
   s.leader = arrived.leader;
   s.client = arrived.client;
   s.weight = arrived.weight;
-  s.most_running = client.most_running = arrived.most_running;
   s.prompt = arrived.prompt_tokens;
   s.max_new = arrived.max_new;
   s.delivered = arrived.made;
@@ -119,12 +120,11 @@ std::int32_t scheduler::running_of(std::uint64_t client) const {
 /// The one way into the queue.
 void scheduler::enqueue(scheduled_sequence& s) {
   const bool apart = s.paused || s.held;
-  if (apart || s.most_running == 0) {
+  if (apart || !is_limited(s)) {
     (apart ? paused_ : waiting_).emplace(s.key, &s);
     return;
   }
   limited_line& line = limited_[s.client];
-  line.most = s.most_running;
   line.held_back.emplace(s.key, &s);
   refill(s.client);
 }
@@ -132,7 +132,7 @@ void scheduler::enqueue(scheduled_sequence& s) {
 /// The one way out of the queue, but for an admission.
 void scheduler::dequeue(scheduled_sequence& s) {
   const bool apart = s.paused || s.held;
-  if (apart || s.most_running == 0) {
+  if (apart || !is_limited(s)) {
     (apart ? paused_ : waiting_).erase(s.key);
     return;
   }
@@ -148,13 +148,11 @@ void scheduler::dequeue(scheduled_sequence& s) {
 void scheduler::limit(std::uint64_t client, std::int32_t most_running) {
   std::vector<scheduled_sequence*> waiting;
   sequences_.for_each([&](sequence_id, scheduled_sequence& s) {
-    if (s.client != client) return;
-    if (s.where == scheduled_sequence::place::waiting) {
-      dequeue(s);
-      waiting.push_back(&s);
-    }
-    s.most_running = most_running;
+    if (s.client == client && s.where == scheduled_sequence::place::waiting) waiting.push_back(&s);
   });
+  for (scheduled_sequence* s : waiting)
+    dequeue(*s);
+  clients_.at(client).most_running = most_running;
   for (scheduled_sequence* s : waiting)
     enqueue(*s);
 }
@@ -164,7 +162,8 @@ void scheduler::refill(std::uint64_t client) {
   const auto found = limited_.find(client);
   if (found == limited_.end()) return;
   limited_line& line = found->second;
-  const auto places = static_cast<std::size_t>(std::max(line.most - running_of(client), 0));
+  const auto places =
+      static_cast<std::size_t>(std::max(clients_.at(client).most_running - running_of(client), 0));
   const auto hold_back_last = [&] {
     const auto last = std::prev(line.in_line.end());
     waiting_.erase(last->first);
@@ -353,7 +352,7 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
     open(s, hit, out);
     running_.add(key, &s);
     waiting_.erase(i);
-    if (s.most_running > 0) limited_.at(s.client).in_line.erase(key);
+    if (is_limited(s)) limited_.at(s.client).in_line.erase(key);
     s.where = scheduled_sequence::place::running;
     holding_.erase(key);
     share& of = running_of_[s.client];

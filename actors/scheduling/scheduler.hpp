@@ -96,10 +96,10 @@ public:
   bool is_running(sequence_id id) const;
   /// Sequences of a client that run.
   std::int32_t running_of(std::uint64_t client) const;
-  /// Adds what it and its policy count for the sequences that they know.
+  /// Adds what it and its policy count for the sequences that they know. Who holds the blocks that
+  /// it counts, the allocator's leases say.
+  static constexpr const char* known_kv_blocks = "KV blocks that the scheduler knows of";
   void account(ledger& to, const holder_names& name) const;
-  /// Blocks in the lease of a sequence, as it knows; 0 for an unknown one.
-  std::int32_t blocks_of(sequence_id id) const;
 
 private:
   struct budget;
@@ -112,7 +112,6 @@ private:
   struct limited_line {
     service_order in_line;   ///< those that waiting_ has too, as many as may still run
     service_order held_back; ///< the others, all of which are served later
-    std::int32_t most = 0;   ///< sequences in line and running
   };
 
   /// A client that has sequences here.
@@ -123,6 +122,9 @@ private:
 
   std::int32_t blocks_for(std::int32_t tokens) const;
   void limit(std::uint64_t client, std::int32_t most_running);
+  bool is_limited(const scheduled_sequence& s) const {
+    return clients_.at(s.client).most_running > 0;
+  }
   std::int64_t prompt_tokens_left() const;
   void enqueue(scheduled_sequence& s);
   void dequeue(scheduled_sequence& s);

@@ -2,11 +2,6 @@
 
 namespace twill::actors {
 
-std::int32_t scheduler::blocks_of(sequence_id id) const {
-  const scheduled_sequence* s = sequences_.find(id);
-  return s == nullptr ? 0 : s->blocks;
-}
-
 void scheduler::account(ledger& to, const holder_names& name) const {
   const std::string known = "sequences in the scheduler", running = "running sequences",
                     of_clients = "running sequences of clients", line = "sequences in line",
@@ -27,6 +22,7 @@ void scheduler::account(ledger& to, const holder_names& name) const {
   to.taken(holding, count(holding_));
   sequences_.for_each([&](sequence_id id, const scheduled_sequence& s) {
     const std::string holder = name(id);
+    to.taken(known_kv_blocks, s.blocks);
     to.held(known, holder);
     to.held(of_known, holder);
     if (s.where == place::running) {
