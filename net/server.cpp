@@ -17,6 +17,7 @@
 #include "config/base/fair_pool.hpp"
 #include "config/base/log.hpp"
 #include "net/admin/monitor.hpp"
+#include "net/admin/rest_watch.hpp"
 #include "net/admin/server_ledger.hpp"
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"

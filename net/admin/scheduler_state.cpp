@@ -1,9 +1,8 @@
 #include "net/admin/scheduler_state.hpp"
 
-#include <chrono>
-#include <future>
-#include <memory>
 #include <utility>
+
+#include "net/admin/engine_answer.hpp"
 
 namespace twill::net {
 namespace {
@@ -27,17 +26,8 @@ void add_sequences(json_writer& json, const char* name,
 } // namespace
 
 std::vector<actors::scheduler_picture> ask_schedulers(const actors::engine_port& engine) {
-  auto answer = std::make_shared<std::promise<pictures>>();
-  auto coming = answer->get_future();
-  // Nobody else has the promise: an engine that ends lets go of it, and the wait is over.
-  engine.describe(
-      [answer = std::move(answer)](pictures all) { answer->set_value(std::move(all)); });
-  if (coming.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return {};
-  try {
-    return coming.get();
-  } catch (const std::future_error&) {
-    return {};
-  }
+  auto told = engine_answer<pictures>([&](auto tell) { engine.describe(std::move(tell)); });
+  return told ? std::move(*told) : pictures();
 }
 
 void add_scheduler_state(json_writer& json, const pictures& all,

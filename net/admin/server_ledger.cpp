@@ -1,13 +1,10 @@
 #include "net/admin/server_ledger.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <future>
-#include <memory>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "net/admin/admin_routes.hpp"
+#include "net/admin/engine_answer.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/stored/stored_service.hpp"
 
@@ -20,19 +17,6 @@ void account(const server_context& context, ledger& to) {
   if (context.waiting_for_worker)
     to.taken("bytes of bodies that wait for the worker", context.waiting_for_worker());
   if (context.stored != nullptr) context.stored->account(to);
-}
-
-std::vector<std::string> rest_watch::look(const ledger& now) {
-  std::vector<std::string> fresh;
-  if (!now.is_at_rest()) {
-    told_.clear();
-  } else if (now == before_) {
-    for (auto& fault : now.faults())
-      if (std::find(told_.begin(), told_.end(), fault) == told_.end()) fresh.push_back(fault);
-    told_.insert(told_.end(), fresh.begin(), fresh.end());
-  }
-  before_ = now;
-  return fresh;
 }
 
 namespace {
@@ -59,17 +43,14 @@ std::string as_json(const ledger& all) {
 /// The engine answers in its own time, so the worker waits for it.
 http_answer show_ledger(request_scope& scope) {
   return slow_reply([&context = scope.context] {
-    const auto answer = std::make_shared<std::promise<ledger>>();
-    auto coming = answer->get_future();
-    context.engine.account([answer](ledger all) { answer->set_value(std::move(all)); });
-    if (coming.wait_for(std::chrono::seconds(1)) != std::future_status::ready)
+    auto all = engine_answer<ledger>([&](auto told) { context.engine.account(std::move(told)); });
+    if (!all)
       return error_reply({errc::busy,
                           "the engine has not answered within a second, since it loads a model or "
                           "computes a long step; retry later",
                           ""});
-    ledger all = coming.get();
-    account(context, all);
-    return http_reply{200, as_json(all)};
+    account(context, *all);
+    return http_reply{200, as_json(*all)};
   });
 }
 

@@ -299,7 +299,7 @@ private:
                             {std::get<dialect_opener>(admitted.value().target->action),
                              admitted.value().holder, request_.request_id, request_.traceparent,
                              std::string(read_subprotocols(request_.subprotocols).named),
-                             std::move(message)});
+                             std::move(message), origin_.by});
   }
 
   void answer(http_answer answer) {

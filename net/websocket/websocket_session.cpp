@@ -24,8 +24,9 @@ class websocket_session final : public socket_session,
 public:
   websocket_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
                     websocket_handshake handshake)
-      : context_(context), ticket_(std::move(ticket)), handshake_(std::move(handshake)),
-        received_(context.input), ws_(std::move(stream)), deadline_(ws_.get_executor()),
+      : context_(context), ticket_(std::move(ticket)), by_(handshake.by),
+        handshake_(std::move(handshake)), received_(context.input), ws_(std::move(stream)),
+        deadline_(ws_.get_executor()),
         buffer_(static_cast<std::size_t>(context.options.server.max_frame_bytes) + 1) {}
 
   ~websocket_session() override { context_.sessions.remove(registry_id_); }
@@ -142,7 +143,8 @@ private:
     connection_->check_output(requests_->size() > 0, now);
     if (!perform(connection_->take_actions())) return;
     output_->set(static_cast<std::int64_t>(connection_->waiting_bytes()));
-    set_busy(requests_->size() > 0 || connection_->waiting_bytes() > 0 || buffer_.size() > 0);
+    set_busy(by_ == door::clients &&
+             (requests_->size() > 0 || connection_->waiting_bytes() > 0 || buffer_.size() > 0));
     if (const auto* frame = connection_->begin_write(now))
       write(*frame);
     else if (const auto close = connection_->take_close(now))
@@ -306,6 +308,7 @@ private:
 
   server_context& context_;
   open_sockets::ticket ticket_;
+  const door by_;
   std::optional<websocket_handshake> handshake_;
   std::string traceparent_;
   std::optional<output_budget::account> output_;

@@ -10,6 +10,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "net/beast.hpp"
+#include "net/connection/client_origin.hpp"
 #include "net/connection/client_stream.hpp"
 #include "net/protocol/dialect.hpp"
 #include "net/server_context.hpp"
@@ -23,6 +24,7 @@ struct websocket_handshake {
   std::string traceparent; ///< the parent of all requests of this socket; may be empty
   std::string subprotocol; ///< answered to the client; empty: none
   http::request<http::string_body> message;
+  door by = door::clients;
 };
 
 void start_websocket_session(client_stream stream, open_sockets::ticket ticket,

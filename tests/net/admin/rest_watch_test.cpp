@@ -1,4 +1,4 @@
-#include "net/admin/server_ledger.hpp"
+#include "net/admin/rest_watch.hpp"
 
 #include "tests/catch.hpp"
 
