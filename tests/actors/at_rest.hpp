@@ -24,7 +24,7 @@ inline std::optional<twill::ledger> ledger_of(const twill::actors::engine_port& 
   return coming.get();
 }
 
-/// What does not add up; empty also where requests are left, or where the engine does not answer.
+/// What does not add up, or that requests are left; empty also where the engine does not answer.
 /// What is given back may come a moment after the last event of a request, so this looks for some
 /// seconds until all adds up.
 inline std::string faults_at_rest(const twill::actors::engine_port& port) {
@@ -39,7 +39,8 @@ inline std::string faults_at_rest(const twill::actors::engine_port& port) {
     for (const std::string& fault : all->faults())
       found += fault + "\n";
     if (at_rest && found.empty()) return {};
-    if (clock::now() - began > std::chrono::seconds(at_rest ? 10 : 1)) return at_rest ? found : "";
+    if (clock::now() - began > std::chrono::seconds(10))
+      return at_rest ? found : "requests are left\n" + found;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
