@@ -116,7 +116,8 @@ result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv
   size.options.offload = std::move(chosen).value();
   const auto& placed = size.options.offload;
   if (!placed.streams_weights()) {
-    // Without a wish, KV of more than one context takes no more than the weights leave.
+    // All weights fit beside `kv_bytes`, which is one context of KV where `kv.memory` is not given.
+    // KV of more contexts takes no more than the weights leave.
     if (fits) {
       kv.other_bytes = workspace + room.weights.all();
       kv.budget_bytes = kv.available_bytes;

@@ -25,7 +25,7 @@ constexpr std::int64_t body_rate = 100; ///< bytes per second
 constexpr http_connection::limits limits{
     {1'000'000, 30s}, {header_timeout, body_rate}, idle_timeout, keep_alive};
 
-/// Writes what it is told of, and nothing else.
+/// Writes the texts of events.
 class text_encoder final : public reply_encoder {
 public:
   void on_event(std::size_t, actors::event&& ev, std::string& out) override { out += ev.text; }
