@@ -157,10 +157,19 @@ bool file_store::make_folder() {
   std::error_code error;
   const auto where = fs::temp_directory_path(error);
   if (error) return false;
-  const auto created = where / make_id(std::string(temporary_prefix));
-  if (::mkdir(created.c_str(), 0700) != 0) return false;
-  folder_ = created;
-  lock_ = try_lock(folder_);
+  const auto id = make_id(temporary_prefix);
+  // Another process that starts now removes every folder of this prefix whose lock is free: the
+  // folder has that name only once it is locked.
+  const auto unlocked = where / ("." + id);
+  if (::mkdir(unlocked.c_str(), 0700) != 0) return false;
+  lock_ = try_lock(unlocked);
+  if (lock_.get() >= 0) fs::rename(unlocked, where / id, error);
+  if (error || lock_.get() < 0) {
+    std::error_code ignored;
+    fs::remove_all(unlocked, ignored);
+    return false;
+  }
+  folder_ = where / id;
   return true;
 }
 

@@ -1,4 +1,5 @@
 // Files and batches over loopback sockets, with a scripted engine behind the server.
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -665,6 +666,23 @@ TEST_CASE("What a killed daemon left behind is removed at the next start") {
     ::unsetenv("TMPDIR");
   else
     ::setenv("TMPDIR", old_tmp.c_str(), 1);
+}
+
+TEST_CASE("A daemon that starts leaves the folder that another one makes at that moment") {
+  std::atomic<bool> done = false;
+  std::thread starts([&] {
+    while (!done)
+      net::file_store("", 1000);
+  });
+  int stored = 0;
+  for (int i = 0; i < 1000; ++i) {
+    net::file_store store("", 1000);
+    const auto put = store.put({"", "me", "a", "batch", 0, 0}, "hello");
+    if (put.ok() && store.open(put.value().id) != nullptr) ++stored;
+  }
+  done = true;
+  starts.join();
+  CHECK(stored == 1000);
 }
 
 TEST_CASE("Files of a folder stay, whatever name made their ids") {
