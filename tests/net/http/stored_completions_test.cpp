@@ -59,6 +59,10 @@ http_result remove(client& c, const std::string& path) {
   return c.read_reply();
 }
 
+/// A stored stream that does not end by itself while a test runs: a completion has 16 tokens where
+/// it names no number.
+const char* const kept_stream = R"(,"stream":true,"store":true,"max_tokens":4000)";
+
 script endless_steps() {
   script s;
   s.repeat = 1'000'000;
@@ -164,7 +168,7 @@ TEST_CASE("A client that left is gone on with within the grace, and cancelled af
       std::string told;
       {
         client reader(s.port());
-        reader.send(post_text(at.path, at.body(R"(,"stream":true,"store":true)")));
+        reader.send(post_text(at.path, at.body(kept_stream)));
         told = reader.read_until(" world");
         reader.reset();
       }
@@ -183,7 +187,7 @@ TEST_CASE("A running completion is cancelled by its id") {
   for (const auto& at : routes) {
     running_server s(config::server_options{}, endless_steps());
     client reader(s.port()), c(s.port());
-    reader.send(post_text(at.path, at.body(R"(,"stream":true,"store":true)")));
+    reader.send(post_text(at.path, at.body(kept_stream)));
     const auto told = event_ids(reader.read_until(" world"));
     const auto id = response_of(told.front());
     CHECK(c.get(at.path + "/" + id).status == 409); // it has no end yet
@@ -278,7 +282,7 @@ TEST_CASE("Completions of several choices go on after a restart with the numbers
     all.responses.folder = folder.path().string();
     all.responses.sync = "never";
     all.server.drain_timeout = 50ms;
-    const auto body = at.body(R"(,"stream":true,"store":true,"n":3,"max_tokens":400,"seed":5)");
+    const auto body = at.body(R"(,"stream":true,"store":true,"n":3,"max_tokens":4000,"seed":5)");
     std::string told;
     {
       running_server s(endless_steps(), all);
