@@ -19,9 +19,12 @@ failure bad(const std::string& what) {
   return {errc::bad_format, "SentencePiece model, " + what};
 }
 
+enum class wire { varint = 0, eight_bytes = 1, counted = 2, four_bytes = 5 };
+
 /// One field of a protocol buffer message.
 struct field {
   std::uint32_t number = 0;
+  wire type = wire::varint;
   std::uint64_t value = 0;  ///< value of varint and fixed kinds
   std::string_view content; ///< bytes of the length-delimited kind
 };
@@ -38,15 +41,16 @@ public:
     field f;
     if (!read_varint(key) || key >> 3 == 0 || key >> 32 != 0) return std::nullopt;
     f.number = static_cast<std::uint32_t>(key >> 3);
-    switch (key & 7) {
-    case 0:
+    f.type = static_cast<wire>(key & 7);
+    switch (f.type) {
+    case wire::varint:
       if (!read_varint(f.value)) return std::nullopt;
       return f;
-    case 1:
+    case wire::eight_bytes:
       return read_fixed(8, f) ? std::optional(f) : std::nullopt;
-    case 5:
+    case wire::four_bytes:
       return read_fixed(4, f) ? std::optional(f) : std::nullopt;
-    case 2: {
+    case wire::counted: {
       std::uint64_t n = 0;
       if (!read_varint(n) || n > rest_.size()) return std::nullopt;
       f.content = rest_.substr(0, static_cast<std::size_t>(n));
@@ -82,24 +86,42 @@ private:
   std::string_view rest_;
 };
 
-/// Calls `use` with each field; false when the bytes are not a message.
-template <class Use>
-bool each_field(std::string_view bytes, Use&& use) {
+/// A field that counts: its number, its type, and what takes it. All others are passed over.
+struct known_field {
+  std::uint32_t number;
+  wire type;
+  std::function<void(const field&)> take;
+};
+
+/// Gives each known field of a message to what takes it; false when the bytes are not a message,
+/// or when a known field has another type.
+bool read_message(std::string_view bytes, const std::vector<known_field>& known) {
   message_reader reader(bytes);
   while (!reader.done()) {
     const auto f = reader.next();
     if (!f) return false;
-    use(*f);
+    for (const known_field& k : known) {
+      if (k.number != f->number) continue;
+      if (k.type != f->type) return false;
+      k.take(*f);
+    }
   }
   return true;
 }
 
-bool read_piece(std::string_view bytes, sentencepiece_file::piece& piece, std::uint64_t& type) {
-  return each_field(bytes, [&](const field& f) {
-    if (f.number == 1) piece.text = f.content;
-    if (f.number == 2) piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(f.value));
-    if (f.number == 3) type = f.value;
-  });
+known_field flag_field(std::uint32_t number, bool& into) {
+  return {number, wire::varint, [&into](const field& f) { into = f.value != 0; }};
+}
+known_field number_field(std::uint32_t number, std::uint64_t& into) {
+  return {number, wire::varint, [&into](const field& f) { into = f.value; }};
+}
+known_field text_field(std::uint32_t number, std::string& into) {
+  return {number, wire::counted, [&into](const field& f) { into = f.content; }};
+}
+known_field float_field(std::uint32_t number, float& into) {
+  return {number, wire::four_bytes, [&into](const field& f) {
+            into = std::bit_cast<float>(static_cast<std::uint32_t>(f.value));
+          }};
 }
 
 class message_writer {
@@ -159,33 +181,35 @@ result<nothing> check_pieces(const sentencepiece_file& file) {
 
 result<sentencepiece_file> sentencepiece_file::parse(std::string_view bytes) {
   sentencepiece_file file;
-  std::uint64_t kind = 1;
+  std::uint64_t kind = 1, type = 1;
+  piece next;
   std::string wrong;
-  const auto read_trainer = [&](const field& f) {
-    if (f.number == 3) kind = f.value;
-    if (f.number == 24) file.space_is_suffix = f.value != 0;
-    if (f.number == 35) file.byte_fallback = f.value != 0;
-    if (f.number == 44) file.unknown_text = f.content;
+  const std::vector<known_field> piece_fields = {text_field(1, next.text),
+                                                 float_field(2, next.score), number_field(3, type)};
+  const std::vector<known_field> trainer_fields = {
+      number_field(3, kind), flag_field(24, file.space_is_suffix),
+      flag_field(35, file.byte_fallback), text_field(44, file.unknown_text)};
+  const std::vector<known_field> normalizer_fields = {
+      text_field(2, file.charsmap), flag_field(3, file.add_dummy_prefix),
+      flag_field(4, file.remove_extra_spaces), flag_field(5, file.escape_spaces)};
+  const auto take_piece = [&](const field& f) {
+    next = piece();
+    type = 1;
+    const std::string where = "piece " + std::to_string(file.pieces.size());
+    if (!read_message(f.content, piece_fields)) wrong = where + " is no message";
+    if (type < 1 || type > 6) wrong = where + " must have a type of 1 to 6";
+    next.type = static_cast<piece_type>(type);
+    if (wrong.empty()) file.pieces.push_back(std::move(next));
   };
-  const auto read_normalizer = [&](const field& f) {
-    if (f.number == 2) file.charsmap = f.content;
-    if (f.number == 3) file.add_dummy_prefix = f.value != 0;
-    if (f.number == 4) file.remove_extra_spaces = f.value != 0;
-    if (f.number == 5) file.escape_spaces = f.value != 0;
+  const auto take = [&](const char* name, const std::vector<known_field>& known) {
+    return [&wrong, &known, name](const field& f) {
+      if (!read_message(f.content, known)) wrong = std::string(name) + " is no message";
+    };
   };
-  const bool whole = each_field(bytes, [&](const field& f) {
-    if (f.number == 1) {
-      piece p;
-      std::uint64_t type = 1;
-      if (!read_piece(f.content, p, type)) wrong = "piece, is no message";
-      if (type < 1 || type > 6) wrong = "piece type, must be 1 to 6";
-      p.type = static_cast<piece_type>(type);
-      if (wrong.empty()) file.pieces.push_back(std::move(p));
-    }
-    if (f.number == 2 && !each_field(f.content, read_trainer)) wrong = "trainer_spec, no message";
-    if (f.number == 3 && !each_field(f.content, read_normalizer))
-      wrong = "normalizer_spec, no message";
-  });
+  const bool whole =
+      read_message(bytes, {{1, wire::counted, take_piece},
+                           {2, wire::counted, take("trainer_spec", trainer_fields)},
+                           {3, wire::counted, take("normalizer_spec", normalizer_fields)}});
   if (!whole) return bad("is no protocol buffer message, or ends early");
   if (!wrong.empty()) return bad(wrong);
   if (kind != 1 && kind != 2)

@@ -19,7 +19,8 @@ using piece_type = sentencepiece_file::piece_type;
 
 class sentencepiece_builder {
 public:
-  explicit sentencepiece_builder(const folder_files& files) : files_(files) {}
+  explicit sentencepiece_builder(const folder_files& files)
+      : files_(files), path_(files.path + "/tokenizer.model") {}
 
   result<std::shared_ptr<const tokenizer>> build() {
     for (const auto stage :
@@ -32,11 +33,10 @@ public:
 
 private:
   result<nothing> read_file() {
-    const std::string path = files_.path + "/tokenizer.model";
-    auto bytes = read_text_file(path);
+    auto bytes = read_text_file(path_);
     if (!bytes.ok()) return bytes.error();
     auto parsed = sentencepiece_file::parse(bytes.value());
-    if (!parsed.ok()) return in_file(path, parsed.error());
+    if (!parsed.ok()) return in_file(path_, parsed.error());
     file_ = std::move(parsed).value();
     const bool is_bpe = file_.kind == sentencepiece_file::model_kind::bpe;
     parts_.kind = std::string("sentencepiece ") + (is_bpe ? "bpe" : "unigram");
@@ -86,9 +86,10 @@ private:
       break;
     case piece_type::byte:
       if (byte_of_token(piece.text) < 0)
-        return failure{errc::bad_format,
-                       "SentencePiece model, a byte piece must read <0x00> to <0xFF>, given " +
-                           piece.text};
+        return failure{
+            errc::bad_format,
+            path_ + ": SentencePiece model, a byte piece must read <0x00> to <0xFF>, given " +
+                piece.text};
       bytes = std::string(1, static_cast<char>(byte_of_token(piece.text)));
       break;
     case piece_type::user_defined:
@@ -158,13 +159,13 @@ private:
     if (!is_plain && !legacy_) changes.push_back(replace_text(std::string(space_mark), " "));
     if (!file_.charsmap.empty()) {
       auto rules = compiled_rules(file_.charsmap);
-      if (!rules.ok()) return rules.error();
+      if (!rules.ok()) return in_file(path_, rules.error());
       changes.push_back(std::move(rules).value());
     }
     parts_.normal = normalizer(std::move(changes));
     auto model = make_sentencepiece_model(
         file_, legacy_ ? "" : named_token(files_, "unk_token").value_or("<unk>"));
-    if (!model.ok()) return model.error();
+    if (!model.ok()) return in_file(path_, model.error());
     parts_.model = std::move(model).value();
     return nothing{};
   }
@@ -189,6 +190,7 @@ private:
   }
 
   const folder_files& files_;
+  const std::string path_;
   sentencepiece_file file_;
   bool legacy_ = true; ///< of LlamaTokenizer: each text between special tokens is one of its own
   pipeline_parts parts_;
