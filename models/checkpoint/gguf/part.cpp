@@ -35,6 +35,36 @@ result<nothing> measure(tensor_info& info, const kind_info* kind, std::int64_t n
   return nothing{};
 }
 
+/// One entry of the header; `which` names it where it has no name.
+result<part_tensor> read_tensor(cursor& in, const std::string& which) {
+  part_tensor t;
+  t.info.name = in.read_string();
+  const auto n_dims = in.read<std::uint32_t>();
+  if (in.failed() || t.info.name.empty())
+    return bad_format(which + ": the name is empty or passes the end of the file");
+  if (n_dims < 1 || n_dims > max_dimensions)
+    return bad_tensor_header(t.info.name, "dimensions must be 1..4, got " + std::to_string(n_dims));
+  std::int64_t n_values = 1;
+  for (std::uint32_t d = 0; d < n_dims; ++d) {
+    const auto extent = in.read<std::uint64_t>();
+    // A byte count of at most 4 bytes per value must stay representable too.
+    constexpr auto most = std::uint64_t{1} << 60;
+    if (!in.failed() && (extent == 0 || extent > most / static_cast<std::uint64_t>(n_values)))
+      return bad_tensor_header(t.info.name,
+                               "a dimension of " + std::to_string(extent) + " is impossible");
+    n_values *= std::max<std::int64_t>(1, static_cast<std::int64_t>(extent));
+    // The file has the innermost dimension first.
+    t.info.shape.insert(t.info.shape.begin(), static_cast<std::int64_t>(extent));
+  }
+  const auto kind_id = in.read<std::uint32_t>();
+  t.offset = in.read<std::uint64_t>();
+  if (in.failed()) return bad_tensor_header(t.info.name, "the file ends inside its header");
+  t.kind = find_kind(kind_id);
+  t.info.type = t.kind != nullptr ? t.kind->name : "kind " + std::to_string(kind_id);
+  if (auto measured = measure(t.info, t.kind, n_values); !measured.ok()) return measured.error();
+  return t;
+}
+
 } // namespace
 
 result<part> part::open(const std::string& path) {
@@ -69,54 +99,42 @@ result<nothing> part::parse() {
   if (!meta.ok()) return meta.error();
   meta_ = std::move(meta).value();
   if (auto read = parse_tensors(in, n_tensors); !read.ok()) return read;
-  if (auto placed = place_tensors(in.position()); !placed.ok()) return placed;
+  if (auto placed = place_tensors(in); !placed.ok()) return placed;
   return check_overlaps();
 }
 
 result<nothing> part::parse_tensors(cursor& in, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
-    part_tensor t;
-    t.info.name = in.read_string();
-    const auto n_dims = in.read<std::uint32_t>();
-    if (in.failed() || t.info.name.empty())
-      return bad_format("tensor " + std::to_string(i) + " of " + std::to_string(count) +
-                        ": the name is empty or passes the end of the file");
-    if (n_dims < 1 || n_dims > max_dimensions)
-      return bad_tensor_header(t.info.name,
-                               "dimensions must be 1..4, got " + std::to_string(n_dims));
-    std::int64_t n_values = 1;
-    for (std::uint32_t d = 0; d < n_dims; ++d) {
-      const auto extent = in.read<std::uint64_t>();
-      // A byte count of at most 4 bytes per value must stay representable too.
-      constexpr auto most = std::uint64_t{1} << 60;
-      if (!in.failed() && (extent == 0 || extent > most / static_cast<std::uint64_t>(n_values)))
-        return bad_tensor_header(t.info.name,
-                                 "a dimension of " + std::to_string(extent) + " is impossible");
-      n_values *= std::max<std::int64_t>(1, static_cast<std::int64_t>(extent));
-      // The file has the innermost dimension first.
-      t.info.shape.insert(t.info.shape.begin(), static_cast<std::int64_t>(extent));
-    }
-    const auto kind_id = in.read<std::uint32_t>();
-    t.offset = in.read<std::uint64_t>();
-    if (in.failed()) return bad_tensor_header(t.info.name, "the file ends inside its header");
-    t.kind = find_kind(kind_id);
-    t.info.type = t.kind != nullptr ? t.kind->name : "kind " + std::to_string(kind_id);
-    if (auto measured = measure(t.info, t.kind, n_values); !measured.ok()) return measured;
-    tensors_.push_back(std::move(t));
+    auto t = read_tensor(in, "tensor " + std::to_string(i) + " of " + std::to_string(count));
+    if (!t.ok()) return t.error();
+    tensors_.push_back(std::move(t).value());
   }
   return nothing{};
 }
 
-result<nothing> part::place_tensors(std::uint64_t headers_end) {
+// With too small a count, the entries that it leaves out would be taken for the first values, and
+// all tensors would have the bytes of others. The padding behind the last entry is zeroes, and no
+// values read as a name, a kind and an offset that fits.
+result<nothing> part::check_is_last(cursor in, std::uint64_t align) const {
+  const auto more = read_tensor(in, "padding");
+  if (!more.ok() || more.value().kind == nullptr) return nothing{};
+  const part_tensor& t = more.value();
+  if (t.offset % align != 0 || t.offset > in.remaining()) return nothing{};
+  return bad_tensor_header(t.info.name, "the header counts " + std::to_string(tensors_.size()) +
+                                            " tensors, and lists this one behind them");
+}
+
+result<nothing> part::place_tensors(const cursor& in) {
   auto alignment = meta_.get_int_or("general.alignment", 8, 1 << 20, 32);
   if (!alignment.ok()) return alignment.error();
   const auto align = static_cast<std::uint64_t>(alignment.value());
   if ((align & (align - 1)) != 0)
     return failure{errc::bad_metadata,
                    "`general.alignment` must be a power of two, got " + std::to_string(align)};
+  if (auto last = check_is_last(in, align); !last.ok()) return last;
 
   const std::span<const std::byte> all = mapping_->bytes();
-  const std::uint64_t start = (headers_end + align - 1) / align * align;
+  const std::uint64_t start = (in.position() + align - 1) / align * align;
   const auto data = start < all.size() ? all.subspan(start) : std::span<const std::byte>{};
   for (part_tensor& t : tensors_) {
     if (t.offset % align != 0)

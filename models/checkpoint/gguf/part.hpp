@@ -43,7 +43,9 @@ public:
 private:
   result<nothing> parse();
   result<nothing> parse_tensors(cursor& in, std::uint64_t count);
-  result<nothing> place_tensors(std::uint64_t headers_end);
+  result<nothing> place_tensors(const cursor& in);
+  /// Fails when what follows the header's entries is another entry.
+  result<nothing> check_is_last(cursor in, std::uint64_t align) const;
   result<nothing> check_overlaps() const;
 
   std::shared_ptr<const mapped_file> mapping_;
