@@ -112,14 +112,19 @@ private:
 
 namespace {
 
+/// "WHERE:LINE" of the byte at `at`.
+std::string line_at(std::string_view text, const std::string& where, std::size_t at) {
+  const std::string_view before = text.substr(0, at);
+  return where + ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n'));
+}
+
 result<value> parse(std::string_view text, const std::string& where, builder& events) {
+  // The parser takes a NUL for the end, and would pass over all that follows.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos)
+    return failure{errc::bad_format, line_at(text, where, nul) + ": a NUL is in no JSON text"};
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &events)) return events.take();
-  std::string place = where;
-  if (events.error_byte() > 0) {
-    const auto end =
-        text.begin() + static_cast<std::ptrdiff_t>(std::min(events.error_byte() - 1, text.size()));
-    place += ":" + std::to_string(1 + std::count(text.begin(), end, '\n'));
-  }
+  const std::string place =
+      events.error_byte() > 0 ? line_at(text, where, events.error_byte() - 1) : where;
   return failure{errc::bad_format, place + ": " + events.error()};
 }
 
