@@ -1,9 +1,12 @@
 #include "models/text/tokenizer/folder_tokenizer.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <vector>
+
+#include "models/checkpoint/json.hpp"
 
 namespace twill::models {
 namespace {
@@ -19,9 +22,7 @@ std::string find_tiktoken(const std::string& folder) {
   return found.empty() ? std::string() : *std::min_element(found.begin(), found.end());
 }
 
-} // namespace
-
-result<std::shared_ptr<const tokenizer>> make_folder_tokenizer(const folder_files& files) {
+result<std::shared_ptr<const tokenizer>> read_first_kind(const folder_files& files) {
   const std::string& folder = files.path;
   std::error_code ignored;
   const auto has = [&](const char* name) { return fs::exists(folder + "/" + name, ignored); };
@@ -33,6 +34,22 @@ result<std::shared_ptr<const tokenizer>> make_folder_tokenizer(const folder_file
   return failure{errc::file_unreadable,
                  folder + ": must have tokenizer.json, tokenizer.model, a .tiktoken file, or "
                           "vocab.json with merges.txt"};
+}
+
+} // namespace
+
+result<std::shared_ptr<const tokenizer>> make_folder_tokenizer(const folder_files& files) {
+  constexpr std::int64_t max_bytes = 64 << 20;
+  const std::string path = files.path + "/special_tokens_map.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return read_first_kind(files);
+  const auto map = read_json_file(path, max_bytes);
+  if (!map.ok()) return map.error();
+  if (map.value().as_object() == nullptr)
+    return failure{errc::bad_format, path + ": must be a JSON object"};
+  folder_files all = files;
+  all.special_tokens_map = &map.value();
+  return read_first_kind(all);
 }
 
 } // namespace twill::models

@@ -48,8 +48,11 @@ private:
   result<nothing> add_vocabulary() {
     parts_.bytes.resize(ids_.size());
     parts_.special.resize(ids_.size());
+    unique_ids unique;
     for (const auto& [text, id] : ids_) {
       if (auto room = make_room(parts_, id); !room.ok()) return room;
+      if (auto added = unique.add(text, id); !added.ok())
+        return json::malformed("`model.vocab`, " + added.detail());
       parts_.bytes[static_cast<std::size_t>(id)] = decoder_.bytes_of(text);
     }
     return nothing{};
@@ -65,7 +68,10 @@ private:
         const value* id = entry.find("id");
         if (id == nullptr || id->as_int() == nullptr)
           return json::malformed("`added_tokens`, each must have an id");
-        tokens.push_back(to_added_token(entry, *id->as_int()));
+        auto token = to_added_token(entry, *id->as_int());
+        if (!token.ok()) return json::malformed("`added_tokens`, " + token.detail());
+        if (auto added = add_to_list(tokens, std::move(token).value()); !added.ok())
+          return json::malformed("`added_tokens`, " + added.detail());
       }
     auto listed = read_added_tokens(files_);
     if (!listed.ok()) return listed.error();

@@ -26,8 +26,10 @@ result<std::vector<std::string>> read_ranks(std::string_view text, const std::st
     const std::size_t space = given.find(' ');
     const auto bytes = decode_base64(given.substr(0, space));
     std::int64_t rank = -1;
-    if (space != std::string_view::npos)
-      std::from_chars(given.data() + space + 1, given.data() + given.size(), rank);
+    const char* const end = given.data() + given.size();
+    if (space != std::string_view::npos &&
+        std::from_chars(given.data() + space + 1, end, rank).ptr != end)
+      rank = -1;
     if (!bytes || bytes->empty() || bytes->size() > max_token_bytes ||
         rank != static_cast<std::int64_t>(tokens.size()))
       return failure{errc::bad_format, path + ":" + std::to_string(line) +

@@ -37,39 +37,73 @@ const std::string* text_of(const value& entry) {
   return content == nullptr ? nullptr : content->as_string();
 }
 
-void add_unique(std::vector<added_token>& tokens, added_token token) {
-  const auto same = [&](const added_token& t) { return t.id == token.id; };
-  if (std::none_of(tokens.begin(), tokens.end(), same)) tokens.push_back(std::move(token));
+failure malformed(const std::string& what) {
+  return {errc::bad_format, what};
 }
 
-result<nothing> read_decoder(const value& decoder, std::vector<added_token>& tokens) {
-  constexpr std::string_view where = "tokenizer_config.json, added_tokens_decoder";
-  if (decoder.as_object() == nullptr)
-    return failure{errc::bad_format, std::string(where) + ", must be an object"};
-  for (const auto& [key, entry] : *decoder.as_object()) {
-    std::int64_t id = -1;
-    std::from_chars(key.data(), key.data() + key.size(), id);
-    if (text_of(entry) == nullptr)
-      return failure{errc::bad_format, std::string(where) + ", `" + key + "` must have a content"};
-    add_unique(tokens, to_added_token(entry, id));
+/// The id that the whole key spells; -1 where it spells none.
+std::int64_t id_of_key(std::string_view key) {
+  std::int64_t id = -1;
+  const auto read = std::from_chars(key.data(), key.data() + key.size(), id);
+  return read.ec == std::errc() && read.ptr == key.data() + key.size() ? id : -1;
+}
+
+/// Tokens of one file by their ids. Of a token that several files list the first counts.
+class file_tokens {
+public:
+  file_tokens(std::string where, std::vector<added_token>& all)
+      : where_(std::move(where)), all_(all) {}
+
+  failure wrong(const std::string& what) const { return malformed(where_ + ", " + what); }
+
+  result<nothing> add(added_token token) {
+    token.file = where_;
+    return add_to_list(own_, std::move(token));
   }
+
+  void finish() {
+    for (added_token& token : own_) {
+      const auto same = [&](const added_token& t) { return t.id == token.id; };
+      if (std::none_of(all_.begin(), all_.end(), same)) all_.push_back(std::move(token));
+    }
+  }
+
+private:
+  std::string where_;
+  std::vector<added_token>& all_;
+  std::vector<added_token> own_;
+};
+
+result<nothing> read_decoder(const value& decoder, const std::string& folder,
+                             std::vector<added_token>& tokens) {
+  file_tokens listed(folder + "/tokenizer_config.json, added_tokens_decoder", tokens);
+  if (decoder.as_object() == nullptr) return listed.wrong("must be an object");
+  for (const auto& [key, entry] : *decoder.as_object()) {
+    if (id_of_key(key) < 0) return listed.wrong(quoted_name(key) + " must be a token id");
+    auto token = to_added_token(entry, id_of_key(key));
+    if (!token.ok()) return listed.wrong(token.detail());
+    if (auto added = listed.add(std::move(token).value()); !added.ok())
+      return listed.wrong(added.detail());
+  }
+  listed.finish();
   return nothing{};
 }
 
 result<nothing> read_added_file(const std::string& path, std::vector<added_token>& tokens) {
   auto file = read_json_file(path, max_small_file_bytes);
   if (!file.ok()) return file.error();
+  file_tokens listed(path, tokens);
   if (file.value().as_object() == nullptr)
-    return failure{errc::bad_format, path + ", must be an object of texts and ids"};
+    return listed.wrong("must be an object of texts and ids");
   for (const auto& [text, id] : *file.value().as_object()) {
-    if (id.as_int() == nullptr)
-      return failure{errc::bad_format, path + ", `" + text + "` must be a token id"};
+    if (id.as_int() == nullptr) return listed.wrong(quoted_name(text) + " must be a token id");
     added_token token;
     token.id = *id.as_int();
     token.text = text;
     token.special = looks_like_markup(text);
-    add_unique(tokens, std::move(token));
+    if (auto added = listed.add(std::move(token)); !added.ok()) return listed.wrong(added.detail());
   }
+  listed.finish();
   return nothing{};
 }
 
@@ -86,10 +120,17 @@ std::vector<std::int64_t> listed_ids(const value* object, std::string_view name)
 
 } // namespace
 
-added_token to_added_token(const value& entry, std::int64_t id) {
+result<added_token> to_added_token(const value& entry, std::int64_t id) {
+  const std::string name = "token " + std::to_string(id);
+  for (const char* flag : {"special", "normalized", "single_word", "lstrip", "rstrip"})
+    if (const value* found = entry.find(flag);
+        found != nullptr && !found->is_null() && found->as_bool() == nullptr)
+      return malformed(name + ", `" + flag + "` must be true or false");
+  const std::string* text = text_of(entry);
+  if (text == nullptr) return malformed(name + " must have a content");
   added_token token;
   token.id = id;
-  if (const std::string* text = text_of(entry)) token.text = *text;
+  token.text = *text;
   token.special = flag_of(entry, "special", false);
   token.normalized = flag_of(entry, "normalized", !token.special);
   token.rules.single_word = flag_of(entry, "single_word", false);
@@ -98,13 +139,33 @@ added_token to_added_token(const value& entry, std::int64_t id) {
   return token;
 }
 
+result<nothing> add_to_list(std::vector<added_token>& tokens, added_token token) {
+  const auto same = std::find_if(tokens.begin(), tokens.end(),
+                                 [&](const added_token& t) { return t.id == token.id; });
+  if (same == tokens.end())
+    tokens.push_back(std::move(token));
+  else if (same->text != token.text)
+    return malformed("token " + std::to_string(token.id) + " must have one text, given " +
+                     quoted_name(same->text) + " and " + quoted_name(token.text));
+  return nothing{};
+}
+
+result<nothing> unique_ids::add(const std::string& text, std::int64_t id) {
+  const auto at = static_cast<std::size_t>(id);
+  if (at >= text_of_.size()) text_of_.resize(std::max(at + 1, 2 * text_of_.size()));
+  if (const std::string* before = std::exchange(text_of_[at], &text))
+    return malformed("token " + std::to_string(id) + " must have one text, given " +
+                     quoted_name(*before) + " and " + quoted_name(text));
+  return nothing{};
+}
+
 result<std::vector<added_token>> read_added_tokens(const folder_files& files) {
   std::vector<added_token> tokens;
   const value* decoder = files.tokenizer_config == nullptr
                              ? nullptr
                              : files.tokenizer_config->find("added_tokens_decoder");
   if (decoder != nullptr)
-    if (auto read = read_decoder(*decoder, tokens); !read.ok()) return read.error();
+    if (auto read = read_decoder(*decoder, files.path, tokens); !read.ok()) return read.error();
   const std::string path = files.path + "/added_tokens.json";
   if (std::filesystem::exists(path))
     if (auto read = read_added_file(path, tokens); !read.ok()) return read.error();
@@ -132,10 +193,7 @@ std::optional<std::string> named_token(const folder_files& files, std::string_vi
   };
   if (files.tokenizer_config != nullptr)
     if (auto text = text_in(*files.tokenizer_config)) return text;
-  const std::string path = files.path + "/special_tokens_map.json";
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  const auto map = read_json_file(path, max_small_file_bytes);
-  return map.ok() ? text_in(map.value()) : std::nullopt;
+  return files.special_tokens_map == nullptr ? std::nullopt : text_in(*files.special_tokens_map);
 }
 
 result<nothing> make_room(pipeline_parts& parts, std::int64_t id) {
@@ -153,7 +211,8 @@ result<nothing> make_room(pipeline_parts& parts, std::int64_t id) {
 
 result<nothing> place_added_tokens(const std::vector<added_token>& tokens, pipeline_parts& parts) {
   for (const added_token& token : tokens) {
-    if (auto room = make_room(parts, token.id); !room.ok()) return room;
+    if (auto room = make_room(parts, token.id); !room.ok())
+      return token.file.empty() ? room : in_file(token.file, room.error());
     const auto at = static_cast<std::size_t>(token.id);
     parts.bytes[at] = token.text;
     parts.special[at] = token.special;

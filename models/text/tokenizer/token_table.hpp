@@ -27,11 +27,13 @@ struct folder_files {
   const value* config = nullptr;
   const value* tokenizer_config = nullptr;
   const value* generation_config = nullptr;
+  const value* special_tokens_map = nullptr; ///< make_folder_tokenizer() reads it
   /// Rows of the model's embedding. Nothing can be computed for an added token beyond them.
   std::int64_t embedding_rows = std::numeric_limits<std::int64_t>::max();
 };
 
 struct added_token {
+  std::string file; ///< that lists it, for messages; empty for tokenizer.json
   std::int64_t id = -1;
   std::string text;
   bool special = true;
@@ -40,13 +42,17 @@ struct added_token {
 };
 
 /// Tokens of added_tokens.json and tokenizer_config.json's added_tokens_decoder, by id.
-/// Fails with bad_format when a file has no such list.
+/// Fails with bad_format when a file has no such list, or has two texts of one id.
 result<std::vector<added_token>> read_added_tokens(const folder_files& files);
 /// Erases tokens that the embedding has no row for, such as the pad token of a fine-tune, and logs
 /// that their texts are ordinary ones. A vocabulary's own tokens must have rows all the same.
 void erase_tokens_without_rows(const folder_files& files, std::vector<added_token>& tokens);
-/// Reads one entry of a list of added tokens, also of tokenizer.json.
-added_token to_added_token(const value& entry, std::int64_t id);
+/// Reads one entry of a list of added tokens, also of tokenizer.json. Fails with bad_format when it
+/// has no text, or a flag that is neither true nor false.
+result<added_token> to_added_token(const value& entry, std::int64_t id);
+/// Appends `token` unless `tokens` have its id. Fails with bad_format when they have it with
+/// another text.
+result<nothing> add_to_list(std::vector<added_token>& tokens, added_token token);
 
 /// The text that `name` ("bos_token") stands for, from tokenizer_config.json or
 /// special_tokens_map.json.
@@ -56,6 +62,17 @@ std::optional<std::string> named_token(const folder_files& files, std::string_vi
 /// tokens. `id_of` returns the id of a token's text, or -1.
 void set_named_ids(const folder_files& files,
                    const std::function<token_id(std::string_view)>& id_of, pipeline_parts& parts);
+
+/// The ids of a vocabulary, each of which stands for one text.
+class unique_ids {
+public:
+  /// Fails with bad_format when another text has the id. The caller has bounded the id and keeps
+  /// the text.
+  result<nothing> add(const std::string& text, std::int64_t id);
+
+private:
+  std::vector<const std::string*> text_of_;
+};
 
 /// Makes room for token `id`. Fails with bad_format when it lies far beyond the known tokens, so
 /// that a small file cannot ask for much memory.

@@ -38,11 +38,14 @@ result<token_map> read_vocabulary(const std::string& path, pipeline_parts& parts
   parts.bytes.resize(entries->size());
   parts.special.resize(entries->size());
   token_map ids;
+  unique_ids unique;
   for (const auto& [text, id] : *entries) {
     if (id.as_int() == nullptr)
       return failure{errc::bad_format, path + ", `" + text + "` must be a token id"};
     if (auto room = make_room(parts, *id.as_int()); !room.ok())
       return failure{room.code(), path + ", " + room.detail()};
+    if (auto added = unique.add(text, *id.as_int()); !added.ok())
+      return failure{added.code(), path + ", " + added.detail()};
     ids.try_emplace(text, static_cast<token_id>(*id.as_int()));
     parts.bytes[static_cast<std::size_t>(*id.as_int())] = byte_level_decode(text).value_or(text);
   }

@@ -1,0 +1,291 @@
+// Damaged files of BPE vocabularies (tokenizer.json; vocab.json with merges.txt; what names their
+// tokens) are refused by name, or give the tokens, ids and merges that a naive reading finds.
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/open/folder_text.hpp"
+#include "tests/catch.hpp"
+#include "tests/models/support/naive_vocabulary.hpp"
+#include "tests/models/support/temp_folder.hpp"
+#include "tests/models/support/text_parts.hpp"
+#include "tests/paths.hpp"
+#include "tests/support/damage.hpp"
+#include "tests/support/operations.hpp"
+
+using namespace twill::models;
+using namespace twill::test;
+using twill::value;
+
+namespace {
+
+/// A word that the pre-tokenizers here leave whole: letters, perhaps behind one space.
+bool is_one_word(const std::string& text) {
+  const std::size_t first = text.starts_with(' ') ? 1 : 0;
+  return text.size() > first &&
+         std::all_of(text.begin() + static_cast<std::ptrdiff_t>(first), text.end(),
+                     [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+/// Words that the merges make, and each of them twice behind each other.
+std::string fault_of_words(const tokenizer& t, const naive_vocabulary& expected) {
+  std::size_t n_words = 0;
+  for (std::size_t i = 0; i < expected.merges.size(); ++i) {
+    const bool is_end = i < 8 || i + 8 > expected.merges.size();
+    if (!is_end && i % 16 != 0) continue;
+    const std::string spelled = expected.merges[i].first + expected.merges[i].second;
+    const std::string word = naive_bytes(spelled);
+    if (!is_one_word(word)) continue;
+    for (const std::string& text : {word, word + word.substr(word.starts_with(' ') ? 1 : 0)}) {
+      std::vector<std::string> bytes;
+      for (const char c : text)
+        bytes.push_back(c == ' ' ? "\xC4\xA0" : std::string(1, c));
+      const auto is = t.encode(text, {});
+      const auto wanted = expected.encode(bytes);
+      if (!is.ok() ||
+          !std::equal(is.value().begin(), is.value().end(), wanted.begin(), wanted.end()))
+        return "`" + text + "` has other ids";
+      ++n_words;
+    }
+  }
+  return n_words == 0 && !expected.merges.empty() ? "no word was tried" : "";
+}
+
+/// Whatever the files say, no id lies outside the vocabulary.
+std::string fault_of_ids(const tokenizer& t) {
+  const token_id n = t.vocab_size();
+  const auto is_known = [n](token_id id) { return id >= 0 && id < n; };
+  if (!std::all_of(t.end_ids().begin(), t.end_ids().end(), is_known))
+    return "an end id is outside the vocabulary";
+  for (const token_id id : {t.bos_id(), t.eos_id()})
+    if (id != -1 && !is_known(id)) return "BOS or EOS is outside the vocabulary";
+  for (const bool special : {false, true}) {
+    const auto ids = t.encode("The  caf\xC3\xA9 is <s> \xE4\xBD\xA0\xF0\x9F\x99\x82 7\n<|im_end|>",
+                              {.add_special = special, .parse_special = special});
+    if (!ids.ok()) continue;
+    if (!std::all_of(ids.value().begin(), ids.value().end(), is_known))
+      return "a text has ids outside the vocabulary";
+    t.decode(ids.value(), !special);
+  }
+  return t.token_bytes(-1, true).empty() && t.token_bytes(n, true).empty() ? "" : "id n is a token";
+}
+
+struct kind_of_folder {
+  std::string name;
+  bool byte_level = true;
+  /// Members of tokenizer.json that the naive reading leaves alone, as they were.
+  std::vector<std::pair<std::string, value>> others = {};
+};
+
+std::string fault_of_folder(const temp_folder& folder, const kind_of_folder& kind,
+                            const std::string& file) {
+  const auto opened = open_folder_tokenizer(folder.path());
+  // A vocabulary that lacks a token of merges.txt is found in the latter.
+  const auto is_named = [&](const std::string& name) {
+    return opened.detail().find(folder.file(name)) != std::string::npos;
+  };
+  if (!opened.ok() && !is_named(file) && !(file == "vocab.json" && is_named("merges.txt")))
+    return "refused without the file's name: " + opened.detail();
+  std::optional<naive_vocabulary> expected;
+  std::string why;
+  try {
+    expected = naive_folder(folder.path()).read(kind.byte_level);
+  } catch (const contradiction& found) {
+    why = found.what();
+  }
+  if (opened.ok() && !expected) return "is read, though it has " + why;
+  bool is_same = true; // in all that decides how tokens are cut and decoded
+  for (const auto& [name, was] : kind.others) {
+    const auto now = naive_json(read_file(folder.file("tokenizer.json")));
+    const value* member = now ? now->find(name) : nullptr;
+    is_same = is_same && member != nullptr && *member == was;
+  }
+  if (!opened.ok())
+    return expected && is_same && kind.others.empty() ? "refused: " + opened.detail() : "";
+  const tokenizer& t = *opened.value();
+  if (const auto fault = fault_of_ids(t); !fault.empty()) return fault;
+  if (t.vocab_size() != std::ssize(expected->tokens))
+    return std::to_string(t.vocab_size()) + " tokens, not " +
+           std::to_string(expected->tokens.size());
+  if (t.bos_id() != expected->bos) return "another BOS";
+  if (t.eos_id() != expected->eos) return "another EOS";
+  if (!is_same) return "";
+  for (token_id id = 0; id < t.vocab_size(); ++id) {
+    const auto& token = expected->tokens[static_cast<std::size_t>(id)];
+    if (t.token_bytes(id, true) != token.text) return "token " + std::to_string(id) + " is another";
+    if (t.is_special(id) != token.special)
+      return "token " + std::to_string(id) + " is special, or is not";
+  }
+  return kind.byte_level ? fault_of_words(t, *expected) : "";
+}
+
+damage_options as_long_as_wanted() {
+  damage_options options;
+  options.sparse = std::getenv("TWILL_LONG") == nullptr;
+  return options;
+}
+
+/// What is wrong when one file of a golden folder is damaged.
+std::string faults_of(kind_of_folder kind, const std::string& file) {
+  const temp_folder folder(golden_dir() + "/tokenizers/" + kind.name);
+  folder.remove("tokenizer_golden.json");
+  folder.write("config.json", R"({"architectures": ["OPTForCausalLM"]})");
+  const std::string whole = read_file(folder.file(file));
+  if (file == "tokenizer.json") {
+    const value read = *naive_json(whole);
+    for (const char* name : {"normalizer", "pre_tokenizer", "post_processor", "decoder"})
+      kind.others.emplace_back(name, *read.find(name));
+  }
+  if (const auto fault = fault_of_folder(folder, kind, file); !fault.empty())
+    return "undamaged: " + fault;
+  const bool is_long = std::getenv("TWILL_LONG") != nullptr;
+  return faults_after_damage(
+      whole, parts_of_text(whole.size(), is_long ? 900 : 180),
+      [&](const damage&, const std::string& damaged) {
+        folder.write(file, damaged);
+        return fault_of_folder(folder, kind, file);
+      },
+      as_long_as_wanted());
+}
+
+} // namespace
+
+TEST_CASE("damage to vocab.json, merges.txt or the names of tokens is refused or read as it is",
+          "[damage]") {
+  for (const char* file : {"vocab.json", "merges.txt", "special_tokens_map.json"}) {
+    CAPTURE(file);
+    CHECK(faults_of({"opt-bpe"}, file) == "");
+  }
+}
+
+TEST_CASE("damage to a tokenizer.json is refused or read as it is", "[damage]") {
+  CHECK(faults_of({"fast-bytelevel-llama3"}, "tokenizer.json") == "");
+  CHECK(faults_of({"fast-spm-metaspace", false}, "tokenizer.json") == "");
+}
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text)
+    out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return out + '"';
+}
+
+/// A small vocabulary as a writer has it, which operations spoil.
+struct written_vocabulary {
+  struct entry {
+    std::string text;
+    std::int64_t id;
+  };
+  std::vector<entry> entries, added;
+  std::vector<std::pair<std::string, std::string>> merges;
+
+  written_vocabulary() {
+    for (char c = 'a'; c <= 'h'; ++c)
+      entries.push_back({std::string(1, c), c - 'a'});
+    const std::pair<const char*, const char*> pairs[] = {{"a", "b"}, {"c", "d"},     {"ab", "cd"},
+                                                         {"e", "f"}, {"abcd", "ef"}, {"g", "h"}};
+    for (const auto& [left, right] : pairs) {
+      merges.emplace_back(left, right);
+      entries.push_back({std::string(left) + right, std::ssize(entries)});
+    }
+    for (const char* text : {"<|a|>", "<|b|>", "<|c|>"})
+      added.push_back({text, std::ssize(entries) + std::ssize(added)});
+  }
+
+  void change(const operation& op) {
+    auto& list = op.kind % 3 == 0 ? added : entries;
+    if (op.kind % 3 == 2) return change_merges(op);
+    if (list.empty()) return;
+    // The first, the last and any entry are as likely.
+    const std::size_t n = list.size(), any = op.a / 3 % n;
+    const std::size_t at = op.a % 3 == 0 ? 0 : op.a % 3 == 1 ? n - 1 : any;
+    entry& one = list[at];
+    const entry& other = list[op.b % n];
+    switch (op.c % 6) {
+    case 0:
+      one.id = other.id;
+      break;
+    case 1:
+      one.text = other.text;
+      break;
+    case 2: // a hole, or an id beyond the others
+      one.id = op.b % 5 == 0 ? -1 : std::int64_t{op.b % 40};
+      break;
+    case 3:
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
+      break;
+    case 4:
+      list.push_back(other);
+      break;
+    default:
+      one.id += std::int64_t{1} << (op.b % 2 == 0 ? 31 : 40);
+    }
+  }
+
+  void change_merges(const operation& op) {
+    if (merges.empty()) return;
+    const std::size_t at = op.a % merges.size(), other = op.b % merges.size();
+    if (op.c % 4 == 0) merges.erase(merges.begin() + static_cast<std::ptrdiff_t>(at));
+    if (op.c % 4 == 1) std::swap(merges[at], merges[other]);
+    if (op.c % 4 == 2) merges[at].second = merges[other].second;
+    if (op.c % 4 == 3) merges.push_back(merges[at]);
+  }
+
+  std::string vocab() const {
+    std::string out = "{";
+    for (const entry& e : entries)
+      out += (out.size() == 1 ? "" : ", ") + quoted(e.text) + ": " + std::to_string(e.id);
+    return out + "}";
+  }
+  std::string lines() const {
+    std::string out = "#version: 0.2\n";
+    for (const auto& [left, right] : merges)
+      out += left + ' ' + right + '\n';
+    return out;
+  }
+  std::string json() const {
+    std::string tokens, pairs;
+    for (const entry& e : added)
+      tokens += (tokens.empty() ? "" : ", ") + ("{\"id\": " + std::to_string(e.id)) +
+                ", \"special\": true, \"content\": " + quoted(e.text) + "}";
+    for (const auto& [left, right] : merges)
+      pairs += (pairs.empty() ? "[" : ", [") + quoted(left) + ", " + quoted(right) + "]";
+    return R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+               "decoder": {"type": "ByteLevel"}, "added_tokens": [)" +
+           tokens + R"(], "model": {"type": "BPE", "vocab": )" + vocab() + ", \"merges\": [" +
+           pairs + "]}}";
+  }
+};
+
+} // namespace
+
+TEST_CASE("a vocabulary with ids, texts or merges twice, missing or far away is refused or read as "
+          "it is",
+          "[damage]") {
+  const std::vector<std::vector<std::string>> kinds = {{"vocab.json", "merges.txt"},
+                                                       {"tokenizer.json"}};
+  for (const auto& files : kinds) {
+    CAPTURE(files.front());
+    const bool is_json = files.size() == 1;
+    const temp_folder folder;
+    folder.write("config.json", R"({"architectures": ["OPTForCausalLM"]})");
+    folder.write("tokenizer_config.json", R"({"bos_token": "<|a|>", "eos_token": "<|c|>"})");
+    sequences which;
+    which.cases = 800;
+    which.most_operations = 4;
+    CHECK(first_failure(which, [&](const operations& sequence) {
+            written_vocabulary written;
+            for (const operation& op : sequence)
+              written.change(op);
+            folder.write(files[0], is_json ? written.json() : written.vocab());
+            if (!is_json) folder.write(files[1], written.lines());
+            const auto fault = fault_of_folder(folder, {""}, files.front());
+            demand(fault.empty() || fault == "no word was tried", fault);
+          }) == "");
+  }
+}
