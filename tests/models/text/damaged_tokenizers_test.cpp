@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/catch.hpp"
@@ -97,4 +98,42 @@ TEST_CASE("damage to a tiktoken file is refused or reaches the tokens of its lin
   }
   REQUIRE(token > 200);
   CHECK(faults_of("qwen-tiktoken", "qwen", "qwen.tiktoken", parts) == "");
+}
+
+TEST_CASE("a tiktoken file whose ranks do not count up is refused", "[damage]") {
+  const temp_folder copy(golden_dir() + "/tokenizers/qwen-tiktoken");
+  std::vector<std::string> lines;
+  std::string line;
+  for (const char c : bytes_of(copy.file("qwen.tiktoken"))) {
+    line += c;
+    if (c == '\n') lines.push_back(std::exchange(line, ""));
+  }
+  const auto is_read = [&](const std::vector<std::string>& all) {
+    std::string text;
+    for (const std::string& one : all)
+      text += one;
+    copy.write("qwen.tiktoken", text);
+    return open_folder_text(copy.path(), "qwen").ok();
+  };
+  REQUIRE(is_read(lines));
+  const std::size_t last = lines.size() - 1;
+  for (const std::size_t at : {std::size_t{0}, std::size_t{1}, last / 2, last - 1, last}) {
+    CAPTURE(at);
+    const auto place = static_cast<std::ptrdiff_t>(at);
+    auto changed = lines;
+    changed.insert(changed.begin() + place, lines[at]);
+    CHECK_FALSE(is_read(changed)); // twice
+    changed = lines;
+    changed.erase(changed.begin() + place);
+    CHECK(is_read(changed) == (at == last)); // a hole, or one token fewer
+    changed = lines;
+    std::swap(changed[at], changed[at == last ? 0 : at + 1]);
+    CHECK_FALSE(is_read(changed));
+    changed = lines;
+    changed[at].insert(changed[at].size() - 1, "x"); // a rank with more behind it
+    CHECK_FALSE(is_read(changed));
+    changed = lines;
+    changed[at].insert(changed[at].size() - 1, "0"); // ten times the rank
+    CHECK(is_read(changed) == (at == 0));            // 00 is 0
+  }
 }
