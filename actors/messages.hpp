@@ -158,7 +158,7 @@ struct resume_request {
 struct compile_grammar {
   std::string client; ///< whose turn it takes
   config::grammar_spec spec;
-  bool with_markers = false; ///< control tokens that mark tool calls count as their text
+  std::vector<std::int32_t> markers;            ///< control tokens that count as their text
   std::shared_ptr<std::atomic<bool>> abandoned; ///< set once nobody waits for the answer
 };
 /// grammar compiler -> session: the grammar, or why there is none.

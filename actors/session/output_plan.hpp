@@ -19,7 +19,7 @@ struct output_plan {
   std::optional<config::grammar_spec> grammar; ///< what the output must look like
   std::string grammar_field;                   ///< the field of the request that asks for it
   bool is_json = false;                        ///< the grammar is one of JSON, or of calls in JSON
-  bool with_markers = false; ///< the grammar holds control tokens that mark tool calls
+  bool with_markers = false; ///< the grammar holds control tokens as their text: all of `shown`
   models::tool_calls::parser_options reading; ///< meaningful with request::parse_output
   std::vector<std::int32_t> shown;            ///< control tokens whose text belongs to the output
   /// The grammar begins after the reasoning, which may begin with this token; -1: it may not.

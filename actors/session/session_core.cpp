@@ -120,7 +120,7 @@ void session_core::encoded(encoded_prompt answer) {
   compile_grammar order;
   order.client = args_.request.client;
   order.spec = std::move(*plan_.grammar);
-  order.with_markers = plan_.with_markers;
+  if (plan_.with_markers) order.markers = plan_.shown;
   if (const auto known = model_->grammars->cached(order)) return grammar(*known);
   order.abandoned = compile_abandoned_ = std::make_shared<std::atomic<bool>>(false);
   waits_for_grammar_ = true;

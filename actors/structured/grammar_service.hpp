@@ -1,12 +1,14 @@
 // grammar_service: compiles what outputs of one model must look like, and keeps what was compiled.
 //
 // Any thread may call it. compile() blocks until the grammar is there or overdue, and is for the
-// thread of the grammar compiler; cached() does not wait. Vocabularies are made with the first
-// grammar.
+// thread of the grammar compiler; cached() does not wait. A vocabulary is made with the first
+// grammar that needs it.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,8 +22,7 @@ namespace twill::actors {
 
 class grammar_service {
 public:
-  /// `markers`: control tokens that count as their text where a grammar asks for it.
-  grammar_service(std::shared_ptr<const models::model> model, std::vector<std::int32_t> markers,
+  grammar_service(std::shared_ptr<const models::model> model,
                   models::grammar::compile_limits limits);
 
   /// Ends early once the order is abandoned or the service has been stopped.
@@ -32,14 +33,16 @@ public:
   void stop() { stopped_ = true; }
 
 private:
-  models::grammar::grammar_compiler& compiler(bool with_markers);
+  using marker_ids = std::vector<std::int32_t>;
+  models::grammar::grammar_compiler& compiler(const marker_ids& markers);
 
   const std::shared_ptr<const models::model> model_;
-  const std::vector<std::int32_t> markers_;
   const models::grammar::compile_limits limits_;
   std::atomic<bool> stopped_{false};
   std::mutex mutex_; ///< of the compilers' making
-  std::unique_ptr<models::grammar::grammar_compiler> plain_, marked_;
+  /// By the control tokens that count as their text. Each of the model's chat templates has its
+  /// own.
+  std::map<marker_ids, std::unique_ptr<models::grammar::grammar_compiler>> compilers_;
 };
 
 } // namespace twill::actors

@@ -50,8 +50,7 @@ std::shared_ptr<served_model> make_served(const config::options& options, const 
   limits.patience = options.structured.wait_timeout;
   limits.repeated_items = options.structured.repeated_items;
   limits.memory_bytes = options.structured.compile_memory_bytes;
-  served->grammars =
-      std::make_shared<grammar_service>(info.model, served->answers.markers(), std::move(limits));
+  served->grammars = std::make_shared<grammar_service>(info.model, std::move(limits));
   return served;
 }
 

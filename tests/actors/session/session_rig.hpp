@@ -55,8 +55,8 @@ struct rig : session_core::session_host {
     served->kv_tokens = kv_tokens;
     served->max_prompt_bytes = 1000;
     served->answers = answers;
-    served->grammars = std::make_shared<grammar_service>(files, std::vector<std::int32_t>(),
-                                                         twill::models::grammar::compile_limits{});
+    served->grammars =
+        std::make_shared<grammar_service>(files, twill::models::grammar::compile_limits{});
     core.start(served, std::nullopt);
     if (!submitted.empty()) core.queued();
   }

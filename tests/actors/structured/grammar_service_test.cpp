@@ -13,11 +13,13 @@ using namespace twill::actors;
 
 namespace {
 
+constexpr std::int32_t marker = 256;
+
 compile_grammar order_of(const std::string& regex, bool with_markers) {
   compile_grammar order;
   order.spec.what = config::grammar_spec::kind::regex;
   order.spec.text = regex;
-  order.with_markers = with_markers;
+  if (with_markers) order.markers = {marker};
   return order;
 }
 
@@ -31,8 +33,7 @@ std::shared_ptr<const models::model> byte_model() {
 } // namespace
 
 TEST_CASE("grammars with markers are compiled, and found again, apart from those without") {
-  constexpr std::int32_t marker = 256;
-  grammar_service service(byte_model(), {marker}, {});
+  grammar_service service(byte_model(), {});
   CHECK(service.cached(order_of("a|b", false)) == nullptr);
   CHECK(service.cached(order_of("a|b", true)) == nullptr);
   const auto plain = service.compile(order_of("a|b", false));
@@ -51,17 +52,8 @@ TEST_CASE("grammars with markers are compiled, and found again, apart from those
   }
 }
 
-TEST_CASE("a service without markers compiles all grammars alike") {
-  grammar_service service(byte_model(), {}, {});
-  const auto one = service.compile(order_of("a|b", true));
-  REQUIRE(one->grammar.ok());
-  const auto known = service.cached(order_of("a|b", false));
-  REQUIRE(known != nullptr);
-  CHECK(known->tokens == one->tokens);
-}
-
 TEST_CASE("what nobody waits for, and what is left when the engine stops, is not compiled") {
-  grammar_service service(byte_model(), {}, {});
+  grammar_service service(byte_model(), {});
   auto order = order_of("a|b", false);
   order.abandoned = std::make_shared<std::atomic<bool>>(true);
   CHECK_FALSE(service.compile(order)->grammar.ok());
