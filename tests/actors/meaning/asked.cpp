@@ -15,13 +15,13 @@ using ids = std::vector<std::int32_t>;
 using grammar_kind = config::grammar_spec::kind;
 
 constexpr int longest_prompt = 72, longest_output = 40;
+constexpr int longest_call = 56;
 
 /// A request that takes on one wish after the other.
 class wishes {
 public:
   wishes(const operation& numbers, const small_model& model)
-      : model_(*model.files), random_(numbers.a),
-        context_(static_cast<std::int32_t>(model_.spec.context_length)),
+      : model_(*model.files), chats_(model.chats), random_(numbers.a), context_(context_of(model)),
         most_prompt_(std::min(longest_prompt, context_ / 2)) {
     const int length = 1 + static_cast<int>(numbers.c) % most_prompt_;
     // Many prompts begin as others do, and some tokens stand several times in them.
@@ -29,9 +29,22 @@ public:
     for (int i = 0; i < length; ++i)
       prompt_.push_back(i % 3 == 2 ? prompt_[static_cast<std::size_t>(i / 2)] : any_token(text));
     asked.prompt = prompt_;
-    asked.sampling.seed = numbers.a;
+    asked.sampling.seed = seed_ = numbers.a;
     asked.sampling.temperature = 0.5f + 0.25f * static_cast<float>(below(5));
     asked.sampling.max_tokens = 1 + static_cast<int>(numbers.c / 64) % longest_output;
+  }
+
+  /// Chats, tools, and outputs in parts.
+  void take_kind(std::uint32_t number) {
+    // A random sequence of its own leaves the other wishes as they are.
+    std::mt19937 random(asked.sampling.seed.value_or(0) + number);
+    if (number % 5 == 1 || number % 5 == 2)
+      take_chat(random, chats_, *model_.text, static_cast<std::size_t>(most_prompt_), context_,
+                asked);
+    const bool is_chat = number % 5 != 0 && number % 5 < 3;
+    asked.parse_output = number % 5 == 3 || (is_chat && random() % 3 != 0);
+    if (must_call()) asked.sampling.max_tokens = longest_call;
+    if (asked.parse_output && !must_call() && random() % 2 == 0) like_marks(random);
   }
 
   /// Wishes that need no output. False for a number that is none of them.
@@ -64,6 +77,7 @@ public:
       return true;
     case 9:
       below(2) == 0 ? s.temperature = 0 : s.top_p = 0;
+      if (below(2) == 0) s.seed.reset();
       return true;
     case 10:
       s.top_k = 1 + static_cast<std::int32_t>(below(12));
@@ -92,7 +106,8 @@ public:
       asked.echo_prompt_ids = true;
       return true;
     case 18:
-      s.max_tokens = static_cast<std::int32_t>(below(2));
+      s.max_tokens = static_cast<std::int32_t>(below(3)) - 1;
+      if (s.max_tokens < 0) like_ends();
       return true;
     case 19:
       asked.truncate_prompt_tokens = 1 + static_cast<std::int32_t>(below(20));
@@ -101,6 +116,7 @@ public:
       s.seed = std::numeric_limits<std::uint64_t>::max() - below(3);
       return true;
     case 21:
+      if (is_chat()) return false;
       asked.prompt = actors::text_prompt{
           letters(1 + below(static_cast<std::size_t>(most_prompt_) - 1)), below(2) == 0};
       return true;
@@ -153,7 +169,8 @@ public:
     auto done = asked;
     auto& s = done.sampling;
     s.max_tokens = std::min(s.max_tokens, context_ - most_prompt_);
-    s.min_tokens = std::min(s.min_tokens, s.max_tokens);
+    if (s.max_tokens >= 0) s.min_tokens = std::min(s.min_tokens, s.max_tokens);
+    if (!s.seed && !config::is_greedy(s)) s.seed = seed_;
     return done;
   }
 
@@ -179,6 +196,22 @@ private:
     return text;
   }
 
+  bool is_chat() const { return std::holds_alternative<actors::chat_prompt>(asked.prompt); }
+  bool must_call() const {
+    using kind = actors::tool_choice::kind;
+    return asked.tools.what == kind::required || asked.tools.what == kind::named;
+  }
+
+  /// What marks calls and reasoning, and what calls are made of, becomes likely enough to come.
+  void like_marks(std::mt19937& random) {
+    for (std::int32_t id = 0; id < n_ids(); ++id) {
+      const std::string bytes = model_.text->token_bytes(id, true);
+      const bool marks = bytes.size() > 5 && (bytes.front() == '<' || bytes.front() == '[');
+      if (marks || (random() % 2 == 0 && bytes.find_first_of("{<\"}`") == 0))
+        asked.sampling.logit_bias.emplace_back(id, marks ? 4.0f : 2.0f);
+    }
+  }
+
   /// The ends become likely enough to come.
   void like_ends() {
     for (const std::int32_t id : model_.text->end_ids())
@@ -186,7 +219,7 @@ private:
   }
 
   bool allow_some() {
-    if (asked.grammar) return false;
+    if (asked.grammar || must_call()) return false;
     for (std::size_t i = 0; i < 4 + below(60); ++i)
       asked.sampling.allowed_token_ids.push_back(any_token());
     const auto& ends = model_.text->end_ids();
@@ -197,7 +230,7 @@ private:
   }
 
   bool take_grammar() {
-    if (!asked.sampling.allowed_token_ids.empty()) return false;
+    if (!asked.sampling.allowed_token_ids.empty() || must_call()) return false;
     auto& grammar = asked.grammar.emplace();
     switch (below(5)) {
     case 0:
@@ -283,7 +316,9 @@ private:
   }
 
   const models::model& model_;
+  const chat_styles& chats_;
   std::mt19937 random_;
+  std::uint64_t seed_ = 0;
   const std::int32_t context_, most_prompt_;
   ids prompt_;
 };
@@ -293,6 +328,7 @@ private:
 actors::request request_of(const operation& numbers, const small_model& model,
                            const draw_output& draw) {
   wishes made(numbers, model);
+  made.take_kind(numbers.c / 4096);
   const std::array picks = {numbers.b % 32, numbers.b / 32 % 32, numbers.b / 1024 % 32,
                             numbers.b / 32768 % 32};
   for (const std::uint32_t pick : picks)

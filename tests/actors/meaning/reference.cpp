@@ -1,6 +1,7 @@
 #include "tests/actors/meaning/reference.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -11,22 +12,22 @@
 #include <span>
 #include <utility>
 
+#include "models/checkpoint/json.hpp"
 #include "models/compute.hpp"
 #include "models/text/detokenizer.hpp"
-#include "models/text/grammar/compiled_grammar.hpp"
-#include "models/text/grammar/matcher.hpp"
-#include "models/text/grammar/spec_text.hpp"
+#include "tests/actors/meaning/chats.hpp"
 #include "tests/actors/meaning/plain_draw.hpp"
+#include "tests/actors/meaning/plain_form.hpp"
 #include "tests/models/support/decoder_runner.hpp"
+#include "tests/models/text/tool_calls/parser_runner.hpp"
 #include "tests/support/operations.hpp"
 
 namespace twill::test {
 namespace {
 
-namespace grammar = models::grammar;
 using ids = id_list;
 constexpr float inf = std::numeric_limits<float>::infinity();
-constexpr std::int32_t block_tokens = 16, most_tokens = 256;
+constexpr std::int32_t block_tokens = 16, pass_tokens = 256;
 
 /// A request as the decoder and the sampler see it.
 struct plain_request {
@@ -34,12 +35,15 @@ struct plain_request {
   std::set<std::int32_t> ends; ///< ids that end the output
   std::vector<ids> bad_words;
   std::int32_t max_new = 0;
+  plain_form form;
+  bool is_chat = false; ///< the output is a text of its own
 };
 
 /// One choice of an answer, from its events.
 struct plain_output {
   std::vector<actors::token_output> tokens;
   std::string text;
+  std::vector<models::tool_calls::call_event> parts;
   std::optional<actors::finish_reason> finish;
   std::string stop_string;
   std::int32_t stop_token = -1;
@@ -52,34 +56,34 @@ struct plain_output {
   }
 };
 
-/// Whether `text` ends with so much white space between parts of JSON that no more may follow.
-bool has_enough_space(const std::string& text) {
-  bool in_string = false;
-  std::size_t space = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (in_string) {
-      if (text[i] == '\\')
-        ++i;
-      else if (text[i] == '"')
-        in_string = false;
-      continue;
-    }
-    const bool blank = std::string_view(" \n\r\t").find(text[i]) != std::string_view::npos;
-    space = blank ? space + 1 : 0;
-    in_string = text[i] == '"';
-  }
-  return !in_string && space >= 64;
+/// The same as a parser of outputs has it.
+std::vector<models::tool_calls::call_event>
+events_of(const std::vector<actors::output_part>& parts) {
+  using kind = models::tool_calls::call_event::kind;
+  constexpr std::array kinds = {
+      std::pair(actors::output_part::kind::text, kind::text),
+      std::pair(actors::output_part::kind::reasoning, kind::reasoning),
+      std::pair(actors::output_part::kind::call_begin, kind::call_begin),
+      std::pair(actors::output_part::kind::call_arguments, kind::call_arguments),
+      std::pair(actors::output_part::kind::call_end, kind::call_end)};
+  std::vector<models::tool_calls::call_event> events;
+  for (const auto& part : parts)
+    for (const auto& [outside, inside] : kinds)
+      if (part.what == outside)
+        events.push_back({inside, part.text, part.call, part.complete, part.call_id});
+  return events;
 }
 
 } // namespace
 
 struct reference::impl {
+  const small_model& model;
   const models::model& files;
   std::shared_ptr<const models::checkpoint> weights; ///< as they are computed
   std::optional<decoder_runner> runner;
-  grammar::vocabulary_ptr tokens;
+  form_reader forms;
 
-  explicit impl(const small_model& model) : files(*model.files) {
+  explicit impl(const small_model& of) : model(of), files(*of.files), forms(of) {
     const auto choice = models::resolve_compute(model.options.model.compute, model.options.kv.type,
                                                 files.spec, *files.weights, shared_device().info());
     demand(choice.ok(), choice.ok() ? "" : choice.detail());
@@ -87,8 +91,8 @@ struct reference::impl {
     options.compute = choice.value().compute;
     options.kv_type = choice.value().kv_type;
     options.block_tokens = block_tokens;
-    options.n_blocks = most_tokens / block_tokens;
-    options.max_step_tokens = options.max_logit_rows = most_tokens;
+    options.n_blocks = pass_tokens / block_tokens;
+    options.max_step_tokens = options.max_logit_rows = pass_tokens;
     options.max_sequences = 1;
     weights = models::weights_for(options.compute, files.spec, files.weights);
     runner.emplace(files.spec, *weights, options);
@@ -103,6 +107,8 @@ struct reference::impl {
                     const plain_output& output);
   void check_text(const actors::request& asked, const plain_request& plain,
                   const plain_output& output, bool grammar_over) const;
+  std::size_t check_parts(const plain_request& plain, const plain_output& output,
+                          const std::string& text) const;
   plain_draw draw_of(const actors::request& asked, const plain_request& plain,
                      const ids& before) const;
   void check_logprobs(const logit_row& logits, const actors::token_output& token,
@@ -114,65 +120,32 @@ struct reference::impl {
     runner->release(0);
     return rows;
   }
-  std::string bytes_of(const ids& list, bool special) const {
-    std::string bytes;
-    for (const auto id : list)
-      bytes += files.text->token_bytes(id, special);
-    return bytes;
-  }
-  /// The mask of the grammar after `before`; whether it is over.
-  std::optional<std::pair<std::vector<std::uint32_t>, bool>>
-  grammar_after(const actors::request& asked, const ids& before);
-  std::map<std::string, grammar::compiled_grammar_ptr> compiled;
-  grammar::compiled_grammar_ptr compile(const config::grammar_spec& spec);
 };
-
-grammar::compiled_grammar_ptr reference::impl::compile(const config::grammar_spec& spec) {
-  if (!tokens)
-    tokens =
-        grammar::make_vocabulary(*files.text, static_cast<std::int32_t>(files.spec.vocab_size));
-  const auto text = grammar::grammar_text(spec, true);
-  demand(text.ok(), "the test's grammar has no text");
-  auto& known = compiled[text.value()];
-  if (known) return known;
-  auto made = grammar::compile_here(text.value(), tokens, grammar::writes_json(spec));
-  demand(made.ok(), "the test's grammar does not compile");
-  return known = made.value();
-}
-
-std::optional<std::pair<std::vector<std::uint32_t>, bool>>
-reference::impl::grammar_after(const actors::request& asked, const ids& before) {
-  if (!asked.grammar) return std::nullopt;
-  grammar::matcher at(compile(*asked.grammar));
-  for (const auto id : before)
-    demand(at.accept(id), "a token is outside the grammar");
-  if (at.is_terminated()) return std::pair(std::vector<std::uint32_t>{}, true);
-  std::vector<std::int32_t> mask(grammar::mask_words(tokens->size()));
-  at.fill_next_mask(mask);
-  std::vector<std::uint32_t> bits(mask.begin(), mask.end());
-  if (grammar::writes_json(*asked.grammar) && has_enough_space(bytes_of(before, false))) {
-    auto others = bits;
-    for (std::int32_t id = 0; id < tokens->size(); ++id) {
-      const auto& bytes = tokens->bytes[static_cast<std::size_t>(id)];
-      if (!bytes.empty() && bytes.find_first_not_of(" \n\r\t") == std::string::npos)
-        others[static_cast<std::size_t>(id) / 32] &= ~(1U << (id % 32));
-    }
-    if (std::any_of(others.begin(), others.end(), [](auto word) { return word != 0; }))
-      bits = others;
-  }
-  return std::pair(bits, false);
-}
 
 plain_request reference::impl::read(const actors::request& asked) const {
   plain_request plain;
+  std::string written;
   if (const auto* list = std::get_if<actors::token_prompt>(&asked.prompt)) {
     plain.prompt = *list;
-  } else {
-    const auto& text = std::get<actors::text_prompt>(asked.prompt);
+  } else if (const auto* text = std::get_if<actors::text_prompt>(&asked.prompt)) {
     models::encode_options how;
-    how.add_special = text.add_special;
-    plain.prompt = files.text->encode(text.text, how).value();
+    how.add_special = text->add_special;
+    how.parse_special = true;
+    plain.prompt = files.text->encode(text->text, how).value();
+    written = text->text;
+  } else {
+    const auto& chat = std::get<actors::chat_prompt>(asked.prompt);
+    auto kept = asked;
+    if (chat.drop_turns_for_output >= 0)
+      kept.prompt =
+          newest_turns_of(model.chats, *files.text, asked,
+                          static_cast<std::size_t>(context_of(model) - chat.drop_turns_for_output));
+    const auto prompt = write_chat(model.chats, kept);
+    plain.prompt = files.text->encode_prompt(prompt.text, prompt.literal).value();
+    written = prompt.text;
+    plain.is_chat = true;
   }
+  plain.form = form_of(model, asked, written);
   if (const auto most = static_cast<std::size_t>(asked.truncate_prompt_tokens); most > 0)
     while (plain.prompt.size() > most)
       plain.prompt.erase(plain.prompt.begin());
@@ -189,7 +162,11 @@ plain_request reference::impl::read(const actors::request& asked) const {
         (plainly.empty() || (spaced.size() == plainly.size() && spaced.front() != plainly.front())))
       plain.bad_words.push_back(spaced);
   }
-  plain.max_new = s.max_tokens;
+  const auto& limits = model.options.limits;
+  const std::int32_t room = context_of(model) - static_cast<std::int32_t>(plain.prompt.size());
+  plain.max_new = s.max_tokens >= 0 ? s.max_tokens
+                  : plain.is_chat   ? std::min(limits.default_max_tokens, room)
+                                    : room;
   return plain;
 }
 
@@ -213,7 +190,7 @@ plain_draw reference::impl::draw_of(const actors::request& asked, const plain_re
   if (before.size() < static_cast<std::size_t>(s.min_tokens)) {
     for (const auto id : plain.ends)
       biases[id] = -inf;
-    if (asked.grammar)
+    if (plain.form.grammar)
       for (const auto id : files.text->end_ids())
         biases[id] = -inf;
   }
@@ -301,8 +278,8 @@ void reference::impl::check_choice(const actors::request& asked, const plain_req
     demand(!over, which + " comes after the grammar's end");
     const ids before = output.first(i);
     plain_draw draw = draw_of(asked, plain, before);
-    draw.seed = *s.seed + choice;
-    if (const auto form = grammar_after(asked, before)) draw.mask = form->first;
+    draw.seed = s.seed.value_or(0) + choice; // without one, the likeliest is chosen
+    if (plain.form.grammar) draw.mask = forms.after(plain.form, before).mask;
     const logit_row& logits = rows[plain.prompt.size() - 1 + i];
     const std::string why = draw.refuses(logits, drawn[i]);
     demand(why.empty(), which + " cannot have been drawn: " + why);
@@ -311,7 +288,7 @@ void reference::impl::check_choice(const actors::request& asked, const plain_req
       check_logprobs(logits, output.tokens[i], s.logprobs);
     else
       demand(output.tokens[i].top.empty(), which + " has alternatives unasked");
-    if (const auto form = grammar_after(asked, output.first(i + 1))) over = form->second;
+    if (plain.form.grammar) over = forms.after(plain.form, output.first(i + 1)).over;
   }
   check_text(asked, plain, output, over);
 }
@@ -321,11 +298,19 @@ void reference::impl::check_text(const actors::request& asked, const plain_reque
   const auto& s = asked.sampling;
   const std::size_t n = output.tokens.size();
   const ids drawn = output.first(n);
-  const auto text_of = [&](std::size_t first, std::size_t end, bool whole) {
-    std::string bytes = bytes_of(ids(drawn.begin() + static_cast<std::ptrdiff_t>(first),
-                                     drawn.begin() + static_cast<std::ptrdiff_t>(end)),
-                                 !s.skip_special_tokens);
-    std::string text;
+  const auto text_of = [&](std::size_t end, bool whole) {
+    std::string bytes, text;
+    bool at_start = plain.is_chat; // of a text whose first space is none of it
+    for (std::size_t t = 0; t < end; ++t) {
+      const auto& shown = plain.form.shown;
+      const bool special =
+          !s.skip_special_tokens || std::find(shown.begin(), shown.end(), drawn[t]) != shown.end();
+      std::string one = files.text->token_bytes(drawn[t], special);
+      if (!one.empty() && std::exchange(at_start, false) &&
+          files.text->drops_leading_space(drawn[t]))
+        one.erase(0, 1);
+      bytes += one;
+    }
     models::take_utf8(bytes, text);
     return whole && !bytes.empty() ? text + "\xEF\xBF\xBD" : text;
   };
@@ -338,10 +323,10 @@ void reference::impl::check_text(const actors::request& asked, const plain_reque
     by_id = plain.ends.contains(drawn[i]) || (grammar_over && count == n);
     by_length = static_cast<std::int32_t>(count) == plain.max_new;
     const std::size_t shown = by_id && !s.include_stop_str_in_output ? i : count;
-    text = text_of(0, shown, by_id || by_length);
+    text = text_of(shown, by_id || by_length);
     // Before min_tokens nothing stops, and what came then is no part of a stop string.
     const auto quiet = static_cast<std::size_t>(std::max(s.min_tokens - 1, 0));
-    const std::size_t from = text_of(0, std::min(quiet, shown), false).size();
+    const std::size_t from = text_of(std::min(quiet, shown), false).size();
     std::size_t best = std::string::npos, begin = 0;
     if (static_cast<std::int32_t>(count) >= s.min_tokens)
       for (const std::string& stop : s.stop) {
@@ -360,16 +345,43 @@ void reference::impl::check_text(const actors::request& asked, const plain_reque
     }
   }
   demand_equal(ended, n, "the token with which the output ends");
-  if (found.empty() && by_id && s.min_tokens > 0 && !asked.grammar)
+  if (found.empty() && by_id && s.min_tokens > 0 && !plain.form.grammar)
     demand(static_cast<std::int32_t>(n) > s.min_tokens, "the output ends before min_tokens");
+  std::size_t n_calls = 0;
+  if (asked.parse_output)
+    n_calls = check_parts(plain, output, std::exchange(text, ""));
+  else
+    demand(output.parts.empty(), "an output comes in parts unasked");
   demand(output.text == text, "the text is \"" + output.text + "\", expected \"" + text + "\"");
   demand(output.stop_string == found,
          "the stop string is \"" + output.stop_string + "\", expected \"" + found + "\"");
   demand_equal(output.stop_token, found.empty() && by_id ? drawn.back() : -1,
                "the id that stopped");
-  const auto finish =
-      !found.empty() || by_id ? actors::finish_reason::stop : actors::finish_reason::length;
+  const auto stopped =
+      n_calls > 0 ? actors::finish_reason::tool_calls : actors::finish_reason::stop;
+  const auto finish = !found.empty() || by_id ? stopped : actors::finish_reason::length;
   demand(*output.finish == finish, "the output ends for another reason");
+}
+
+/// Checks the parts of an output with this text, and returns how many whole calls it has.
+std::size_t reference::impl::check_parts(const plain_request& plain, const plain_output& output,
+                                         const std::string& text) const {
+  const auto& reading = plain.form.reading;
+  demand(output.parts == parse_whole(reading, text),
+         "the parts are not those of the text \"" + text + "\"");
+  const auto seen = summary(output.parts);
+  std::size_t n_whole = 0;
+  for (const auto& call : seen.calls) {
+    n_whole += call.complete ? 1 : 0;
+    demand(reading.names.empty() || std::find(reading.names.begin(), reading.names.end(),
+                                              call.name) != reading.names.end(),
+           "a call of \"" + call.name + "\", which may not be called");
+    const bool is_json = !call.complete || models::parse_json(call.arguments, "a call").ok();
+    demand(is_json, "the arguments of a call are no JSON: " + call.arguments);
+  }
+  if (reading.only_calls) demand(seen.text.empty(), "text beside calls: " + seen.text);
+  if (plain.form.one_call) demand(seen.calls.size() <= 1, "more than one call");
+  return n_whole;
 }
 
 reference::reference(const small_model& model) : impl_(std::make_unique<impl>(model)) {}
@@ -388,6 +400,7 @@ void reference::check(const actors::request& asked, const std::vector<actors::ev
     to.tokens.insert(to.tokens.end(), e.tokens.begin(), e.tokens.end());
     n_tokens += static_cast<std::int32_t>(e.tokens.size());
     to.text += e.text;
+    join(to.parts, events_of(e.parts));
     to.finish = e.finish;
     to.stop_string = e.stop_string;
     to.stop_token = e.stop_token;

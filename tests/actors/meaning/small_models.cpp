@@ -142,12 +142,17 @@ const small_model& small_model_at(std::size_t number) {
   if (known != made.end()) return known->second;
   const origin& from = origins().at(number);
   small_model m;
-  m.files = made_from(from);
+  auto files = std::make_shared<models::model>(*made_from(from));
+  m.chats = give_templates(*files, number);
+  m.files = std::move(files);
   m.name = from.recipe + from.golden + from.mixed + " " + from.gguf + " in " + from.how.compute +
            " with KV in " + from.how.kv;
   m.options.model.compute = from.how.compute;
   m.options.model.path = m.name;
+  m.options.model.name = "model-" + std::to_string(number);
   m.options.kv.type = from.how.kv;
+  m.options.scheduler.max_context_tokens = context_of(m);
+  m.options.limits.default_max_tokens = 24;
   return made.emplace(number, std::move(m)).first->second;
 }
 

@@ -1,20 +1,32 @@
 // Small random models of every family, in every kind of weights, compute and KV that a host has.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "config/options.hpp"
 #include "models/model.hpp"
+#include "tests/actors/meaning/chats.hpp"
 
 namespace twill::test {
 
 struct small_model {
   std::string name; ///< says what it is made from, for messages
   std::shared_ptr<const models::model> files;
-  config::options options; ///< names its compute and its kind of KV
+  config::options options; ///< names its compute and its kind of KV, and bounds the context
+  chat_styles chats;       ///< of its templates
 };
+
+/// The prompt and the output of a request together.
+inline constexpr std::int32_t most_tokens = 128;
+
+/// Tokens that a model's context has room for.
+inline std::int32_t context_of(const small_model& model) {
+  return std::min(static_cast<std::int32_t>(model.files->spec.context_length), most_tokens);
+}
 
 /// How many there are. The first `n_usual_models` are as different from each other as they can be.
 std::size_t n_small_models();

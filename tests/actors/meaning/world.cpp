@@ -30,7 +30,6 @@ using actors::engine_state;
 using actors::errc;
 using namespace std::chrono_literals;
 constexpr auto patience = 120s;
-constexpr std::int32_t most_tokens = 128; ///< of a prompt and its output
 
 void wait_until(const std::function<bool()>& done, const std::string& what) {
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -327,7 +326,11 @@ private:
     changed.sampling.temperature = 0.1 * (1 + numbers % 9);
     changed.sampling.top_k = 1 + static_cast<std::int32_t>(numbers % 5);
     changed.sampling.repetition_penalty = 1.5;
-    changed.limits.default_max_tokens = 3;
+    // A request without a bound of its own that goes on would have another one.
+    const bool all_bounded =
+        std::all_of(requests_.begin(), requests_.end(),
+                    [](const world_request& r) { return r.asked.sampling.max_tokens >= 0; });
+    if (all_bounded) changed.limits.default_max_tokens = 3;
     engine_.reload(changed);
     sums_.reloads += 1;
   }

@@ -1,0 +1,60 @@
+// Chats for small models: templates of every format of tool calls, prompts for them, and what each
+// prompt must be written as, from the definition of the templates.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "actors/port/engine_port.hpp"
+#include "models/model.hpp"
+#include "models/text/tool_calls/tool_format.hpp"
+
+namespace twill::test {
+
+/// How answers to a template's prompts are read.
+struct answer_style {
+  std::optional<models::tool_calls::tool_format> calls;
+  bool thinks = false;
+};
+
+/// Of the templates of one model.
+struct chat_styles {
+  answer_style main, with_tools, dated;
+  std::string turn; ///< stands before each message
+};
+
+/// Gives the model a default template, one for tools, and one named `dated` that shows the time.
+/// The number chooses how calls are written.
+chat_styles give_templates(models::model& to, std::size_t number);
+
+/// The style of the template that the request's prompt is written with, that of the default one
+/// where it is no chat.
+const answer_style& style_of(const chat_styles& styles, const actors::request& asked);
+
+struct written_chat {
+  std::string text;
+  models::byte_ranges literal; ///< parts that come from the request
+};
+written_chat write_chat(const chat_styles& styles, const actors::request& asked);
+
+/// The chat of a request without the turns that its prompt leaves out where it may have so many
+/// tokens.
+actors::chat_prompt newest_turns_of(const chat_styles& styles, const models::tokenizer& text,
+                                    const actors::request& asked, std::size_t most);
+
+/// A tool's name, and its schema of arguments as JSON, or nothing.
+struct small_tool {
+  std::string name, parameters;
+};
+/// What a model is told of, from the value that a client gives.
+std::vector<small_tool> tools_of(const actors::request& asked);
+
+/// Makes the request one with a random chat of a few turns, with tools or without.
+void take_chat(std::mt19937& random, const chat_styles& styles, const models::tokenizer& text,
+               std::size_t longest, std::int32_t context, actors::request& asked);
+
+} // namespace twill::test

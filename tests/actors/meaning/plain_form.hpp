@@ -1,0 +1,55 @@
+// What form the outputs of a request must have, and what may follow in an output, made from scratch
+// for each token.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/grammar_spec.hpp"
+#include "models/text/grammar/compiled_grammar.hpp"
+#include "models/text/tool_calls/parser.hpp"
+#include "tests/actors/meaning/small_models.hpp"
+
+namespace twill::test {
+
+struct plain_form {
+  std::optional<config::grammar_spec> grammar;
+  bool with_markers = false;                  ///< the grammar asks for control tokens by their text
+  models::tool_calls::parser_options reading; ///< of an output that comes in parts
+  std::vector<std::int32_t> shown;            ///< control tokens that are text
+  std::int32_t begin_token = -1; ///< with which an output may begin to reason before the grammar
+  bool one_call = false;         ///< of several calls only the first may stand
+};
+
+/// `written` is the text of the prompt, empty where it is given as tokens.
+plain_form form_of(const small_model& model, const actors::request& asked,
+                   const std::string& written);
+
+/// What may follow.
+struct next_tokens {
+  std::vector<std::uint32_t> mask;
+  bool over = false; ///< nothing; there is no mask
+};
+
+class form_reader {
+public:
+  explicit form_reader(const small_model& model) : files_(*model.files) {}
+
+  /// What may follow these tokens where the form has a grammar. Throws `broken` where they break
+  /// it.
+  next_tokens after(const plain_form& form, const std::vector<std::int32_t>& output);
+
+private:
+  const models::grammar::vocabulary_ptr& tokens_of(const plain_form& form);
+  models::grammar::compiled_grammar_ptr compile(const plain_form& form);
+
+  const models::model& files_;
+  models::grammar::vocabulary_ptr plain_;
+  std::map<std::vector<std::int32_t>, models::grammar::vocabulary_ptr> marked_; ///< by markers
+  std::map<std::pair<std::string, bool>, models::grammar::compiled_grammar_ptr> compiled_;
+};
+
+} // namespace twill::test
