@@ -16,6 +16,7 @@ using grammar_kind = config::grammar_spec::kind;
 
 constexpr int longest_prompt = 72, longest_output = 40;
 constexpr int longest_call = 56;
+constexpr std::size_t most_biases = 1024;
 
 /// A request that takes on one wish after the other.
 class wishes {
@@ -170,6 +171,7 @@ public:
     auto& s = done.sampling;
     s.max_tokens = std::min(s.max_tokens, context_ - most_prompt_);
     if (s.max_tokens >= 0) s.min_tokens = std::min(s.min_tokens, s.max_tokens);
+    if (s.logit_bias.size() > most_biases) s.logit_bias.resize(most_biases);
     if (!s.seed && !config::is_greedy(s)) s.seed = seed_;
     return done;
   }

@@ -30,6 +30,8 @@ public:
   explicit undisturbed(const small_model& model)
       : model_(model), engine_(model), reference_(model) {}
 
+  const small_model& model() const { return model_; }
+
   const world_request& of(const operation& numbers) {
     const auto key = std::tuple(numbers.a, numbers.b, numbers.c);
     if (const auto known = made_.find(key); known != made_.end()) return known->second;
@@ -74,18 +76,27 @@ std::string printable(const std::string& text) {
 }
 
 /// Runs the requests of a sequence together in the world of its other operations.
-void run_sequence(const small_model& model, undisturbed& alone, const operations& sequence,
+void run_sequence(undisturbed& alone, undisturbed& other, const operations& sequence,
                   happened& sums) {
-  std::vector<world_request> requests;
+  std::vector<world_request> requests, of_both;
   operations how;
-  for (const operation& o : sequence)
-    if (o.kind % 2 == 1)
+  for (const operation& o : sequence) {
+    if (o.kind % 2 == 1) {
       how.push_back(o);
-    else
+    } else if (o.kind % 8 != 6) {
       requests.push_back(alone.of(o));
+      of_both.push_back(requests.back());
+    } else {
+      of_both.push_back(other.of(o));
+      of_both.back().model = 1;
+    }
+  }
   // What a request yields alone is the dear part, so that each meets several worlds.
   for (std::uint32_t world = 0; world < 4; ++world) {
-    run_disturbed(model, requests, how, sums);
+    if (world < 3)
+      run_disturbed({&alone.model()}, requests, how, sums);
+    else // in a pool of two models
+      run_disturbed({&alone.model(), &other.model()}, of_both, how, sums);
     for (operation& o : how)
       o = {o.kind, o.a + 101 * world + 1, o.b + 37, o.c + 59 * world + 1};
   }
@@ -99,17 +110,18 @@ TEST_CASE("a request means the same whatever happens to it, on every kind of mod
   const std::size_t n_models = takes_long() ? n_small_models() : n_usual_models;
   const auto n = static_cast<int>(n_models);
   happened sums;
+  auto other = std::make_unique<undisturbed>(small_model_at(n_models - 1));
   for (std::size_t m = 0; m < n_models; ++m) {
     const small_model& model = small_model_at(m);
     CAPTURE(model.name);
-    undisturbed alone(model);
+    auto alone = std::make_unique<undisturbed>(model);
     // Each model has sequences of its own, until one fails and is made shorter.
     std::size_t turn = 0;
     std::optional<clock_type::time_point> failed;
     const auto broke = first_failure({6 * n, 30 * n, 24}, [&](const operations& sequence) {
       if (failed ? clock_type::now() - *failed > time_to_shorten : turn++ % n_models != m) return;
       try {
-        run_sequence(model, alone, sequence, sums);
+        run_sequence(*alone, *other, sequence, sums);
       } catch (const broken&) {
         if (!failed) failed = clock_type::now();
         throw;
@@ -117,9 +129,10 @@ TEST_CASE("a request means the same whatever happens to it, on every kind of mod
     });
     INFO(printable(broke));
     REQUIRE(broke.empty());
+    other = std::move(alone);
   }
   CAPTURE(sums.cuts, sums.pauses, sums.reloads, sums.cached_tokens, sums.fetched_blocks);
-  CAPTURE(sums.preemptions, sums.restarts, sums.deaths);
+  CAPTURE(sums.preemptions, sums.restarts, sums.deaths, sums.orders);
   CHECK(sums.preemptions > 5);
   CHECK(sums.restarts > 2);
   CHECK(sums.cuts > 2);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -16,6 +17,10 @@
 #include "actors/detail/caf_engine.hpp"
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
+#include "actors/pool/model_pool.hpp"
+#include "actors/pool/pool_parts.hpp"
+#include "actors/pool/step_turns.hpp"
+#include "actors/port/request_summary.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
 #include "tests/actors/at_rest.hpp"
@@ -63,12 +68,20 @@ config::options basic_options(const small_model& model) {
 }
 
 std::unique_ptr<actors::engine> start(const small_model& model, const config::options& options,
-                                      actors::run_order order, std::shared_ptr<troubles> plan) {
+                                      actors::run_order order, std::shared_ptr<troubles> plan,
+                                      std::shared_ptr<actors::step_turns> turns = nullptr) {
   auto kept = std::make_shared<std::shared_ptr<const models::model>>(model.files);
   auto make = actors::make_decoder_runners(options, {}, {}, std::move(kept), order);
-  return actors::start_engine_with(options, [make, plan]() -> std::unique_ptr<actors::step_runner> {
+  actors::runner_factory troubled = [make, plan]() -> std::unique_ptr<actors::step_runner> {
     return std::make_unique<troubled_runner>(make(), plan);
-  });
+  };
+  if (turns) troubled = actors::take_turns(std::move(troubled), std::move(turns));
+  return actors::start_engine_with(options, std::move(troubled));
+}
+
+/// By which requests may name a model of a pool.
+std::string other_name(const small_model& model) {
+  return "other-" + model.options.model.name;
 }
 
 void wait_ready(actors::engine_port& port) {
@@ -115,7 +128,9 @@ struct dying {
 // ---- what a world is ---------------------------------------------------------------------------
 
 struct plan {
-  config::options options;
+  config::options options; ///< but for what is of a model
+  std::int64_t blocks = 0, host_blocks = 0, disk_blocks = 0;
+  int awake = 1; ///< models of a pool that have memory at once
   actors::run_order order = actors::run_order::waiting;
   std::shared_ptr<troubles> steps = std::make_shared<troubles>();
   const death* dies = nullptr;
@@ -126,12 +141,13 @@ struct plan {
     std::uint32_t numbers = 0;
     std::set<std::size_t> done = {}; ///< clients
   };
-  std::vector<act> cuts, pauses, reloads, late;
-  bool in_turns = false; ///< of several clients, with priorities
+  std::vector<act> cuts, pauses, reloads, late, timeouts, orders;
+  bool in_turns = false;   ///< of several clients, with priorities
+  bool of_tenants = false; ///< with salts of the cache
 };
 
 /// Small numbers give a quiet world.
-void set_sizes(const small_model& model, const operation& o, const temp_folder& folder, plan& p) {
+void set_sizes(const operation& o, const temp_folder& folder, plan& p) {
   auto& options = p.options;
   options.kv.block_tokens = std::array{16, 8, 32}[o.a % 3];
   options.scheduler.max_step_tokens = std::array{512, 24, 8, 48, 130}[o.a / 3 % 5];
@@ -142,25 +158,51 @@ void set_sizes(const small_model& model, const operation& o, const temp_folder& 
   options.device.threads = o.b / 9 % 2 == 1 ? 1 : 2;
   p.in_turns = o.b / 18 % 2 == 1;
   p.order = o.b / 36 % 2 == 1 ? actors::run_order::ahead : actors::run_order::waiting;
-  const std::int64_t block = block_bytes(model, options);
+  p.of_tenants = o.b / 72 % 2 == 1;
+  if (p.of_tenants) {
+    options.tenants.resize(2);
+    options.tenants[0].name = "a";
+    options.tenants[0].weight = 3;
+    options.tenants[1].name = "b";
+    options.tenants[1].max_running = 1;
+  }
+  p.awake = o.b / 144 % 4 == 0 ? 2 : 1;
   const std::int32_t least = most_tokens / options.kv.block_tokens;
   // Most worlds have blocks for one request and a little more.
-  const std::int64_t blocks = o.c % 4 == 0 ? 40 * least : least + o.c / 4 % 7;
-  options.kv.memory_bytes = blocks * block;
-  if (options.kv.prefix_cache && o.c / 28 % 3 != 0)
-    options.kv.host_memory_bytes = block * static_cast<std::int64_t>(3 + o.c / 84 % 30);
-  if (options.kv.host_memory_bytes > 0) p.steps->delay = std::chrono::microseconds(500);
+  p.blocks = o.c % 4 == 0 ? 40 * least : least + o.c / 4 % 7;
+  if (options.kv.prefix_cache && o.c / 28 % 3 != 0) p.host_blocks = 3 + o.c / 84 % 30;
+  if (p.host_blocks > 0) p.steps->delay = std::chrono::microseconds(500);
   if (options.kv.prefix_cache && o.c / 28 % 3 == 2) {
-    options.kv.disk_memory_bytes = 200 * block;
+    p.disk_blocks = 200;
     options.kv.disk_dir = folder.path() + "/kv";
   }
 }
 
-plan plan_of(const small_model& model, std::size_t n_clients, const operations& how,
+/// What the engine of one model gets.
+config::options options_of(const plan& p, const small_model& model) {
+  config::options o = p.options;
+  o.models.clear();
+  o.model = model.options.model;
+  o.kv.type = model.options.kv.type;
+  o.scheduler.max_context_tokens = context_of(model);
+  const std::int64_t block = block_bytes(model, o);
+  o.kv.memory_bytes = p.blocks * block;
+  o.kv.host_memory_bytes = p.host_blocks * block;
+  o.kv.disk_memory_bytes = p.disk_blocks * block;
+  return o;
+}
+
+plan plan_of(const model_list& models, std::size_t n_clients, const operations& how,
              const temp_folder& folder) {
   plan p;
-  p.options = basic_options(model);
-  set_sizes(model, how.empty() ? operation{} : how.front(), folder, p);
+  p.options = basic_options(*models.front());
+  set_sizes(how.empty() ? operation{} : how.front(), folder, p);
+  for (const small_model* model : models) {
+    auto& one = p.options.models.emplace_back();
+    one.key = one.model.name = model->options.model.name;
+    one.aliases = {other_name(*model)};
+  }
+  if (models.size() == 1) p.options.models.clear();
   // Most worlds have every client leave once, in the midst of what it is told.
   if (!how.empty() && how.front().a % 4 != 0)
     p.cuts.push_back({n_clients, 1 + how.front().c % 13, 0});
@@ -168,7 +210,7 @@ plan plan_of(const small_model& model, std::size_t n_clients, const operations& 
     const operation& o = how[i];
     // Early more often than late.
     const plan::act act{o.a % (2 * n_clients), std::min(o.c % 24, o.c / 24 % 24), o.a / 64};
-    switch (o.b % 7) {
+    switch (o.b % 9) {
     case 0:
     case 1:
       p.cuts.push_back(act);
@@ -186,6 +228,12 @@ plan plan_of(const small_model& model, std::size_t n_clients, const operations& 
       p.dies = &deaths[o.a % deaths.size()];
       p.dies_after = static_cast<int>(o.c % 30);
       break;
+    case 6:
+      p.timeouts.push_back(act);
+      break;
+    case 7:
+      p.orders.push_back(act);
+      break;
     default:
       p.late.push_back(act);
     }
@@ -193,14 +241,49 @@ plan plan_of(const small_model& model, std::size_t n_clients, const operations& 
   return p;
 }
 
+/// An engine for one model, and a pool for several.
+std::unique_ptr<actors::engine> start(const model_list& models, const plan& p) {
+  if (models.size() == 1)
+    return start(*models.front(), options_of(p, *models.front()), p.order, p.steps);
+  constexpr std::int64_t model_bytes = 10; // in the pool's reckoning alone
+  const auto turns = std::make_shared<actors::step_turns>();
+  actors::pool_parts parts;
+  parts.open = [models, p](std::size_t m) -> actors::result<actors::opened_model> {
+    const auto own = options_of(p, *models[m]);
+    return actors::opened_model{
+        actors::make_served_text(own.model, models[m]->files, context_of(*models[m])), model_bytes};
+  };
+  parts.start = [models, p, turns](std::size_t m, const actors::opened_model&, std::int64_t) {
+    return start(*models[m], options_of(p, *models[m]), p.order, p.steps, turns);
+  };
+  return actors::start_pool(p.options, p.awake * model_bytes, std::move(parts));
+}
+
 // ---- what runs in it ---------------------------------------------------------------------------
+
+/// What is said of one run of a request when it is over.
+struct run_end {
+  void hear(const actors::request_summary& about) {
+    const std::lock_guard lock(mutex);
+    n_heard += 1;
+    status = about.status;
+    failed = about.failed;
+    use = about.use;
+  }
+
+  std::mutex mutex;
+  int n_heard = 0;
+  std::string status;
+  bool failed = false;
+  actors::usage use;
+};
 
 class disturbed_run {
 public:
-  disturbed_run(const std::vector<world_request>& requests, plan& p, actors::engine& engine,
-                happened& sums)
-      : requests_(requests), plan_(p), engine_(engine), port_(engine.port()), sums_(sums),
-        clients_(requests.size()) {}
+  disturbed_run(const model_list& models, const std::vector<world_request>& requests, plan& p,
+                actors::engine& engine, happened& sums)
+      : models_(models), requests_(requests), plan_(p), engine_(engine), port_(engine.port()),
+        sums_(sums), clients_(requests.size()) {}
 
   void run() {
     const auto end = std::chrono::steady_clock::now() + patience;
@@ -211,7 +294,7 @@ public:
       std::this_thread::sleep_for(50us);
     }
     for (std::size_t i = 0; i < clients_.size(); ++i) {
-      const auto& [asked, expected] = requests_[i];
+      const auto& [asked, expected, model] = requests_[i];
       const auto events = clients_[i].told.events();
       demand(clients_[i].told.broken().empty(), clients_[i].told.broken());
       const auto wrong = difference(events, expected, asked.sampling.n);
@@ -221,12 +304,36 @@ public:
     }
   }
 
+  /// Once nothing is left of any request. A session that dies says nothing of its end.
+  void check_ends(bool all_lived) {
+    for (std::size_t i = 0; i < clients_.size(); ++i) {
+      const client& c = clients_[i];
+      const std::string of = " of request " + std::to_string(i);
+      for (const auto& end : c.ends) {
+        const std::lock_guard lock(end->mutex);
+        demand(end->n_heard <= 1 && (end->n_heard == 1 || !all_lived),
+               std::to_string(end->n_heard) + " ends of a run" + of);
+      }
+      const auto events = c.told.events();
+      if (!c.told.run_is_over() || events.empty()) continue;
+      const run_end& last = *c.ends.back();
+      const bool by_length = std::any_of(events.begin(), events.end(), [](const auto& e) {
+        return e.finish == actors::finish_reason::length;
+      });
+      demand(!last.failed && last.status == (by_length ? "length" : "stop"),
+             "the end" + of + " is " + last.status);
+      demand_equal(last.use.completion_tokens, events.back().use.completion_tokens,
+                   "the number of output tokens at the end" + of);
+    }
+  }
+
 private:
   struct client {
     heard told;
     actors::request_id id = 0;
     bool begun = false, over = false;
     int runs = 0, paused_for = 0;
+    std::vector<std::shared_ptr<run_end>> ends = {}; ///< of its runs
   };
 
   bool all_over() const {
@@ -263,8 +370,28 @@ private:
       if (plan_.options.scheduler.policy == "fair")
         asked.priority = static_cast<std::int32_t>(i % 2);
     }
+    if (plan_.of_tenants) {
+      asked.tenant = i % 2 == 0 ? "a" : "b";
+      asked.cache_salt = i % 3 == 0 ? "" : "salt " + std::to_string(i % 3);
+    }
+    asked.model = name_of(i);
+    for (const auto& act : plan_.timeouts)
+      if (act.client == i && c.runs == 1)
+        asked.timeout = std::chrono::milliseconds(1 + act.numbers % 50);
+    c.ends.push_back(std::make_shared<run_end>());
+    asked.on_end = [end = c.ends.back()](const actors::request_summary& about) {
+      end->hear(about);
+    };
     c.id = port_.submit(asked, c.told.next_run());
     c.begun = true;
+  }
+
+  /// Any name of the model that the request is for.
+  std::string name_of(std::size_t i) const {
+    const std::size_t m = requests_[i].model;
+    if (m == 0 && i % 3 == 0) return "";
+    return i % 2 == 1 && models_.size() > 1 ? other_name(*models_[m])
+                                            : models_[m]->options.model.name;
   }
 
   bool is_due(plan::act& act, std::size_t i) {
@@ -287,7 +414,8 @@ private:
       const auto error = c.told.error();
       c.over = !error;
       if (!error) return;
-      demand(may_be_tried_again(*error),
+      const bool timed_out = error->code == errc::timed_out && c.runs == 1;
+      demand(may_be_tried_again(*error) || timed_out,
              "request " + std::to_string(i) + " is refused: " + error->message);
       wait_ready(port_);
       return begin(i);
@@ -303,6 +431,18 @@ private:
     if (c.paused_for > 0 && --c.paused_for == 0) port_.resume(c.id);
     for (auto& act : plan_.reloads)
       if (is_due(act, i)) reload(act.numbers);
+    for (auto& act : plan_.orders)
+      if (models_.size() > 1 && is_due(act, i)) order(act.numbers);
+  }
+
+  void order(std::uint32_t numbers) {
+    using actors::model_order;
+    const auto& model = *models_[numbers % models_.size()];
+    const auto what =
+        std::array{model_order::sleep, model_order::unload, model_order::load}[numbers / 8 % 3];
+    const auto done = port_.order_model(model.options.model.name, what);
+    demand(done.ok() || done.code() != errc::unknown_model, "a model of the pool is unknown");
+    sums_.orders += 1;
   }
 
   /// The client leaves, and comes back for the rest.
@@ -322,7 +462,8 @@ private:
   }
 
   void reload(std::uint32_t numbers) {
-    config::options changed = plan_.options;
+    config::options changed =
+        models_.size() > 1 ? plan_.options : options_of(plan_, *models_.front());
     changed.sampling.temperature = 0.1 * (1 + numbers % 9);
     changed.sampling.top_k = 1 + static_cast<std::int32_t>(numbers % 5);
     changed.sampling.repetition_penalty = 1.5;
@@ -335,6 +476,7 @@ private:
     sums_.reloads += 1;
   }
 
+  const model_list& models_;
   const std::vector<world_request>& requests_;
   plan& plan_;
   actors::engine& engine_;
@@ -373,20 +515,22 @@ std::vector<actors::event> quiet_engine::run(const actors::request& asked) {
   throw broken("a grammar is refused time and again");
 }
 
-void run_disturbed(const small_model& model, const std::vector<world_request>& requests,
+void run_disturbed(const model_list& models, const std::vector<world_request>& requests,
                    const operations& how, happened& sums) {
   if (requests.empty()) return;
   const temp_folder folder;
-  plan p = plan_of(model, requests.size(), how, folder);
+  plan p = plan_of(models, requests.size(), how, folder);
   const dying probe(p.dies, p.dies_after);
   const auto deaths_before = n_deaths.load();
   {
-    const auto engine = start(model, p.options, p.order, p.steps);
+    const auto engine = start(models, p);
     wait_ready(engine->port());
-    disturbed_run(requests, p, *engine, sums).run();
+    disturbed_run run(models, requests, p, *engine, sums);
+    run.run();
     auto& port = engine->port();
     const std::string faults = scripted::faults_at_rest(port);
     demand(faults.empty(), "what requests took does not add up: " + faults);
+    run.check_ends(n_deaths.load() == deaths_before);
     const auto stats = port.stats();
     sums.preemptions += stats.preemptions;
     sums.restarts += stats.executor_restarts;

@@ -26,17 +26,20 @@ private:
 struct world_request {
   actors::request asked;
   std::vector<actors::event> expected;
+  std::size_t model = 0; ///< in the world's list of models
 };
 
 /// How often each kind of disturbance met a request, over all worlds.
 struct happened {
   std::uint64_t preemptions = 0, restarts = 0, cached_tokens = 0, fetched_blocks = 0, cuts = 0,
-                pauses = 0, deaths = 0, reloads = 0;
+                pauses = 0, deaths = 0, reloads = 0, orders = 0;
 };
 
-/// Runs all requests in an engine that `how` makes and disturbs, and throws `broken` where one of
-/// them is told anything else than it expects.
-void run_disturbed(const small_model& model, const std::vector<world_request>& requests,
+using model_list = std::vector<const small_model*>;
+
+/// Runs all requests in an engine, or of several models in a pool, that `how` makes and disturbs.
+/// Throws `broken` where one of them is told anything else than it expects.
+void run_disturbed(const model_list& models, const std::vector<world_request>& requests,
                    const operations& how, happened& sums);
 
 } // namespace twill::test
