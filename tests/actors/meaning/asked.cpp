@@ -141,7 +141,11 @@ public:
   void change(std::uint32_t number, const ids& output) {
     auto& s = asked.sampling;
     if (output.empty()) return;
-    const auto some = [&] { return output[below(output.size())]; };
+    // Logits may have more ids than the text, which may be drawn, but not asked for.
+    const auto some = [&] {
+      const std::int32_t id = output[below(output.size())];
+      return id < n_ids() ? id : any_token();
+    };
     switch (number) {
     case 25:
     case 26:

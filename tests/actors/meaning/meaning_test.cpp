@@ -118,7 +118,7 @@ TEST_CASE("a request means the same whatever happens to it, on every kind of mod
     // Each model has sequences of its own, until one fails and is made shorter.
     std::size_t turn = 0;
     std::optional<clock_type::time_point> failed;
-    const auto broke = first_failure({6 * n, 30 * n, 24}, [&](const operations& sequence) {
+    const auto broke = first_failure({6 * n, 8 * n, 24}, [&](const operations& sequence) {
       if (failed ? clock_type::now() - *failed > time_to_shorten : turn++ % n_models != m) return;
       try {
         run_sequence(*alone, *other, sequence, sums);
