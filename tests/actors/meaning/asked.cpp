@@ -45,7 +45,7 @@ public:
     const bool is_chat = number % 5 != 0 && number % 5 < 3;
     asked.parse_output = number % 5 == 3 || (is_chat && random() % 3 != 0);
     if (must_call()) asked.sampling.max_tokens = longest_call;
-    if (asked.parse_output && !must_call() && random() % 2 == 0) like_marks(random);
+    if ((asked.parse_output || must_call()) && random() % 2 == 0) like_marks(random);
   }
 
   /// Wishes that need no output. False for a number that is none of them.

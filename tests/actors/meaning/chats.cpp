@@ -197,6 +197,7 @@ public:
       messages.push_back(said("user"));
       if (n > 1) messages.push_back(said("assistant"));
       if (n > 1 && below(3) == 0) messages.push_back(said("tool"));
+      if (n > 1 && below(4) == 0) messages.push_back(said(below(2) == 0 ? "system" : "developer"));
     }
     chat.messages = messages;
     asked.prompt = chat;

@@ -383,6 +383,10 @@ private:
       end->hear(about);
     };
     c.id = port_.submit(asked, c.told.next_run());
+    if (asked.timeout.count() > 0) { // a request that nobody reads does not end before its time
+      port_.pause(c.id);
+      c.paused_for = 6000;
+    }
     c.begun = true;
   }
 
