@@ -223,8 +223,7 @@ public:
     ask_ledger order;
     order.told = std::make_shared<const std::function<void(ledger)>>(
         [told = std::move(told), shared = shared_](ledger all) {
-          shared->requests.account(all);
-          all.taken("bytes of texts that wait", shared->text_pool->waiting_bytes());
+          shared->account(all);
           told(std::move(all));
         });
     const batcher_actor batcher = shared_->batcher();

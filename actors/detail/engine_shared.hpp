@@ -46,6 +46,7 @@ public:
                          std::shared_ptr<tenant_budgets> budgets = nullptr)
       : options(o), requests(bounds_of(o.scheduler)),
         text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))),
+        shares_budgets_(budgets != nullptr),
         budgets_(budgets ? std::move(budgets) : std::make_shared<tenant_budgets>(o.tenants)) {
     take(o); // the budgets may be shared with engines whose limits are newer
   }
@@ -70,6 +71,13 @@ public:
   /// The tokens that a tenant may use; null when they are not limited.
   std::shared_ptr<token_budget> budget_of(const std::string& tenant) const {
     return budgets_->of(tenant);
+  }
+
+  /// Whoever made budgets for several engines adds their counters to the ledger itself.
+  void account(ledger& to) const {
+    requests.account(to);
+    to.taken("bytes of texts that wait", text_pool->waiting_bytes());
+    if (!shares_budgets_) budgets_->account(to);
   }
 
   engine_state state() const {
@@ -164,6 +172,7 @@ private:
     return limit.count() > 0 ? steady_clock::duration(limit) : steady_clock::duration::max();
   }
 
+  const bool shares_budgets_; ///< with other engines
   const std::shared_ptr<tenant_budgets> budgets_;
   mutable std::mutex mutex_; ///< guards what follows
   std::shared_ptr<const reloadable_options> current_;

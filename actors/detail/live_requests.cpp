@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/detail/holder_name.hpp"
+#include "actors/detail/tenant_budgets.hpp"
 
 namespace twill::actors {
 
@@ -201,6 +202,7 @@ void live_requests::account(ledger& to) const {
     to.exists(holder);
     to.held(of_clients, holder);
     to.held(bytes, holder, e.bytes);
+    if (e.control) to.held(tenant_budgets::charged_tokens, holder, e.control->charged_tokens);
     if (!e.paused) continue;
     to.held(paused, holder);
     to.held(of_paused, holder);

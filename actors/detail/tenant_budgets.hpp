@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/detail/token_budget.hpp"
+#include "config/base/ledger.hpp"
 #include "config/tenants.hpp"
 
 namespace twill::actors {
@@ -33,6 +34,15 @@ public:
       budget->set_per_minute(tenant.tokens_per_minute, now);
     }
     budgets_.swap(next);
+  }
+
+  /// The name of the account that has what requests under way were charged.
+  static constexpr const char* charged_tokens = "tokens charged to tenants";
+  void account(ledger& to) const {
+    const std::lock_guard lock(mutex_);
+    to.taken(charged_tokens, 0);
+    for (const auto& [name, budget] : budgets_)
+      to.taken(charged_tokens, budget->charged());
   }
 
   /// Null when the tenant's tokens are not limited.

@@ -2,7 +2,7 @@
 //
 // Thread safety: every function takes the one mutex. The bucket holds a minute's tokens when it is
 // full. What is used beyond what was taken makes a debt, in which everything is refused until the
-// time has paid it.
+// time has paid it. Whoever took or spent tokens settles once for all of them.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ public:
   std::optional<std::int32_t> take(std::int64_t tokens, time now) {
     const std::lock_guard lock(mutex_);
     if (const auto wait_s = wait_for(tokens, now)) return wait_s;
-    used_ += static_cast<double>(tokens);
+    charge(tokens);
     return std::nullopt;
   }
   /// As take(), without taking.
@@ -38,12 +38,18 @@ public:
   void spend(std::int64_t tokens, time now) {
     const std::lock_guard lock(mutex_);
     fill(now);
-    used_ += static_cast<double>(tokens);
+    charge(tokens);
   }
-  /// Tokens that were taken and not used.
-  void give_back(std::int64_t tokens) {
+  /// Of so many tokens that were taken or spent, so many were used; the others are given back.
+  void settle(std::int64_t charged, std::int64_t used) {
     const std::lock_guard lock(mutex_);
-    used_ = std::max(used_ - static_cast<double>(tokens), 0.0);
+    charged_ -= charged;
+    used_ = std::max(used_ - static_cast<double>(std::max<std::int64_t>(charged - used, 0)), 0.0);
+  }
+  /// Tokens that were taken or spent and have not been settled.
+  std::int64_t charged() const {
+    const std::lock_guard lock(mutex_);
+    return charged_;
   }
 
   std::int64_t per_minute() const {
@@ -58,6 +64,11 @@ public:
   }
 
 private:
+  void charge(std::int64_t tokens) {
+    used_ += static_cast<double>(tokens);
+    charged_ += tokens;
+  }
+
   std::optional<std::int32_t> wait_for(std::int64_t tokens, time now) {
     fill(now);
     const auto wanted = static_cast<double>(std::min(tokens, per_minute_));
@@ -80,6 +91,7 @@ private:
   mutable std::mutex mutex_; ///< guards what follows
   std::int64_t per_minute_;
   double used_ = 0; ///< of the bucket; more than per_minute_ in debt
+  std::int64_t charged_ = 0;
   time last_;
 };
 

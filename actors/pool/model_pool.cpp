@@ -65,6 +65,7 @@ class model_pool final : public engine, public text_port {
 public:
   model_pool(const config::options& options, std::int64_t budget_bytes, pool_parts parts)
       : options_(options), models_(options.models), device_is_lost_(parts.device_is_lost),
+        budgets_(parts.budgets),
         state_(rules_of(options), {budget_bytes, options.scheduler.restart_delay,
                                    options.scheduler.restart_delay_max}),
         loader_(options.models.size(), std::move(parts), reports()) {
@@ -216,13 +217,14 @@ public:
     gathered->told = std::move(told);
     const std::lock_guard lock(mutex_);
     requests_.account(gathered->all);
+    if (budgets_) budgets_->account(gathered->all);
     for (std::size_t m = 0; m < models_.size(); ++m) {
       const std::string prefix = models_.id(m) + ": ";
       account_model(m, prefix, gathered->all);
       if (models_.running(m) == nullptr) continue;
       models_.port(m).account([gathered, prefix](ledger part) {
         const std::lock_guard own(gathered->mutex);
-        gathered->all.add(part, prefix);
+        gathered->all.add(part, prefix, tenant_budgets::charged_tokens);
       });
     }
   }
@@ -595,6 +597,7 @@ private:
   std::condition_variable changed_; ///< for the dispatcher
   pooled_models models_;
   const std::function<bool()> device_is_lost_;
+  const std::shared_ptr<const tenant_budgets> budgets_;
   pool_state state_;
   held_requests requests_;
   std::vector<held_request_ptr> sends_, refused_; ///< for the dispatcher

@@ -106,6 +106,7 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
   const auto turns = std::make_shared<step_turns>();
   const auto budgets = std::make_shared<tenant_budgets>(options.tenants);
   pool_parts parts;
+  parts.budgets = budgets;
   parts.is_fetched = [pool](std::size_t model) {
     const auto& finder = pool->finder;
     return finder.may_fetch && finder.may_fetch(pool->all.models[model].model.path);

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "actors/detail/served_model.hpp"
+#include "actors/detail/tenant_budgets.hpp"
 #include "actors/engine.hpp"
 
 namespace twill::actors {
@@ -35,6 +36,8 @@ struct pool_parts {
   std::function<std::unique_ptr<engine>(std::size_t model, const opened_model& opened,
                                         std::int64_t grant_bytes)>
       start;
+  /// What tenants may use over all engines; null where nobody counts it.
+  std::shared_ptr<const tenant_budgets> budgets;
 };
 
 } // namespace twill::actors

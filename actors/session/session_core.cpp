@@ -382,8 +382,13 @@ std::optional<request_error> session_core::pay(const submit_prompt& out) {
       static_cast<std::int64_t>(out.spec.prompt->size()) + output * out.n_choices;
   if (const auto wait_s = args_.budget->take(tokens, steady_clock::now()))
     return rate_limited(*args_.budget, *wait_s);
-  paid_ = tokens;
+  note_paid(tokens);
   return std::nullopt;
+}
+
+void session_core::note_paid(std::int64_t tokens) {
+  paid_ = tokens;
+  args_.control->charged_tokens = tokens;
 }
 
 std::optional<request_error> session_core::set_token_rules(sequence_spec& spec) const {
@@ -507,7 +512,7 @@ void session_core::token(const token_ready& drawn, steady_clock::time_point now)
   use_.completion_tokens += 1;
   if (args_.budget != nullptr && use_.prompt_tokens + use_.completion_tokens > paid_) {
     args_.budget->spend(1, now);
-    paid_ += 1;
+    note_paid(paid_ + 1);
   }
   use_.cached_tokens = drawn.cached_tokens;
   event e;
@@ -673,7 +678,8 @@ void session_core::close(bool aborted, const request_error* error) {
   // A request that failed before its first token used nothing.
   const bool used = error == nullptr || use_.completion_tokens > n_made_;
   const std::int64_t cost = used ? use_.prompt_tokens + use_.completion_tokens : 0;
-  if (args_.budget != nullptr && paid_ > cost) args_.budget->give_back(paid_ - cost);
+  if (args_.budget != nullptr) args_.budget->settle(paid_, cost);
+  note_paid(0);
   stats_.update([&](engine_stats& s) {
     if (aborted)
       s.finished_abort += 1;

@@ -34,6 +34,8 @@ struct request_control {
   std::atomic<bool> silenced{false};
   /// The last event was delivered, or is being delivered.
   std::atomic<bool> ended{false};
+  /// What the tenant's budget was charged and is still to be settled; for a ledger.
+  std::atomic<std::int64_t> charged_tokens{0};
 };
 
 /// Everything that a session is made with.
@@ -128,6 +130,7 @@ private:
   std::optional<request_error> set_max_new(sequence_spec& spec) const;
   std::optional<request_error> take_score_memory(const sequence_spec& spec);
   std::optional<request_error> pay(const submit_prompt& out);
+  void note_paid(std::int64_t tokens);
   void submit();
   std::string name_continuity() const;
   std::optional<request_error> replay_made();

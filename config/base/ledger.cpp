@@ -14,11 +14,12 @@ void ledger::exists(const std::string& holder, bool stays) {
   (stays ? staying_ : passing_).insert(holder);
 }
 
-void ledger::add(const ledger& other, const std::string& prefix) {
+void ledger::add(const ledger& other, const std::string& prefix, const std::string& shared) {
   for (const auto& [what, from] : other.accounts_) {
-    taken(prefix + what, from.taken);
+    const std::string name = what == shared ? what : prefix + what;
+    taken(name, from.taken);
     for (const auto& [holder, amount] : from.holders)
-      held(prefix + what, prefix + holder, amount);
+      held(name, prefix + holder, amount);
   }
   for (const auto& holder : other.passing_)
     exists(prefix + holder);

@@ -31,8 +31,9 @@ public:
   /// There is such a holder, by the list of those that have begun and not ended. One that `stays`
   /// may hold something while no request runs, as a cache does.
   void exists(const std::string& holder, bool stays = false);
-  /// Adds all that another ledger says, with `prefix` before each name.
-  void add(const ledger& other, const std::string& prefix);
+  /// Adds all that another ledger says, with `prefix` before each name. The account `shared` keeps
+  /// its name, since one counter is of all parts together; its holders have the prefix.
+  void add(const ledger& other, const std::string& prefix, const std::string& shared = {});
 
   /// There is no holder but those that stay.
   bool is_at_rest() const;

@@ -255,7 +255,7 @@ TEST_CASE("a budget of tokens fills with time, and debts are paid first") {
   CHECK(budget.check(1, now + seconds(20)) == 31);
   CHECK(budget.check(1, now + seconds(49)) == 2);
   CHECK_FALSE(budget.check(10, now + seconds(51)));
-  budget.give_back(10'000);
+  budget.settle(10'000, 0);
   CHECK_FALSE(budget.check(600, now + seconds(51)));
   // More than a minute's tokens need a full bucket.
   CHECK_FALSE(budget.take(5000, now + seconds(60)));

@@ -27,11 +27,18 @@ public:
   }
   std::optional<std::int32_t> take(std::int64_t tokens, std::int64_t tick) {
     const auto wait_s = check(tokens, tick);
-    if (!wait_s) note(tick, tokens, per_minute());
+    if (!wait_s) spend(tokens, tick);
     return wait_s;
   }
-  void spend(std::int64_t tokens, std::int64_t tick) { note(tick, tokens, per_minute()); }
-  void give_back(std::int64_t tokens) { note(done_.back().tick, -tokens, per_minute()); }
+  void spend(std::int64_t tokens, std::int64_t tick) {
+    note(tick, tokens, per_minute());
+    charged_ += tokens;
+  }
+  void settle(std::int64_t charged, std::int64_t used) {
+    if (used < charged) note(done_.back().tick, used - charged, per_minute());
+    charged_ -= charged;
+  }
+  std::int64_t charged() const { return charged_; }
   void set_per_minute(std::int64_t per_minute, std::int64_t tick) { note(tick, 0, per_minute); }
   std::int64_t per_minute() const { return done_.back().per_minute; }
 
@@ -58,6 +65,7 @@ private:
   }
 
   std::vector<deed> done_;
+  std::int64_t charged_ = 0;
 };
 
 } // namespace twill::actors

@@ -50,14 +50,15 @@ void apply(const operation& op, token_budget& budget, plain_token_budget& twin, 
     twin.spend(tokens, tick);
     break;
   case 4:
-    budget.give_back(tokens);
-    twin.give_back(tokens);
+    budget.settle(tokens, tokens_of(op.c));
+    twin.settle(tokens, tokens_of(op.c));
     break;
   default:
     budget.set_per_minute(rate_of(op.a), at(tick));
     twin.set_per_minute(rate_of(op.a), tick);
   }
   demand_equal(budget.per_minute(), twin.per_minute(), "the tokens a minute");
+  demand_equal(budget.charged(), twin.charged(), "the tokens that are to be settled");
 }
 
 /// Mostly little time passes; sometimes none, or it is an earlier time.
@@ -75,7 +76,7 @@ void play_budget(const operations& sequence) {
     apply(op, budget, twin, tick);
   }
   // Once all is given back the bucket is full to its last token.
-  budget.give_back(std::int64_t{1} << 60);
+  budget.settle(std::int64_t{1} << 60, 0);
   compare_waits(budget.check(budget.per_minute(), at(tick)), std::nullopt);
 }
 
@@ -121,7 +122,7 @@ void play_tenants(const operations& sequence) {
       if (found != known.end()) held.push_back(found->second);
     } else if (!held.empty()) {
       const tenant& one = held[op.c % held.size()];
-      apply({op.kind % 6 == 5 ? 2 : op.kind, op.a, 0, 0}, *one.budget, *one.twin, tick);
+      apply({op.kind % 6 == 5 ? 2 : op.kind, op.a, 0, op.c / 7}, *one.budget, *one.twin, tick);
     }
     for (const char* name : {"a", "b", "c"}) {
       const auto found = known.find(name);

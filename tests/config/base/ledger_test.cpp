@@ -59,3 +59,19 @@ TEST_CASE("ledger: parts are added under names of their own") {
   CHECK(all.accounts().size() == 2);
   CHECK(all.faults().empty());
 }
+
+TEST_CASE("ledger: what all parts count together keeps its name") {
+  ledger part;
+  part.exists("request 1");
+  part.held("tokens", "request 1", 2);
+  part.held("blocks", "request 1", 3);
+  part.taken("blocks", 3);
+  ledger all;
+  all.taken("tokens", 4);
+  all.add(part, "a: ", "tokens");
+  CHECK(all.faults().size() == 1);
+  all.add(part, "b: ", "tokens");
+  CHECK(all.faults().empty());
+  CHECK(all.accounts().at("tokens").holders.at("b: request 1") == 2);
+  CHECK(all.accounts().at("b: blocks").taken == 3);
+}
