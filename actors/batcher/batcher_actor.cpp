@@ -60,6 +60,7 @@ public:
       all.taken("sessions that the batcher answers", static_cast<std::int64_t>(handles_.size()));
       for (const auto& [request, session] : handles_)
         all.held("sessions that the batcher answers", holder_name(request));
+      if (tiers_) tiers_->account(all);
       if (!executor_) return (*told)(std::move(all));
       const auto gathered = std::make_shared<ledger>(std::move(all));
       ask(self_, executor_, list_states{})

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "config/base/assert.hpp"
@@ -336,6 +337,29 @@ tier_counts kv_tiers::counts() const {
   now.host_blocks = static_cast<std::int64_t>(host_lru_.size());
   now.disk_blocks = static_cast<std::int64_t>(disk_lru_.size());
   return now;
+}
+
+/// A block of the index holds its places itself; what is read or written belongs to the disk.
+/// Blocks that are in neither are on their way to or from a step, and no step is under way at rest.
+void kv_tiers::account(ledger& to) const {
+  const std::string host_places = "places of KV blocks in host memory",
+                    disk_places = "places of KV blocks on disk", kept = "KV tiers",
+                    disk = "the disk of KV tiers", reads = "KV blocks that are read",
+                    writes = "KV blocks that are written";
+  const std::lock_guard lock(mutex_);
+  to.exists(kept, true);
+  to.exists(disk, true);
+  if (pool_) to.taken(host_places, pool_->total() - pool_->free());
+  to.taken(disk_places, n_places_ - static_cast<std::int64_t>(free_places_.size() + aside_.size()));
+  to.taken(reads, n_reading_);
+  to.taken(writes, n_writing_);
+  for (const auto& [key, e] : entries_) {
+    if (e.bytes) to.held(host_places, e.in_host_lru ? kept : disk);
+    if (e.on_disk || e.writing) to.held(disk_places, e.on_disk ? kept : disk);
+    if (e.reading) to.held(host_places, disk);
+    if (e.reading) to.held(reads, disk);
+    if (e.writing) to.held(writes, disk);
+  }
 }
 
 bool kv_tiers::consistent() const {

@@ -27,6 +27,7 @@
 #include "actors/kv/block_key.hpp"
 #include "actors/kv/spilled_block.hpp"
 #include "actors/offloader/host_pool.hpp"
+#include "config/base/ledger.hpp"
 
 namespace twill::actors {
 
@@ -145,6 +146,8 @@ public:
   void adopt(std::vector<kept_block> blocks, std::int32_t n_places);
 
   tier_counts counts() const;
+  /// Places of host memory and of the disk. Looks at every block of the index.
+  void account(ledger& to) const;
   /// Whether the invariants hold; for tests.
   bool consistent() const;
 

@@ -109,6 +109,14 @@ private:
            "a fetch has no answer");
     demand(eventually([&] { return free_places() == all_places() - host_index(); }),
            "host memory is held by nothing in the index");
+    std::string faults;
+    demand(eventually([&] {
+             twill::ledger all;
+             core_->tiers()->account(all);
+             faults = all.faults().empty() ? "" : all.faults().front();
+             return faults.empty() && all.is_at_rest();
+           }),
+           faults);
   }
   std::int64_t all_places() const { return host_blocks_ + n_on_their_way; }
   std::int64_t host_index() const { return core_->tiers()->counts().host_blocks; }
