@@ -1,19 +1,23 @@
 #include "net/admin/rest_watch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace twill::net {
 
 std::vector<std::string> rest_watch::look(const ledger& now) {
-  std::vector<std::string> fresh;
-  if (!now.is_at_rest()) {
+  const auto has = [](const std::vector<std::string>& all, const std::string& fault) {
+    return std::find(all.begin(), all.end(), fault) != all.end();
+  };
+  std::vector<std::string> faults, fresh;
+  if (now.is_at_rest())
+    faults = now.faults();
+  else
     told_.clear();
-  } else if (now == before_) {
-    for (auto& fault : now.faults())
-      if (std::find(told_.begin(), told_.end(), fault) == told_.end()) fresh.push_back(fault);
-    told_.insert(told_.end(), fresh.begin(), fresh.end());
-  }
-  before_ = now;
+  for (const auto& fault : faults)
+    if (has(before_, fault) && !has(told_, fault)) fresh.push_back(fault);
+  told_.insert(told_.end(), fresh.begin(), fresh.end());
+  before_ = std::move(faults);
   return fresh;
 }
 

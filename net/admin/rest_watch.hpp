@@ -1,5 +1,5 @@
-// rest_watch: tells which faults of a ledger are real: those that two looks in a row see without a
-// request between them. What is given back a moment after the end of a request is none.
+// rest_watch: tells which faults of a ledger are real: those that two looks in a row see at rest.
+// What is given back a moment after the end of a request is none.
 //
 // One thread at a time.
 #pragma once
@@ -17,8 +17,8 @@ public:
   std::vector<std::string> look(const ledger& now);
 
 private:
-  ledger before_;
-  std::vector<std::string> told_; ///< since the last request
+  std::vector<std::string> before_; ///< what the last look saw at rest
+  std::vector<std::string> told_;   ///< since the last request
 };
 
 } // namespace twill::net

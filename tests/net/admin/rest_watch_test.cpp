@@ -35,6 +35,17 @@ TEST_CASE("rest watch: what is given back late, and what requests hold, is no fa
   CHECK(watch.look(with(0)).empty());
 }
 
+TEST_CASE("rest watch: a fault counts whatever else changes between the looks") {
+  rest_watch watch;
+  for (std::int64_t idle = 1; idle < 4; ++idle) {
+    ledger now = with(3);
+    now.exists("idle sockets", true);
+    now.taken("sockets", idle);
+    now.held("sockets", "idle sockets", idle);
+    CHECK(watch.look(now).size() == (idle == 2 ? 1 : 0));
+  }
+}
+
 TEST_CASE("rest watch: a fault is told again after a request") {
   rest_watch watch;
   watch.look(with(3));
