@@ -344,10 +344,19 @@ private:
       const std::lock_guard lock(alive->mutex);
       auto* self = alive->owner;
       if (self == nullptr) return;
-      account(self->context_, all);
-      for (const auto& fault : self->rest_.look(all))
-        log::error("no request runs, and what they took does not add up: " + fault);
+      self->batches_.account([alive, all = std::move(all)](const ledger& of_batches) mutable {
+        all.add(of_batches, "");
+        const std::lock_guard again(alive->mutex);
+        if (alive->owner != nullptr) alive->owner->look_at(all);
+      });
     });
+  }
+
+  /// The caller holds the mutex of the lifeline.
+  void look_at(ledger& all) {
+    account(context_, all);
+    for (const auto& fault : rest_.look(all))
+      log::error("no request runs, and what they took does not add up: " + fault);
   }
 
   /// Large frames leave holes in the heap, which would stay for long.

@@ -362,7 +362,7 @@ const std::vector<key>& rows() {
 
       {"debug.check_ledger", TWILL_MEMBER(debug.check_ledger), "", either(),
        "Checks once a second, while no request runs, whether all that requests took (KV blocks, "
-       "places in queues, counted bytes) was given back, and logs what was not as an error. "
+       "places in queues, counted bytes, tokens of tenants) was given back, and logs what was not as an error. "
        "`GET /admin/ledger` tells the same at any time."},
 
       {"metrics.compat", TWILL_MEMBER(metrics.compat), "", one_of({"none", "vllm", "0.1"}),

@@ -1,6 +1,7 @@
-// engine_answer: waits for what the engine tells by a callback in its own time.
+// engine_answer: waits for what the engine, or the batch thread, tells by a callback in its own
+// time.
 //
-// For the worker thread; it must not be called on an engine's thread.
+// For the worker thread; it must not be called on a thread that calls back.
 #pragma once
 
 #include <chrono>
@@ -11,9 +12,9 @@
 
 namespace twill::net {
 
-/// What `ask` makes the engine tell: ask(callback) passes on a callback that takes a T. Nothing
-/// where it has not come within a second, as while a model loads or a step is long, or where the
-/// engine ends meanwhile and lets go of the callback.
+/// What `ask` makes it tell: ask(callback) passes on a callback that takes a T. Nothing
+/// where it has not come within a second, as while a model loads or a step is long, or where
+/// whoever was asked ends meanwhile and lets go of the callback.
 template <class T, class Ask>
 std::optional<T> engine_answer(Ask&& ask) {
   auto answer = std::make_shared<std::promise<T>>();

@@ -5,6 +5,7 @@
 
 #include "net/admin/admin_routes.hpp"
 #include "net/admin/engine_answer.hpp"
+#include "net/batch/batch_service.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/stored/stored_service.hpp"
 
@@ -12,6 +13,7 @@ namespace twill::net {
 
 void account(const server_context& context, ledger& to) {
   context.sessions.account(to);
+  to.taken("open sockets", context.sockets.count() + context.admin_sockets.count());
   to.taken("bytes of messages that are being received", context.input.total_bytes());
   to.taken("bytes of output that clients have not taken", context.output.total_bytes());
   if (context.waiting_for_worker)
@@ -40,7 +42,7 @@ std::string as_json(const ledger& all) {
 
 } // namespace
 
-/// The engine answers in its own time, so the worker waits for it.
+/// The engine and the batch thread answer in their own time, so the worker waits for them.
 http_answer show_ledger(request_scope& scope) {
   return slow_reply([&context = scope.context] {
     auto all = engine_answer<ledger>([&](auto told) { context.engine.account(std::move(told)); });
@@ -49,6 +51,12 @@ http_answer show_ledger(request_scope& scope) {
                           "the engine has not answered within a second, since it loads a model or "
                           "computes a long step; retry later",
                           ""});
+    const auto of_batches =
+        engine_answer<ledger>([&](auto told) { context.batches->account(std::move(told)); });
+    if (!of_batches)
+      return error_reply(
+          {errc::busy, "the batch thread has not answered within a second; retry later", ""});
+    all->add(*of_batches, "");
     account(context, *all);
     return http_reply{200, as_json(*all)};
   });

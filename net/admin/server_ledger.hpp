@@ -7,7 +7,7 @@
 
 namespace twill::net {
 
-/// Adds what the server counts to what its engine does. Any thread.
+/// Adds what the server counts to what its engine and its batch_service do. Any thread.
 void account(const server_context& context, ledger& to);
 
 } // namespace twill::net

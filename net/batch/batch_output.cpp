@@ -62,4 +62,9 @@ result<std::string> batch_output::publish(file which, const std::string& filenam
   return created.value().id;
 }
 
+void batch_output::account(ledger& to, const std::string& holder) const {
+  for (const auto* growing : {&output_, &errors_})
+    if (*growing) file_store::account_growing(to, holder, tenant_, (*growing)->bytes());
+}
+
 } // namespace twill::net

@@ -39,6 +39,9 @@ public:
   /// The file's id; empty when nothing was written to it.
   result<std::string> publish(file which, const std::string& filename);
 
+  /// That `holder` has the bytes of the files that are not published.
+  void account(ledger& to, const std::string& holder) const;
+
 private:
   std::unique_ptr<file_store::writer>& of(file which) {
     return which == file::output ? output_ : errors_;

@@ -360,6 +360,7 @@ void batch_runner::end_expired(const std::shared_ptr<active_batch>& which) {
 void batch_runner::put_away(const std::shared_ptr<active_batch>& which) {
   for (const auto& line : std::list(lines_))
     if (line->owner == which) drop_line(line);
+  which->lines_running = 0;
   folder_.save_or_warn(batches_, which->id);
 }
 

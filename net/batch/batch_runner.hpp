@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "config/base/ledger.hpp"
 #include "net/batch/batch_folder.hpp"
 #include "net/batch/batch_table.hpp"
 #include "net/batch/file_store.hpp"
@@ -51,6 +52,9 @@ public:
   /// Ends all batches, or leaves them for adopt(); what has been answered is kept in the files.
   void stop();
   void on_timer();
+  /// Tells on the batch thread what files, batches and their lines take, and who holds it. A runner
+  /// that ends meanwhile destroys `told` without a call.
+  void account(std::function<void(ledger)> told);
 
 private:
   using clock = std::chrono::steady_clock;
@@ -88,6 +92,8 @@ private:
   void finish_if_done(const std::shared_ptr<active_batch>& which);
   void close(active_batch& which, batch_status how);
   void arm(clock::time_point began);
+  void account_batch(const active_batch& one, ledger& to) const;
+  void account_sent(ledger& to) const;
 
   server_context& context_;
   file_store& files_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "net/batch/batch_folder.hpp"
@@ -37,6 +38,8 @@ public:
 
   void stop() { runner_.stop(); }
   void on_timer() { runner_.on_timer(); }
+  /// See batch_runner.
+  void account(std::function<void(ledger)> told) { runner_.account(std::move(told)); }
 
 private:
   std::optional<std::set<std::string>> read_folder();

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/base/ledger.hpp"
 #include "net/batch/batch.hpp"
 
 namespace twill::net {
@@ -91,6 +92,13 @@ public:
     for (const auto& entry : all_)
       if (entry.tenant == tenant) out.push_back(entry);
     return out;
+  }
+
+  static constexpr const char* under_way = "batches under way";
+  void account(ledger& to) const {
+    const std::lock_guard lock(mutex_);
+    to.taken(under_way, std::count_if(all_.begin(), all_.end(),
+                                      [](const batch& entry) { return !is_final(entry.status); }));
   }
 
   /// `change` runs under the mutex; nothing happens when the batch has been forgotten.

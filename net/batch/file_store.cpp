@@ -75,6 +75,12 @@ void remove_orphans(const fs::path& where) {
   }
 }
 
+constexpr const char* bytes_of_files = "bytes of files";
+
+std::string share_name(const std::string& what, const std::string& tenant) {
+  return what + (tenant.empty() ? " without a tenant" : " of tenant " + tenant);
+}
+
 failure<api_error> full(const std::string& why) {
   return fail({errc::storage_full, why, ""});
 }
@@ -383,6 +389,28 @@ void file_store::release(const std::string& id) {
 std::int64_t file_store::held_bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
+}
+
+void file_store::account(ledger& to) const {
+  const std::string files = "files", stored = "stored files";
+  to.exists(stored, true);
+  const std::lock_guard lock(mutex_);
+  to.taken(bytes_of_files, bytes_);
+  for (const auto& [tenant, own] : tenants_) {
+    to.taken(share_name(bytes_of_files, tenant), own.bytes);
+    to.taken(share_name(files, tenant), static_cast<std::int64_t>(own.n_files));
+  }
+  for (const auto& [id, one] : files_) {
+    account_growing(to, stored, one.description.tenant, one.description.bytes);
+    to.held(share_name(files, one.description.tenant), stored);
+    to.taken(holds, one.n_holds);
+  }
+}
+
+void file_store::account_growing(ledger& to, const std::string& holder, const std::string& tenant,
+                                 std::int64_t bytes) {
+  to.held(bytes_of_files, holder, bytes);
+  to.held(share_name(bytes_of_files, tenant), holder, bytes);
 }
 
 } // namespace twill::net

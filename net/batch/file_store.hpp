@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/base/ledger.hpp"
 #include "net/api_error.hpp"
 #include "net/batch/private_file.hpp"
 
@@ -124,6 +125,13 @@ public:
   void release(const std::string& id);
 
   std::int64_t held_bytes() const;
+  /// What files take of the store, and of the share of their tenant; of those that grow, only what
+  /// their writers have taken (see account_growing).
+  void account(ledger& to) const;
+  /// That `holder` writes a file of so many bytes.
+  static void account_growing(ledger& to, const std::string& holder, const std::string& tenant,
+                              std::int64_t bytes);
+  static constexpr const char* holds = "holds of files that batches read";
 
 private:
   struct entry {

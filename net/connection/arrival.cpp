@@ -19,7 +19,7 @@ public:
   ~arrival() override { context_.sessions.remove(registry_id_); }
 
   void start() {
-    registry_id_ = context_.sessions.add(weak_from_this());
+    registry_id_ = context_.sessions.add(weak_from_this(), socket_use::arriving);
     deadline_.at(deadline_timer::clock::now() + context_.options.server.header_timeout,
                  [weak = weak_from_this()](auto) {
                    if (auto self = weak.lock()) self->end("it said nothing in time");

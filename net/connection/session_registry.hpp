@@ -4,6 +4,7 @@
 // session's strand. The registry has its own mutex and holds no session alive.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -34,11 +35,18 @@ private:
   std::atomic<bool> busy_{false};
 };
 
+/// What is spoken on a socket now.
+enum class socket_use : std::uint8_t {
+  arriving, ///< a PROXY header or a TLS handshake
+  http,
+  websocket
+};
+
 class session_registry {
 public:
-  std::uint64_t add(std::weak_ptr<socket_session> one) {
+  std::uint64_t add(std::weak_ptr<socket_session> one, socket_use use) {
     const std::lock_guard lock(mutex_);
-    sessions_.emplace(++last_id_, std::move(one));
+    sessions_.emplace(++last_id_, entry{std::move(one), use});
     return last_id_;
   }
   void remove(std::uint64_t id) {
@@ -49,25 +57,39 @@ public:
     const std::lock_guard lock(mutex_);
     return sessions_.size();
   }
-  /// The sockets that are busy exist.
+  /// The sockets that are busy exist; each holds a ticket of open_sockets, busy or not.
   void account(ledger& to) const {
+    constexpr std::array names{"arriving sockets", "HTTP sockets", "WebSockets"};
+    std::array<std::int64_t, names.size()> counts{};
     const std::lock_guard lock(mutex_);
-    for (const auto& [id, session] : sessions_)
-      if (const auto one = session.lock(); one && one->is_busy())
-        to.exists("socket " + std::to_string(id));
+    for (const auto& [id, one] : sessions_) {
+      const auto session = one.session.lock();
+      if (!session) continue;
+      ++counts[static_cast<std::size_t>(one.use)];
+      if (session->is_busy()) to.exists("socket " + std::to_string(id));
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      to.exists(names[i], true);
+      to.held("open sockets", names[i], counts[i]);
+    }
   }
   std::vector<std::shared_ptr<socket_session>> all() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::shared_ptr<socket_session>> alive;
     alive.reserve(sessions_.size());
-    for (const auto& entry : sessions_)
-      if (auto one = entry.second.lock()) alive.push_back(std::move(one));
+    for (const auto& [id, entry] : sessions_)
+      if (auto one = entry.session.lock()) alive.push_back(std::move(one));
     return alive;
   }
 
 private:
+  struct entry {
+    std::weak_ptr<socket_session> session;
+    socket_use use;
+  };
+
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<socket_session>> sessions_;
+  std::unordered_map<std::uint64_t, entry> sessions_;
   std::uint64_t last_id_ = 0;
 };
 

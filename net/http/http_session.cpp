@@ -44,7 +44,7 @@ public:
   ~http_session() override { context_.sessions.remove(registry_id_); }
 
   void start() {
-    registry_id_ = context_.sessions.add(weak_from_this());
+    registry_id_ = context_.sessions.add(weak_from_this(), socket_use::http);
     output_.emplace(context_.output, [weak = weak_from_this()] {
       if (auto self = weak.lock()) self->close_now();
     });

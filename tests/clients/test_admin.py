@@ -133,7 +133,8 @@ def test_the_ledger_names_who_holds_what(start_daemon):
     daemon.check_ledger()
     left = daemon.ledger()
     assert left["at_rest"] and not left["faults"]
-    staying = {"bytes of stored responses", "bytes of stored responses of tenants", "sequences in the executor"}
+    staying = {"bytes of stored responses", "bytes of stored responses of tenants", "sequences in the executor",
+               "open sockets"}
     assert not {one["what"] for one in left["accounts"] if one["taken"]} - staying
     time.sleep(2.5)  # two looks of the daemon itself
     assert "does not add up" not in daemon.text_of_log()

@@ -3,6 +3,7 @@
 // server between any two tasks.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "net/batch/batch_service.hpp"
 #include "net/random_id.hpp"
@@ -72,6 +74,7 @@ public:
     for (int n = 0; n < most && !done(); ++n) {
       if (clock::now() > until) return false;
       if (auto task = next()) task();
+      check_ledger();
     }
     return done();
   }
@@ -134,7 +137,19 @@ private:
     if (change) change(o);
     return o;
   }
+  /// What batches take adds up between any two tasks, and not only at rest. While a task waits, a
+  /// batch may have been made that the batch thread does not know yet.
+  void check_ledger() {
+    if (std::lock_guard lock(mutex_); !tasks_.empty()) return;
+    at_once_ = std::this_thread::get_id();
+    service->account([](const ledger& all) {
+      for (const auto& fault : all.faults())
+        FAIL_CHECK(fault);
+    });
+    at_once_ = std::thread::id();
+  }
   void post(std::function<void()> work) {
+    if (at_once_ == std::this_thread::get_id()) return work();
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(work));
     posted_.notify_one();
@@ -155,6 +170,7 @@ private:
 
   scripted_engine engine_;
   net::server_context context_;
+  std::atomic<std::thread::id> at_once_{}; ///< whose tasks are done and not posted
   std::mutex mutex_;
   std::condition_variable posted_;
   std::deque<std::function<void()>> tasks_;

@@ -234,7 +234,20 @@ private:
       demand(!store_->reopen(id, "a").ok(), "a file that was not kept is gone");
   }
 
+  void compare_ledger() {
+    ledger all;
+    store_->account(all);
+    all.exists("a batch", true);
+    for (const file& one : files_) {
+      if (one.writer) file_store::account_growing(all, "a batch", one.tenant, one.bytes);
+      if (!one.writer) all.held(file_store::holds, "a batch", one.holds);
+    }
+    demand(all.faults().empty(), all.faults().empty() ? "" : all.faults().front());
+    demand(all.is_at_rest(), "files are no requests");
+  }
+
   void compare() {
+    compare_ledger();
     demand_equal(store_->held_bytes(), bytes_of(""), "the bytes of all files");
     for (const std::string tenant : {"a", "b", "c"}) {
       std::set<std::string> is, expected;

@@ -183,19 +183,42 @@ void play_sockets(const operations& sequence) {
   }
 }
 
-struct idle_session final : socket_session {
+struct plain_session final : socket_session {
+  plain_session(socket_use u, bool busy) : use(u) { set_busy(busy); }
   void begin_drain() override {}
   void close_now() override {}
+  const socket_use use;
 };
+
+/// A ledger has each session that is alive, by what is spoken on it, and is at rest once none is
+/// busy.
+void compare_ledger(const session_registry& registry,
+                    const std::vector<const plain_session*>& alive) {
+  twill::ledger all;
+  registry.account(all);
+  std::map<std::string, std::int64_t> expected;
+  bool busy = false;
+  for (const auto* one : alive) {
+    ++expected[one->use == socket_use::arriving ? "arriving sockets"
+               : one->use == socket_use::http   ? "HTTP sockets"
+                                                : "WebSockets"];
+    busy = busy || one->is_busy();
+  }
+  all.taken("open sockets", static_cast<std::int64_t>(alive.size()));
+  demand(all.accounts().at("open sockets").holders == expected, "who holds sockets");
+  demand(all.faults().empty(), "sockets add up");
+  demand_equal(all.is_at_rest(), !busy, "whether sockets rest");
+}
 
 void play_registry(const operations& sequence) {
   session_registry registry;
-  std::map<std::uint64_t, std::shared_ptr<idle_session>> twin; // null: it is gone and not removed
+  std::map<std::uint64_t, std::shared_ptr<plain_session>> twin; // null: it is gone and not removed
   for (const operation& op : sequence) {
     const auto some = twin.empty() ? twin.end() : std::next(twin.begin(), op.a % twin.size());
     if (op.kind % 4 < 2) {
-      const auto one = std::make_shared<idle_session>();
-      demand(twin.emplace(registry.add(one), one).second, "an id is given twice");
+      const auto use = static_cast<socket_use>(op.b % 3);
+      const auto one = std::make_shared<plain_session>(use, op.c % 4 == 0);
+      demand(twin.emplace(registry.add(one, use), one).second, "an id is given twice");
     } else if (some != twin.end() && op.kind % 4 == 2) {
       some->second = nullptr;
     } else if (some != twin.end()) {
@@ -203,11 +226,14 @@ void play_registry(const operations& sequence) {
       registry.remove(some->first);
       twin.erase(some);
     }
-    std::vector<socket_session*> is, expected;
+    std::vector<const socket_session*> is, expected;
+    std::vector<const plain_session*> alive;
     for (const auto& one : registry.all())
       is.push_back(one.get());
     for (const auto& [id, one] : twin)
-      if (one) expected.push_back(one.get());
+      if (one) alive.push_back(one.get());
+    expected.assign(alive.begin(), alive.end());
+    compare_ledger(registry, alive);
     std::sort(is.begin(), is.end());
     std::sort(expected.begin(), expected.end());
     demand(is == expected, "the sessions that are alive");
