@@ -321,7 +321,7 @@ void offloader_core::open_now() {
   }
   if (!store) {
     tiers_->lose_disk();
-    if (limits.host_blocks == 0) return;
+    if (limits.host_blocks == 0) return resources_->host().give_back(staging_bytes);
     log::info("KV tiers: " + format_bytes(options_.host_bytes) + " of host memory");
     return tiers_->open(std::move(pool).value());
   }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -288,4 +289,25 @@ TEST_CASE("a stop does not wait until a large file was looked through", "[actors
   opens.join();
   CHECK(clock_type::now() - began < 2s);
   CHECK(offload::open_kept_store(path).ok()); // it is closed
+}
+
+TEST_CASE("tiers that do not open hold no host memory", "[actors]") {
+  const auto resources = std::make_shared<offload::tier_resources>();
+  auto asked = std::make_shared<std::atomic<bool>>(false);
+  tier_options o;
+  o.block_bytes = 64;
+  o.block_tokens = 2;
+  o.device_blocks = 8;
+  o.disk_bytes = 1 << 20;
+  o.open_store = [asked]() -> twill::models::result<std::unique_ptr<offload::disk_store>> {
+    *asked = true;
+    return twill::models::failure{twill::models::errc::file_unwritable, "there is no disk"};
+  };
+  const auto core = std::make_shared<offloader_core>(o, resources);
+  core->open();
+  for (int i = 0; i < 20'000 && (!*asked || resources->host().taken() > 0); ++i)
+    std::this_thread::sleep_for(1ms);
+  CHECK(*asked);
+  CHECK(resources->host().taken() == 0);
+  core->stop();
 }
