@@ -13,6 +13,7 @@
 #include "net/http/page_routes.hpp"
 #include "net/http/response_routes.hpp"
 #include "net/http/system_routes.hpp"
+#include "net/http/worker_routes.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses_reply.hpp"
@@ -47,6 +48,13 @@ constexpr std::array table = {
     endpoint{get,  "/ready",                 ready,                     open_to_all},
     endpoint{get,  "/metrics",               metrics,                   open_to_all},
     endpoint{get,  "/version",               version,                   open_to_all},
+    endpoint{get,  "/load",                  load,                      open_to_all},
+    endpoint{get,  "/get_load",              load_of_ranks,             open_to_all},
+    endpoint{get,  "/is_sleeping",           is_sleeping,               open_to_all},
+    endpoint{get,  "/server_info",           server_info,               open_to_all},
+    endpoint{get,  "/get_server_info",       server_info,               open_to_all},
+    endpoint{get,  "/model_info",            model_info,                open_to_all},
+    endpoint{get,  "/get_model_info",        model_info,                open_to_all},
     endpoint{get,  "/v1/models",             list_models},
     endpoint{get,  "/v1/models/**",          show_model},
     endpoint{post, "/v1/completions",        parse_completions,         with_key,    full,  true},
@@ -65,6 +73,8 @@ constexpr std::array table = {
     endpoint{get,  "/v1/responses/*/input_items", list_input_items},
     endpoint{get,  "/v1/stream",             open<stream_dialect>},
     endpoint{del,  "/v1/stream/*",           delete_response},
+    endpoint{post, "/v1/completions/render", render_completions,        with_key,    full},
+    endpoint{post, "/v1/chat/completions/render", render_chat,          with_key,    full},
     endpoint{post, "/tokenize",              tokenize,                  with_key,    full},
     endpoint{post, "/detokenize",            detokenize,                with_key,    full},
     endpoint{get,  "/tokenizer_info",        tokenizer_info},

@@ -1,5 +1,7 @@
 #include "net/metric_aliases.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -55,6 +57,54 @@ constexpr other_name older_names[] = {
     {"inter_token_latency_seconds", "time_per_output_token_seconds"},
 };
 
+using prometheus::ClientMetric;
+using prometheus::MetricType;
+
+const MetricFamily* find_family(const families& all, const char* name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const MetricFamily& one) {
+    return one.name == std::string(our_prefix) + name;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+/// The share of looked-up prompt tokens whose KV was cached, since the start: what vLLM told before
+/// its two counters.
+void add_hit_rate(families& all) {
+  const auto* queries = find_family(all, "prefix_cache_queries_total");
+  const auto* hits = find_family(all, "prefix_cache_hits_total");
+  if (queries == nullptr || hits == nullptr) return;
+  MetricFamily made{"vllm:gpu_prefix_cache_hit_rate",
+                    "Share of looked-up prompt tokens that were cached, 0 to 1",
+                    MetricType::Gauge,
+                    {}};
+  for (std::size_t i = 0; i < queries->metric.size(); ++i) {
+    ClientMetric one;
+    one.label = queries->metric[i].label;
+    const double asked = queries->metric[i].counter.value;
+    one.gauge.value = asked > 0 ? hits->metric[i].counter.value / asked : 0;
+    made.metric.push_back(std::move(one));
+  }
+  all.push_back(std::move(made));
+}
+
+/// This server has no adapters: routers that look for them find none, of each model.
+void add_no_adapters(families& all) {
+  const auto* queries = find_family(all, "prefix_cache_queries_total");
+  if (queries == nullptr) return;
+  MetricFamily made{
+      "vllm:lora_requests_info", "Adapters of requests: there are none", MetricType::Gauge, {}};
+  for (const auto& model : queries->metric) {
+    ClientMetric one;
+    one.label = model.label;
+    one.label.push_back({"max_lora", "0"});
+    one.label.push_back({"waiting_lora_adapters", ""});
+    one.label.push_back({"running_lora_adapters", ""});
+    one.gauge.value = 1;
+    made.metric.push_back(std::move(one));
+  }
+  all.push_back(std::move(made));
+}
+
 void add_as(families& all, const MetricFamily& ours, std::string name) {
   auto theirs = ours;
   theirs.name = std::move(name);
@@ -69,6 +119,8 @@ void add_vllm_names(families& all) {
     for (const auto& family : ours)
       if (family.name == std::string(our_prefix) + name.ours)
         add_as(all, family, std::string("vllm:") + name.theirs);
+  add_hit_rate(all);
+  add_no_adapters(all);
 }
 
 void add_older_names(families& all) {

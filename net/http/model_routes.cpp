@@ -4,6 +4,7 @@
 #include "net/protocol/json/json_writer.hpp"
 #include "net/protocol/model_lookup.hpp"
 #include "net/protocol/openai/models.hpp"
+#include "net/protocol/openai/render.hpp"
 #include "net/protocol/openai/tokenize.hpp"
 
 namespace twill::net {
@@ -45,6 +46,14 @@ http_answer tokenize(request_scope& scope) {
 
 http_answer detokenize(request_scope& scope) {
   return on_worker(scope, detokenize_body);
+}
+
+http_answer render_chat(request_scope& scope) {
+  return on_worker(scope, render_chat_body);
+}
+
+http_answer render_completions(request_scope& scope) {
+  return on_worker(scope, render_completions_body);
 }
 
 http_answer tokenizer_info(request_scope& scope) {

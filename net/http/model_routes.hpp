@@ -10,6 +10,8 @@ http_answer list_models(request_scope& scope);
 http_answer show_model(request_scope& scope);
 http_answer tokenize(request_scope& scope);
 http_answer detokenize(request_scope& scope);
+http_answer render_chat(request_scope& scope);
+http_answer render_completions(request_scope& scope);
 http_answer tokenizer_info(request_scope& scope);
 
 } // namespace twill::net

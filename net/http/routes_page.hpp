@@ -28,13 +28,16 @@ chat page</a> talks to the model, <code>twill chat</code> does so in a terminal.
 <tr><td><code>POST /v1/batches, GET <a href="v1/batches">/v1/batches</a></code></td><td>OpenAI's Batch API: many requests, when there is room</td></tr>
 <tr><td><code>GET /v1/batches/ID, POST /v1/batches/ID/cancel</code></td><td>one of them</td></tr>
 <tr><td><code>POST /tokenize, /detokenize, /v1/tokenize, /v1/detokenize</code></td><td>text to ids and back</td></tr>
+<tr><td><code>POST /v1/chat/completions/render, /v1/completions/render</code></td><td>the token ids that such a request becomes</td></tr>
 <tr><td><code>GET <a href="tokenizer_info">/tokenizer_info</a></code></td><td>special tokens, limits, chat template</td></tr>
 <tr><td><code>GET <a href="health">/health</a>, <a href="ready">/ready</a></code></td><td>whether the process answers; whether requests are served</td></tr>
 <tr><td><code>GET <a href="metrics">/metrics</a></code></td><td>figures for Prometheus</td></tr>
+<tr><td><code>GET <a href="load">/load</a>, <a href="get_load">/get_load</a>, <a href="is_sleeping">/is_sleeping</a></code></td><td>how much this daemon does, for routers</td></tr>
+<tr><td><code>GET <a href="server_info">/server_info</a>, /get_server_info, <a href="model_info">/model_info</a>, /get_model_info</code></td><td>what it serves, for routers</td></tr>
 <tr><td><code>GET <a href="version">/version</a></code></td><td>the version, and <code>server.name</code></td></tr>
 <tr><td><code>GET <a href="./">/</a>, <a href="routes">/routes</a>, /page/FILE</code></td><td>the chat page, this page, what they load</td></tr>
 </table>
-<p>Where keys are configured, all but the last four rows want one: <code>Authorization: Bearer KEY</code> or
+<p>Where keys are configured, all but the last six rows want one: <code>Authorization: Bearer KEY</code> or
 <code>X-Api-Key: KEY</code>. Administrators have routes and a dashboard of their own, at the address that
 <code>server.admin_listen</code> names.</p>
 <h2>Guides</h2><ul>

@@ -11,7 +11,7 @@
 namespace twill::net {
 namespace {
 
-constexpr std::array<std::string_view, 67> foreign = {
+constexpr std::array<std::string_view, 66> foreign = {
     // llama.cpp
     "repeat_last_n", "typical_p", "tfs_z", "mirostat", "mirostat_tau", "mirostat_eta",
     "dynatemp_range", "dynatemp_exponent", "xtc_probability", "xtc_threshold", "dry_multiplier",
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 67> foreign = {
     "options", "num_ctx", "keep_alive", "think", "raw", "format",
     // vLLM
     "length_penalty", "early_stopping", "spaces_between_special_tokens", "vllm_xargs",
-    "kv_transfer_params", "mm_processor_kwargs", "documents", "request_id", "detokenize",
+    "mm_processor_kwargs", "documents", "request_id", "detokenize",
     // TGI and transformers
     "do_sample", "watermark", "details", "decoder_input_details", "num_beams",
     "no_repeat_ngram_size", "epsilon_cutoff", "eta_cutoff", "penalty_alpha", "guidance_scale",

@@ -145,6 +145,12 @@ void reject_unsupported(fields& from) {
   for (const auto name : not_ours)
     if (const auto* v = from.find(name); v != nullptr && !is_off(*v))
       return from.reject(name, "absent: this server does not support it", *v);
+  if (const auto* v = from.find("kv_transfer_params"); v != nullptr && !is_off(*v))
+    return from.reject(
+        "kv_transfer_params",
+        "absent: this server reads a prompt and generates from it in one process, and "
+        "takes or gives no KV of others",
+        *v);
   if (const auto* best_of = from.find("best_of")) {
     std::int32_t n = 1;
     from.read("n", n);

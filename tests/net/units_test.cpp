@@ -321,6 +321,16 @@ TEST_CASE(
   for (const char* name : {"inter_token_latency_seconds", "time_per_output_token_seconds",
                            "request_max_num_generation_tokens", "iteration_tokens_total"})
     CHECK(contains(vllm, std::string("# TYPE vllm:") + name + " histogram\n"));
+  CHECK(contains(vllm, "\nvllm:gpu_prefix_cache_hit_rate" + labels + "0\n"));
+  CHECK(contains(vllm,
+                 "\nvllm:lora_requests_info{engine=\"0\",model_name=\"test-model\",max_lora=\"0\","
+                 "waiting_lora_adapters=\"\",running_lora_adapters=\"\"} 1\n"));
+  engine.count = [](actors::engine_stats& to) {
+    to.prefix_cache_queries = 8;
+    to.prefix_cache_hits = 2;
+  };
+  CHECK(contains(metrics_text({engine, 3, "vllm"}),
+                 "\nvllm:gpu_prefix_cache_hit_rate" + labels + "0.25\n"));
   const auto older = metrics_text({engine, 3, "0.1"});
   CHECK(contains(older, "\ntwill_kv_blocks{"));
   for (const char* name : {"kv_blocks_total", "kv_blocks_used", "iteration_tokens_total",
