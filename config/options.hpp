@@ -111,6 +111,7 @@ struct server_options {
   std::vector<std::string> listen = {"127.0.0.1:8080"};
   std::string name;            ///< in ids, of this daemon among several; empty: none
   std::string admin_listen;    ///< an address of the same form for administrators; empty: none
+  std::string agent_listen;    ///< an address or a port for load balancers; empty: none
   std::string user;            ///< whose rights the daemon takes on; empty: it stays
   std::string tls_certificate; ///< PEM file; empty: no TLS
   std::string tls_key;         ///< PEM file

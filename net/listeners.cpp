@@ -211,6 +211,12 @@ listeners listeners::open(const std::vector<std::string>& addresses, const std::
   return made;
 }
 
+listeners listeners::open_agent(const std::string& address) {
+  if (address.empty()) return {};
+  const bool only_port = address.find(':') == std::string::npos;
+  return open({only_port ? "127.0.0.1:" + address : address}, "server.agent_listen");
+}
+
 listeners listeners::adopt(const std::vector<int>& descriptors) {
   listeners made;
   for (const int descriptor : descriptors)

@@ -34,6 +34,8 @@ public:
   /// Throws std::runtime_error that names the address and the reason. `key` gave the addresses.
   static listeners open(const std::vector<std::string>& addresses,
                         const std::string& key = "server.listen");
+  /// That of `server.agent_listen`, where a port alone is one of 127.0.0.1; none where it is empty.
+  static listeners open_agent(const std::string& address);
   /// Sockets that somebody else opened and that listen already; this object owns the descriptors,
   /// and never the paths. Throws std::runtime_error for a descriptor that is no such socket.
   static listeners adopt(const std::vector<int>& descriptors);

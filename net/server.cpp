@@ -21,6 +21,7 @@
 #include "net/admin/server_ledger.hpp"
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
+#include "net/connection/agent_check.hpp"
 #include "net/connection/arrival.hpp"
 #include "net/error_map.hpp"
 #include "net/http/http_session.hpp"
@@ -79,8 +80,8 @@ std::int64_t body_budget(const config::server_options& options) {
 
 class server_impl final : public server {
 public:
-  server_impl(const config::options& options, actors::engine_port& engine, listeners sockets,
-              const file_reader& read, listeners admin_sockets)
+  server_impl(const config::options& options, actors::engine_port& engine, server_listeners sockets,
+              const file_reader& read)
       : context_(options, engine), monitor_(engine, [this] { return context_.sockets.count(); }),
         stored_({engine, options.responses,
                  [this] { return context_.current.get()->keys.tenants(); },
@@ -89,9 +90,9 @@ public:
         io_(options.server.threads),
         workers_({1, body_budget(options.server), std::chrono::hours(1)}),
         control_(asio::make_strand(io_)), sockets_(std::move(sockets)),
-        admin_sockets_(std::move(admin_sockets)), drain_timer_(control_), relief_timer_(control_),
-        sample_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
-        batch_timer_(batch_thread_),
+        agent_(control_, sockets_.agent, [this] { return line_of_agent(); }),
+        drain_timer_(control_), relief_timer_(control_), sample_timer_(control_),
+        alive_(std::make_shared<lifeline>()), batch_thread_(1), batch_timer_(batch_thread_),
         batches_(context_, {[this](std::function<void()> work) {
                               asio::post(batch_thread_, tolerant(std::move(work)));
                             },
@@ -111,8 +112,8 @@ public:
     context_.output.on_full([this] { asio::post(control_, [this] { relieve_output(); }); });
     if (!options.server.tls_certificate.empty())
       tls_.emplace(options.server.tls_certificate, options.server.tls_key, read);
-    add_entrances(sockets_, false);
-    add_entrances(admin_sockets_, true);
+    add_entrances(sockets_.clients, false);
+    add_entrances(sockets_.admin, true);
   }
 
   ~server_impl() override {
@@ -128,15 +129,18 @@ public:
 
   std::vector<std::string> addresses() const override {
     std::vector<std::string> all;
-    for (const auto& one : sockets_.all())
+    for (const auto& one : sockets_.clients.all())
       all.push_back(one.address());
     return all;
   }
   std::string admin_address() const override {
-    return admin_sockets_.all().empty() ? std::string() : admin_sockets_.all().front().address();
+    return sockets_.admin.all().empty() ? std::string() : sockets_.admin.all().front().address();
+  }
+  std::string agent_address() const override {
+    return sockets_.agent.all().empty() ? std::string() : sockets_.agent.all().front().address();
   }
   std::uint16_t port() const override {
-    for (const auto& one : sockets_.all())
+    for (const auto& one : sockets_.clients.all())
       if (one.port != 0) return one.port;
     return 0;
   }
@@ -154,7 +158,8 @@ public:
     asio::post(control_, [this] {
       for (const auto& one : entrances_)
         accept(*one);
-      if (!admin_sockets_.all().empty() || context_.options.debug.check_ledger) sample();
+      agent_.begin();
+      if (!sockets_.admin.all().empty() || context_.options.debug.check_ledger) sample();
     });
     std::vector<std::thread> others;
     for (int i = 1; i < context_.options.server.threads; ++i)
@@ -233,6 +238,18 @@ private:
     if (!model.ok()) return fail(model.code());
     return ask_anew(head, {model.value(), current->limits, context_.engine, context_.find_previous,
                            head.tenant, context_.options.server.name});
+  }
+
+  /// A place is one of `scheduler.max_running` of each model.
+  std::string line_of_agent() const {
+    const bool takes_requests =
+        !context_.draining && context_.engine.state() == actors::engine_state::ready;
+    std::int64_t taken = 0, places = 0;
+    for (const auto& [model, now] : context_.engine.stats_of_models()) {
+      taken += std::int64_t{now.requests_running} + now.requests_waiting;
+      places += context_.options.scheduler.max_running;
+    }
+    return agent_line(takes_requests, taken, places);
   }
 
   void wake_batches_after(milliseconds time) {
@@ -413,6 +430,7 @@ private:
       one->gate.close(ignored);
       one->pause.cancel();
     }
+    agent_.stop();
     drain_timer_.cancel();
     relief_timer_.cancel();
     sample_timer_.cancel();
@@ -429,8 +447,8 @@ private:
   asio::io_context io_;   // sessions die with it, so before the context
   fair_pool workers_;
   asio::strand<asio::io_context::executor_type> control_;
-  listeners sockets_;
-  listeners admin_sockets_;
+  server_listeners sockets_;
+  agent_check agent_;
   std::vector<std::unique_ptr<entrance>> entrances_;
   std::optional<tls_credentials> tls_;
   asio::steady_timer drain_timer_;
@@ -449,18 +467,19 @@ private:
 } // namespace
 
 std::unique_ptr<server> server::bind(const config::options& options, actors::engine_port& engine) {
-  const auto& admin = options.server.admin_listen;
-  return start(
-      options, engine, listeners::open(options.server.listen),
-      [](const std::string& path) { return read_file(path, max_pem_bytes); },
-      admin.empty() ? listeners() : listeners::open({admin}, "server.admin_listen"));
+  const auto& asked = options.server;
+  return start(options, engine,
+               {listeners::open(asked.listen),
+                asked.admin_listen.empty()
+                    ? listeners()
+                    : listeners::open({asked.admin_listen}, "server.admin_listen"),
+                listeners::open_agent(asked.agent_listen)},
+               [](const std::string& path) { return read_file(path, max_pem_bytes); });
 }
 
 std::unique_ptr<server> server::start(const config::options& options, actors::engine_port& engine,
-                                      listeners sockets, const file_reader& read,
-                                      listeners admin_sockets) {
-  return std::make_unique<server_impl>(options, engine, std::move(sockets), read,
-                                       std::move(admin_sockets));
+                                      server_listeners sockets, const file_reader& read) {
+  return std::make_unique<server_impl>(options, engine, std::move(sockets), read);
 }
 
 } // namespace twill::net

@@ -21,15 +21,20 @@ namespace twill::net {
 
 class tracer;
 
+/// Sockets that listen already.
+struct server_listeners {
+  listeners clients;
+  listeners admin = {}; ///< of `server.admin_listen`
+  listeners agent = {}; ///< of `server.agent_listen`
+};
+
 class server {
 public:
   /// Binds at once; throws std::runtime_error naming the address or the TLS file when that fails.
   static std::unique_ptr<server> bind(const config::options& options, actors::engine_port& engine);
-  /// As above, with sockets that listen already, those of `server.admin_listen` apart; `read` reads
-  /// the TLS files.
+  /// As above, with sockets that listen already; `read` reads the TLS files.
   static std::unique_ptr<server> start(const config::options& options, actors::engine_port& engine,
-                                       listeners sockets, const file_reader& read,
-                                       listeners admin_sockets = {});
+                                       server_listeners sockets, const file_reader& read);
   virtual ~server() = default;
 
   /// The addresses in the order of `server.listen`.
@@ -38,6 +43,8 @@ public:
   virtual std::uint16_t port() const = 0;
   /// That of `server.admin_listen`; empty when there is none.
   virtual std::string admin_address() const = 0;
+  /// That of `server.agent_listen`; empty when there is none.
+  virtual std::string agent_address() const = 0;
 
   virtual void run() = 0;
   /// Readiness goes first, new requests are refused, streams may end within the drain time-out, the

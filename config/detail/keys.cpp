@@ -199,6 +199,12 @@ const std::vector<key>& rows() {
        "`/admin` are served there alone. Who may open a Unix socket (mode 0660, of `server.user`) is "
        "an administrator; at HOST:PORT each request needs a key of a tenant with `admin = true`, as "
        "`twill key new NAME --admin` makes. When empty, there is none."},
+      {"server.agent_listen", TWILL_MEMBER(server.agent_listen), "", address_port_or_none(),
+       "Where a load balancer asks whether this daemon takes new requests, as HAProxy's `agent-check` "
+       "does. Whoever connects is sent one line: `up ready N%`, where N is the share of "
+       "`scheduler.max_running` that is free, or `drain` while the model loads, is stalled or restarted, "
+       "and once the daemon ends, so that streams under way are left alone. A port alone is one of "
+       "127.0.0.1; no key is asked for. When empty, there is none."},
       {"server.user", TWILL_MEMBER(server.user), "", any_name(),
        "The user that a daemon started by root becomes, with that user's groups, once it listens and "
        "before it reads the model. It keeps no way back; a process that stays root reads no more than "

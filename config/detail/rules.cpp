@@ -142,6 +142,14 @@ rule address_or_none() {
           }};
 }
 
+rule address_port_or_none() {
+  return {"PORT (of 127.0.0.1), HOST:PORT, unix:/PATH or empty", [](const key_value& v) {
+            const auto& one = std::get<std::string>(v);
+            return one.empty() || is_unix_path(one) || is_host_and_port(one) ||
+                   is_host_and_port("127.0.0.1:" + one);
+          }};
+}
+
 rule url_or_none() {
   return {"http://HOST:PORT, https://HOST:PORT, unix:/PATH or empty", [](const key_value& v) {
             std::string_view text = text_of(v);

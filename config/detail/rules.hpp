@@ -27,6 +27,7 @@ rule power_of_two_between(std::int64_t low, std::int64_t high);
 rule addresses();
 /// One such address, or empty.
 rule address_or_none();
+rule address_port_or_none();
 /// "http://HOST[:PORT][/PATH]", the same with https, "unix:/PATH", or empty.
 rule url_or_none();
 /// For a key that is a number: from 0 to 1.

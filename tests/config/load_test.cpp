@@ -226,6 +226,18 @@ TEST_CASE("addresses are checked for form", "[config]") {
           std::string::npos);
 }
 
+TEST_CASE("load balancers are answered at a port or an address", "[config]") {
+  for (const char* good : {"", "0", "8090", "127.0.0.1:8090", "[::1]:1", "unix:/run/agent.sock"})
+    CHECK(must_load("[server]\nagent_listen = '" + std::string(good) + "'").server.agent_listen ==
+          good);
+  for (const char* bad : {"x", "65536", "-1", "8o", ":80", "host", "unix:x"})
+    CHECK(
+        error_of("[server]\nagent_listen = '" + std::string(bad) + "'") ==
+        "t.toml:2:16: `server.agent_listen` must be PORT (of 127.0.0.1), HOST:PORT, unix:/PATH or "
+        "empty, got \"" +
+            std::string(bad) + "\"");
+}
+
 TEST_CASE("the name of a server may stand in an id", "[config]") {
   const auto longest = std::string(32, 'x');
   for (const auto& good : std::vector<std::string>{"", "gpu1", "A-z-09", longest})

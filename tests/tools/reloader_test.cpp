@@ -28,6 +28,7 @@ struct counting_server final : net::server {
   std::vector<std::string> addresses() const override { return {}; }
   std::uint16_t port() const override { return 0; }
   std::string admin_address() const override { return {}; }
+  std::string agent_address() const override { return {}; }
   void run() override {}
   void drain() override {}
   void stop() override {}

@@ -96,6 +96,14 @@ net::listeners open_admin_listener(const config::server_options& options,
   return sockets;
 }
 
+/// The socket of `server.agent_listen`, if there is one.
+net::listeners open_agent_listener(const config::server_options& options,
+                                   const std::optional<user>& wanted) {
+  auto sockets = net::listeners::open_agent(options.agent_listen);
+  if (wanted.has_value()) sockets.give_to(wanted->id, wanted->group);
+  return sockets;
+}
+
 void warn_of_plain_keys(const config::server_options& options, const net::listeners& admin) {
   for (const auto& one : admin.all())
     if (!one.is_local() && options.tls_certificate.empty())
@@ -279,10 +287,11 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   std::optional<user> wanted;
   if (!asked.user.empty()) wanted = find_user(asked.user);
   const auto passed = passed_sockets();
-  auto sockets = open_listeners(asked, wanted, passed);
-  net::listeners admin_sockets = open_admin_listener(asked, wanted);
-  warn_of_open_doors(config, sockets);
-  warn_of_plain_keys(asked, admin_sockets);
+  net::server_listeners sockets{open_listeners(asked, wanted, passed),
+                                open_admin_listener(asked, wanted),
+                                open_agent_listener(asked, wanted)};
+  warn_of_open_doors(config, sockets.clients);
+  warn_of_plain_keys(asked, sockets.admin);
   // It forks, so it comes before every thread.
   std::shared_ptr<file_keeper> keeper; // a reload that hangs keeps it
   if (wanted.has_value() && geteuid() == 0) {
@@ -304,7 +313,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   // Where the sockets are decides which hosts are served.
   if (!passed.empty()) effective.server.listen.clear();
   for (std::size_t i = 0; i < passed.size(); ++i)
-    effective.server.listen.push_back(sockets.all()[i].address());
+    effective.server.listen.push_back(sockets.clients.all()[i].address());
 
   progress_bar bar(false);
   model_fetcher fetcher(manager);
@@ -322,13 +331,14 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   std::optional<net::tracer> traces;
   if (const auto& tracing = effective.tracing; !tracing.endpoint.empty())
     traces.emplace(tracing, post_to(tracing));
-  auto server =
-      net::server::start(effective, port, std::move(sockets), read, std::move(admin_sockets));
+  auto server = net::server::start(effective, port, std::move(sockets), read);
   const std::string url = urls_of(*server, !asked.tls_certificate.empty());
   log::info("listening on " + url + ", loading " + models_named(effective));
   if (!asked.admin_listen.empty())
     log::info("the dashboard and the routes of administrators are at " +
               url_of(server->admin_address(), !asked.tls_certificate.empty()));
+  if (!asked.agent_listen.empty())
+    log::info("load balancers are answered at " + server->agent_address());
   if (traces.has_value()) server->trace_with(*traces);
   std::atomic<bool> told_to_stop = false;
   reloader files({config.paths, config.settings, config.options, effective, read}, *engine,

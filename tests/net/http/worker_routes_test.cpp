@@ -1,12 +1,34 @@
 // What routers in front of several daemons ask each of them, over loopback sockets.
 #include <string>
 
+#include "net/connection/agent_check.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 #include "tests/net/support/running_server.hpp"
 
 using namespace twill;
 using namespace twill::testing;
+
+namespace {
+
+std::uint16_t agent_port(const running_server& s) {
+  const auto address = s.server->agent_address();
+  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
+std::string agent_says(const running_server& s) {
+  client c(agent_port(s));
+  return c.read_until("\n");
+}
+
+config::options with_agent() {
+  config::options all;
+  all.server.agent_listen = "0"; // a free port of 127.0.0.1
+  all.scheduler.max_running = 8;
+  return all;
+}
+
+} // namespace
 
 TEST_CASE("Routers are told of the load without a key") {
   config::options all;
@@ -99,4 +121,35 @@ TEST_CASE("KV of other daemons is refused by name") {
                        R"("kv_transfer_params":null})")
               .status == 200);
   }
+}
+
+TEST_CASE("A load balancer's agent check is told of free places, and to drain") {
+  using net::agent_line;
+  CHECK(agent_line(true, 0, 8) == "up ready 100%\n");
+  CHECK(agent_line(true, 7, 8) == "up ready 12%\n");
+  CHECK(agent_line(true, 8, 8) == "up ready 1%\n");
+  CHECK(agent_line(true, 80, 8) == "up ready 1%\n");
+  CHECK(agent_line(true, 0, 0) == "up ready 1%\n");
+  CHECK(agent_line(false, 0, 8) == "drain\n");
+
+  running_server s(endless(), with_agent());
+  CHECK(s.server->agent_address().starts_with("127.0.0.1:"));
+  CHECK(agent_says(s) == "up ready 100%\n");
+  client reader(s.port());
+  reader.send(post_text("/v1/chat/completions",
+                        R"({"messages":[{"role":"user","content":"a"}],"stream":true})"));
+  reader.read_until("Hello");
+  CHECK(agent_says(s) == "up ready 87%\n");
+  for (const auto state : {actors::engine_state::loading, actors::engine_state::stalled,
+                           actors::engine_state::restarting, actors::engine_state::failed}) {
+    s.engine.set_state(state);
+    CHECK(agent_says(s) == "drain\n");
+  }
+  s.engine.set_state(actors::engine_state::ready);
+  // Silent sockets hold up nobody.
+  client silent(agent_port(s)), other(agent_port(s));
+  CHECK(agent_says(s) == "up ready 87%\n");
+  s.server->drain();
+  CHECK(agent_says(s) == "drain\n");
+  reader.read_until("Hello"); // the stream goes on
 }
