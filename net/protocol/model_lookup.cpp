@@ -1,9 +1,14 @@
 #include "net/protocol/model_lookup.hpp"
 
+#include <string_view>
+
 #include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 namespace {
+
+/// What sglang-router writes into a request that names no model.
+constexpr std::string_view named_by_router = "unknown";
 
 failure<api_error> no_model(const actors::engine_port& engine) {
   if (engine.state() == actors::engine_state::draining)
@@ -38,6 +43,7 @@ result<actors::model_info> find_model(const actors::engine_port& engine, const v
   if (!named || name->as_string()->empty()) return models.front();
   for (const auto& model : models)
     if (model.answers_to(*name->as_string())) return model;
+  if (*name->as_string() == named_by_router) return models.front();
   return fail({actors::errc::unknown_model,
                "`model` must be a served model such as \"" + models.front().id + "\", got " +
                    describe(*name),

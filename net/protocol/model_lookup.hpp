@@ -13,8 +13,9 @@ namespace twill::net {
 std::vector<actors::model_info> models_of(const actors::engine_port& engine,
                                           const config::tenant_options* tenant);
 
-/// The model that `model` in the body names; without one, the first that the tenant may use. What
-/// it may not use is as unknown to it as what does not exist.
+/// The model that `model` in the body names; without one, the first that the tenant may use. So is
+/// "unknown", where no model has that name: sglang-router writes it into a request that names none.
+/// What the tenant may not use is as unknown to it as what does not exist.
 result<actors::model_info> find_model(const actors::engine_port& engine, const value& body,
                                       const config::tenant_options* tenant);
 

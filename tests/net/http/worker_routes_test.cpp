@@ -77,6 +77,13 @@ TEST_CASE("Routers are told what is served by its name, and of no path") {
   CHECK(c.get("/is_sleeping").body == R"({"is_sleeping":false})");
 }
 
+TEST_CASE("A request whose router made up its model is one that names none") {
+  running_server s;
+  client c(s.port());
+  CHECK(c.post("/v1/completions", R"({"prompt":"a","model":"unknown"})").status == 200);
+  CHECK(c.post("/v1/completions", R"({"prompt":"a","model":"Unknown"})").status == 404);
+}
+
 TEST_CASE("A request is rendered to the ids that it becomes") {
   running_server s;
   client c(s.port());
