@@ -225,11 +225,11 @@ std::optional<request_error> session_core::replay_made() {
     }
     c.n_tokens = static_cast<std::int32_t>(made.size());
     n_made_ += c.n_tokens;
+    use_.completion_tokens = n_made_; // a refusal counts what this run has drawn: nothing
     if (!c.finished) continue;
     finished_choices_ += 1;
     any_length_ = any_length_ || (!ends && made.size() >= most);
   }
-  use_.completion_tokens = n_made_;
   if (finished_choices_ == pending_.n_choices) return over;
   return std::nullopt;
 }
