@@ -1,0 +1,45 @@
+// made_up_request: a request out of the numbers of three operations, with what surrounds it: the
+// model's room, its tenant's budget, how it writes calls.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "actors/detail/served_model.hpp"
+#include "actors/port/engine_port.hpp"
+#include "config/options.hpp"
+#include "tests/support/operations.hpp"
+
+namespace session_tests {
+
+/// Answers small questions out of one number.
+class digits {
+public:
+  explicit digits(std::uint32_t number) : rest_(number) {}
+  std::uint32_t below(std::uint32_t n) {
+    const std::uint32_t digit = rest_ % n;
+    rest_ /= n;
+    return digit;
+  }
+  bool one_in(std::uint32_t n) { return below(n) == n - 1; }
+
+private:
+  std::uint32_t rest_;
+};
+
+struct made_up_request {
+  made_up_request(const twill::test::operation& text, const twill::test::operation& limits,
+                  const twill::test::operation& around);
+
+  twill::actors::request asked;
+  twill::config::limit_options options;
+  std::shared_ptr<twill::actors::served_model> model;
+  std::vector<std::int32_t> prompt; ///< as it is encoded
+  bool begun_reasoning = false;     ///< the prompt ends where reasoning begins
+  bool has_budget = false;
+  std::int64_t used_before = 0;   ///< of the tenant's budget
+  std::int32_t cached_tokens = 0; ///< of the prompt, where it runs
+};
+
+} // namespace session_tests

@@ -1,0 +1,55 @@
+// plain_output: what a client must see of one choice, read anew from all of its tokens for every
+// answer: the bytes, the whole text, and then what of it is certain.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "actors/port/engine_port.hpp"
+#include "actors/session/output_plan.hpp"
+#include "models/text/tokenizer.hpp"
+
+namespace session_tests {
+
+/// What decides how a choice's tokens read.
+struct plain_rules {
+  const twill::models::tokenizer* tokens = nullptr;
+  const twill::config::sampling_params* params = nullptr;
+  std::vector<std::int32_t> stop_ids;
+  std::vector<std::int32_t> shown; ///< special tokens whose text belongs to the output
+  bool begins = false;             ///< the output is a text of its own
+  bool parses = false;
+  twill::models::tool_calls::parser_options reading; ///< where it parses
+  std::size_t max_new = 0;
+};
+
+/// What is known of a choice after some of its tokens.
+struct plain_reading {
+  std::string text; ///< all that a client may have
+  std::optional<twill::actors::finish_reason> finish;
+  std::string stop_string;
+  std::int32_t stop_token = -1;
+};
+
+/// What the last token brought.
+struct plain_step {
+  std::string text;                              ///< empty where the output comes in parts
+  std::vector<twill::actors::output_part> parts; ///< where it does
+  plain_reading reading;                         ///< with all tokens
+  bool called = false;                           ///< a whole call stands in the output
+};
+
+/// The bytes as text, an invalid part as U+FFFD. An unfinished character at the end is left out, or
+/// is invalid where the bytes are over.
+std::string plain_text(const std::string& bytes, bool over);
+
+/// Of tokens that end nothing before the last one.
+plain_reading read_plainly(const plain_rules& rules, std::span<const std::int32_t> ids);
+
+/// As read_plainly(), with what `ids` had not yet brought without the last of them.
+plain_step last_step(const plain_rules& rules, std::span<const std::int32_t> ids);
+
+} // namespace session_tests
