@@ -115,14 +115,11 @@ answer grammar_compiler::compile(const config::grammar_spec& spec,
   lock.unlock();
   const auto made = compile_in_helper(spec, s.tokens, s.limits, is_abandoned);
   lock.lock();
-  // What others waited for is theirs as well, lasting or not.
-  s.keep(k, made);
-  if (!is_lasting(made)) {
-    auto& e = s.entries.at(k);
-    s.bytes -= e.bytes;
-    s.by_age.erase(e.age);
+  // Whoever waits for an answer that does not last compiles the grammar by itself.
+  if (is_lasting(made))
+    s.keep(k, made);
+  else
     s.entries.erase(k);
-  }
   s.changed.notify_all();
   return made;
 }
