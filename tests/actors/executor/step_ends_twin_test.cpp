@@ -1,0 +1,96 @@
+// Ends of steps in every order of launches, waits and what the device does, compared with counts.
+// What a thread of its own tells is awaited, never timed.
+#include <atomic>
+#include <memory>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "actors/executor/step_ends.hpp"
+#include "tests/catch.hpp"
+#include "tests/gpu/slow_device.hpp"
+#include "tests/gpu/tested_device.hpp"
+#include "tests/support/operations.hpp"
+
+using namespace twill;
+using namespace twill::test;
+using actors::step_ends;
+
+namespace {
+
+void play_steps(gpu::device& dev, const operations& sequence) {
+  slow_device device;
+  std::atomic<int> told{0};
+  std::atomic<bool> in_order{true}, too_early{false};
+  std::atomic<int> passed{0}; ///< ends that the device was let come to
+  int launched = 0, waited = 0;
+  bool was_short = false;
+  bool lost = false;
+  std::vector<bool> fails; ///< whether a wait for each passed end fails
+  {
+    step_ends ends(dev);
+    const auto pass = [&](int n) {
+      for (; n > 0 && passed < launched; --n) {
+        fails.push_back(lost);
+        ++passed;
+        device.let_pass();
+        // The device decides when it ends whether that fails: it has ended when it is told.
+        while (told < passed)
+          std::this_thread::yield();
+      }
+    };
+    for (const operation& op : sequence) {
+      switch (op.kind % 8) {
+      case 0:
+      case 1:
+      case 2: {
+        if (launched - waited == static_cast<int>(step_ends::most)) break;
+        const int number = ++launched;
+        // Memory is short when the step is told of first; once, for it takes milliseconds.
+        const bool is_short = op.a % 16 == 15 && !std::exchange(was_short, true);
+        ends.add([&, number, left = is_short ? 1 : 0]() mutable {
+          if (passed < number) too_early = true;
+          if (left-- > 0) {
+            throw std::bad_alloc();
+          }
+          if (told != number - 1) in_order = false;
+          told = number;
+        });
+        break;
+      }
+      case 3:
+      case 4:
+        pass(1 + static_cast<int>(op.a % 2));
+        break;
+      case 5:
+      case 6: {
+        if (waited == passed) break; // it would wait for ever
+        const auto ended = ends.wait();
+        demand_equal(ended.ok(), !fails[static_cast<std::size_t>(waited)], "whether a step ends");
+        demand(ended.ok() || ended.code() == gpu::errc::device_lost, "why a step does not end");
+        ++waited;
+        break;
+      }
+      default:
+        if (op.a % 8 != 7) break;
+        device.lose();
+        lost = true;
+      }
+      demand(!too_early, "a step was told before the device had come so far");
+      demand(in_order, "steps were not told in their order");
+      demand_equal(told.load(), passed.load(), "steps that were told");
+    }
+    pass(launched); // a thread that waits for the device ends with the wait
+  }
+  demand_equal(told.load(), launched, "steps that were told at the end");
+  demand(in_order && !too_early, "steps were told in their order at the end");
+}
+
+} // namespace
+
+TEST_CASE("steps end once each, in order, and not before the device has come so far", "[actors]") {
+  const auto dev = open_tested({.threads = 1});
+  CHECK(first_failure({.cases = 150, .long_cases = 10'000, .most_operations = 60},
+                      [&](const operations& sequence) { play_steps(*dev, sequence); }) == "");
+}

@@ -1,0 +1,169 @@
+// What was compiled is shared, kept and dropped as a plain list by the time of its last use says.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/structured/grammar_service.hpp"
+#include "tests/actors/scripted_runner.hpp"
+#include "tests/catch.hpp"
+#include "tests/support/operations.hpp"
+
+using namespace twill;
+using namespace twill::actors;
+using namespace twill::test;
+using config::grammar_spec;
+using why = models::grammar::errc;
+
+namespace {
+
+struct form {
+  grammar_spec::kind what;
+  const char* text;
+  bool compiles;
+};
+constexpr form forms[] = {{grammar_spec::kind::regex, "a|b", true},
+                          {grammar_spec::kind::regex, "a|b|", true},
+                          {grammar_spec::kind::regex, "[ab]{1,9}c", true},
+                          {grammar_spec::kind::json_schema, R"({"type": "integer"})", true},
+                          {grammar_spec::kind::regex, "(", false},
+                          {grammar_spec::kind::json_schema, "{", false}};
+
+/// An answer that is kept, with where it belongs.
+struct kept_answer {
+  std::size_t form;
+  bool marked;
+  grammar_answer_ptr answer;
+  std::size_t bytes;
+};
+
+class service_play {
+public:
+  explicit service_play(const operation& setup) {
+    auto model = std::make_shared<models::model>();
+    model->text = std::make_shared<scripted::byte_tokenizer>();
+    model->spec.vocab_size = 257;
+    // None, some or all of what is compiled has room.
+    constexpr std::size_t rooms[] = {std::size_t{1} << 28, 20'000, 8'000, 1};
+    limits_.cache_bytes = rooms[setup.b % 4];
+    is_broken_ = setup.a % 16 == 15;
+    if (is_broken_) limits_.helper = "/nowhere/twill-grammar";
+    service_ = std::make_unique<grammar_service>(std::move(model), limits_);
+  }
+
+  void perform(const operation& op) {
+    const std::size_t which = op.a % std::size(forms);
+    const bool marked = op.b % 2 == 1;
+    compile_grammar order;
+    order.spec.what = forms[which].what;
+    order.spec.text = forms[which].text;
+    if (marked) order.markers = {scripted::eos};
+    const auto what = op.kind % 16;
+    if (what < 6) return look(order, which, marked);
+    if (what == 15 && op.c % 8 == 7) {
+      service_->stop();
+      is_stopped_ = true;
+      return;
+    }
+    // Whether somebody waits: nobody is known to, somebody does, nobody does any longer.
+    if (op.c % 4 > 0) order.abandoned = std::make_shared<std::atomic<bool>>(op.c % 4 == 3);
+    compile(order, which, marked);
+  }
+
+private:
+  kept_answer* find(std::size_t which, bool marked) {
+    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const kept_answer& one) {
+      return one.form == which && one.marked == marked;
+    });
+    return found == kept_.end() ? nullptr : &*found;
+  }
+
+  void demand_kept(const grammar_answer& answer, std::size_t which, bool marked) {
+    kept_answer one = *find(which, marked);
+    demand_equal(answer.grammar.ok(), one.answer->grammar.ok(), "whether it was compiled");
+    if (answer.grammar.ok())
+      demand(answer.grammar.value() == one.answer->grammar.value(), "the grammar is shared");
+    else
+      demand(answer.grammar.code() == one.answer->grammar.code() &&
+                 answer.grammar.detail() == one.answer->grammar.detail(),
+             "the refusal is kept");
+    demand(answer.tokens == one.answer->tokens, "the tokens that it was compiled for");
+    kept_.erase(kept_.begin() + (find(which, marked) - kept_.data()));
+    kept_.push_back(std::move(one)); // it was used last
+  }
+
+  void look(const compile_grammar& order, std::size_t which, bool marked) {
+    const auto answer = service_->cached(order);
+    demand_equal(answer != nullptr, find(which, marked) != nullptr, "whether it is kept");
+    if (answer != nullptr) demand_kept(*answer, which, marked);
+  }
+
+  void compile(const compile_grammar& order, std::size_t which, bool marked) {
+    const auto answer = service_->compile(order);
+    demand(answer->tokens != nullptr, "an answer has the tokens that it is for");
+    demand((answer->tokens->bytes[scripted::eos] == "<eos>") == marked, "markers have their text");
+    auto& tokens = marked ? marked_tokens_ : plain_tokens_;
+    if (tokens == nullptr) tokens = answer->tokens;
+    demand(answer->tokens == tokens, "there is one vocabulary of a kind");
+    if (find(which, marked) != nullptr) return demand_kept(*answer, which, marked);
+    const auto& grammar = answer->grammar;
+    if (is_stopped_ || (order.abandoned && *order.abandoned))
+      demand(!grammar.ok(), "what nobody waits for is not compiled");
+    if (is_broken_) {
+      demand(!grammar.ok() && !is_lasting(*answer), "a helper that is not there");
+      return;
+    }
+    if (!is_lasting(*answer)) {
+      demand(is_stopped_ || (order.abandoned && *order.abandoned), "a grammar is not compiled");
+      return;
+    }
+    demand_equal(grammar.ok(), forms[which].compiles, "whether it is compiled");
+    kept_.push_back({which, marked, answer,
+                     256 + (grammar.ok() ? models::grammar::memory_bytes(*grammar.value())
+                                         : grammar.detail().size())});
+    drop_oldest(marked);
+  }
+
+  static bool is_lasting(const grammar_answer& answer) {
+    constexpr why passing[] = {why::timed_out, why::out_of_memory, why::abandoned,
+                               why::overdue,   why::helper_failed, why::no_resources};
+    return answer.grammar.ok() || std::find(std::begin(passing), std::end(passing),
+                                            answer.grammar.code()) == std::end(passing);
+  }
+
+  /// Each kind has a cache of its own, in which the last answer always stays.
+  void drop_oldest(bool marked) {
+    const auto is_there = [&](const kept_answer& one) { return one.marked == marked; };
+    for (;;) {
+      std::size_t bytes = 0;
+      for (const auto& one : kept_)
+        bytes += is_there(one) ? one.bytes : 0;
+      const bool is_last = std::count_if(kept_.begin(), kept_.end(), is_there) == 1;
+      if (bytes <= limits_.cache_bytes || is_last) return;
+      kept_.erase(std::find_if(kept_.begin(), kept_.end(), is_there));
+    }
+  }
+
+  models::grammar::compile_limits limits_;
+  bool is_broken_ = false, is_stopped_ = false;
+  std::unique_ptr<grammar_service> service_;
+  std::vector<kept_answer> kept_; ///< by the time of the last use
+  models::grammar::vocabulary_ptr plain_tokens_, marked_tokens_;
+};
+
+void play_service(const operations& sequence) {
+  if (sequence.empty()) return;
+  service_play play(sequence.front());
+  for (std::size_t i = 1; i < sequence.size(); ++i)
+    play.perform(sequence[i]);
+}
+
+} // namespace
+
+TEST_CASE("grammars are shared, kept and dropped as by a plain list") {
+  CHECK(first_failure({.cases = 20, .long_cases = 1'000, .most_operations = 30}, play_service) ==
+        "");
+}
