@@ -212,8 +212,9 @@ std::optional<request_error> session_core::replay_made() {
     choice_state& c = choices_[static_cast<std::size_t>(i)];
     const auto made = pending_.made_of(i);
     c.finished = pending_.is_over(i);
-    const bool ends = replay_choice(c, made);
-    if (ends && !c.finished) return over;
+    const auto finish = replay_choice(c, made);
+    const bool by_length = finish == finish_reason::length;
+    if (finish && !by_length && !c.finished) return over;
     if (!c.finished && made.size() >= most) {
       if (sampling_->max_tokens >= 0) return over;
       return request_error{errc::too_large,
@@ -228,26 +229,28 @@ std::optional<request_error> session_core::replay_made() {
     use_.completion_tokens = n_made_; // a refusal counts what this run has drawn: nothing
     if (!c.finished) continue;
     finished_choices_ += 1;
-    any_length_ = any_length_ || (!ends && made.size() >= most);
+    any_length_ = any_length_ || by_length;
   }
   if (finished_choices_ == pending_.n_choices) return over;
   return std::nullopt;
 }
 
-/// Whether the choice ends with these tokens by an id or by a stop string.
-bool session_core::replay_choice(choice_state& c, std::span<const std::int32_t> made) {
+/// How the choice ends with these tokens, if it does.
+std::optional<finish_reason> session_core::replay_choice(choice_state& c,
+                                                         std::span<const std::int32_t> made) {
   const auto& ends = *pending_.spec.stop_ids;
   for (const std::int32_t id : made) {
     token_ready drawn;
     drawn.token = id;
     drawn.stopped = std::binary_search(ends.begin(), ends.end(), id);
     c.n_tokens += 1;
+    drawn.length = !drawn.stopped && c.n_tokens >= pending_.spec.max_new;
     event e;
     append_text(c, drawn, e);
     if (c.parser) parse_text(c, e);
-    if (e.finish) return true;
+    if (e.finish) return e.finish;
   }
-  return false;
+  return std::nullopt;
 }
 
 void session_core::batcher_lost(const request_error& why) {

@@ -134,7 +134,7 @@ private:
   void submit();
   std::string name_continuity() const;
   std::optional<request_error> replay_made();
-  bool replay_choice(choice_state& c, std::span<const std::int32_t> made);
+  std::optional<finish_reason> replay_choice(choice_state& c, std::span<const std::int32_t> made);
   void answer_prompt(event e);
   void append_text(choice_state& c, const token_ready& drawn, event& e);
   static void parse_text(choice_state& c, event& e);
