@@ -381,8 +381,12 @@ std::optional<request_error> session_core::pay(const submit_prompt& out) {
     output = out.spec.sampling->max_tokens >= 0
                  ? out.spec.max_new
                  : std::min<std::int64_t>(out.spec.max_new, expected_output_tokens);
+  std::int64_t made = 0; // an earlier run may have drawn more than was expected
+  if (out.made != nullptr)
+    for (const made_choice& one : *out.made)
+      made += std::ssize(one.tokens);
   const std::int64_t tokens =
-      static_cast<std::int64_t>(out.spec.prompt->size()) + output * out.n_choices;
+      static_cast<std::int64_t>(out.spec.prompt->size()) + std::max(output * out.n_choices, made);
   if (const auto wait_s = args_.budget->take(tokens, steady_clock::now()))
     return rate_limited(*args_.budget, *wait_s);
   note_paid(tokens);
