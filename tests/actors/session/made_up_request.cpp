@@ -92,6 +92,14 @@ void choose_limits(const test::operation& from, made_up_request& out) {
   digits c(from.c);
   out.model->max_context_tokens = static_cast<std::int32_t>(tight ? 2 + c.below(16) : 60);
   out.model->kv_tokens = static_cast<std::int64_t>(tight ? 1 + c.below(16) : 60);
+  // Room for more than a request is expected to need that names no length, and nothing ends it.
+  if (params.max_tokens < 0 && c.one_in(3)) {
+    out.model->kv_tokens = out.model->max_context_tokens = 400;
+    params.stop.clear();
+    params.stop_token_ids.clear();
+    params.ignore_eos = true;
+    out.asked.parse_output = false; // what is read anew for each token takes long
+  }
   if (c.one_in(3)) out.options.default_max_tokens = 1 + static_cast<std::int32_t>(c.below(9));
 }
 

@@ -123,7 +123,14 @@ std::optional<errc> session_play::expect_room(std::string& param) {
 
 std::int64_t session_play::cost_ahead() const {
   const auto prompt = static_cast<std::int64_t>(now_.prompt.size());
-  return prompt_only() ? prompt : prompt + now_.max_new * request_.asked.sampling.n;
+  if (prompt_only()) return prompt;
+  // As many as 256 where the request does not say how many; and those that it has already.
+  const std::int32_t each =
+      request_.asked.sampling.max_tokens < 0 ? std::min(now_.max_new, 256) : now_.max_new;
+  std::int64_t n_made = 0;
+  for (const auto& one : made_)
+    n_made += std::ssize(one.tokens);
+  return prompt + std::max<std::int64_t>(std::int64_t{each} * request_.asked.sampling.n, n_made);
 }
 
 void session_play::expect_prepared() {

@@ -320,6 +320,11 @@ void session_play::disturb(const operation& op) {
   case 142:
     next_event_ = listening::throws;
     return;
+  case 143:
+  case 144: // many tokens
+    for (std::uint32_t i = 0; i < 150 && now_.at == stage::drawing && !now_.over; ++i)
+      draw({0, op.a + i, 8 * (op.b / 8 + i), op.c + i});
+    return;
   default:
     // What is told twice changes nothing.
     if (now_.in_batcher && now_.announced) core_->queued();

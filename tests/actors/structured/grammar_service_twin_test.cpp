@@ -32,6 +32,37 @@ constexpr form forms[] = {{grammar_spec::kind::regex, "a|b", true},
                           {grammar_spec::kind::regex, "(", false},
                           {grammar_spec::kind::json_schema, "{", false}};
 
+std::shared_ptr<const models::model> byte_model() {
+  auto model = std::make_shared<models::model>();
+  model->text = std::make_shared<scripted::byte_tokenizer>();
+  model->spec.vocab_size = 257;
+  return model;
+}
+
+compile_grammar order_of(std::size_t which, bool with_markers) {
+  compile_grammar order;
+  order.spec.what = forms[which].what;
+  order.spec.text = forms[which].text;
+  if (with_markers) order.markers = {scripted::eos};
+  return order;
+}
+
+std::size_t bytes_of(const grammar_answer& answer) {
+  return 256 + (answer.grammar.ok() ? models::grammar::memory_bytes(*answer.grammar.value())
+                                    : answer.grammar.detail().size());
+}
+
+std::size_t bytes_of_form(std::size_t which) {
+  static const auto all = [] {
+    grammar_service service(byte_model(), {});
+    std::vector<std::size_t> bytes;
+    for (std::size_t i = 0; i < std::size(forms); ++i)
+      bytes.push_back(bytes_of(*service.compile(order_of(i, false))));
+    return bytes;
+  }();
+  return all[which];
+}
+
 /// An answer that is kept, with where it belongs.
 struct kept_answer {
   std::size_t form;
@@ -43,27 +74,23 @@ struct kept_answer {
 class service_play {
 public:
   explicit service_play(const operation& setup) {
-    auto model = std::make_shared<models::model>();
-    model->text = std::make_shared<scripted::byte_tokenizer>();
-    model->spec.vocab_size = 257;
-    // None, some or all of what is compiled has room.
-    constexpr std::size_t rooms[] = {std::size_t{1} << 28, 20'000, 8'000, 1};
-    limits_.cache_bytes = rooms[setup.b % 4];
+    // Exactly some of what is compiled has room, or hardly anything.
+    limits_.cache_bytes = 1;
+    for (std::size_t i = 0; i < std::size(forms); ++i)
+      if ((setup.b >> i & 1) != 0) limits_.cache_bytes += bytes_of_form(i);
+    if (setup.c % 2 == 0) limits_.cache_bytes -= 1;
     is_broken_ = setup.a % 16 == 15;
     if (is_broken_) limits_.helper = "/nowhere/twill-grammar";
-    service_ = std::make_unique<grammar_service>(std::move(model), limits_);
+    service_ = std::make_unique<grammar_service>(byte_model(), limits_);
   }
 
   void perform(const operation& op) {
     const std::size_t which = op.a % std::size(forms);
     const bool marked = op.b % 2 == 1;
-    compile_grammar order;
-    order.spec.what = forms[which].what;
-    order.spec.text = forms[which].text;
-    if (marked) order.markers = {scripted::eos};
+    auto order = order_of(which, marked);
     const auto what = op.kind % 16;
     if (what < 6) return look(order, which, marked);
-    if (what == 15 && op.c % 8 == 7) {
+    if (what == 15 && op.c % 3 == 2) {
       service_->stop();
       is_stopped_ = true;
       return;
@@ -121,9 +148,7 @@ private:
       return;
     }
     demand_equal(grammar.ok(), forms[which].compiles, "whether it is compiled");
-    kept_.push_back({which, marked, answer,
-                     256 + (grammar.ok() ? models::grammar::memory_bytes(*grammar.value())
-                                         : grammar.detail().size())});
+    kept_.push_back({which, marked, answer, bytes_of(*answer)});
     drop_oldest(marked);
   }
 
@@ -164,6 +189,6 @@ void play_service(const operations& sequence) {
 } // namespace
 
 TEST_CASE("grammars are shared, kept and dropped as by a plain list") {
-  CHECK(first_failure({.cases = 20, .long_cases = 1'000, .most_operations = 30}, play_service) ==
+  CHECK(first_failure({.cases = 200, .long_cases = 5'000, .most_operations = 60}, play_service) ==
         "");
 }
