@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "actors/kv/cache_scope.hpp"
-#include "config/base/log.hpp"
 #include "tests/catch.hpp"
+#include "tests/support/few_lines.hpp"
 #include "tests/support/operations.hpp"
 
 namespace {
@@ -28,11 +28,6 @@ namespace {
 using namespace twill::actors;
 using namespace twill::test;
 namespace fs = std::filesystem;
-
-struct few_lines {
-  few_lines() { twill::log::configure(twill::log::level::error); }
-  ~few_lines() { twill::log::configure(twill::log::level::info); }
-};
 
 struct temporary {
   fs::path path;
@@ -218,7 +213,7 @@ private:
 } // namespace
 
 TEST_CASE("a folder of kept KV has the files that were kept and not given up", "[actors]") {
-  const few_lines few;
+  const twill::test::few_lines few;
   CHECK(first_failure({.cases = 200, .long_cases = 10'000, .most_operations = 40},
                       [](const operations& sequence) {
                         both one;

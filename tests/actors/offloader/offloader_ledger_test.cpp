@@ -12,9 +12,9 @@
 
 #include "actors/kv/cache_scope.hpp"
 #include "actors/offloader/offloader_core.hpp"
-#include "config/base/log.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
+#include "tests/support/few_lines.hpp"
 #include "tests/support/operations.hpp"
 
 namespace {
@@ -33,12 +33,6 @@ bool eventually(F&& done) {
     std::this_thread::sleep_for(1ms);
   return done();
 }
-
-/// Each case would write a line that its tiers are open.
-struct few_lines {
-  few_lines() { twill::log::configure(twill::log::level::error); }
-  ~few_lines() { twill::log::configure(twill::log::level::info); }
-};
 
 class offloader_and_ledger {
 public:
@@ -205,7 +199,7 @@ private:
 } // namespace
 
 TEST_CASE("each fetch is answered once, and nothing holds host memory at rest", "[actors]") {
-  const few_lines few;
+  const twill::test::few_lines few;
   CHECK(first_failure({150, 4'000, 60}, [](const operations& sequence) {
           if (sequence.empty()) return;
           offloader_and_ledger both(sequence.front());

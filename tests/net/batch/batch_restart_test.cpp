@@ -10,6 +10,7 @@
 
 #include "net/batch/batch_description.hpp"
 #include "tests/net/batch/batch_bench.hpp"
+#include "tests/support/few_lines.hpp"
 
 using namespace twill;
 using namespace twill::testing;
@@ -64,6 +65,7 @@ bool ends_within(const fs::path& folder, const std::string& id, std::chrono::mic
 // Threads of a forked process are no matter for the thread sanitizer.
 #ifndef __SANITIZE_THREAD__
 TEST_CASE("A batch whose server is killed at any moment has each answer once") {
+  const test::few_lines few;
   std::mt19937 dice(7);
   for (int round = 0; round < 5; ++round) {
     batch_scratch kept;
@@ -112,6 +114,7 @@ TEST_CASE(
 #endif
 
 TEST_CASE("A batch whose server ends between any two tasks, or is stopped, has each answer once") {
+  const test::few_lines few;
   std::mt19937 dice(3);
   for (int round = 0; round < 3; ++round) {
     batch_scratch kept;
