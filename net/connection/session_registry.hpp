@@ -61,12 +61,16 @@ public:
   void account(ledger& to) const {
     constexpr std::array names{"arriving sockets", "HTTP sockets", "WebSockets"};
     std::array<std::int64_t, names.size()> counts{};
+    // A session whose last owner this is takes the mutex when it goes, so it outlives the lock.
+    std::vector<std::shared_ptr<socket_session>> alive;
     const std::lock_guard lock(mutex_);
+    alive.reserve(sessions_.size());
     for (const auto& [id, one] : sessions_) {
-      const auto session = one.session.lock();
+      auto session = one.session.lock();
       if (!session) continue;
       ++counts[static_cast<std::size_t>(one.use)];
       if (session->is_busy()) to.exists("socket " + std::to_string(id));
+      alive.push_back(std::move(session));
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
       to.exists(names[i], true);

@@ -1,11 +1,13 @@
 // What watches and counts sockets answers as plain lists of all that happened.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "net/connection/connection_guard.hpp"
@@ -281,6 +283,32 @@ TEST_CASE("Sockets are admitted as by a plain list of them") {
 
 TEST_CASE("A registry of sessions has those that are alive") {
   CHECK(first_failure({.cases = 300, .long_cases = 20'000}, play_registry) == "");
+}
+
+TEST_CASE("A session may go while a ledger looks at it") {
+  session_registry registry;
+  struct leaving_session final : socket_session {
+    explicit leaving_session(session_registry& r) : registry(r) {}
+    ~leaving_session() override { registry.remove(id); }
+    void begin_drain() override {}
+    void close_now() override {}
+    session_registry& registry;
+    std::uint64_t id = 0;
+  };
+  std::atomic<bool> done = false;
+  std::thread comes_and_goes([&] {
+    while (!done) {
+      const auto session = std::make_shared<leaving_session>(registry);
+      session->id = registry.add(session, socket_use::http);
+    }
+  });
+  for (int i = 0; i < 20'000; ++i) {
+    twill::ledger all;
+    registry.account(all); // whoever drops the last hold of a session removes it
+  }
+  done = true;
+  comes_and_goes.join();
+  CHECK(registry.size() == 0);
 }
 
 TEST_CASE("A socket's output is written once, in order and whole") {
