@@ -51,7 +51,9 @@ class Guides(unittest.TestCase):
             done = subprocess.Popen(["bash", "-e"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                     cwd=work, env=environment, start_new_session=True)
             try:
-                output, _ = done.communicate(script + "\nsleep 0.3; kill $(jobs -p); wait; cat log\n", timeout=seconds)
+                # A command that fails ends the script; daemons that stayed would hold its output open.
+                ended = "trap 'kill $(jobs -p) 2> ignored || true; wait' EXIT\n"
+                output, _ = done.communicate(ended + script + "\nsleep 0.3; kill $(jobs -p); wait; cat log\n", timeout=seconds)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(done.pid, signal.SIGKILL)
