@@ -8,7 +8,9 @@
 namespace twill::net {
 namespace {
 
+using prometheus::ClientMetric;
 using prometheus::MetricFamily;
+using prometheus::MetricType;
 using families = std::vector<MetricFamily>;
 
 /// A name of a family without its prefix, and another one under a prefix of its own.
@@ -56,9 +58,6 @@ constexpr other_name older_names[] = {
     {"iteration_tokens", "iteration_tokens_total"},
     {"inter_token_latency_seconds", "time_per_output_token_seconds"},
 };
-
-using prometheus::ClientMetric;
-using prometheus::MetricType;
 
 const MetricFamily* find_family(const families& all, const char* name) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const MetricFamily& one) {

@@ -14,7 +14,7 @@ namespace twill::net {
 
 /// What `ask` makes it tell: ask(callback) passes on a callback that takes a T. Nothing
 /// where it has not come within a second, as while a model loads or a step is long, or where
-/// whoever was asked ends meanwhile and lets go of the callback.
+/// whoever was asked ends meanwhile and destroys the callback.
 template <class T, class Ask>
 std::optional<T> engine_answer(Ask&& ask) {
   auto answer = std::make_shared<std::promise<T>>();

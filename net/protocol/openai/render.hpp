@@ -2,7 +2,8 @@
 // by its cached prefixes. Pure but for the tokenizer; on a worker thread.
 //
 // The routes are vLLM's, /v1/chat/completions/render and /v1/completions/render. A body is read as
-// by the route that generates, and refused for the same reasons.
+// by the route that generates, and refused where that route refuses it. What the engine refuses
+// later, such as a prompt beyond the context, is rendered all the same.
 #pragma once
 
 #include <string>

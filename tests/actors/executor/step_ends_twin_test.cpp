@@ -47,7 +47,8 @@ void play_steps(gpu::device& dev, const operations& sequence) {
       case 2: {
         if (launched - waited == static_cast<int>(step_ends::most)) break;
         const int number = ++launched;
-        // Memory is short when the step is told of first; once, for it takes milliseconds.
+        // There is no memory at the first report of this step; in one step alone, since the next
+        // try comes milliseconds later.
         const bool is_short = op.a % 16 == 15 && !std::exchange(was_short, true);
         ends.add([&, number, left = is_short ? 1 : 0]() mutable {
           if (passed < number) too_early = true;

@@ -50,7 +50,7 @@ actors::chat_prompt newest_turns_of(const chat_styles& styles, const models::tok
 struct small_tool {
   std::string name, parameters;
 };
-/// What a model is told of, from the value that a client gives.
+/// The tools that the prompt lists for the model, read from what the client gives.
 std::vector<small_tool> tools_of(const actors::request& asked);
 
 /// Makes the request one with a random chat of a few turns, with tools or without.

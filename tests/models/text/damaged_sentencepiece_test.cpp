@@ -12,6 +12,7 @@
 #include "models/open/folder_text.hpp"
 #include "models/text/tokenizer/sentencepiece_file.hpp"
 #include "tests/catch.hpp"
+#include "tests/models/support/ids_within.hpp"
 #include "tests/models/support/naive_sentencepiece.hpp"
 #include "tests/models/support/temp_folder.hpp"
 #include "tests/models/support/text_parts.hpp"
@@ -267,25 +268,6 @@ std::optional<std::vector<piece_text>> naive_texts(const file_t& file, bool is_c
   for (const std::string& token : chatglm_tokens)
     if (is_chatglm) all.push_back({token, true});
   return all;
-}
-
-/// Whatever a tokenizer's file says, no id lies outside the vocabulary.
-std::string fault_of_ids(const tokenizer& t) {
-  const token_id n = t.vocab_size();
-  const auto is_known = [n](token_id id) { return id >= 0 && id < n; };
-  for (const token_id id : t.end_ids())
-    if (!is_known(id)) return "an end id is outside the vocabulary";
-  for (const token_id id : {t.bos_id(), t.eos_id()})
-    if (id != -1 && !is_known(id)) return "BOS or EOS is outside the vocabulary";
-  for (const bool special : {false, true}) {
-    const auto ids = t.encode("The  caf\xC3\xA9 is <s> \xE4\xBD\xA0\xF0\x9F\x99\x82 7\n</s>",
-                              {.add_special = special, .parse_special = special});
-    if (!ids.ok()) continue;
-    if (!std::all_of(ids.value().begin(), ids.value().end(), is_known))
-      return "a text has ids outside the vocabulary";
-    t.decode(ids.value(), !special);
-  }
-  return t.token_bytes(-1, true).empty() && t.token_bytes(n, true).empty() ? "" : "id n is a token";
 }
 
 std::string fault_of_folder(const temp_folder& copy, const std::string& damaged, bool is_chatglm) {

@@ -30,7 +30,7 @@ config::options with_agent() {
 
 } // namespace
 
-TEST_CASE("Routers are told of the load without a key") {
+TEST_CASE("The load is served without a key") {
   config::options all;
   all.server.api_keys = {"secret"};
   running_server s({}, all);
@@ -46,7 +46,7 @@ TEST_CASE("Routers are told of the load without a key") {
   CHECK(c.post("/v1/completions/render", R"({"prompt":"a"})").status == 401);
 }
 
-TEST_CASE("Routers are told what is served by its name, and of no path") {
+TEST_CASE("What is served has its name, and no path") {
   auto all = config::options();
   all.server.name = "b2";
   all.scheduler.max_running = 8;
@@ -130,7 +130,7 @@ TEST_CASE("KV of other daemons is refused by name") {
   }
 }
 
-TEST_CASE("A load balancer's agent check is told of free places, and to drain") {
+TEST_CASE("An agent check is answered with the free places, or with drain") {
   using net::agent_line;
   CHECK(agent_line(true, 0, 8) == "up ready 100%\n");
   CHECK(agent_line(true, 7, 8) == "up ready 12%\n");
