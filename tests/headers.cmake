@@ -1,5 +1,7 @@
 # Every header compiles alone: one generated source per header, built with its folder's own
-# include paths. The objects are never linked.
+# include paths. The objects are never linked. A build with precompiled headers has the folder's here, too:
+# it shows that a header includes what it uses of ours, and takes a third of the time; a build without
+# them shows the rest.
 foreach(folder config gpu models actors net)
   file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}"
        "${PROJECT_SOURCE_DIR}/${folder}/*.hpp")
@@ -23,6 +25,10 @@ foreach(folder config gpu models actors net)
     set_property(TARGET headers_of_${folder} APPEND PROPERTY ${property}
       $<TARGET_PROPERTY:twill_${folder},${property}>)
   endforeach()
+  get_target_property(precompiled twill_${folder} PRECOMPILE_HEADERS)
+  if(precompiled)
+    target_precompile_headers(headers_of_${folder} PRIVATE ${precompiled})
+  endif()
   list(APPEND header_targets headers_of_${folder})
 endforeach()
 add_custom_target(headers_alone DEPENDS ${header_targets})
