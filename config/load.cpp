@@ -84,6 +84,7 @@ public:
   result<options, load_errc> finish() {
     check_memory();
     check_tiers();
+    check_kv_events();
     check_tls();
     check_tenants();
     check_administrators();
@@ -259,6 +260,37 @@ private:
     if (kv.keep && kv.disk_memory_bytes == 0)
       complain(origins_["kv.keep"], "`kv.keep` must be given with `kv.disk_memory`, where blocks "
                                     "are kept");
+  }
+
+  /// What is published must be what any prompt finds.
+  void check_kv_events() {
+    const auto& kv = loaded_.kv;
+    std::string origin, named;
+    if (!kv.events.endpoint.empty()) {
+      origin = origins_["kv.events"];
+      named = "`kv.events`";
+      if (!models_.all().empty())
+        complain(origin,
+                 "`kv.events` must not be given beside `[models.NAME]`; give `kv.events` in the "
+                 "table of each model that is to have events");
+    }
+    for (std::size_t i = 0; i < models_.all().size() && named.empty(); ++i) {
+      if (models_.all()[i].kv_events.endpoint.empty()) continue;
+      origin = models_.origin_of(i, "models.kv.events");
+      named = "`models.kv.events`";
+    }
+    if (named.empty()) return;
+    if (!kv.prefix_cache)
+      complain(origin,
+               named + " must be given with `kv.prefix_cache = true`: without it no KV block is "
+                       "kept for another prompt");
+    if (loaded_.tenants.size() > 1 && !kv.share_prefixes)
+      complain(origin, named +
+                           " must be given with `kv.share_prefixes = true` where there are several "
+                           "tenants (" +
+                           std::to_string(loaded_.tenants.size()) +
+                           " here): a router would send a tenant's prompt to where only another "
+                           "tenant's blocks are");
   }
 
   void check_tls() {

@@ -28,6 +28,15 @@ struct model_options {
   bool operator==(const model_options&) const = default;
 };
 
+/// `kv.events` and its companions: what routers are told of a model's KV blocks.
+struct kv_event_options {
+  std::string endpoint;       ///< of ZeroMQ, that is bound; empty: nothing is published
+  std::string topic;          ///< the first frame of each message
+  std::string format = "map"; ///< map | array: how an event is written
+
+  bool operator==(const kv_event_options&) const = default;
+};
+
 /// [models.KEY]: one of several models that share the device. Each member is a row of
 /// config/detail/model_keys.cpp.
 struct shared_model_options {
@@ -36,6 +45,7 @@ struct shared_model_options {
   std::vector<std::string> aliases; ///< further names that requests may use
   bool pin = false;           ///< loaded at the start, and kept for as long as the daemon runs
   milliseconds keep_alive{0}; ///< without a request, until it is put to sleep; 0: no limit
+  kv_event_options kv_events;
 
   const std::string& id() const { return model.name.empty() ? key : model.name; }
   bool operator==(const shared_model_options&) const = default;
@@ -52,6 +62,7 @@ struct kv_options {
   std::int64_t disk_memory_bytes = 0; ///< for cached blocks that leave host memory; 0: none
   std::string disk_dir;               ///< empty: kv/ in the cache folder
   bool keep = false;                  ///< blocks on disk are found after a restart
+  kv_event_options events;            ///< with several models, each has its own
 };
 
 /// [scheduler]: how much one step may compute, and how many requests run or wait.

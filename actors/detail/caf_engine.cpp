@@ -37,13 +37,20 @@ kept_folder_lock keep_scopes(const config::options& options) {
   return {};
 }
 
+engine_shared_ptr share(const config::options& options, std::shared_ptr<tenant_budgets> budgets,
+                        std::shared_ptr<kv_event_log> log) {
+  auto shared = std::make_shared<engine_shared>(options, std::move(budgets));
+  if (!log && !options.kv.events.endpoint.empty()) log = std::make_shared<kv_event_log>();
+  shared->kv_log = std::move(log);
+  return shared;
+}
+
 class caf_engine final : public engine, public text_port {
 public:
   caf_engine(const config::options& options, runner_factory make_runner,
-             std::shared_ptr<tenant_budgets> budgets)
-      : kept_(keep_scopes(options)),
-        shared_(std::make_shared<engine_shared>(options, std::move(budgets))), system_(config_),
-        supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner))) {}
+             std::shared_ptr<tenant_budgets> budgets, std::shared_ptr<kv_event_log> log)
+      : kept_(keep_scopes(options)), shared_(share(options, std::move(budgets), std::move(log))),
+        system_(config_), supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner))) {}
 
   ~caf_engine() override {
     shared_->requests.silence_all();
@@ -52,10 +59,14 @@ public:
     system_.await_all_actors_done();
     shared_->text_pool.reset();
     shared_->requests.clear(); // handles must not outlive the actor system
+    if (shared_->kv_log) shared_->kv_log->end();
   }
 
   engine_port& port() override { return *this; }
-  void reload(const config::options& options) override { shared_->reload(options); }
+  void reload(const config::options& options) override {
+    shared_->reload(options);
+    if (shared_->kv_log) shared_->kv_log->use_scope(published_scope(options.kv, options.tenants));
+  }
 
   request_id submit(request asked, event_callback on_event) override {
     const logger_scope dropped;
@@ -207,6 +218,11 @@ public:
     return all;
   }
 
+  std::vector<kv_event_feed> kv_events() const override {
+    if (!shared_->kv_log) return {};
+    return {{"", shared_->kv_log}};
+  }
+
   void describe(std::function<void(std::vector<scheduler_picture>)> told) const override {
     const batcher_actor batcher = shared_->batcher();
     if (!batcher) return told({});
@@ -263,8 +279,10 @@ private:
 
 std::unique_ptr<engine> start_engine_with(const config::options& options,
                                           runner_factory make_runner,
-                                          std::shared_ptr<tenant_budgets> budgets) {
-  return std::make_unique<caf_engine>(options, std::move(make_runner), std::move(budgets));
+                                          std::shared_ptr<tenant_budgets> budgets,
+                                          std::shared_ptr<kv_event_log> log) {
+  return std::make_unique<caf_engine>(options, std::move(make_runner), std::move(budgets),
+                                      std::move(log));
 }
 
 } // namespace twill::actors

@@ -18,6 +18,7 @@
 #include "actors/detail/stats_board.hpp"
 #include "actors/detail/tenant_budgets.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/kv/kv_event_log.hpp"
 #include "config/base/fair_pool.hpp"
 #include "config/options.hpp"
 
@@ -51,6 +52,8 @@ public:
     take(o); // the budgets may be shared with engines whose limits are newer
   }
 
+  /// Null where nobody is told of KV blocks.
+  std::shared_ptr<kv_event_log> kv_log;
   const config::options options; ///< of the start; what a reload changes is in current() alone
   stats_board stats;
   live_requests requests;

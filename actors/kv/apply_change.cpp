@@ -31,20 +31,34 @@ void spill(kv_tiers& tiers, std::vector<block_pool::named_block> blocks, kv_gran
   }
 }
 
-void use_tiers(block_pool& pool, const kv_change& change, kv_tiers& tiers,
-               steady_clock::time_point now, kv_grant& grant) {
+using named_blocks = std::vector<block_pool::named_block>;
+
+/// What was inserted by this change and is in the tree still.
+named_blocks take_inserted(block_pool& pool) {
+  named_blocks inserted;
+  for (const std::int32_t block : pool.take_inserted())
+    if (pool.holds(block)) inserted.push_back({block, pool.identity(block)});
+  return inserted;
+}
+
+void report(kv_event_log& log, const named_blocks& evicted, const named_blocks& inserted) {
+  for (const auto& one : evicted)
+    log.removed(one.identity.key, kv_medium::device);
+  for (const auto& one : inserted)
+    log.stored(one.identity, kv_medium::device);
+}
+
+void use_tiers(const block_pool& pool, const kv_change& change, kv_tiers& tiers,
+               steady_clock::time_point now, named_blocks evicted, named_blocks inserted,
+               kv_grant& grant) {
   const auto is_known = [&](const auto& one) { return tiers.touch(one.identity.key); };
-  auto evicted = pool.take_evicted(); // children before parents
   std::erase_if(evicted, is_known);
-  std::reverse(evicted.begin(), evicted.end());
+  std::reverse(evicted.begin(), evicted.end()); // they left children before parents
   spill(tiers, std::move(evicted), grant);
-  const auto inserted = pool.take_inserted();
-  std::vector<block_pool::named_block> to_keep;
-  if (tiers.keeps())
-    for (const std::int32_t block : inserted)
-      if (pool.holds(block)) to_keep.push_back({block, pool.identity(block)});
-  std::erase_if(to_keep, is_known);
-  spill(tiers, std::move(to_keep), grant);
+  if (tiers.keeps()) {
+    std::erase_if(inserted, is_known);
+    spill(tiers, std::move(inserted), grant);
+  }
   for (std::size_t i = 0; i < change.queries.size(); ++i) {
     const prefix_query& query = change.queries[i];
     prefix_match& match = grant.matches[i];
@@ -57,9 +71,10 @@ void use_tiers(block_pool& pool, const kv_change& change, kv_tiers& tiers,
 } // namespace
 
 kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers,
-                      steady_clock::time_point now) {
+                      steady_clock::time_point now, kv_event_log* log) {
   kv_grant grant;
   if (change.reset) pool.reset(change.n_blocks);
+  if (change.reset && log != nullptr) log->device_is_empty();
   for (const lease_reuse& r : change.reuses) {
     const bool reused = pool.reuse(r);
     TWILL_ASSERT(reused, "nothing changes between a match and its use");
@@ -83,7 +98,13 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
   for (sequence_id id : change.drops)
     pool.drop(id);
   pool.look_up(change.queries, grant.matches);
-  if (tiers != nullptr) use_tiers(pool, change, *tiers, now, grant);
+  if (tiers != nullptr || log != nullptr) {
+    auto evicted = pool.take_evicted();
+    auto inserted = take_inserted(pool);
+    if (log != nullptr) report(*log, evicted, inserted);
+    if (tiers != nullptr)
+      use_tiers(pool, change, *tiers, now, std::move(evicted), std::move(inserted), grant);
+  }
   grant.free_blocks = pool.available();
   grant.used_blocks = pool.used();
   return grant;

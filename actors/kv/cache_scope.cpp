@@ -60,6 +60,11 @@ void use_scope_key(const hash_key& kept) {
   own.known = true;
 }
 
+std::uint64_t published_scope(const config::kv_options& kv,
+                              const std::vector<config::tenant_options>& tenants) {
+  return cache_scope(kv.share_prefixes || tenants.empty() ? "" : tenants.front().name, "");
+}
+
 std::uint64_t cache_scope(std::string_view tenant, std::string_view salt) {
   if (tenant.empty() && salt.empty()) return 0;
   // A name holds no null character, so that tenant and salt can be told apart.

@@ -4,14 +4,21 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "actors/kv/keyed_hash.hpp"
+#include "config/options.hpp"
 
 namespace twill::actors {
 
 /// 0 for no tenant and no salt. Otherwise a keyed hash of both: nobody can make up a salt that
 /// leads into another tenant's scope. Any thread.
 std::uint64_t cache_scope(std::string_view tenant, std::string_view salt);
+
+/// The scope of requests without a salt where all tenants have the same one: there is one tenant,
+/// or none, or they share prefixes (`kv.events` needs one of these).
+std::uint64_t published_scope(const config::kv_options& kv,
+                              const std::vector<config::tenant_options>& tenants);
 
 hash_key draw_hash_key();
 /// The key of this process's scopes. It is drawn once per process, unless use_scope_key() was

@@ -6,12 +6,14 @@
 #include <memory>
 
 #include "actors/interfaces.hpp"
+#include "actors/kv/kv_event_log.hpp"
 #include "actors/offloader/kv_tiers.hpp"
 
 namespace twill::actors {
 
-/// Without `tiers` blocks stay on the device.
+/// Without `tiers` blocks stay on the device; without `log` nobody is told of them.
 kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks,
-                                      std::int32_t block_tokens, std::shared_ptr<kv_tiers> tiers);
+                                      std::int32_t block_tokens, std::shared_ptr<kv_tiers> tiers,
+                                      std::shared_ptr<kv_event_log> log);
 
 } // namespace twill::actors

@@ -20,6 +20,35 @@ void kv_tiers::open(std::shared_ptr<host_pool> pool) {
   const std::lock_guard lock(mutex_);
   pool_ = std::move(pool);
   open_ = true;
+  report_entries();
+}
+
+void kv_tiers::report_to(std::shared_ptr<kv_event_log> log) {
+  const std::lock_guard lock(mutex_);
+  log_ = std::move(log);
+}
+
+void kv_tiers::report_all() const {
+  const std::lock_guard lock(mutex_);
+  report_entries();
+}
+
+void kv_tiers::report_entries() const {
+  if (!log_) return;
+  for (const auto& [key, e] : entries_)
+    report(key, e);
+}
+
+void kv_tiers::report(const block_key& key, const entry& e) const {
+  if (!log_) return;
+  const auto tell = [&](kv_medium medium, bool there) {
+    if (there)
+      log_->stored({key, e.parent, e.tokens}, medium);
+    else
+      log_->removed(key, medium);
+  };
+  tell(kv_medium::host, open_ && e.bytes != nullptr);
+  tell(kv_medium::disk, open_ && e.on_disk);
 }
 
 void kv_tiers::lose_disk() {
@@ -31,6 +60,7 @@ void kv_tiers::lose_disk() {
 void kv_tiers::retire() {
   const std::lock_guard lock(mutex_);
   open_ = false;
+  report_entries();
 }
 
 /// Whether a block that is on disk alone can be had.
@@ -141,7 +171,7 @@ void kv_tiers::put_one(spilled_block& block, time_point now, std::vector<write_o
   keep_on_host(at->first, e);
   if (limits_.keep || !e.in_host_lru)
     if (!order_write(at->first, e, now, writes) && e.in_host_lru) unwritten_.push_back(at->first);
-  if (e.in_host_lru || e.writing) return;
+  if (e.in_host_lru || e.writing) return report(at->first, e);
   ++counts_.dropped;
   entries_.erase(at);
 }
@@ -156,6 +186,7 @@ void kv_tiers::shrink_host(time_point now, std::vector<write_order>& writes) {
     e.in_host_lru = false; // not before: the disk place of one may be taken for another
     if (!e.on_disk && !e.writing) order_write((*at)->first, e, now, writes);
     if (!e.writing) e.bytes = nullptr;
+    report((*at)->first, e);
     forget_if_nowhere(*at);
   }
   if (!limits_.keep) std::reverse(writes.begin() + first, writes.end());
@@ -191,6 +222,7 @@ std::int32_t kv_tiers::take_disk_place(time_point now) {
     disk_lru_.erase(at->second.disk_at);
     at->second.on_disk = false;
     at->second.place = -1;
+    report(at->first, at->second);
     forget_if_nowhere(at);
     return place;
   }
@@ -262,6 +294,7 @@ std::vector<kv_tiers::reader> kv_tiers::read_done(const read_order& read, bool g
     counts_.from_disk += waited.size();
     if (e.bytes || limits_.host_blocks == 0) return waited;
     e.bytes = read.to;
+    report(read.key, e);
     keep_on_host(read.key, e);
     shrink_host(now, writes);
     return waited;
@@ -272,6 +305,7 @@ std::vector<kv_tiers::reader> kv_tiers::read_done(const read_order& read, bool g
   e.on_disk = false;
   set_aside(read.place, now);
   e.place = -1;
+  report(at->first, e);
   forget_if_nowhere(at);
   return waited;
 }
@@ -298,6 +332,7 @@ void kv_tiers::write_done(const write_order& write, bool good, time_point now,
     e.place = -1;
   }
   if (!e.in_host_lru) e.bytes = nullptr;
+  report(found->first, e);
   forget_if_nowhere(found);
   while (!unwritten_.empty()) {
     const auto next = entries_.find(unwritten_.front());

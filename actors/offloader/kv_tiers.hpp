@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "actors/kv/block_key.hpp"
+#include "actors/kv/kv_event_log.hpp"
 #include "actors/kv/spilled_block.hpp"
 #include "actors/offloader/host_pool.hpp"
 #include "config/base/ledger.hpp"
@@ -67,6 +68,10 @@ public:
   /// The pool may come later, with open().
   explicit kv_tiers(const limits& l) : limits_(l) {}
 
+  /// Before open(): what host memory and the disk have is reported there. A log that begins again
+  /// is told everything by report_all().
+  void report_to(std::shared_ptr<kv_event_log> log);
+  void report_all() const;
   /// From now on blocks are taken and handed out.
   void open(std::shared_ptr<host_pool> pool);
   /// Before open(): there is no disk after all.
@@ -183,6 +188,9 @@ private:
                    std::vector<write_order>& writes);
   std::int32_t take_disk_place(time_point now);
   void forget_if_nowhere(entries::iterator at);
+  /// To be called after any change of where a block can be read from, and before it is erased.
+  void report(const block_key& key, const entry& e) const;
+  void report_entries() const;
   void set_aside(std::int32_t place, time_point now);
   void note_failure(time_point now);
 
@@ -201,6 +209,7 @@ private:
   int failures_in_a_row_ = 0;
   time_point retry_aside_at_{}, disk_off_until_{};
   tier_counts counts_;
+  std::shared_ptr<kv_event_log> log_; ///< null: nobody is told
 };
 
 } // namespace twill::actors

@@ -65,7 +65,7 @@ class model_pool final : public engine, public text_port {
 public:
   model_pool(const config::options& options, std::int64_t budget_bytes, pool_parts parts)
       : options_(options), models_(options.models), device_is_lost_(parts.device_is_lost),
-        budgets_(parts.budgets),
+        budgets_(parts.budgets), kv_events_(parts.kv_events),
         state_(rules_of(options), {budget_bytes, options.scheduler.restart_delay,
                                    options.scheduler.restart_delay_max}),
         loader_(options.models.size(), std::move(parts), reports()) {
@@ -184,6 +184,8 @@ public:
     }
     return all;
   }
+
+  std::vector<kv_event_feed> kv_events() const override { return kv_events_; }
 
   /// Tells when the last engine has answered, or has ended.
   void describe(std::function<void(std::vector<scheduler_picture>)> told) const override {
@@ -598,6 +600,7 @@ private:
   pooled_models models_;
   const std::function<bool()> device_is_lost_;
   const std::shared_ptr<const tenant_budgets> budgets_;
+  const std::vector<kv_event_feed> kv_events_;
   pool_state state_;
   held_requests requests_;
   std::vector<held_request_ptr> sends_, refused_; ///< for the dispatcher

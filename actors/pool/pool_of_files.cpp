@@ -13,6 +13,7 @@
 #include "actors/detail/tenant_budgets.hpp"
 #include "actors/executor/decoder_sizing.hpp"
 #include "actors/executor/runners.hpp"
+#include "actors/kv/kv_event_log.hpp"
 #include "actors/pool/model_pool.hpp"
 #include "actors/pool/pool_parts.hpp"
 #include "actors/pool/step_turns.hpp"
@@ -47,6 +48,7 @@ config::options options_of(const pooled_files& files, std::size_t model) {
   own.model = all.models[model].model;
   own.model.path = files.paths[model];
   own.model.name = all.models[model].id();
+  own.kv.events = all.models[model].kv_events;
   own.models.clear();
   // Budgets of host memory and disk hold over all models: each has an equal share.
   const auto n = static_cast<std::int64_t>(all.models.size());
@@ -107,6 +109,13 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
   const auto budgets = std::make_shared<tenant_budgets>(options.tenants);
   pool_parts parts;
   parts.budgets = budgets;
+  // A model's log goes on over the engines that it has, one after another.
+  std::vector<std::shared_ptr<kv_event_log>> logs;
+  for (const auto& model : options.models) {
+    const bool told = !model.kv_events.endpoint.empty();
+    logs.push_back(told ? std::make_shared<kv_event_log>() : nullptr);
+    if (told) parts.kv_events.push_back({model.key, logs.back()});
+  }
   parts.is_fetched = [pool](std::size_t model) {
     const auto& finder = pool->finder;
     return finder.may_fetch && finder.may_fetch(pool->all.models[model].model.path);
@@ -116,7 +125,7 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
   };
   parts.device_is_lost = gpu::device::chip_is_lost;
   parts.open = [pool](std::size_t model) { return open_files(*pool, model); };
-  parts.start = [pool, turns, budgets, progress = std::move(progress)](
+  parts.start = [pool, turns, budgets, logs, progress = std::move(progress)](
                     std::size_t model, const opened_model& opened, std::int64_t grant) {
     config::options own = options_of(*pool, model);
     own.device.memory_bytes = grant;
@@ -124,7 +133,7 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
     if (grant >= opened.need_bytes) own.kv.memory_bytes = opened.kv_bytes;
     auto kept = std::make_shared<std::shared_ptr<const models::model>>(opened.text->files);
     auto runners = make_runners(own, progress, std::move(kept));
-    return start_engine_with(own, take_turns(std::move(runners), turns), budgets);
+    return start_engine_with(own, take_turns(std::move(runners), turns), budgets, logs[model]);
   };
   return start_pool(options, budget, std::move(parts));
 }

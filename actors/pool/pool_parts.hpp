@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "actors/detail/served_model.hpp"
 #include "actors/detail/tenant_budgets.hpp"
@@ -38,6 +39,8 @@ struct pool_parts {
       start;
   /// What tenants may use over all engines; null where nobody counts it.
   std::shared_ptr<const tenant_budgets> budgets;
+  /// Of models that tell of their KV blocks.
+  std::vector<kv_event_feed> kv_events;
 };
 
 } // namespace twill::actors

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/port/kv_events.hpp"
 #include "config/base/ledger.hpp"
 #include "config/base/result.hpp"
 #include "config/base/value.hpp"
@@ -460,6 +461,8 @@ public:
   /// Asks what is taken of all that requests give back, and by whom; as describe(). Executors
   /// answer between two steps.
   virtual void account(std::function<void(ledger)> told) const { told({}); }
+  /// Of each model with `kv.events`; the same for as long as the engine lives.
+  virtual std::vector<kv_event_feed> kv_events() const { return {}; }
   /// The counters of each model; together they are those of stats().
   virtual std::vector<model_stats> stats_of_models() const {
     const auto all = models();

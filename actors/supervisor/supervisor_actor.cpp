@@ -16,6 +16,7 @@
 #include "actors/batcher/batcher_actor.hpp"
 #include "actors/detail/counted_actor.hpp"
 #include "actors/executor/executor_actor.hpp"
+#include "actors/kv/cache_scope.hpp"
 #include "actors/kv/kv_allocator_actor.hpp"
 #include "actors/offloader/offloader_actor.hpp"
 #include "actors/offloader/offloader_door.hpp"
@@ -220,7 +221,9 @@ private:
   void carry_out(const lifecycle::start_scheduler&) {
     open_kv_tiers();
     const auto tiers = offloading_ ? offloading_->tiers() : nullptr;
-    kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks, info_.block_tokens, tiers);
+    begin_kv_log(tiers.get());
+    kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks, info_.block_tokens, tiers,
+                             shared_->kv_log);
     self_->monitor(kv_);
     batcher_ = spawn_batcher(self_->system(), limits(),
                              std::shared_ptr<stats_board>(shared_, &shared_->stats), kv_,
@@ -294,7 +297,15 @@ private:
     tiers.open_store = info_.open_kv_store;
     if (!tiers.any()) return;
     offloading_ = std::make_shared<offloader_core>(std::move(tiers), tiers_);
+    offloading_->tiers()->report_to(shared_->kv_log);
     tell(self_, offloader_, open_tiers{offloading_});
+  }
+
+  /// A new allocator knows no block; tiers outlive it.
+  void begin_kv_log(const kv_tiers* tiers) {
+    if (!shared_->kv_log) return;
+    shared_->kv_log->begin(published_scope(shared_->options.kv, shared_->current()->tenants));
+    if (tiers != nullptr) tiers->report_all();
   }
 
   /// Before weights take what is there.

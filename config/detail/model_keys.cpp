@@ -13,29 +13,29 @@ using namespace std::chrono_literals;
 
 #define TWILL_MEMBER(member) [](shared_model_options& o) -> member_address { return &o.member; }
 
-/// The row of [model] whose rule and description a row here takes over.
-const key& in_model(std::string_view name) {
+/// The row of another table whose rule and description a row here takes over.
+const key& row_named(std::string_view name) {
   const auto* found = find_key(name);
-  TWILL_ASSERT(found != nullptr, "a row of [models] must name a row of [model]");
+  TWILL_ASSERT(found != nullptr, "a row of [models] must name a row of another table");
   return *found;
 }
 
-model_key as_in_model(std::string_view name, member_address (*locate)(shared_model_options&),
-                      std::string_view own_name) {
-  const auto& row = in_model(own_name);
+model_key as_in_key(std::string_view name, member_address (*locate)(shared_model_options&),
+                    std::string_view own_name) {
+  const auto& row = row_named(own_name);
   return {name, locate, row.unit, row.possible, row.doc};
 }
 
 const std::vector<model_key>& model_rows() {
   static const std::vector<model_key> table{
       // clang-format off
-      {"models.path", TWILL_MEMBER(model.path), "", in_model("model.path").possible,
+      {"models.path", TWILL_MEMBER(model.path), "", row_named("model.path").possible,
        "The GGUF file, Hugging Face folder, hf:ORG/NAME[:FILE] or dummy:PRESET that is served; see `model.path`."},
-      {"models.name", TWILL_MEMBER(model.name), "", in_model("model.name").possible,
+      {"models.name", TWILL_MEMBER(model.name), "", row_named("model.name").possible,
        "The id that clients see. When empty, it is the name of the table."},
-      as_in_model("models.compute", TWILL_MEMBER(model.compute), "model.compute"),
-      as_in_model("models.chat_template", TWILL_MEMBER(model.chat_template), "model.chat_template"),
-      as_in_model("models.tool_format", TWILL_MEMBER(model.tool_format), "model.tool_format"),
+      as_in_key("models.compute", TWILL_MEMBER(model.compute), "model.compute"),
+      as_in_key("models.chat_template", TWILL_MEMBER(model.chat_template), "model.chat_template"),
+      as_in_key("models.tool_format", TWILL_MEMBER(model.tool_format), "model.tool_format"),
       {"models.aliases", TWILL_MEMBER(aliases), "", list_of_words(),
        "Further names that requests may use for the model."},
       {"models.pin", TWILL_MEMBER(pin), "", either(),
@@ -44,6 +44,9 @@ const std::vector<model_key>& model_rows() {
       {"models.keep_alive", TWILL_MEMBER(keep_alive), "", time_between(0ms, 8760h),
        "The time without a request after which the model is put to sleep and gives its memory back. 0 "
        "keeps it until another model needs the room."},
+      as_in_key("models.kv.events", TWILL_MEMBER(kv_events.endpoint), "kv.events"),
+      as_in_key("models.kv.events_topic", TWILL_MEMBER(kv_events.topic), "kv.events_topic"),
+      as_in_key("models.kv.events_format", TWILL_MEMBER(kv_events.format), "kv.events_format"),
       // clang-format on
   };
   return table;

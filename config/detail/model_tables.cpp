@@ -7,6 +7,32 @@
 
 namespace twill::config::detail {
 
+namespace {
+
+/// Whether keys of a model stand in a table of this name within the model's.
+bool is_inner_table(std::string_view name) {
+  const auto keys = model_keys();
+  return std::any_of(keys.begin(), keys.end(), [&](const model_key& k) {
+    return member_of(k.name).starts_with(std::string(name) + ".");
+  });
+}
+
+/// Where the longest member begins that a model has: `kv.events` of "models.small.kv.events".
+std::size_t dot_before_member(std::string_view key) {
+  const auto last = key.rfind('.');
+  if (last == std::string_view::npos || last == 0) return last;
+  const auto before = key.rfind('.', last - 1);
+  if (before == std::string_view::npos) return last;
+  const auto keys = model_keys();
+  return std::any_of(
+             keys.begin(), keys.end(),
+             [&](const model_key& k) { return member_of(k.name) == key.substr(before + 1); })
+             ? before
+             : last;
+}
+
+} // namespace
+
 void model_tables::add(const toml::node& node, const std::string& file) {
   const auto* tables = node.as_table();
   if (tables == nullptr)
@@ -30,14 +56,24 @@ void model_tables::add(const toml::node& node, const std::string& file) {
                                   show(*entry));
     const auto index = place_of(name->str(), where);
     if (!index) continue;
-    for (const auto& [member, value] : *entry->as_table())
-      if (const auto* k = key_named(member.str(), at(file, member.source())))
-        store(*index, *k, value, at(file, value.source()));
+    add_members(*index, *entry->as_table(), file, "");
+  }
+}
+
+/// `inside` begins the names of members of a table within the model's: "kv." of `kv.events`.
+void model_tables::add_members(std::size_t index, const toml::table& members,
+                               const std::string& file, const std::string& inside) {
+  for (const auto& [member, value] : members) {
+    const std::string name = inside + std::string(member.str());
+    if (value.is_table() && is_inner_table(name))
+      add_members(index, *value.as_table(), file, name + ".");
+    else if (const auto* k = key_named(name, at(file, member.source())))
+      store(index, *k, value, at(file, value.source()));
   }
 }
 
 void model_tables::add_setting(const setting& given) {
-  const auto dot = given.key.rfind('.');
+  const auto dot = dot_before_member(given.key);
   const auto begin = models_table.size() + 1;
   if (dot < begin + 1)
     return complain_(given.origin, ticked(given.key) + " must be models.NAME.KEY, such as "
@@ -53,7 +89,7 @@ void model_tables::add_setting(const setting& given) {
 }
 
 void model_tables::check() {
-  std::map<std::string_view, std::string> names; ///< each with its origin
+  std::map<std::string_view, std::string> names, endpoints; ///< each with its origin
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const auto& model = all_[i];
     if (model.model.path.empty())
@@ -67,6 +103,13 @@ void model_tables::check() {
                                             "it stands at " + first->second + " as well");
     };
     refuse_second(model.id(), "models.name");
+    if (const auto& endpoint = model.kv_events.endpoint; !endpoint.empty()) {
+      const auto [first, fresh] = endpoints.emplace(endpoint, origin_of(i, "models.kv.events"));
+      if (!fresh)
+        complain_(origin_of(i, "models.kv.events"),
+                  "`models.kv.events` must be another address for each model, got " +
+                      quote(endpoint) + ", which stands at " + first->second + " as well");
+    }
     for (const auto& alias : model.aliases)
       refuse_second(alias, "models.aliases");
   }

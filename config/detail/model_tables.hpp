@@ -34,6 +34,8 @@ public:
   void check();
 
   const std::vector<shared_model_options>& all() const { return all_; }
+  /// Where the value of a member of all()[index] came from, or where its table begins.
+  const std::string& origin_of(std::size_t index, std::string_view member) const;
 
 private:
   using origins = std::map<std::string_view, std::string>;
@@ -42,7 +44,8 @@ private:
   const model_key* key_named(std::string_view member, const std::string& origin);
   void store(std::size_t index, const model_key& k, const toml::node& node,
              const std::string& origin);
-  const std::string& origin_of(std::size_t index, std::string_view member) const;
+  void add_members(std::size_t index, const toml::table& members, const std::string& file,
+                   const std::string& inside);
 
   complaint_taker complain_;
   std::vector<shared_model_options> all_;

@@ -150,6 +150,21 @@ rule address_port_or_none() {
           }};
 }
 
+rule zmq_endpoint_or_none() {
+  return {"tcp://HOST:PORT, ipc:///PATH or empty", [](const key_value& v) {
+            std::string_view text = text_of(v);
+            if (text.empty()) return true;
+            if (text.size() > 200 ||
+                !std::all_of(text.begin(), text.end(), [](char c) { return c > 32 && c < 127; }))
+              return false;
+            if (text.starts_with("ipc:///")) return text.size() > 7;
+            if (!text.starts_with("tcp://")) return false;
+            text.remove_prefix(6);
+            if (text.starts_with("*:")) return is_host_and_port("h" + std::string(text.substr(1)));
+            return is_host_and_port(text);
+          }};
+}
+
 rule url_or_none() {
   return {"http://HOST:PORT, https://HOST:PORT, unix:/PATH or empty", [](const key_value& v) {
             std::string_view text = text_of(v);

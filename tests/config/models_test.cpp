@@ -64,6 +64,54 @@ TEST_CASE("settings and later files add to models", "[config]") {
   CHECK(files.value().models[0].model.path == "/s");
 }
 
+TEST_CASE("a model says where its KV events are published", "[config]") {
+  const std::string told = "[models.small]\npath = \"/s\"\nkv.events = \"tcp://127.0.0.1:5557\"\n"
+                           "kv.events_format = \"array\"\n[models.other]\npath = \"/o\"\n";
+  const auto loaded = load_toml(told, {{"--set", "models.other.kv.events", "ipc:///run/kv"},
+                                       {"--set", "models.a.kv.path", "/named a.kv"}});
+  if (!loaded.ok()) FAIL(loaded.detail());
+  const auto& models = loaded.value().models;
+  REQUIRE(models.size() == 3);
+  CHECK(models[0].kv_events == kv_event_options{"tcp://127.0.0.1:5557", "", "array"});
+  CHECK(models[1].kv_events.endpoint == "ipc:///run/kv");
+  CHECK(models[2].key == "a.kv");
+  const auto again = load_text(print_config(loaded.value()), "printed", {});
+  if (!again.ok()) FAIL(again.detail());
+  CHECK(again.value().models == models);
+  CHECK(error_of("[models.a]\npath = \"/x\"\nkv.event = \"\"\n") ==
+        "t.toml:3:4: unknown key `models.kv.event`; did you mean `models.kv.events`?");
+  CHECK(error_of(told + "kv.events = \"tcp://127.0.0.1:5557\"\n")
+            .starts_with("t.toml:7:13: `models.kv.events` must be another address for each model, "
+                         "got \"tcp://127.0.0.1:5557\", which stands at t.toml:3:13 as well"));
+  CHECK(error_of(told + "[kv]\nevents = \"tcp://127.0.0.1:1\"\n")
+            .find("`kv.events` must not be given beside `[models.NAME]`") != std::string::npos);
+}
+
+TEST_CASE("what KV events cannot be published of is refused by name", "[config]") {
+  const std::string on = "[kv]\nevents = \"tcp://127.0.0.1:5557\"\n";
+  const auto tenant = [](char name) {
+    return "[[tenants]]\nname = \"" + std::string(1, name) + "\"\nkey_sha256 = [\"" +
+           std::string(64, name) + "\"]\n";
+  };
+  const std::string tenants = tenant('a'), another = tenant('b');
+  CHECK(error_of(on) == "(loaded)");
+  CHECK(error_of(on + tenants) == "(loaded)");
+  CHECK(error_of(on + tenants + another)
+            .starts_with(
+                "t.toml:2:10: `kv.events` must be given with `kv.share_prefixes = true` where "
+                "there are several tenants (2 here)"));
+  CHECK(error_of(on + "share_prefixes = true\n" + tenants + another) == "(loaded)");
+  CHECK(error_of(on + "prefix_cache = false\n").find("`kv.prefix_cache = true`") !=
+        std::string::npos);
+  for (const auto* wrong : {"127.0.0.1:5557", "tcp://127.0.0.1", "tcp://:5557", "tcp://a:70000",
+                            "udp://a:1", "ipc://relative", "tcp://a:1 ", "inproc://x", "ipc:///"})
+    CHECK(error_of("[kv]\nevents = \"" + std::string(wrong) + "\"\n")
+              .find("`kv.events` must be tcp://HOST:PORT") != std::string::npos);
+  for (const auto* right :
+       {"tcp://*:5557", "tcp://[::1]:0", "tcp://eth0:5557", "ipc:///run/kv.sock", ""})
+    CHECK(error_of("[kv]\nevents = \"" + std::string(right) + "\"\n") == "(loaded)");
+}
+
 TEST_CASE("errors of models name the place, the rule and the value", "[config]") {
   CHECK(error_of("[models.a]\npth = \"/x\"\n")
             .find("t.toml:2:1: unknown key `models.pth`; did you mean `models.path`?") == 0);

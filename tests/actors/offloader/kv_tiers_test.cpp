@@ -11,6 +11,7 @@
 
 #include "actors/kv/apply_change.hpp"
 #include "actors/offloader/kv_tiers.hpp"
+#include "tests/actors/kv/told_blocks.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -49,6 +50,8 @@ public:
     tiers_ = std::make_unique<kv_tiers>(l);
     places_ = l.host_blocks + pick(4, 20);
     pool_memory_ = host_pool::create(64, places_).value();
+    log_->begin(0);
+    tiers_->report_to(log_);
     tiers_->open(pool_memory_);
     pool_ = std::make_unique<block_pool>(n_device_, width);
     pool_->name_blocks(key);
@@ -78,7 +81,7 @@ public:
     }
     finish();
   }
-  int from_tiers = 0, refused = 0, joined = 0;
+  int from_tiers = 0, refused = 0, joined = 0, told_of_tiers = 0;
 
 private:
   struct sequence {
@@ -185,7 +188,7 @@ private:
     kv_change asked;
     asked.queries.push_back(
         {id, ids(s.tokens.begin(), s.tokens.begin() + std::ptrdiff_t(n * width)), s.scope});
-    kv_grant grant = apply_change(*pool_, asked, tiers_.get(), now_);
+    kv_grant grant = apply_change(*pool_, asked, tiers_.get(), now_, log_.get());
     REQUIRE(grant.spills.empty());
     const prefix_match match = grant.matches.at(0);
     const std::size_t own = match.blocks.size();
@@ -214,7 +217,7 @@ private:
     kv_change change;
     if (own > 0) change.reuses.push_back({id, match.blocks});
     if (need > 0) change.grows.push_back({id, need});
-    grant = apply_change(*pool_, change, tiers_.get(), now_);
+    grant = apply_change(*pool_, change, tiers_.get(), now_, log_.get());
     carry_out(grant);
     s.blocks = match.blocks;
     s.blocks.insert(s.blocks.end(), grant.blocks.begin(), grant.blocks.end());
@@ -236,7 +239,7 @@ private:
                                    ids(s.tokens.begin() + std::ptrdiff_t(own * width),
                                        s.tokens.begin() + std::ptrdiff_t(n * width)),
                                    s.scope});
-    carry_out(apply_change(*pool_, done, tiers_.get(), now_));
+    carry_out(apply_change(*pool_, done, tiers_.get(), now_, log_.get()));
   }
 
   void leave() {
@@ -246,7 +249,7 @@ private:
     if (at->second.running) {
       kv_change change;
       change.drops.push_back(at->first);
-      carry_out(apply_change(*pool_, change, tiers_.get(), now_));
+      carry_out(apply_change(*pool_, change, tiers_.get(), now_, log_.get()));
     }
     sequences_.erase(at);
   }
@@ -254,7 +257,7 @@ private:
   void lose_device() {
     kv_change change;
     change.reset = true;
-    apply_change(*pool_, change, tiers_.get(), now_);
+    apply_change(*pool_, change, tiers_.get(), now_, log_.get());
     spilled_.clear();
     std::fill(device_.begin(), device_.end(), 0);
     for (auto& [id, s] : sequences_) {
@@ -268,6 +271,52 @@ private:
   void check() {
     REQUIRE(tiers_->consistent());
     REQUIRE(pool_->used() + pool_->cached() + pool_->free() == pool_->total());
+    told_.take(*log_, pick(0, 49) == 0);
+    check_told_of_device();
+    check_told_of_tiers();
+  }
+
+  /// Exactly the blocks of the published scope are told of.
+  void check_told_of_device() {
+    std::map<block_key, block_key> parents;
+    for (std::int32_t block = 0; block < n_device_; ++block)
+      if (pool_->holds(block)) {
+        const auto identity = pool_->identity(block);
+        parents[identity.key] = identity.parent;
+      }
+    std::size_t n_told = 0;
+    for (const auto& [block, parent] : parents) {
+      block_key first = parent;
+      while (parents.contains(first))
+        first = parents.at(first);
+      REQUIRE(told_.has(block, kv_medium::device) == (first == root_key(0)));
+      n_told += first == root_key(0) ? 1 : 0;
+    }
+    for (const auto& [block, media] : told_.all())
+      n_told -= media.contains(kv_medium::device) ? 1 : 0;
+    REQUIRE(n_told == 0);
+  }
+
+  /// What is told of can be had, if not from a disk that is off for a while, and whatever a prompt
+  /// would find is told of.
+  void check_told_of_tiers() {
+    if (!reads_.empty()) return;
+    const auto later = now_ + std::chrono::hours(1);
+    for (const auto& [block, media] : told_.all()) {
+      if (media.size() == 1 && media.contains(kv_medium::device)) continue;
+      std::vector<block_key> found;
+      tiers_->held(told_.parent(block), told_.block(block).tokens, later, found);
+      REQUIRE(found == std::vector<block_key>(1, block));
+      ++told_of_tiers;
+    }
+    for (const auto& [id, s] : sequences_) {
+      if (s.scope != 0) continue;
+      std::vector<block_key> found;
+      const auto whole = std::ptrdiff_t(s.tokens.size() / width * width);
+      tiers_->match(root_key(0), std::span(s.tokens).first(std::size_t(whole)), later, found);
+      for (const block_key& block : found)
+        REQUIRE((told_.has(block, kv_medium::host) || told_.has(block, kv_medium::disk)));
+    }
   }
 
   void finish() {
@@ -290,6 +339,8 @@ private:
   std::shared_ptr<host_pool> pool_memory_;
   std::unique_ptr<kv_tiers> tiers_;
   std::unique_ptr<block_pool> pool_;
+  const std::shared_ptr<kv_event_log> log_ = std::make_shared<kv_event_log>();
+  twill::testing::told_blocks told_{key, 0};
   std::vector<std::uint64_t> device_; ///< what each block holds
   std::map<sequence_id, sequence> sequences_;
   sequence_id next_ = 1;
@@ -303,15 +354,17 @@ private:
 };
 
 int blocks_from_tiers(std::uint64_t first, std::uint64_t last) {
-  int from_tiers = 0, joined = 0;
+  int from_tiers = 0, joined = 0, told = 0;
   for (std::uint64_t seed = first; seed < last; ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
     s.run(250);
     from_tiers += s.from_tiers;
     joined += s.joined;
+    told += s.told_of_tiers;
   }
   CHECK(joined > 10);
+  CHECK(told > 1000);
   return from_tiers;
 }
 

@@ -1,0 +1,87 @@
+// kv_event_log: brings what the allocator and the tiers report of a model's KV blocks into one
+// order, and makes events of it when the publisher takes them (actors/port/kv_events.hpp).
+//
+// Threads: any. A report is a copy into a buffer under a mutex, so that steps do not wait; the
+// reader's thread finds out what changed (published_blocks). Where no reader comes in time, who
+// reports does that: some milliseconds per most_reports. The log outlives engines: a model that is
+// put to sleep and loaded again goes on with the same one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "actors/kv/block_key.hpp"
+#include "actors/kv/cache_scope.hpp"
+#include "actors/kv/published_blocks.hpp"
+#include "actors/kv/spilled_block.hpp"
+#include "actors/port/kv_events.hpp"
+
+namespace twill::actors {
+
+class kv_event_log final : public kv_event_source {
+public:
+  /// Events that wait at most. What is more is dropped, and the reader begins anew.
+  static constexpr std::size_t most_waiting = 65536;
+  static constexpr std::size_t most_reports = 8192;
+
+  explicit kv_event_log(std::size_t most = most_waiting);
+
+  /// An engine begins, or its allocator does: nothing is there. From now on prefixes of `scope`
+  /// are told.
+  void begin(std::uint64_t scope);
+  /// The engine has ended: what is reported from now on is ignored.
+  void end();
+  /// New prefixes are of this scope; what was told stays.
+  void use_scope(std::uint64_t scope);
+
+  /// A medium has the block, or has it no more.
+  void stored(const block_identity& block, kv_medium medium);
+  void removed(const block_key& block, kv_medium medium);
+  /// The device has no block any more.
+  void device_is_empty();
+
+  /// Names blocks where there are no tiers to do so.
+  const hash_key& key() const { return key_; }
+
+  kv_events take(bool everything) override;
+  void on_events(std::function<void()> waker) override;
+
+private:
+  struct report {
+    enum class kind : std::uint8_t { begin, scope, stored, removed, device_is_empty };
+    kind what = kind::begin;
+    kv_medium medium = kv_medium::device;
+    block_key block, parent;
+    std::uint64_t scope = 0;
+    std::size_t first_token = 0, n_tokens = 0;
+  };
+  struct report_buffer {
+    std::vector<report> reports;
+    std::vector<std::int32_t> tokens; ///< of stored blocks, one after another
+  };
+
+  void add(const report& one, const std::vector<std::int32_t>& tokens = {});
+  void digest();
+  void note(kv_event one);
+  void wake();
+
+  const hash_key key_ = draw_hash_key();
+  const std::size_t most_;
+
+  std::mutex reader_; ///< taken before the other; guards what follows, up to it
+  published_blocks blocks_;
+  report_buffer digested_; ///< for its memory
+  std::vector<kv_event> waiting_;
+  bool lost_ = false; ///< the next answer begins anew
+
+  std::mutex mutex_;
+  report_buffer reported_;
+  bool open_ = false;
+  bool woken_ = false;
+  std::function<void()> waker_;
+};
+
+} // namespace twill::actors

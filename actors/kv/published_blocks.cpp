@@ -1,0 +1,137 @@
+#include "actors/kv/published_blocks.hpp"
+
+#include <utility>
+
+namespace twill::actors {
+
+namespace {
+constexpr kv_medium all_media[] = {kv_medium::device, kv_medium::host, kv_medium::disk};
+}
+
+void published_blocks::begin(std::uint64_t scope) {
+  scope_ = scope;
+  blocks_.clear();
+  note_({});
+}
+
+published_blocks::entry& published_blocks::at(const block_key& key) {
+  entry& e = blocks_[key];
+  e.key = key;
+  return e;
+}
+
+void published_blocks::know(entry& e, block_identity block) {
+  kv_block told{block.key.first, {}, std::move(block.tokens)};
+  e.begins = block.parent == root_key(scope_);
+  if (!e.begins) {
+    told.parent = block.parent.first;
+    entry& parent = at(block.parent);
+    e.parent = &parent;
+    e.after = parent.first_child;
+    if (e.after != nullptr) e.after->before = &e;
+    parent.first_child = &e;
+  }
+  e.block = std::make_shared<const kv_block>(std::move(told));
+}
+
+void published_blocks::stored(block_identity block, kv_medium medium) {
+  entry& e = at(block.key);
+  if (!e.block) know(e, std::move(block));
+  if ((e.media & bit(medium)) != 0) return;
+  e.media |= bit(medium);
+  if (e.told)
+    note_({kv_event::kind::stored, medium, e.block});
+  else if (e.begins || (e.parent != nullptr && e.parent->told))
+    tell(e);
+}
+
+void published_blocks::removed(const block_key& block, kv_medium medium) {
+  if (const auto found = blocks_.find(block); found != blocks_.end()) remove(found->second, medium);
+}
+
+void published_blocks::remove(entry& e, kv_medium medium) {
+  if ((e.media & bit(medium)) == 0) return;
+  e.media &= static_cast<std::uint8_t>(~bit(medium));
+  if (e.told && e.media == 0) {
+    for (entry* child = e.first_child; child != nullptr; child = child->after)
+      if (child->told) untell(*child);
+    e.told = false;
+    note_({kv_event::kind::removed, medium, e.block});
+  } else if (e.told) {
+    note_({kv_event::kind::removed, medium, e.block});
+  }
+  forget(&e);
+}
+
+/// The block, and all that waited for it.
+void published_blocks::tell(entry& first) {
+  std::vector<entry*> next{&first};
+  while (!next.empty()) {
+    entry& e = *next.back();
+    next.pop_back();
+    e.told = true;
+    for (const auto medium : all_media)
+      if ((e.media & bit(medium)) != 0) note_({kv_event::kind::stored, medium, e.block});
+    for (entry* child = e.first_child; child != nullptr; child = child->after)
+      if (child->media != 0) next.push_back(child);
+  }
+}
+
+/// The block and all behind it, children first.
+void published_blocks::untell(entry& first) {
+  std::vector<entry*> all{&first};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (entry* child = all[i]->first_child; child != nullptr; child = child->after)
+      if (child->told) all.push_back(child);
+  for (auto one = all.rbegin(); one != all.rend(); ++one) {
+    (*one)->told = false;
+    for (const auto medium : all_media)
+      if (((*one)->media & bit(medium)) != 0)
+        note_({kv_event::kind::removed, medium, (*one)->block});
+  }
+}
+
+/// Unless it is somewhere, or something is behind it; then those before it in the same way.
+void published_blocks::forget(entry* e) {
+  while (e != nullptr && e->media == 0 && e->first_child == nullptr) {
+    entry* const parent = e->parent;
+    if (e->before != nullptr)
+      e->before->after = e->after;
+    else if (parent != nullptr)
+      parent->first_child = e->after;
+    if (e->after != nullptr) e->after->before = e->before;
+    blocks_.erase(e->key);
+    e = parent;
+  }
+}
+
+void published_blocks::device_is_empty() {
+  std::vector<block_key> on_device;
+  bool elsewhere = false;
+  for (const auto& [key, e] : blocks_) {
+    if ((e.media & bit(kv_medium::device)) != 0) on_device.push_back(key);
+    elsewhere = elsewhere || (e.media & ~bit(kv_medium::device)) != 0;
+  }
+  if (!elsewhere) return begin(scope_);
+  for (const auto& key : on_device)
+    remove(blocks_.at(key), kv_medium::device);
+}
+
+/// Parents before children.
+std::vector<kv_event> published_blocks::everything() const {
+  std::vector<kv_event> events(1); // begins with `cleared`
+  std::vector<const entry*> next;
+  for (const auto& [key, e] : blocks_)
+    if (e.told && e.begins) next.push_back(&e);
+  while (!next.empty()) {
+    const entry& e = *next.back();
+    next.pop_back();
+    for (const auto medium : all_media)
+      if ((e.media & bit(medium)) != 0) events.push_back({kv_event::kind::stored, medium, e.block});
+    for (const entry* child = e.first_child; child != nullptr; child = child->after)
+      if (child->told) next.push_back(child);
+  }
+  return events;
+}
+
+} // namespace twill::actors

@@ -1,0 +1,175 @@
+// kv_event_log: one order of what allocator and tiers report, of the published scope alone, parents
+// before children; and what its reader gets when it is late. With tiers, under random schedules, it
+// is tested in offloader/kv_tiers_test.cpp.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "actors/kv/apply_change.hpp"
+#include "tests/actors/kv/told_blocks.hpp"
+#include "tests/catch.hpp"
+
+using namespace twill;
+using namespace twill::actors;
+using twill::testing::told_blocks;
+
+namespace {
+
+using ids = std::vector<std::int32_t>;
+constexpr int width = 8;
+constexpr std::uint64_t scope = 5;
+
+ids tokens_of(int from, int n_blocks) {
+  ids all;
+  for (int i = 0; i < n_blocks * width; ++i)
+    all.push_back(from * 1000 + i);
+  return all;
+}
+
+struct pool_with_log {
+  explicit pool_with_log(std::int32_t n_blocks, std::size_t most = kv_event_log::most_waiting)
+      : log(most), pool(n_blocks, width), told(log.key(), scope) {
+    pool.name_blocks(log.key());
+    log.begin(scope);
+  }
+  void change(const kv_change& asked) { apply_change(pool, asked, nullptr, {}, &log); }
+  /// Computes blocks for a new sequence, whose blocks are cached from then on.
+  void compute(sequence_id id, const ids& tokens, std::uint64_t of = scope) {
+    kv_change grows, inserts, drops;
+    grows.grows.push_back({id, static_cast<std::int32_t>(tokens.size() / width)});
+    change(grows);
+    inserts.prefix_inserts.push_back({id, tokens, of});
+    change(inserts);
+    drops.drops.push_back(id);
+    change(drops);
+  }
+  std::size_t on_device() {
+    told.take(log);
+    return told.all().size();
+  }
+  kv_event_log log;
+  block_pool pool;
+  told_blocks told;
+};
+
+} // namespace
+
+TEST_CASE("What enters the prefix tree and what leaves it is told, parents first", "[actors][kv]") {
+  pool_with_log all(6);
+  CHECK(all.on_device() == 0);
+  all.compute(1, tokens_of(1, 3));
+  CHECK(all.on_device() == 3);
+  all.compute(2, tokens_of(2, 3));
+  CHECK(all.on_device() == 6);
+  all.compute(3, tokens_of(3, 2)); // two blocks are evicted
+  CHECK(all.on_device() == 6);
+  for (std::int32_t block = 0; block < 6; ++block) {
+    REQUIRE(all.pool.holds(block));
+    CHECK(all.told.has(all.pool.identity(block).key, kv_medium::device));
+  }
+}
+
+TEST_CASE("Nothing is told of another scope, nor of what goes on behind it", "[actors][kv]") {
+  pool_with_log all(8);
+  all.compute(1, tokens_of(1, 3), 99);
+  CHECK(all.on_device() == 0);
+  all.log.use_scope(99);
+  all.compute(2, tokens_of(1, 4), 99); // three blocks are in the tree, of which nobody told
+  CHECK(all.on_device() == 0);
+}
+
+TEST_CASE("A block is told once all before it are, and not for longer", "[actors][kv]") {
+  kv_event_log log;
+  log.begin(scope);
+  told_blocks told(log.key(), scope);
+  std::vector<block_identity> chain;
+  block_key parent = root_key(scope);
+  for (int i = 0; i < 4; ++i) {
+    const ids tokens(width, i);
+    chain.push_back({key_after(log.key(), parent, tokens), parent, tokens});
+    parent = chain.back().key;
+  }
+  const auto n_told = [&] {
+    told.take(log);
+    told_blocks late(log.key(), scope); // who comes later is told the same
+    late.take(log, true);
+    CHECK(late.all() == told.all());
+    return told.all().size();
+  };
+  log.stored(chain[3], kv_medium::disk);
+  log.stored(chain[1], kv_medium::host);
+  CHECK(n_told() == 0);
+  log.stored(chain[0], kv_medium::device);
+  CHECK(n_told() == 2);
+  log.stored(chain[2], kv_medium::device);
+  CHECK(n_told() == 4);
+  log.stored(chain[1], kv_medium::device);
+  log.removed(chain[1].key, kv_medium::host);
+  CHECK(n_told() == 4);
+  log.removed(chain[1].key, kv_medium::device);
+  CHECK(n_told() == 1);
+  log.stored(chain[1], kv_medium::disk);
+  CHECK(n_told() == 4);
+  log.device_is_empty();
+  CHECK(n_told() == 0);
+  log.stored(chain[0], kv_medium::host);
+  CHECK(n_told() == 2);
+  for (const auto& one : chain)
+    for (const auto medium : {kv_medium::device, kv_medium::host, kv_medium::disk})
+      log.removed(one.key, medium);
+  CHECK(n_told() == 0);
+}
+
+TEST_CASE("A device that was lost has no block, and the tiers keep theirs", "[actors][kv]") {
+  pool_with_log all(8);
+  all.compute(1, tokens_of(1, 2));
+  REQUIRE(all.on_device() == 2);
+  kv_change reset;
+  reset.reset = true;
+  SECTION("without tiers") {
+    all.change(reset);
+    CHECK(all.on_device() == 0);
+  }
+  SECTION("with a block in host memory") {
+    std::vector<block_identity> kept;
+    for (std::int32_t block = 0; block < 8; ++block)
+      if (all.pool.holds(block) && all.pool.identity(block).parent == root_key(scope))
+        kept.push_back(all.pool.identity(block));
+    REQUIRE(kept.size() == 1);
+    all.log.stored(kept.front(), kv_medium::host);
+    all.change(reset);
+    CHECK(all.on_device() == 1);
+    CHECK(all.told.has(kept.front().key, kv_medium::host));
+    CHECK_FALSE(all.told.has(kept.front().key, kv_medium::device));
+  }
+}
+
+TEST_CASE("A reader that is late is told everything anew", "[actors][kv]") {
+  pool_with_log all(64, 10);
+  for (int i = 0; i < 8; ++i)
+    all.compute(static_cast<sequence_id>(i + 1), tokens_of(i, 3));
+  CHECK(all.log.take(false).anew);
+  all.compute(100, tokens_of(50, 2));
+  CHECK_FALSE(all.log.take(false).anew);
+  all.told.take(all.log, true);
+  CHECK(all.told.all().size() == 26);
+}
+
+TEST_CASE("A log that has ended takes no reports, and its waker is called once per take",
+          "[actors][kv]") {
+  pool_with_log all(8);
+  int woken = 0;
+  all.log.on_events([&] { ++woken; });
+  CHECK(woken == 1); // for what was there
+  all.compute(1, tokens_of(1, 3));
+  CHECK(woken == 1);
+  CHECK(all.on_device() == 3);
+  all.compute(2, tokens_of(2, 1));
+  CHECK(woken == 2);
+  all.log.end();
+  all.compute(3, tokens_of(3, 1));
+  CHECK(all.on_device() == 0);
+  all.log.on_events(nullptr);
+  all.log.begin(scope);
+  CHECK(woken == 2);
+}
