@@ -50,6 +50,7 @@ constexpr std::array table = {
     endpoint{get,  "/version",               version,                   open_to_all},
     endpoint{get,  "/load",                  load,                      open_to_all},
     endpoint{get,  "/get_load",              load_of_ranks,             open_to_all},
+    endpoint{get,  "/kv_event_sources",      kv_event_sources,          open_to_all},
     endpoint{get,  "/is_sleeping",           is_sleeping,               open_to_all},
     endpoint{get,  "/server_info",           server_info,               open_to_all},
     endpoint{get,  "/get_server_info",       server_info,               open_to_all},

@@ -25,6 +25,7 @@
 #include "net/connection/arrival.hpp"
 #include "net/error_map.hpp"
 #include "net/http/http_session.hpp"
+#include "net/kv_events/kv_publisher.hpp"
 #include "net/protocol/model_lookup.hpp"
 #include "net/protocol/openai/stored_responses.hpp"
 #include "net/protocol/stored_reading.hpp"
@@ -112,6 +113,7 @@ public:
     context_.output.on_full([this] { asio::post(control_, [this] { relieve_output(); }); });
     if (!options.server.tls_certificate.empty())
       tls_.emplace(options.server.tls_certificate, options.server.tls_key, read);
+    publish_kv_events();
     add_entrances(sockets_.clients, false);
     add_entrances(sockets_.admin, true);
   }
@@ -192,6 +194,20 @@ private:
       }
     }
   }
+  void publish_kv_events() {
+    const auto& options = context_.options;
+    for (const auto& feed : context_.engine.kv_events()) {
+      const auto* of = &options.kv.events;
+      for (const auto& model : options.models)
+        if (model.key == feed.key) of = &model.kv_events;
+      publishers_.push_back(kv_publisher::bind(*of, feed.source));
+      const bool is_first = options.models.empty() || options.models.front().key == feed.key;
+      if (is_first) context_.kv_events = publishers_.back().get();
+      log::info("KV events of " + (feed.key.empty() ? "the model" : feed.key) + " at " +
+                publishers_.back()->endpoint() + ": who can connect there reads all prompts");
+    }
+  }
+
   using acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
   /// One address that clients come in by.
@@ -449,6 +465,7 @@ private:
   asio::strand<asio::io_context::executor_type> control_;
   server_listeners sockets_;
   agent_check agent_;
+  std::vector<std::unique_ptr<kv_publisher>> publishers_;
   std::vector<std::unique_ptr<entrance>> entrances_;
   std::optional<tls_credentials> tls_;
   asio::steady_timer drain_timer_;

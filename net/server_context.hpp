@@ -27,6 +27,7 @@
 namespace twill::net {
 
 class batch_service;
+class kv_publisher;
 class monitor;
 class stored_service;
 class tracer;
@@ -74,7 +75,9 @@ struct server_context {
   batch_service* batches = nullptr; ///< the server's; set before its first session
   stored_service* stored = nullptr; ///< as `batches`
   monitor* watched = nullptr;       ///< as `batches`; its figures are sampled for administrators
-  tracer* traces = nullptr;         ///< null where nothing is traced; set before the first session
+  /// Of the first model; null where it tells nobody of its KV blocks.
+  const kv_publisher* kv_events = nullptr;
+  tracer* traces = nullptr; ///< null where nothing is traced; set before the first session
 };
 
 } // namespace twill::net

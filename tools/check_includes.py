@@ -33,6 +33,7 @@ THIRD_PARTIES = {
     "catch": ("catch2/",),
     "x86": ("immintrin.h", "x86intrin.h", "cpuid.h"),
     "xgrammar": ("xgrammar/", "dlpack/"),
+    "zmq": ("zmq",),
 }
 # folder -> (our folders that it may include, third parties that it may include). A '*' stands for one
 # folder of any name; the rule with the most parts wins; files in tests/x follow the rule of tests.
@@ -52,10 +53,12 @@ RULES = {
     "actors/scheduling": ({"actors/scheduling", "actors/port", "config"}, set()),
     "net": ({"net", "actors/port", "config"}, {"boost", "prometheus", "openssl"}),
     "net/stored": ({"net", "actors/port", "config"}, {"xxhash"}),
+    "net/kv_events": ({"net/kv_events", "actors/port", "config"}, {"zmq"}),
     "tools": ({"tools", "net", "actors", "models", "gpu", "config"}, {"cli11", "boost", "toml", "libedit"}),
     "tools/gpu-kernels": ({"tools/gpu-kernels", "tools/twill-bench/kernels", "tests/gpu/linear", "gpu", "config"}, {"cuda"}),
     "tests": ({"tests", "tools", "net", "actors", "models", "gpu", "config"},
               {"catch", "boost", "caf", "kokkos"}),
+    "tests/net/kv_events": ({"tests", "net", "actors", "config"}, {"catch", "json", "zmq"}),
     "tests/net/support": ({"tests", "net", "actors", "config"}, {"openssl"}),
     "tests/gpu/cuda": ({"tests", "gpu", "config"}, {"catch", "fibers"}),
 }

@@ -32,7 +32,7 @@ chat page</a> talks to the model, <code>twill chat</code> does so in a terminal.
 <tr><td><code>GET <a href="tokenizer_info">/tokenizer_info</a></code></td><td>special tokens, limits, chat template</td></tr>
 <tr><td><code>GET <a href="health">/health</a>, <a href="ready">/ready</a></code></td><td>whether the process answers; whether requests are served</td></tr>
 <tr><td><code>GET <a href="metrics">/metrics</a></code></td><td>figures for Prometheus</td></tr>
-<tr><td><code>GET <a href="load">/load</a>, <a href="get_load">/get_load</a>, <a href="is_sleeping">/is_sleeping</a></code></td><td>how much this daemon does, for routers</td></tr>
+<tr><td><code>GET <a href="load">/load</a>, <a href="get_load">/get_load</a>, <a href="is_sleeping">/is_sleeping</a>, <a href="kv_event_sources">/kv_event_sources</a></code></td><td>how much this daemon does, for routers</td></tr>
 <tr><td><code>GET <a href="server_info">/server_info</a>, /get_server_info, <a href="model_info">/model_info</a>, /get_model_info</code></td><td>what it serves, for routers</td></tr>
 <tr><td><code>GET <a href="version">/version</a></code></td><td>the version, and <code>server.name</code></td></tr>
 <tr><td><code>GET <a href="./">/</a>, <a href="routes">/routes</a>, /page/FILE</code></td><td>the chat page, this page, what they load</td></tr>

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "net/kv_events/kv_publisher.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
@@ -70,6 +71,25 @@ http_answer is_sleeping(request_scope& scope) {
   const bool asleep = !all.empty() && std::all_of(all.begin(), all.end(), has_no_weights);
   std::string out;
   json_writer(out).begin_object().field("is_sleeping", asleep).end_object();
+  return http_reply{200, std::move(out)};
+}
+
+http_answer kv_event_sources(request_scope& scope) {
+  std::string out;
+  json_writer json(out);
+  json.begin_array();
+  if (const auto* publisher = scope.context.kv_events; publisher != nullptr) {
+    const auto& options = scope.context.options;
+    const auto& events =
+        options.models.empty() ? options.kv.events : options.models.front().kv_events;
+    json.begin_object()
+        .field("data_parallel_rank", 0)
+        .field("endpoint", publisher->endpoint())
+        .field("replay_endpoint", nullptr)
+        .field("topic", events.topic)
+        .end_object();
+  }
+  json.end_array();
   return http_reply{200, std::move(out)};
 }
 

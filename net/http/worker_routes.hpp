@@ -18,6 +18,8 @@ http_answer load(request_scope& scope);
 http_answer load_of_ranks(request_scope& scope);
 /// {"is_sleeping": whether no model has its weights in memory, nor gets them}
 http_answer is_sleeping(request_scope& scope);
+/// Where the first model's KV events are published; an empty list where they are not.
+http_answer kv_event_sources(request_scope& scope);
 http_answer server_info(request_scope& scope);
 http_answer model_info(request_scope& scope);
 

@@ -52,9 +52,9 @@ TEST_CASE("Only what tells nothing about clients is served without a key") {
     const bool open = row.path == "/" || row.path == "/page/*" || row.path == "/routes" ||
                       row.path == "/health" || row.path == "/ready" || row.path == "/metrics" ||
                       row.path == "/version" || row.path == "/load" || row.path == "/get_load" ||
-                      row.path == "/is_sleeping" || row.path == "/server_info" ||
-                      row.path == "/get_server_info" || row.path == "/model_info" ||
-                      row.path == "/get_model_info";
+                      row.path == "/is_sleeping" || row.path == "/kv_event_sources" ||
+                      row.path == "/server_info" || row.path == "/get_server_info" ||
+                      row.path == "/model_info" || row.path == "/get_model_info";
     CHECK((row.key == key_rule::open) == open);
   }
 }

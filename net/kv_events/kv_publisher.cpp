@@ -1,0 +1,225 @@
+#include "net/kv_events/kv_publisher.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+#include <sys/eventfd.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+#include <zmq.hpp>
+
+#include "config/base/log.hpp"
+#include "net/kv_events/kv_wire.hpp"
+
+namespace twill::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Events that come within so long go into one message.
+constexpr milliseconds gathering{5};
+/// Between two times that everything is told.
+constexpr std::chrono::seconds between_tellings{1};
+/// In each stretch of `patience_lasts`, queues that are full are waited for this long.
+constexpr std::chrono::seconds patience{3}, patience_lasts{30};
+/// Longer subscriptions end the connection.
+constexpr std::int64_t longest_subscription = 1024;
+
+double unix_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+/// Wakes a thread that polls.
+class doorbell {
+public:
+  doorbell() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (descriptor_ < 0) throw std::runtime_error("`kv.events`: no event descriptor can be had");
+  }
+  ~doorbell() { ::close(descriptor_); }
+  doorbell(const doorbell&) = delete;
+  doorbell& operator=(const doorbell&) = delete;
+  int descriptor() const { return descriptor_; }
+  void ring() const { [[maybe_unused]] const int full = ::eventfd_write(descriptor_, 1); }
+  void quieten() const {
+    eventfd_t rung = 0;
+    [[maybe_unused]] const int silent = ::eventfd_read(descriptor_, &rung);
+  }
+
+private:
+  int descriptor_;
+};
+
+class zmq_publisher final : public kv_publisher {
+public:
+  zmq_publisher(const config::kv_event_options& options,
+                std::shared_ptr<actors::kv_event_source> source)
+      : topic_(options.topic),
+        form_(options.format == "array" ? kv_event_form::array : kv_event_form::map),
+        source_(std::move(source)) {
+    try {
+      bind(options.endpoint);
+      endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
+    } catch (const zmq::error_t& error) {
+      throw std::runtime_error("`kv.events` must be an address that can be bound, got \"" +
+                               options.endpoint + "\": " + error.what());
+    }
+    thread_ = std::thread([this] { run(); });
+    source_->on_events([this] { bell_.ring(); });
+  }
+
+  ~zmq_publisher() override {
+    source_->on_events(nullptr);
+    stopping_ = true;
+    bell_.ring();
+    thread_.join();
+  }
+
+  std::string endpoint() const override { return endpoint_; }
+
+private:
+  using clock = std::chrono::steady_clock;
+
+  void bind(const std::string& endpoint) {
+    socket_ = zmq::socket_t(context_, zmq::socket_type::xpub);
+    socket_.set(zmq::sockopt::sndhwm, most_queued);
+    socket_.set(zmq::sockopt::rcvhwm, most_queued);
+    socket_.set(zmq::sockopt::maxmsgsize, longest_subscription);
+    socket_.set(zmq::sockopt::linger, 0);
+    // With it, 127.0.0.1 would be known as ::ffff:127.0.0.1.
+    socket_.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
+    socket_.set(zmq::sockopt::xpub_verbose, true); // each subscriber is heard of, not each topic
+    socket_.set(zmq::sockopt::xpub_nodrop, true);  // a full queue is heard of
+    socket_.bind(endpoint);
+  }
+
+  void run() {
+    while (!stopping_) {
+      try {
+        serve();
+      } catch (const std::exception& error) {
+        log::error("`kv.events`: " + std::string(error.what()) + "; trying again");
+        broken_ = true;
+        std::this_thread::sleep_for(between_tellings);
+      }
+    }
+    tell_the_last();
+  }
+
+  void serve() {
+    if (broken_) begin_again();
+    wait();
+    if (stopping_) return;
+    hear_subscribers();
+    const bool anew = anew_ && clock::now() >= anew_from_;
+    const auto taken = source_->take(anew);
+    if (taken.anew) {
+      if (!anew) ++next_number_; // the source lost events
+      anew_ = false;
+      anew_from_ = clock::now() + between_tellings;
+    }
+    for (const auto& payload : kv_payloads(taken.events, unix_now(), form_))
+      if (!send(payload)) return;
+    std::this_thread::sleep_for(gathering);
+  }
+
+  /// Subscribers come back by themselves, and are told everything; those that do not read are gone.
+  void begin_again() {
+    ++next_number_;
+    socket_.close();
+    bind(endpoint_);
+    broken_ = false;
+  }
+
+  /// Until there are events, a subscriber comes, or everything is to be told.
+  void wait() {
+    std::array<zmq::pollitem_t, 2> items{
+        {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, bell_.descriptor(), ZMQ_POLLIN, 0}}};
+    milliseconds time{-1};
+    if (anew_)
+      time = std::max(std::chrono::ceil<milliseconds>(anew_from_ - clock::now()), milliseconds(0));
+    zmq::poll(items.data(), items.size(), time);
+    bell_.quieten();
+  }
+
+  void hear_subscribers() {
+    zmq::message_t heard;
+    while (socket_.recv(heard, zmq::recv_flags::dontwait)) {
+      const auto text = heard.to_string_view();
+      if (text.starts_with('\1') && topic_.starts_with(text.substr(1))) anew_ = true;
+    }
+  }
+
+  /// All or nothing: false where some subscriber's queue is full.
+  bool offer(std::string_view payload) {
+    const std::string number = kv_sequence(next_number_);
+    if (!socket_.send(zmq::buffer(topic_), zmq::send_flags::sndmore | zmq::send_flags::dontwait))
+      return false;
+    socket_.send(zmq::buffer(number), zmq::send_flags::sndmore);
+    socket_.send(zmq::buffer(payload), zmq::send_flags::none);
+    return true;
+  }
+
+  /// No subscriber misses a message. False where one has not read for too long: then all are cut
+  /// off, since ZeroMQ cuts off nobody alone.
+  bool send(std::string_view payload) {
+    for (; !offer(payload); std::this_thread::sleep_for(milliseconds(1))) {
+      const auto now = clock::now();
+      if (now >= patience_.since + patience_lasts) patience_ = {now, {}};
+      patience_.waited += milliseconds(1);
+      if (stopping_) return false;
+      if (patience_.waited < patience) continue;
+      log::warn("`kv.events`: a subscriber does not read; all are cut off, and may come back");
+      patience_ = {now, {}};
+      broken_ = true;
+      return false;
+    }
+    ++next_number_;
+    return true;
+  }
+
+  /// Of a daemon that ends, routers learn that nothing is left.
+  void tell_the_last() {
+    try {
+      const actors::kv_event cleared;
+      for (const auto& payload : kv_payloads({&cleared, 1}, unix_now(), form_))
+        send(payload);
+      socket_.set(zmq::sockopt::linger, 200);
+    } catch (const std::exception& error) {
+      log::warn("`kv.events`: " + std::string(error.what()));
+    }
+  }
+
+  const std::string topic_;
+  const kv_event_form form_;
+  const std::shared_ptr<actors::kv_event_source> source_;
+  zmq::context_t context_{1};
+  zmq::socket_t socket_; ///< of the thread once it runs
+  std::string endpoint_;
+  doorbell bell_;
+  std::uint64_t next_number_ = 0;
+  bool anew_ = false;   ///< everything is to be told
+  bool broken_ = false; ///< the socket is to be made anew
+  clock::time_point anew_from_{};
+  struct {
+    clock::time_point since{};
+    clock::duration waited{};
+  } patience_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+} // namespace
+
+std::unique_ptr<kv_publisher> kv_publisher::bind(const config::kv_event_options& options,
+                                                 std::shared_ptr<actors::kv_event_source> source) {
+  return std::make_unique<zmq_publisher>(options, std::move(source));
+}
+
+} // namespace twill::net
