@@ -18,7 +18,7 @@ from programs import BIN, SOURCE, default_model, scratch
 
 GUIDES = os.path.join(SOURCE, "config/guides")
 MODEL = default_model()
-PORTS = ("8080", "8001", "8443")
+PORTS = ("8080", "8001", "8443", "5557", "5558")
 
 
 def free_ports(n):
@@ -94,6 +94,9 @@ class Guides(unittest.TestCase):
             names = re.findall(rf"(?m)^200 {said} (a1|b2)$", output)
             self.assertEqual(len(names), 4, output)
             self.assertEqual(set(names), {"a1", "b2"}, output)
+
+    def test_routers_are_told_of_caches(self):
+        self.follow("routers.md", r'"endpoint":"tcp://127.0.0.1:\d+"', '"status":"ready".* 200|ready.* 200', "up ready 100%")
 
     def test_answers_outlive_a_restart(self):
         self.follow("stored-responses.md", "twilld.toml: ok", r'data: .*"type":"response\.(completed|incomplete)"')
