@@ -284,13 +284,14 @@ private:
       complain(origin,
                named + " must be given with `kv.prefix_cache = true`: without it no KV block is "
                        "kept for another prompt");
-    if (loaded_.tenants.size() > 1 && !kv.share_prefixes)
-      complain(origin, named +
-                           " must be given with `kv.share_prefixes = true` where there are several "
-                           "tenants (" +
-                           std::to_string(loaded_.tenants.size()) +
-                           " here): a router would send a tenant's prompt to where only another "
-                           "tenant's blocks are");
+    if (!kv.share_prefixes && (loaded_.tenants.size() > 1 || !loaded_.server.api_keys.empty() ||
+                               !loaded_.server.keys_file.empty()))
+      complain(origin,
+               named +
+                   " must be given with `kv.share_prefixes = true` where `server.api_keys`, "
+                   "`server.keys_file` or several `[[tenants]]` are: otherwise each holder of "
+                   "a key finds own blocks alone, and a router would send prompts to where only "
+                   "another's are");
   }
 
   void check_tls() {

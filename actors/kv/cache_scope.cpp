@@ -60,9 +60,11 @@ void use_scope_key(const hash_key& kept) {
   own.known = true;
 }
 
-std::uint64_t published_scope(const config::kv_options& kv,
-                              const std::vector<config::tenant_options>& tenants) {
-  return cache_scope(kv.share_prefixes || tenants.empty() ? "" : tenants.front().name, "");
+std::optional<std::uint64_t> published_scope(const config::kv_options& kv,
+                                             const std::vector<config::tenant_options>& tenants) {
+  if (kv.share_prefixes || tenants.empty()) return cache_scope("", "");
+  if (tenants.size() > 1) return std::nullopt;
+  return cache_scope(tenants.front().name, "");
 }
 
 std::uint64_t cache_scope(std::string_view tenant, std::string_view salt) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,10 +16,10 @@ namespace twill::actors {
 /// leads into another tenant's scope. Any thread.
 std::uint64_t cache_scope(std::string_view tenant, std::string_view salt);
 
-/// The scope of requests without a salt where all tenants have the same one: there is one tenant,
-/// or none, or they share prefixes (`kv.events` needs one of these).
-std::uint64_t published_scope(const config::kv_options& kv,
-                              const std::vector<config::tenant_options>& tenants);
+/// The scope of all requests without a salt, where they have the same one: nobody needs a key,
+/// there is one tenant, or tenants share prefixes.
+std::optional<std::uint64_t> published_scope(const config::kv_options& kv,
+                                             const std::vector<config::tenant_options>& tenants);
 
 hash_key draw_hash_key();
 /// The key of this process's scopes. It is drawn once per process, unless use_scope_key() was

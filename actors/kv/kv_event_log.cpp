@@ -7,10 +7,11 @@ namespace twill::actors {
 kv_event_log::kv_event_log(std::size_t most)
     : most_(most), blocks_([this](kv_event one) { note(std::move(one)); }) {}
 
-void kv_event_log::begin(std::uint64_t scope) {
+void kv_event_log::begin(std::optional<std::uint64_t> scope) {
   {
     const std::lock_guard lock(mutex_);
     open_ = true;
+    scope_ = scope;
   }
   add({.what = report::kind::begin, .scope = scope});
 }
@@ -21,8 +22,12 @@ void kv_event_log::end() {
   open_ = false;
 }
 
-void kv_event_log::use_scope(std::uint64_t scope) {
-  add({.what = report::kind::scope, .scope = scope});
+void kv_event_log::use_scope(std::optional<std::uint64_t> scope) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(scope_, scope) == scope) return;
+  }
+  add({.what = report::kind::begin, .scope = scope});
 }
 
 void kv_event_log::stored(const block_identity& block, kv_medium medium) {
@@ -44,10 +49,11 @@ void kv_event_log::add(const report& one, const std::vector<std::int32_t>& token
     const std::lock_guard lock(mutex_);
     if (!open_) return;
     auto& [reports, all] = reported_;
-    reports.push_back(one);
-    reports.back().first_token = all.size();
-    reports.back().n_tokens = tokens.size();
+    report whole = one;
+    whole.first_token = all.size();
+    whole.n_tokens = tokens.size();
     all.insert(all.end(), tokens.begin(), tokens.end());
+    reports.push_back(whole);
     full = reports.size() >= most_reports;
     wake();
   }
@@ -56,27 +62,30 @@ void kv_event_log::add(const report& one, const std::vector<std::int32_t>& token
   digest();
 }
 
-/// The caller holds reader_.
+/// The caller holds reader_. What a lack of memory interrupts goes on with the next call.
 void kv_event_log::digest() {
+  digest_taken();
   digested_.reports.clear();
   digested_.tokens.clear();
+  next_ = 0;
   {
     const std::lock_guard lock(mutex_);
     std::swap(digested_, reported_);
   }
-  for (const report& one : digested_.reports) {
+  digest_taken();
+}
+
+void kv_event_log::digest_taken() {
+  while (next_ < digested_.reports.size()) {
+    const report& one = digested_.reports[next_++];
     switch (one.what) {
     case report::kind::begin:
       blocks_.begin(one.scope);
       break;
-    case report::kind::scope:
-      blocks_.use_scope(one.scope);
-      break;
     case report::kind::stored: {
       const auto first = digested_.tokens.begin() + static_cast<std::ptrdiff_t>(one.first_token);
-      blocks_.stored(
-          {one.block, one.parent, {first, first + static_cast<std::ptrdiff_t>(one.n_tokens)}},
-          one.medium);
+      const auto end = first + static_cast<std::ptrdiff_t>(one.n_tokens);
+      blocks_.stored({one.block, one.parent, {first, end}}, one.medium);
       break;
     }
     case report::kind::removed:
@@ -92,12 +101,12 @@ void kv_event_log::digest() {
 void kv_event_log::note(kv_event one) {
   if (one.what == kv_event::kind::cleared) {
     waiting_.clear(); // what they tell of is gone
-    lost_ = false;
-  } else if (!lost_ && waiting_.size() >= most_) {
+    full_ = false;
+  } else if (!full_ && waiting_.size() >= most_) {
     waiting_.clear();
-    lost_ = true;
+    full_ = lost_ = true;
   }
-  if (!lost_) waiting_.push_back(std::move(one));
+  if (!full_) waiting_.push_back(std::move(one));
 }
 
 /// The caller holds mutex_.
@@ -114,7 +123,8 @@ kv_events kv_event_log::take(bool everything) {
   const std::lock_guard lock(reader_);
   digest();
   kv_events taken;
-  taken.anew = std::exchange(lost_, false) || everything;
+  taken.lost = std::exchange(lost_, false);
+  taken.anew = std::exchange(full_, false) || everything;
   taken.events = taken.anew ? blocks_.everything() : std::move(waiting_);
   waiting_.clear();
   return taken;
@@ -124,7 +134,7 @@ void kv_event_log::on_events(std::function<void()> waker) {
   const std::scoped_lock locks(reader_, mutex_);
   waker_ = std::move(waker);
   woken_ = false;
-  if (!reported_.reports.empty() || !waiting_.empty() || lost_) wake();
+  if (!reported_.reports.empty() || !waiting_.empty() || full_) wake();
 }
 
 } // namespace twill::actors

@@ -1,16 +1,19 @@
 // kv_event_log: brings what the allocator and the tiers report of a model's KV blocks into one
 // order, and makes events of it when the publisher takes them (actors/port/kv_events.hpp).
 //
-// Threads: any. A report is a copy into a buffer under a mutex, so that steps do not wait; the
-// reader's thread finds out what changed (published_blocks). Where no reader comes in time, who
-// reports does that: some milliseconds per most_reports. The log outlives engines: a model that is
-// put to sleep and loaded again goes on with the same one.
+// Threads: any. A report is a copy into a buffer under a mutex; the reader's thread finds out what
+// changed (published_blocks). Where no reader comes before most_reports are in the buffer, who
+// reports does that, which takes some milliseconds. The log outlives engines: a model that is put
+// to sleep and loaded again goes on with the same one.
+//
+// Memory: some 300 bytes and the ids of each block that is there, also of those that are not told.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "actors/kv/block_key.hpp"
@@ -30,12 +33,13 @@ public:
   explicit kv_event_log(std::size_t most = most_waiting);
 
   /// An engine begins, or its allocator does: nothing is there. From now on prefixes of `scope`
-  /// are told.
-  void begin(std::uint64_t scope);
+  /// are told; without one, none are.
+  void begin(std::optional<std::uint64_t> scope);
   /// The engine has ended: what is reported from now on is ignored.
   void end();
-  /// New prefixes are of this scope; what was told stays.
-  void use_scope(std::uint64_t scope);
+  /// Prompts are of this scope from now on. What was told of another one is not found any more, and
+  /// is gone for readers.
+  void use_scope(std::optional<std::uint64_t> scope);
 
   /// A medium has the block, or has it no more.
   void stored(const block_identity& block, kv_medium medium);
@@ -51,11 +55,11 @@ public:
 
 private:
   struct report {
-    enum class kind : std::uint8_t { begin, scope, stored, removed, device_is_empty };
+    enum class kind : std::uint8_t { begin, stored, removed, device_is_empty };
     kind what = kind::begin;
     kv_medium medium = kv_medium::device;
     block_key block, parent;
-    std::uint64_t scope = 0;
+    std::optional<std::uint64_t> scope;
     std::size_t first_token = 0, n_tokens = 0;
   };
   struct report_buffer {
@@ -65,6 +69,7 @@ private:
 
   void add(const report& one, const std::vector<std::int32_t>& tokens = {});
   void digest();
+  void digest_taken();
   void note(kv_event one);
   void wake();
 
@@ -73,12 +78,15 @@ private:
 
   std::mutex reader_; ///< taken before the other; guards what follows, up to it
   published_blocks blocks_;
-  report_buffer digested_; ///< for its memory
+  report_buffer digested_;
+  std::size_t next_ = 0; ///< of digested_, what comes next
   std::vector<kv_event> waiting_;
-  bool lost_ = false; ///< the next answer begins anew
+  bool full_ = false; ///< the next answer begins anew
+  bool lost_ = false; ///< since the last answer
 
   std::mutex mutex_;
   report_buffer reported_;
+  std::optional<std::uint64_t> scope_;
   bool open_ = false;
   bool woken_ = false;
   std::function<void()> waker_;

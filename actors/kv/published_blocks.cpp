@@ -8,7 +8,7 @@ namespace {
 constexpr kv_medium all_media[] = {kv_medium::device, kv_medium::host, kv_medium::disk};
 }
 
-void published_blocks::begin(std::uint64_t scope) {
+void published_blocks::begin(std::optional<std::uint64_t> scope) {
   scope_ = scope;
   blocks_.clear();
   note_({});
@@ -22,16 +22,16 @@ published_blocks::entry& published_blocks::at(const block_key& key) {
 
 void published_blocks::know(entry& e, block_identity block) {
   kv_block told{block.key.first, {}, std::move(block.tokens)};
-  e.begins = block.parent == root_key(scope_);
-  if (!e.begins) {
-    told.parent = block.parent.first;
-    entry& parent = at(block.parent);
-    e.parent = &parent;
-    e.after = parent.first_child;
-    if (e.after != nullptr) e.after->before = &e;
-    parent.first_child = &e;
-  }
-  e.block = std::make_shared<const kv_block>(std::move(told));
+  const bool begins = scope_ && block.parent == root_key(*scope_);
+  if (!begins) told.parent = block.parent.first;
+  entry* const parent = begins ? nullptr : &at(block.parent);
+  e.block = std::make_shared<const kv_block>(std::move(told)); // the last that may fail
+  e.begins = begins;
+  if (begins) return;
+  e.parent = parent;
+  e.after = parent->first_child;
+  if (e.after != nullptr) e.after->before = &e;
+  parent->first_child = &e;
 }
 
 void published_blocks::stored(block_identity block, kv_medium medium) {
@@ -52,14 +52,8 @@ void published_blocks::removed(const block_key& block, kv_medium medium) {
 void published_blocks::remove(entry& e, kv_medium medium) {
   if ((e.media & bit(medium)) == 0) return;
   e.media &= static_cast<std::uint8_t>(~bit(medium));
-  if (e.told && e.media == 0) {
-    for (entry* child = e.first_child; child != nullptr; child = child->after)
-      if (child->told) untell(*child);
-    e.told = false;
-    note_({kv_event::kind::removed, medium, e.block});
-  } else if (e.told) {
-    note_({kv_event::kind::removed, medium, e.block});
-  }
+  if (e.told) note_({kv_event::kind::removed, medium, e.block});
+  if (e.media == 0) e.told = false;
   forget(&e);
 }
 
@@ -73,21 +67,7 @@ void published_blocks::tell(entry& first) {
     for (const auto medium : all_media)
       if ((e.media & bit(medium)) != 0) note_({kv_event::kind::stored, medium, e.block});
     for (entry* child = e.first_child; child != nullptr; child = child->after)
-      if (child->media != 0) next.push_back(child);
-  }
-}
-
-/// The block and all behind it, children first.
-void published_blocks::untell(entry& first) {
-  std::vector<entry*> all{&first};
-  for (std::size_t i = 0; i < all.size(); ++i)
-    for (entry* child = all[i]->first_child; child != nullptr; child = child->after)
-      if (child->told) all.push_back(child);
-  for (auto one = all.rbegin(); one != all.rend(); ++one) {
-    (*one)->told = false;
-    for (const auto medium : all_media)
-      if (((*one)->media & bit(medium)) != 0)
-        note_({kv_event::kind::removed, medium, (*one)->block});
+      if (child->media != 0 && !child->told) next.push_back(child);
   }
 }
 
@@ -117,19 +97,21 @@ void published_blocks::device_is_empty() {
     remove(blocks_.at(key), kv_medium::device);
 }
 
-/// Parents before children.
-std::vector<kv_event> published_blocks::everything() const {
+std::vector<kv_event> published_blocks::everything() {
   std::vector<kv_event> events(1); // begins with `cleared`
-  std::vector<const entry*> next;
-  for (const auto& [key, e] : blocks_)
-    if (e.told && e.begins) next.push_back(&e);
+  std::vector<entry*> next;
+  for (auto& [key, e] : blocks_) {
+    e.told = false;
+    if (e.begins && e.media != 0) next.push_back(&e);
+  }
   while (!next.empty()) {
-    const entry& e = *next.back();
+    entry& e = *next.back();
     next.pop_back();
+    e.told = true;
     for (const auto medium : all_media)
       if ((e.media & bit(medium)) != 0) events.push_back({kv_event::kind::stored, medium, e.block});
-    for (const entry* child = e.first_child; child != nullptr; child = child->after)
-      if (child->told) next.push_back(child);
+    for (entry* child = e.first_child; child != nullptr; child = child->after)
+      if (child->media != 0) next.push_back(child);
   }
   return events;
 }

@@ -1,14 +1,16 @@
 // published_blocks: which KV blocks a model's readers are told of, from reports of what is there.
 //
 // Pure; one thread at a time (owned by kv_event_log). A report that changes nothing makes no event.
-// Told are the blocks all of whose prefix some medium has, in the published scope: a reader could
-// make nothing of others, and would take them for beginnings. A block that waits for its parent,
-// and all behind it, are told when the parent is.
+// Told is a block whose parent was told, or that begins a prefix of the published scope: a reader
+// would take any other for a beginning. A block that waits for its parent is told with it. Where a
+// block is gone everywhere, those behind it are left as they are: a reader credits no prefix beyond
+// the gap, and they count again once it is closed.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -23,16 +25,15 @@ public:
   /// `note` takes each event.
   explicit published_blocks(std::function<void(kv_event)> note) : note_(std::move(note)) {}
 
-  /// Nothing is there; new prefixes are of this scope.
-  void begin(std::uint64_t scope);
-  /// New prefixes are of this scope; what was told stays.
-  void use_scope(std::uint64_t scope) { scope_ = scope; }
+  /// Nothing is there; from now on prefixes of this scope are told, or none.
+  void begin(std::optional<std::uint64_t> scope);
   void stored(block_identity block, kv_medium medium);
   void removed(const block_key& block, kv_medium medium);
   void device_is_empty();
 
-  /// `cleared`, and then all that is told of, parents before children.
-  std::vector<kv_event> everything() const;
+  /// `cleared`, and then all blocks whose whole prefix is somewhere, parents before children; every
+  /// reader knows these alone then.
+  std::vector<kv_event> everything();
 
 private:
   /// A block, or what blocks that are there go on behind. In a tree whose links stay valid, since
@@ -53,11 +54,10 @@ private:
   void know(entry& e, block_identity block);
   void remove(entry& e, kv_medium medium);
   void tell(entry& first);
-  void untell(entry& first);
   void forget(entry* e);
 
   const std::function<void(kv_event)> note_;
-  std::uint64_t scope_ = 0;
+  std::optional<std::uint64_t> scope_;
   std::unordered_map<block_key, entry, block_key_hash> blocks_;
 };
 

@@ -41,14 +41,12 @@ void kv_tiers::report_entries() const {
 
 void kv_tiers::report(const block_key& key, const entry& e) const {
   if (!log_) return;
-  const auto tell = [&](kv_medium medium, bool there) {
-    if (there)
-      log_->stored({key, e.parent, e.tokens}, medium);
-    else
-      log_->removed(key, medium);
-  };
-  tell(kv_medium::host, open_ && e.bytes != nullptr);
-  tell(kv_medium::disk, open_ && e.on_disk);
+  const bool on_host = open_ && e.bytes != nullptr, on_disk = open_ && e.on_disk;
+  // A block that moves is never gone.
+  if (on_host) log_->stored({key, e.parent, e.tokens}, kv_medium::host);
+  if (on_disk) log_->stored({key, e.parent, e.tokens}, kv_medium::disk);
+  if (!on_host) log_->removed(key, kv_medium::host);
+  if (!on_disk) log_->removed(key, kv_medium::disk);
 }
 
 void kv_tiers::lose_disk() {

@@ -383,6 +383,7 @@ void offloader_core::prefetch(const std::vector<block_key>& keys) {
 }
 
 void offloader_core::stop() {
+  tiers_->report_to(nullptr); // a disk that hangs may end its work when others have the log
   std::shared_ptr<disk> on;
   {
     const std::lock_guard lock(stop_mutex_);

@@ -37,19 +37,20 @@ struct kv_event {
 /// What happened since the last call.
 struct kv_events {
   std::vector<kv_event> events;
-  /// Events were lost, or all was asked for: these begin with `cleared`, and what follows is all
+  /// Too many waited, or all was asked for: these begin with `cleared`, and what follows is all
   /// that is there.
   bool anew = false;
+  bool lost = false; ///< some that came before these were dropped
 };
 
 class kv_event_source {
 public:
   virtual ~kv_event_source() = default;
-  /// Any thread, one at a time; does not wait. With `everything` the answer begins anew.
+  /// Any thread, one at a time; does not wait for events. With `everything` the answer begins anew.
   virtual kv_events take(bool everything) = 0;
-  /// `waker` is called once there is something to take, and not again before it was taken: on any
-  /// thread, with locks held, so it must be quick and must not call back. An empty one ends this;
-  /// no call is under way any more then.
+  /// `waker` is called once there may be something to take, and not again before it was taken: on
+  /// any thread, with locks held, so it must be quick and must not call back. An empty one ends
+  /// this; no call is under way any more then.
   virtual void on_events(std::function<void()> waker) = 0;
 };
 

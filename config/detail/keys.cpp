@@ -70,10 +70,10 @@ const std::vector<key>& rows() {
        "Whether KV blocks on disk are found again after a restart or a crash. Then every computed "
        "block is written to disk. `twill kv purge` removes them."},
       {"kv.events", TWILL_MEMBER(kv.events.endpoint), "", zmq_endpoint_or_none(),
-       "Where routers are told which KV blocks the cache has, as vLLM tells them: a ZeroMQ publisher's "
-       "tcp://HOST:PORT (HOST is an address, or * for all) or ipc:///PATH. Empty publishes nothing. **Events "
-       "carry the prompts as token ids, and whoever can connect reads them without a key**: use an "
-       "address that only routers reach. With several tenants it needs `kv.share_prefixes`."},
+       "Where routers are told which KV blocks the cache has, as vLLM tells them: the address of a ZeroMQ "
+       "publisher, where * stands for all of IPv4's. Empty publishes nothing. **Events carry the prompts as "
+       "token ids, and whoever can connect reads them without a key**: use an address that only routers "
+       "reach. Where keys have several holders it needs `kv.share_prefixes`."},
       {"kv.events_topic", TWILL_MEMBER(kv.events.topic), "", any_name(),
        "The topic of the messages at `kv.events`: vllm-router's is empty, llm-d's kv@POD@MODEL."},
       {"kv.events_format", TWILL_MEMBER(kv.events.format), "", one_of({"map", "array"}),

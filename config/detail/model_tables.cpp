@@ -103,7 +103,8 @@ void model_tables::check() {
                                             "it stands at " + first->second + " as well");
     };
     refuse_second(model.id(), "models.name");
-    if (const auto& endpoint = model.kv_events.endpoint; !endpoint.empty()) {
+    if (const auto& endpoint = model.kv_events.endpoint;
+        !endpoint.empty() && !endpoint.ends_with(":0")) {
       const auto [first, fresh] = endpoints.emplace(endpoint, origin_of(i, "models.kv.events"));
       if (!fresh)
         complain_(origin_of(i, "models.kv.events"),

@@ -151,17 +151,18 @@ rule address_port_or_none() {
 }
 
 rule zmq_endpoint_or_none() {
-  return {"tcp://HOST:PORT, ipc:///PATH or empty", [](const key_value& v) {
+  return {"tcp://ADDRESS:PORT (ADDRESS is one of IPv4, [IPv6] or *) or empty",
+          [](const key_value& v) {
             std::string_view text = text_of(v);
             if (text.empty()) return true;
-            if (text.size() > 200 ||
-                !std::all_of(text.begin(), text.end(), [](char c) { return c > 32 && c < 127; }))
-              return false;
-            if (text.starts_with("ipc:///")) return text.size() > 7;
             if (!text.starts_with("tcp://")) return false;
             text.remove_prefix(6);
-            if (text.starts_with("*:")) return is_host_and_port("h" + std::string(text.substr(1)));
-            return is_host_and_port(text);
+            const auto address = text.substr(0, text.rfind(':'));
+            const bool plain = address == "*" || address.starts_with('[') ||
+                               address.find_first_not_of("0123456789.") == std::string_view::npos;
+            if (address == "*") text.remove_prefix(1);
+            return plain &&
+                   is_host_and_port(address == "*" ? "0" + std::string(text) : std::string(text));
           }};
 }
 

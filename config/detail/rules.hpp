@@ -30,8 +30,7 @@ rule address_or_none();
 rule address_port_or_none();
 /// "http://HOST[:PORT][/PATH]", the same with https, "unix:/PATH", or empty.
 rule url_or_none();
-/// What a ZeroMQ publisher binds: "tcp://HOST:PORT", where HOST may be *, or "ipc:///PATH", or
-/// empty.
+/// What a ZeroMQ publisher binds: "tcp://ADDRESS:PORT", of IPv4, [IPv6] or * for all, or empty.
 rule zmq_endpoint_or_none();
 /// For a key that is a number: from 0 to 1.
 rule share();

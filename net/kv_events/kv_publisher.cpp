@@ -28,6 +28,7 @@ constexpr milliseconds gathering{5};
 constexpr std::chrono::seconds between_tellings{1};
 /// In each stretch of `patience_lasts`, queues that are full are waited for this long.
 constexpr std::chrono::seconds patience{3}, patience_lasts{30};
+constexpr int most_heard = 1000; ///< subscriptions, before events are told again
 /// Longer subscriptions end the connection.
 constexpr std::int64_t longest_subscription = 1024;
 
@@ -119,8 +120,8 @@ private:
     hear_subscribers();
     const bool anew = anew_ && clock::now() >= anew_from_;
     const auto taken = source_->take(anew);
+    if (taken.lost) ++next_number_;
     if (taken.anew) {
-      if (!anew) ++next_number_; // the source lost events
       anew_ = false;
       anew_from_ = clock::now() + between_tellings;
     }
@@ -133,7 +134,16 @@ private:
   void begin_again() {
     ++next_number_;
     socket_.close();
-    bind(endpoint_);
+    // ZeroMQ closes the old one later, on a thread of its own.
+    for (int tries = 1;; ++tries) {
+      std::this_thread::sleep_for(milliseconds(10));
+      try {
+        bind(endpoint_);
+        break;
+      } catch (const zmq::error_t&) {
+        if (tries >= 50 || stopping_) throw;
+      }
+    }
     broken_ = false;
   }
 
@@ -150,7 +160,7 @@ private:
 
   void hear_subscribers() {
     zmq::message_t heard;
-    while (socket_.recv(heard, zmq::recv_flags::dontwait)) {
+    for (int i = 0; i < most_heard && socket_.recv(heard, zmq::recv_flags::dontwait); ++i) {
       const auto text = heard.to_string_view();
       if (text.starts_with('\1') && topic_.starts_with(text.substr(1))) anew_ = true;
     }
@@ -184,12 +194,14 @@ private:
     return true;
   }
 
-  /// Of a daemon that ends, routers learn that nothing is left.
+  /// Of a daemon that ends, routers learn that nothing is left, where their queues have room.
   void tell_the_last() {
+    if (broken_) return;
     try {
       const actors::kv_event cleared;
-      for (const auto& payload : kv_payloads({&cleared, 1}, unix_now(), form_))
-        send(payload);
+      const auto payload = kv_payloads({&cleared, 1}, unix_now(), form_).front();
+      for (int tries = 0; tries < 50 && !offer(payload); ++tries)
+        std::this_thread::sleep_for(milliseconds(2));
       socket_.set(zmq::sockopt::linger, 200);
     } catch (const std::exception& error) {
       log::warn("`kv.events`: " + std::string(error.what()));

@@ -26,7 +26,7 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::string("vllm"),
                                                   std::string("step"),
                                                   std::string("unix:/x"),
-                                                  std::string("ipc:///x"),
+                                                  std::string("tcp://*:1"),
                                                   std::string("array"),
                                                   std::string("t\"\\"),
                                                   std::int64_t{64},

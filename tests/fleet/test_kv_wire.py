@@ -98,7 +98,7 @@ def test_a_model_that_sleeps_has_no_blocks(fleet, scripted_model):
 def test_what_cannot_be_published_is_refused_by_name(fleet):
     tenants = ",".join(f'{{name="{name}",key_sha256=["{name * 64}"]}}' for name in "ab")
     refused = {
-        ("kv.events=tcp://127.0.0.1",): "`kv.events` must be tcp://HOST:PORT",
+        ("kv.events=tcp://127.0.0.1",): "`kv.events` must be tcp://ADDRESS:PORT",
         ("kv.events=tcp://127.0.0.1:1", "kv.prefix_cache=false"): "`kv.prefix_cache = true`",
         ("kv.events=tcp://127.0.0.1:1", f"tenants=[{tenants}]"): "`kv.share_prefixes = true`",
         ("kv.events=tcp://127.0.0.1:1", "models.one.path=dummy:opt-125m"): "beside `[models.NAME]`",

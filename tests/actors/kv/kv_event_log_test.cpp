@@ -78,22 +78,29 @@ TEST_CASE("Nothing is told of another scope, nor of what goes on behind it", "[a
   CHECK(all.on_device() == 0);
 }
 
-TEST_CASE("A block is told once all before it are, and not for longer", "[actors][kv]") {
-  kv_event_log log;
-  log.begin(scope);
-  told_blocks told(log.key(), scope);
+namespace {
+
+/// Blocks of one prefix, as the log names them.
+std::vector<block_identity> chain_of(const kv_event_log& log, int n) {
   std::vector<block_identity> chain;
   block_key parent = root_key(scope);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < n; ++i) {
     const ids tokens(width, i);
     chain.push_back({key_after(log.key(), parent, tokens), parent, tokens});
     parent = chain.back().key;
   }
-  const auto n_told = [&] {
-    told.take(log);
-    told_blocks late(log.key(), scope); // who comes later is told the same
-    late.take(log, true);
-    CHECK(late.all() == told.all());
+  return chain;
+}
+
+} // namespace
+
+TEST_CASE("A block is told once all before it are", "[actors][kv]") {
+  kv_event_log log;
+  log.begin(scope);
+  told_blocks told(log.key(), scope);
+  const auto chain = chain_of(log, 4);
+  const auto n_told = [&](bool everything = false) {
+    told.take(log, everything);
     return told.all().size();
   };
   log.stored(chain[3], kv_medium::disk);
@@ -103,21 +110,60 @@ TEST_CASE("A block is told once all before it are, and not for longer", "[actors
   CHECK(n_told() == 2);
   log.stored(chain[2], kv_medium::device);
   CHECK(n_told() == 4);
-  log.stored(chain[1], kv_medium::device);
   log.removed(chain[1].key, kv_medium::host);
-  CHECK(n_told() == 4);
-  log.removed(chain[1].key, kv_medium::device);
+  CHECK(n_told() == 3); // those behind the gap are left as they are
+  log.stored(chain[2], kv_medium::disk);
+  CHECK(n_told() == 3);
+  CHECK(n_told(true) == 1); // who begins anew is not told of them
+  log.removed(chain[2].key, kv_medium::device);
   CHECK(n_told() == 1);
   log.stored(chain[1], kv_medium::disk);
   CHECK(n_told() == 4);
+  CHECK(n_told(true) == 4);
   log.device_is_empty();
-  CHECK(n_told() == 0);
+  CHECK(n_told() == 3);
+  CHECK(n_told(true) == 0);
   log.stored(chain[0], kv_medium::host);
-  CHECK(n_told() == 2);
+  CHECK(n_told() == 4);
   for (const auto& one : chain)
     for (const auto medium : {kv_medium::device, kv_medium::host, kv_medium::disk})
       log.removed(one.key, medium);
   CHECK(n_told() == 0);
+  CHECK(n_told(true) == 0);
+}
+
+TEST_CASE("A long prefix that moves to host memory makes three events per block", "[actors][kv]") {
+  kv_event_log log;
+  log.begin(scope);
+  const auto chain = chain_of(log, 3000);
+  for (const auto& block : chain)
+    log.stored(block, kv_medium::device);
+  std::size_t n = log.take(false).events.size();
+  for (auto block = chain.rbegin(); block != chain.rend(); ++block) { // children leave first
+    log.removed(block->key, kv_medium::device);
+    n += log.take(false).events.size();
+    log.stored(*block, kv_medium::host);
+    n += log.take(false).events.size();
+  }
+  CHECK(n == 1 + 3 * chain.size());
+}
+
+TEST_CASE("Tenants of whom none finds another's blocks are told nothing", "[actors][kv]") {
+  config::kv_options kv;
+  std::vector<config::tenant_options> tenants(1);
+  tenants[0].name = "a";
+  CHECK(published_scope(kv, {}) == cache_scope("", ""));
+  CHECK(published_scope(kv, tenants) == cache_scope("a", ""));
+  tenants.push_back(tenants.front());
+  CHECK_FALSE(published_scope(kv, tenants).has_value());
+  kv.share_prefixes = true;
+  CHECK(published_scope(kv, tenants) == cache_scope("", ""));
+  pool_with_log all(8);
+  all.compute(1, tokens_of(1, 3));
+  CHECK(all.on_device() == 3);
+  all.log.use_scope(std::nullopt);
+  all.compute(2, tokens_of(2, 3));
+  CHECK(all.on_device() == 0);
 }
 
 TEST_CASE("A device that was lost has no block, and the tiers keep theirs", "[actors][kv]") {
@@ -148,7 +194,9 @@ TEST_CASE("A reader that is late is told everything anew", "[actors][kv]") {
   pool_with_log all(64, 10);
   for (int i = 0; i < 8; ++i)
     all.compute(static_cast<sequence_id>(i + 1), tokens_of(i, 3));
-  CHECK(all.log.take(false).anew);
+  const auto late = all.log.take(false);
+  CHECK(late.anew);
+  CHECK(late.lost);
   all.compute(100, tokens_of(50, 2));
   CHECK_FALSE(all.log.take(false).anew);
   all.told.take(all.log, true);

@@ -48,18 +48,18 @@ private:
     if (event.what == kind::cleared) {
       REQUIRE(event.block == nullptr);
       media_.clear();
+      keys_.clear();
       return;
     }
     const auto& block = *event.block;
     auto parent = actors::root_key(scope_);
     if (block.parent) {
-      REQUIRE(keys_.contains(*block.parent));
+      REQUIRE(keys_.contains(*block.parent)); // parents come first
       parent = keys_.at(*block.parent);
     }
     const auto key = actors::key_after(key_, parent, block.tokens);
     REQUIRE(key.first == block.name);
     if (event.what == kind::stored) {
-      if (block.parent) REQUIRE(media_.contains(parent)); // parents come first
       REQUIRE(media_[key].insert(event.medium).second);
       keys_[block.name] = key;
       blocks_[key] = event.block;

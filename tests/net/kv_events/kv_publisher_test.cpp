@@ -100,9 +100,9 @@ public:
   actors::kv_events take(bool everything) override {
     const std::lock_guard lock(mutex_);
     woken_ = false;
-    actors::kv_events taken{std::exchange(waiting_, {}), everything || std::exchange(lost_, false)};
+    const bool lost = std::exchange(lost_, false);
+    actors::kv_events taken{std::exchange(waiting_, {}), everything || lost, lost};
     if (!taken.anew) return taken;
-    lost_ = false;
     taken.events.assign(1, {});
     for (const auto& [name, event] : blocks_) // parents have lower names
       taken.events.push_back(event);
