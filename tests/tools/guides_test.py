@@ -38,7 +38,7 @@ class Guides(unittest.TestCase):
         self.assertTrue(script, guide)
         ports = free_ports(len(PORTS))
         for written, free in zip(PORTS, ports):
-            script = script.replace(":" + written, ":" + free).replace(f"listen {written}", f"listen {free}")
+            script = script.replace(":" + written, ":" + free).replace(f"listen {written}", f"listen {free}").replace(f"0.0.1/{written}", f"0.0.1/{free}")
         script = re.sub(r"(?m)^twilld (?!--listen)(?=.*&$)", f"twilld --listen 127.0.0.1:{ports[0]} ", script)
         with scratch() as folder:
             work = os.path.join(folder, "work")
