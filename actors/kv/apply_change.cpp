@@ -33,11 +33,11 @@ void spill(kv_tiers& tiers, std::vector<block_pool::named_block> blocks, kv_gran
 
 using named_blocks = std::vector<block_pool::named_block>;
 
-/// What was inserted by this change and is in the tree still.
-named_blocks take_inserted(block_pool& pool) {
+/// What was inserted by this change and is in the tree still; nothing where nobody asks.
+named_blocks take_inserted(block_pool& pool, bool wanted) {
   named_blocks inserted;
   for (const std::int32_t block : pool.take_inserted())
-    if (pool.holds(block)) inserted.push_back({block, pool.identity(block)});
+    if (wanted && pool.holds(block)) inserted.push_back({block, pool.identity(block)});
   return inserted;
 }
 
@@ -100,7 +100,7 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
   pool.look_up(change.queries, grant.matches);
   if (tiers != nullptr || log != nullptr) {
     auto evicted = pool.take_evicted();
-    auto inserted = take_inserted(pool);
+    auto inserted = take_inserted(pool, log != nullptr || tiers->keeps());
     if (log != nullptr) report(*log, evicted, inserted);
     if (tiers != nullptr)
       use_tiers(pool, change, *tiers, now, std::move(evicted), std::move(inserted), grant);
