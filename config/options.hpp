@@ -28,7 +28,7 @@ struct model_options {
   bool operator==(const model_options&) const = default;
 };
 
-/// `kv.events` and its companions: what routers are told of a model's KV blocks.
+/// `kv.events`, `kv.events_topic`, `kv.events_format`: KV cache events of a model, for routers.
 struct kv_event_options {
   std::string endpoint;       ///< of ZeroMQ, that is bound; empty: nothing is published
   std::string topic;          ///< the first frame of each message

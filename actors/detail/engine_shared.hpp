@@ -52,7 +52,7 @@ public:
     take(o); // the budgets may be shared with engines whose limits are newer
   }
 
-  /// Null where nobody is told of KV blocks.
+  /// Null without `kv.events`.
   std::shared_ptr<kv_event_log> kv_log;
   const config::options options; ///< of the start; what a reload changes is in current() alone
   stats_board stats;

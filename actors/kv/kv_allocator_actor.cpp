@@ -15,7 +15,7 @@ struct kv_allocator_state {
   const char* name = "kv_allocator";
   std::unique_ptr<block_pool> pool;
   std::shared_ptr<kv_tiers> tiers;   ///< null: blocks stay on the device
-  std::shared_ptr<kv_event_log> log; ///< null: nobody is told of blocks
+  std::shared_ptr<kv_event_log> log; ///< null: no KV events are made
 };
 
 kv_allocator_actor::behavior_type kv_allocator_behavior(

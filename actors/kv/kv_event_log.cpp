@@ -100,7 +100,7 @@ void kv_event_log::digest_taken() {
 
 void kv_event_log::note(kv_event one) {
   if (one.what == kv_event::kind::cleared) {
-    waiting_.clear(); // what they tell of is gone
+    waiting_.clear(); // these blocks are gone
     full_ = false;
   } else if (!full_ && waiting_.size() >= most_) {
     waiting_.clear();

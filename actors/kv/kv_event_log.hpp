@@ -6,7 +6,8 @@
 // reports does that, which takes some milliseconds. The log outlives engines: a model that is put
 // to sleep and loaded again goes on with the same one.
 //
-// Memory: some 300 bytes and the ids of each block that is there, also of those that are not told.
+// Memory: some 300 bytes and the ids of each block that is there, also of blocks that are not
+// published.
 #pragma once
 
 #include <cstddef>
@@ -33,12 +34,12 @@ public:
   explicit kv_event_log(std::size_t most = most_waiting);
 
   /// An engine begins, or its allocator does: nothing is there. From now on prefixes of `scope`
-  /// are told; without one, none are.
+  /// are published; without one, none are.
   void begin(std::optional<std::uint64_t> scope);
   /// The engine has ended: what is reported from now on is ignored.
   void end();
-  /// Prompts are of this scope from now on. What was told of another one is not found any more, and
-  /// is gone for readers.
+  /// Prompts are of this scope from now on. Blocks of another scope can no longer be found, so they
+  /// are cleared.
   void use_scope(std::optional<std::uint64_t> scope);
 
   /// A medium has the block, or has it no more.

@@ -21,11 +21,11 @@ published_blocks::entry& published_blocks::at(const block_key& key) {
 }
 
 void published_blocks::know(entry& e, block_identity block) {
-  kv_block told{block.key.first, {}, std::move(block.tokens)};
+  kv_block content{block.key.first, {}, std::move(block.tokens)};
   const bool begins = scope_ && block.parent == root_key(*scope_);
-  if (!begins) told.parent = block.parent.first;
+  if (!begins) content.parent = block.parent.first;
   entry* const parent = begins ? nullptr : &at(block.parent);
-  e.block = std::make_shared<const kv_block>(std::move(told)); // the last that may fail
+  e.block = std::make_shared<const kv_block>(std::move(content)); // the last that may fail
   e.begins = begins;
   if (begins) return;
   e.parent = parent;
@@ -39,10 +39,10 @@ void published_blocks::stored(block_identity block, kv_medium medium) {
   if (!e.block) know(e, std::move(block));
   if ((e.media & bit(medium)) != 0) return;
   e.media |= bit(medium);
-  if (e.told)
+  if (e.published)
     note_({kv_event::kind::stored, medium, e.block});
-  else if (e.begins || (e.parent != nullptr && e.parent->told))
-    tell(e);
+  else if (e.begins || (e.parent != nullptr && e.parent->published))
+    publish(e);
 }
 
 void published_blocks::removed(const block_key& block, kv_medium medium) {
@@ -52,22 +52,22 @@ void published_blocks::removed(const block_key& block, kv_medium medium) {
 void published_blocks::remove(entry& e, kv_medium medium) {
   if ((e.media & bit(medium)) == 0) return;
   e.media &= static_cast<std::uint8_t>(~bit(medium));
-  if (e.told) note_({kv_event::kind::removed, medium, e.block});
-  if (e.media == 0) e.told = false;
+  if (e.published) note_({kv_event::kind::removed, medium, e.block});
+  if (e.media == 0) e.published = false;
   forget(&e);
 }
 
-/// The block, and all that waited for it.
-void published_blocks::tell(entry& first) {
+/// Publishes the block and all blocks that waited for it.
+void published_blocks::publish(entry& first) {
   std::vector<entry*> next{&first};
   while (!next.empty()) {
     entry& e = *next.back();
     next.pop_back();
-    e.told = true;
+    e.published = true;
     for (const auto medium : all_media)
       if ((e.media & bit(medium)) != 0) note_({kv_event::kind::stored, medium, e.block});
     for (entry* child = e.first_child; child != nullptr; child = child->after)
-      if (child->media != 0 && !child->told) next.push_back(child);
+      if (child->media != 0 && !child->published) next.push_back(child);
   }
 }
 
@@ -101,13 +101,13 @@ std::vector<kv_event> published_blocks::everything() {
   std::vector<kv_event> events(1); // begins with `cleared`
   std::vector<entry*> next;
   for (auto& [key, e] : blocks_) {
-    e.told = false;
+    e.published = false;
     if (e.begins && e.media != 0) next.push_back(&e);
   }
   while (!next.empty()) {
     entry& e = *next.back();
     next.pop_back();
-    e.told = true;
+    e.published = true;
     for (const auto medium : all_media)
       if ((e.media & bit(medium)) != 0) events.push_back({kv_event::kind::stored, medium, e.block});
     for (entry* child = e.first_child; child != nullptr; child = child->after)

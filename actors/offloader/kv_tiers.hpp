@@ -68,8 +68,8 @@ public:
   /// The pool may come later, with open().
   explicit kv_tiers(const limits& l) : limits_(l) {}
 
-  /// Before open(): what host memory and the disk have is reported there. A log that begins again
-  /// is told everything by report_all().
+  /// Before open(): what host memory and the disk have is reported there. After the
+  /// log begins again, report_all() reports every block once more.
   void report_to(std::shared_ptr<kv_event_log> log);
   void report_all() const;
   /// From now on blocks are taken and handed out.
@@ -209,7 +209,7 @@ private:
   int failures_in_a_row_ = 0;
   time_point retry_aside_at_{}, disk_off_until_{};
   tier_counts counts_;
-  std::shared_ptr<kv_event_log> log_; ///< null: nobody is told
+  std::shared_ptr<kv_event_log> log_; ///< null: no KV events are made
 };
 
 } // namespace twill::actors

@@ -39,7 +39,7 @@ struct pool_parts {
       start;
   /// What tenants may use over all engines; null where nobody counts it.
   std::shared_ptr<const tenant_budgets> budgets;
-  /// Of models that tell of their KV blocks.
+  /// Of models with `kv.events`.
   std::vector<kv_event_feed> kv_events;
 };
 

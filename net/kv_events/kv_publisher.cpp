@@ -24,11 +24,11 @@ using std::chrono::milliseconds;
 
 /// Events that come within so long go into one message.
 constexpr milliseconds gathering{5};
-/// Between two times that everything is told.
-constexpr std::chrono::seconds between_tellings{1};
+/// Between two snapshots of the whole cache.
+constexpr std::chrono::seconds between_snapshots{1};
 /// In each stretch of `patience_lasts`, queues that are full are waited for this long.
 constexpr std::chrono::seconds patience{3}, patience_lasts{30};
-constexpr int most_heard = 1000; ///< subscriptions, before events are told again
+constexpr int most_subscriptions = 1000; ///< that are read before events are sent again
 /// Longer subscriptions end the connection.
 constexpr std::int64_t longest_subscription = 1024;
 
@@ -38,19 +38,19 @@ double unix_now() {
 }
 
 /// Wakes a thread that polls.
-class doorbell {
+class wake_event {
 public:
-  doorbell() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  wake_event() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (descriptor_ < 0) throw std::runtime_error("`kv.events`: no event descriptor can be had");
   }
-  ~doorbell() { ::close(descriptor_); }
-  doorbell(const doorbell&) = delete;
-  doorbell& operator=(const doorbell&) = delete;
+  ~wake_event() { ::close(descriptor_); }
+  wake_event(const wake_event&) = delete;
+  wake_event& operator=(const wake_event&) = delete;
   int descriptor() const { return descriptor_; }
-  void ring() const { [[maybe_unused]] const int full = ::eventfd_write(descriptor_, 1); }
-  void quieten() const {
-    eventfd_t rung = 0;
-    [[maybe_unused]] const int silent = ::eventfd_read(descriptor_, &rung);
+  void notify() const { [[maybe_unused]] const int full = ::eventfd_write(descriptor_, 1); }
+  void reset() const {
+    eventfd_t count = 0;
+    [[maybe_unused]] const int empty = ::eventfd_read(descriptor_, &count);
   }
 
 private:
@@ -72,13 +72,13 @@ public:
                                options.endpoint + "\": " + error.what());
     }
     thread_ = std::thread([this] { run(); });
-    source_->on_events([this] { bell_.ring(); });
+    source_->on_events([this] { wake_event_.notify(); });
   }
 
   ~zmq_publisher() override {
     source_->on_events(nullptr);
     stopping_ = true;
-    bell_.ring();
+    wake_event_.notify();
     thread_.join();
   }
 
@@ -95,8 +95,8 @@ private:
     socket_.set(zmq::sockopt::linger, 0);
     // With it, 127.0.0.1 would be known as ::ffff:127.0.0.1.
     socket_.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
-    socket_.set(zmq::sockopt::xpub_verbose, true); // each subscriber is heard of, not each topic
-    socket_.set(zmq::sockopt::xpub_nodrop, true);  // a full queue is heard of
+    socket_.set(zmq::sockopt::xpub_verbose, true); // report each subscriber, not each new topic
+    socket_.set(zmq::sockopt::xpub_nodrop, true);  // refuse a message where a queue is full
     socket_.bind(endpoint);
   }
 
@@ -107,30 +107,30 @@ private:
       } catch (const std::exception& error) {
         log::error("`kv.events`: " + std::string(error.what()) + "; trying again");
         broken_ = true;
-        std::this_thread::sleep_for(between_tellings);
+        std::this_thread::sleep_for(between_snapshots);
       }
     }
-    tell_the_last();
+    send_end();
   }
 
   void serve() {
     if (broken_) begin_again();
     wait();
     if (stopping_) return;
-    hear_subscribers();
+    read_subscriptions();
     const bool anew = anew_ && clock::now() >= anew_from_;
     const auto taken = source_->take(anew);
     if (taken.lost) ++next_number_;
     if (taken.anew) {
       anew_ = false;
-      anew_from_ = clock::now() + between_tellings;
+      anew_from_ = clock::now() + between_snapshots;
     }
     for (const auto& payload : kv_payloads(taken.events, unix_now(), form_))
       if (!send(payload)) return;
     std::this_thread::sleep_for(gathering);
   }
 
-  /// Subscribers come back by themselves, and are told everything; those that do not read are gone.
+  /// Subscribers reconnect by themselves and get a snapshot; those that do not read are gone.
   void begin_again() {
     ++next_number_;
     socket_.close();
@@ -147,21 +147,22 @@ private:
     broken_ = false;
   }
 
-  /// Until there are events, a subscriber comes, or everything is to be told.
+  /// Waits for events, for a subscriber, or until a snapshot is due.
   void wait() {
     std::array<zmq::pollitem_t, 2> items{
-        {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, bell_.descriptor(), ZMQ_POLLIN, 0}}};
+        {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_event_.descriptor(), ZMQ_POLLIN, 0}}};
     milliseconds time{-1};
     if (anew_)
       time = std::max(std::chrono::ceil<milliseconds>(anew_from_ - clock::now()), milliseconds(0));
     zmq::poll(items.data(), items.size(), time);
-    bell_.quieten();
+    wake_event_.reset();
   }
 
-  void hear_subscribers() {
-    zmq::message_t heard;
-    for (int i = 0; i < most_heard && socket_.recv(heard, zmq::recv_flags::dontwait); ++i) {
-      const auto text = heard.to_string_view();
+  void read_subscriptions() {
+    zmq::message_t message;
+    for (int i = 0; i < most_subscriptions && socket_.recv(message, zmq::recv_flags::dontwait);
+         ++i) {
+      const auto text = message.to_string_view();
       if (text.starts_with('\1') && topic_.starts_with(text.substr(1))) anew_ = true;
     }
   }
@@ -194,8 +195,8 @@ private:
     return true;
   }
 
-  /// Of a daemon that ends, routers learn that nothing is left, where their queues have room.
-  void tell_the_last() {
+  /// Sends AllBlocksCleared at the end of a daemon, where queues have room.
+  void send_end() {
     if (broken_) return;
     try {
       const actors::kv_event cleared;
@@ -214,9 +215,9 @@ private:
   zmq::context_t context_{1};
   zmq::socket_t socket_; ///< of the thread once it runs
   std::string endpoint_;
-  doorbell bell_;
+  wake_event wake_event_;
   std::uint64_t next_number_ = 0;
-  bool anew_ = false;   ///< everything is to be told
+  bool anew_ = false;   ///< a snapshot is due
   bool broken_ = false; ///< the socket is to be made anew
   clock::time_point anew_from_{};
   struct {

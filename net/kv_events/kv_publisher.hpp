@@ -1,15 +1,15 @@
-// kv_publisher: tells routers of one model's KV blocks, on a ZeroMQ socket and a thread of its own.
+// kv_publisher: publishes the events of one model's KV blocks, on a ZeroMQ socket and a thread of
+// its own.
 //
-// A message is [topic, number, payload] (kv_wire.hpp), the numbers begin with 0. Beyond what vLLM's
-// publisher does:
-// - Who subscribes is told all that is there, after an AllBlocksCleared that every subscriber gets.
-//   So a router that began later, or that comes back to a daemon that was started anew, knows the
-//   cache without asking for a replay (which is not offered).
-// - A subscriber misses no message while it is connected. Where the queue of one is full, the
-// others
-//   wait for it, three seconds in thirty at most; then the socket is made anew, and whoever reads
-//   comes back and is told everything.
-// Where events were lost before that, a number is left out.
+// A message is [topic, number, payload] (kv_wire.hpp); the numbers begin with 0. Two things go
+// beyond vLLM's publisher:
+// - When a subscriber connects or reconnects, all subscribers get a snapshot: AllBlocksCleared and
+//   then every block. So a router that begins later, or that reconnects to a restarted daemon,
+//   knows the cache. There is no replay socket.
+// - A subscriber misses no message while it is connected. While the queue of one is full the others
+//   wait for it, three seconds in thirty at most. Then the socket is made anew; subscribers that
+//   read reconnect and get a snapshot.
+// A number is skipped where the engine's log has dropped events.
 //
 // Memory: the queue of a subscriber has at most most_queued messages of longest_kv_payload. Neither
 // subscribers nor their topics are counted: only routers should reach the address.

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "actors/kv/apply_change.hpp"
-#include "tests/actors/kv/told_blocks.hpp"
+#include "tests/actors/kv/router_view.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill;
 using namespace twill::actors;
-using twill::testing::told_blocks;
+using twill::testing::router_view;
 
 namespace {
 
@@ -28,7 +28,7 @@ ids tokens_of(int from, int n_blocks) {
 
 struct pool_with_log {
   explicit pool_with_log(std::int32_t n_blocks, std::size_t most = kv_event_log::most_waiting)
-      : log(most), pool(n_blocks, width), told(log.key(), scope) {
+      : log(most), pool(n_blocks, width), router(log.key(), scope) {
     pool.name_blocks(log.key());
     log.begin(scope);
   }
@@ -44,17 +44,17 @@ struct pool_with_log {
     change(drops);
   }
   std::size_t on_device() {
-    told.take(log);
-    return told.all().size();
+    router.take(log);
+    return router.all().size();
   }
   kv_event_log log;
   block_pool pool;
-  told_blocks told;
+  router_view router;
 };
 
 } // namespace
 
-TEST_CASE("What enters the prefix tree and what leaves it is told, parents first", "[actors][kv]") {
+TEST_CASE("Blocks that enter or leave the prefix tree make events, parents first", "[actors][kv]") {
   pool_with_log all(6);
   CHECK(all.on_device() == 0);
   all.compute(1, tokens_of(1, 3));
@@ -65,16 +65,16 @@ TEST_CASE("What enters the prefix tree and what leaves it is told, parents first
   CHECK(all.on_device() == 6);
   for (std::int32_t block = 0; block < 6; ++block) {
     REQUIRE(all.pool.holds(block));
-    CHECK(all.told.has(all.pool.identity(block).key, kv_medium::device));
+    CHECK(all.router.has(all.pool.identity(block).key, kv_medium::device));
   }
 }
 
-TEST_CASE("Nothing is told of another scope, nor of what goes on behind it", "[actors][kv]") {
+TEST_CASE("Blocks of another scope are not published, nor blocks behind them", "[actors][kv]") {
   pool_with_log all(8);
   all.compute(1, tokens_of(1, 3), 99);
   CHECK(all.on_device() == 0);
   all.log.use_scope(99);
-  all.compute(2, tokens_of(1, 4), 99); // three blocks are in the tree, of which nobody told
+  all.compute(2, tokens_of(1, 4), 99); // three blocks are in the tree, which are not published
   CHECK(all.on_device() == 0);
 }
 
@@ -94,42 +94,42 @@ std::vector<block_identity> chain_of(const kv_event_log& log, int n) {
 
 } // namespace
 
-TEST_CASE("A block is told once all before it are", "[actors][kv]") {
+TEST_CASE("A block is published once all blocks before it are", "[actors][kv]") {
   kv_event_log log;
   log.begin(scope);
-  told_blocks told(log.key(), scope);
+  router_view router(log.key(), scope);
   const auto chain = chain_of(log, 4);
-  const auto n_told = [&](bool everything = false) {
-    told.take(log, everything);
-    return told.all().size();
+  const auto n_published = [&](bool everything = false) {
+    router.take(log, everything);
+    return router.all().size();
   };
   log.stored(chain[3], kv_medium::disk);
   log.stored(chain[1], kv_medium::host);
-  CHECK(n_told() == 0);
+  CHECK(n_published() == 0);
   log.stored(chain[0], kv_medium::device);
-  CHECK(n_told() == 2);
+  CHECK(n_published() == 2);
   log.stored(chain[2], kv_medium::device);
-  CHECK(n_told() == 4);
+  CHECK(n_published() == 4);
   log.removed(chain[1].key, kv_medium::host);
-  CHECK(n_told() == 3); // those behind the gap are left as they are
+  CHECK(n_published() == 3); // those behind the gap are left as they are
   log.stored(chain[2], kv_medium::disk);
-  CHECK(n_told() == 3);
-  CHECK(n_told(true) == 1); // who begins anew is not told of them
+  CHECK(n_published() == 3);
+  CHECK(n_published(true) == 1); // a snapshot leaves them out
   log.removed(chain[2].key, kv_medium::device);
-  CHECK(n_told() == 1);
+  CHECK(n_published() == 1);
   log.stored(chain[1], kv_medium::disk);
-  CHECK(n_told() == 4);
-  CHECK(n_told(true) == 4);
+  CHECK(n_published() == 4);
+  CHECK(n_published(true) == 4);
   log.device_is_empty();
-  CHECK(n_told() == 3);
-  CHECK(n_told(true) == 0);
+  CHECK(n_published() == 3);
+  CHECK(n_published(true) == 0);
   log.stored(chain[0], kv_medium::host);
-  CHECK(n_told() == 4);
+  CHECK(n_published() == 4);
   for (const auto& one : chain)
     for (const auto medium : {kv_medium::device, kv_medium::host, kv_medium::disk})
       log.removed(one.key, medium);
-  CHECK(n_told() == 0);
-  CHECK(n_told(true) == 0);
+  CHECK(n_published() == 0);
+  CHECK(n_published(true) == 0);
 }
 
 TEST_CASE("A long prefix that moves to host memory makes three events per block", "[actors][kv]") {
@@ -148,7 +148,7 @@ TEST_CASE("A long prefix that moves to host memory makes three events per block"
   CHECK(n == 1 + 3 * chain.size());
 }
 
-TEST_CASE("Tenants of whom none finds another's blocks are told nothing", "[actors][kv]") {
+TEST_CASE("Nothing is published where tenants do not share prefixes", "[actors][kv]") {
   config::kv_options kv;
   std::vector<config::tenant_options> tenants(1);
   tenants[0].name = "a";
@@ -185,12 +185,12 @@ TEST_CASE("A device that was lost has no block, and the tiers keep theirs", "[ac
     all.log.stored(kept.front(), kv_medium::host);
     all.change(reset);
     CHECK(all.on_device() == 1);
-    CHECK(all.told.has(kept.front().key, kv_medium::host));
-    CHECK_FALSE(all.told.has(kept.front().key, kv_medium::device));
+    CHECK(all.router.has(kept.front().key, kv_medium::host));
+    CHECK_FALSE(all.router.has(kept.front().key, kv_medium::device));
   }
 }
 
-TEST_CASE("A reader that is late is told everything anew", "[actors][kv]") {
+TEST_CASE("A reader that is late gets a snapshot", "[actors][kv]") {
   pool_with_log all(64, 10);
   for (int i = 0; i < 8; ++i)
     all.compute(static_cast<sequence_id>(i + 1), tokens_of(i, 3));
@@ -199,8 +199,8 @@ TEST_CASE("A reader that is late is told everything anew", "[actors][kv]") {
   CHECK(late.lost);
   all.compute(100, tokens_of(50, 2));
   CHECK_FALSE(all.log.take(false).anew);
-  all.told.take(all.log, true);
-  CHECK(all.told.all().size() == 26);
+  all.router.take(all.log, true);
+  CHECK(all.router.all().size() == 26);
 }
 
 TEST_CASE("A log that has ended takes no reports, and its waker is called once per take",

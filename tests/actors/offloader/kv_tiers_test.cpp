@@ -11,7 +11,7 @@
 
 #include "actors/kv/apply_change.hpp"
 #include "actors/offloader/kv_tiers.hpp"
-#include "tests/actors/kv/told_blocks.hpp"
+#include "tests/actors/kv/router_view.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -81,7 +81,7 @@ public:
     }
     finish();
   }
-  int from_tiers = 0, refused = 0, joined = 0, told_of_tiers = 0;
+  int from_tiers = 0, refused = 0, joined = 0, published_on_tiers = 0;
 
 private:
   struct sequence {
@@ -271,43 +271,43 @@ private:
   void check() {
     REQUIRE(tiers_->consistent());
     REQUIRE(pool_->used() + pool_->cached() + pool_->free() == pool_->total());
-    told_.take(*log_, pick(0, 49) == 0);
-    check_told_of_device();
-    check_told_of_tiers();
+    router_.take(*log_, pick(0, 49) == 0);
+    check_published_on_device();
+    check_published_on_tiers();
   }
 
-  /// Exactly the blocks of the published scope are told of.
-  void check_told_of_device() {
+  /// Exactly the blocks of the published scope are published.
+  void check_published_on_device() {
     std::map<block_key, block_key> parents;
     for (std::int32_t block = 0; block < n_device_; ++block)
       if (pool_->holds(block)) {
         const auto identity = pool_->identity(block);
         parents[identity.key] = identity.parent;
       }
-    std::size_t n_told = 0;
+    std::size_t n_published = 0;
     for (const auto& [block, parent] : parents) {
       block_key first = parent;
       while (parents.contains(first))
         first = parents.at(first);
-      REQUIRE(told_.has(block, kv_medium::device) == (first == root_key(0)));
-      n_told += first == root_key(0) ? 1 : 0;
+      REQUIRE(router_.has(block, kv_medium::device) == (first == root_key(0)));
+      n_published += first == root_key(0) ? 1 : 0;
     }
-    for (const auto& [block, media] : told_.all())
-      n_told -= media.contains(kv_medium::device) ? 1 : 0;
-    REQUIRE(n_told == 0);
+    for (const auto& [block, media] : router_.all())
+      n_published -= media.contains(kv_medium::device) ? 1 : 0;
+    REQUIRE(n_published == 0);
   }
 
-  /// What is told of can be had, if not from a disk that is off for a while, and whatever a prompt
-  /// would find is told of.
-  void check_told_of_tiers() {
+  /// A published block can be fetched, unless its disk is off for a while, and every block that a
+  /// prompt would find is published.
+  void check_published_on_tiers() {
     if (!reads_.empty()) return;
     const auto later = now_ + std::chrono::hours(1);
-    for (const auto& [block, media] : told_.all()) {
+    for (const auto& [block, media] : router_.all()) {
       if (media.size() == 1 && media.contains(kv_medium::device)) continue;
       std::vector<block_key> found;
-      tiers_->held(told_.parent(block), told_.block(block).tokens, later, found);
+      tiers_->held(router_.parent(block), router_.block(block).tokens, later, found);
       REQUIRE(found == std::vector<block_key>(1, block));
-      ++told_of_tiers;
+      ++published_on_tiers;
     }
     for (const auto& [id, s] : sequences_) {
       if (s.scope != 0) continue;
@@ -315,7 +315,7 @@ private:
       const auto whole = std::ptrdiff_t(s.tokens.size() / width * width);
       tiers_->match(root_key(0), std::span(s.tokens).first(std::size_t(whole)), later, found);
       for (const block_key& block : found)
-        REQUIRE((told_.has(block, kv_medium::host) || told_.has(block, kv_medium::disk)));
+        REQUIRE((router_.has(block, kv_medium::host) || router_.has(block, kv_medium::disk)));
     }
   }
 
@@ -340,7 +340,7 @@ private:
   std::unique_ptr<kv_tiers> tiers_;
   std::unique_ptr<block_pool> pool_;
   const std::shared_ptr<kv_event_log> log_ = std::make_shared<kv_event_log>();
-  twill::testing::told_blocks told_{key, 0};
+  twill::testing::router_view router_{key, 0};
   std::vector<std::uint64_t> device_; ///< what each block holds
   std::map<sequence_id, sequence> sequences_;
   sequence_id next_ = 1;
@@ -354,17 +354,17 @@ private:
 };
 
 int blocks_from_tiers(std::uint64_t first, std::uint64_t last) {
-  int from_tiers = 0, joined = 0, told = 0;
+  int from_tiers = 0, joined = 0, published = 0;
   for (std::uint64_t seed = first; seed < last; ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
     s.run(250);
     from_tiers += s.from_tiers;
     joined += s.joined;
-    told += s.told_of_tiers;
+    published += s.published_on_tiers;
   }
   CHECK(joined > 10);
-  CHECK(told > 1000);
+  CHECK(published > 1000);
   return from_tiers;
 }
 

@@ -70,10 +70,10 @@ private:
   zmq::socket_t socket_;
 };
 
-/// Tells of blocks as the engine does, of at most `most` events at once.
-class told final : public actors::kv_event_source {
+/// Makes events as the engine does, of at most `most` events at once.
+class scripted_source final : public actors::kv_event_source {
 public:
-  explicit told(std::size_t most = 1'000'000) : most_(most) {}
+  explicit scripted_source(std::size_t most = 1'000'000) : most_(most) {}
 
   void stored(std::uint64_t name, std::uint64_t parent = 0, kv_medium medium = kv_medium::device) {
     actors::kv_block block{
@@ -132,15 +132,15 @@ private:
   std::function<void()> waker_;
 };
 
-std::unique_ptr<net::kv_publisher> publish(const std::shared_ptr<told>& blocks,
+std::unique_ptr<net::kv_publisher> publish(const std::shared_ptr<scripted_source>& blocks,
                                            const std::string& topic = "") {
   return net::kv_publisher::bind({"tcp://127.0.0.1:0", topic, "map"}, blocks);
 }
 
 } // namespace
 
-TEST_CASE("Who subscribes is told what is there, and then what happens") {
-  const auto blocks = std::make_shared<told>();
+TEST_CASE("A new subscriber gets a snapshot, and then events") {
+  const auto blocks = std::make_shared<scripted_source>();
   blocks->clear();
   blocks->stored(1);
   blocks->stored(2, 1, kv_medium::host);
@@ -154,7 +154,7 @@ TEST_CASE("Who subscribes is told what is there, and then what happens") {
   CHECK(there.back()["medium"] == "CPU");
   blocks->removed(2);
   CHECK(first.until("BlockRemoved").size() == 1);
-  // Another one comes: both are told, so that the first forgets nothing.
+  // Another subscriber connects: both get the snapshot, and the first forgets nothing.
   subscriber second(publisher->endpoint(), "");
   CHECK(second.until("BlockStored", 1).size() == 2);
   CHECK(first.until("BlockStored", 1).size() == 2);
@@ -164,8 +164,8 @@ TEST_CASE("Who subscribes is told what is there, and then what happens") {
     CHECK(first.numbers[i] == first.numbers[i - 1] + 1);
 }
 
-TEST_CASE("The end of a publisher is told, and its address is free again") {
-  const auto blocks = std::make_shared<told>();
+TEST_CASE("A publisher that ends sends AllBlocksCleared and frees its address") {
+  const auto blocks = std::make_shared<scripted_source>();
   blocks->clear();
   auto publisher = publish(blocks);
   const auto endpoint = publisher->endpoint();
@@ -178,8 +178,8 @@ TEST_CASE("The end of a publisher is told, and its address is free again") {
   CHECK(one.until("BlockStored", 1).size() == 2); // it has come back by itself
 }
 
-TEST_CASE("What the log lost leaves a number out, and is told anew") {
-  const auto blocks = std::make_shared<told>(50);
+TEST_CASE("Dropped events skip a number and are followed by a snapshot") {
+  const auto blocks = std::make_shared<scripted_source>(50);
   blocks->clear();
   auto publisher = publish(blocks);
   subscriber one(publisher->endpoint());
@@ -199,8 +199,8 @@ TEST_CASE("What the log lost leaves a number out, and is told anew") {
   CHECK(one.until("BlockStored", 5001).size() == 1);
 }
 
-TEST_CASE("A subscriber that does not read is cut off, and is told anew once it reads") {
-  const auto blocks = std::make_shared<told>(1 << 20);
+TEST_CASE("A subscriber that does not read is cut off, and gets a snapshot once it reads") {
+  const auto blocks = std::make_shared<scripted_source>(1 << 20);
   blocks->clear();
   auto publisher = publish(blocks);
   subscriber slow(publisher->endpoint(), "", 1), quick(publisher->endpoint());
@@ -226,7 +226,7 @@ TEST_CASE("A subscriber that does not read is cut off, and is told anew once it 
 }
 
 TEST_CASE("An address that is taken is refused by name") {
-  const auto blocks = std::make_shared<told>();
+  const auto blocks = std::make_shared<scripted_source>();
   const auto publisher = publish(blocks);
   REQUIRE_THROWS_WITH(net::kv_publisher::bind({publisher->endpoint(), "", "map"}, blocks),
                       Catch::Contains("`kv.events`") && Catch::Contains("in use"));

@@ -1,4 +1,4 @@
-// told_blocks: what a router knows of a worker's blocks from its events alone. It checks that each
+// router_view: what a router knows of a worker's blocks from its events alone. It checks that each
 // event makes sense to one who knows nothing else.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace twill::testing {
 
-class told_blocks {
+class router_view {
 public:
   /// `key` names the blocks, all of which begin in `scope`.
-  told_blocks(actors::hash_key key, std::uint64_t scope) : key_(key), scope_(scope) {}
+  router_view(actors::hash_key key, std::uint64_t scope) : key_(key), scope_(scope) {}
 
   void take(actors::kv_event_log& from, bool everything = false) {
     const auto taken = from.take(everything);
