@@ -4,6 +4,7 @@
 
 #include "config/base/units.hpp"
 #include "net/http/page_of_list.hpp"
+#include "net/http/repeated_body.hpp"
 #include "net/protocol/openai/event_id.hpp"
 #include "net/protocol/openai/stored_responses.hpp"
 #include "net/protocol/stored_reading.hpp"
@@ -74,7 +75,7 @@ reply_or_call follow(server_context& context, const std::string& id, const std::
   auto found = context.stored->follow(id, tenant);
   if (!found) return no_response(id, context);
   if (const auto* asked = found->head->asked.find("body");
-      body != nullptr && (asked == nullptr || *asked != *body))
+      body != nullptr && (asked == nullptr || !repeats(*body, *asked)))
     return error_reply({errc::invalid_field,
                         "the body must be that of the request whose event Last-Event-ID names; "
                         "leave the header out to ask for something else",

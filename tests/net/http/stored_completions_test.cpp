@@ -252,6 +252,41 @@ TEST_CASE("Last-Event-ID must name an event, and the body be that of its request
   CHECK(c.post("/v1/completions", R"({"prompt":["a","b"],"store":false})").status == 200);
 }
 
+TEST_CASE("A request that a router wrote anew is read on by what the client sent") {
+  const std::string prompt = R"("prompt":"Hi")";
+  struct pair {
+    std::string asked, repeated;
+    bool same;
+  };
+  const std::string stored = R"(,"stream":true,"store":true)";
+  for (const auto& [asked, repeated, same] : std::vector<pair>{
+           {R"({"echo":false,"ignore_eos":false,)" + prompt + stored + "}",
+            "{" + prompt + stored + "}", true},
+           {"{" + prompt + stored + R"(,"temperature":1.0})",
+            "{" + prompt + R"(,"temperature":1)" + stored + "}", true},
+           {"{" + prompt + stored + R"(,"stream_options":{"include_usage":true},"seed":1})",
+            "{" + prompt + stored + R"(,"seed":1,"stream_options":{"include_usage":true}})", true},
+           {"{" + prompt + stored + R"(,"seed":1})", "{" + prompt + stored + R"(,"seed":2})",
+            false},
+           {"{" + prompt + stored + R"(,"seed":1})", "{" + prompt + stored + R"(,"seed":"1"})",
+            false},
+           {"{" + prompt + stored + "}", "{" + prompt + stored + R"(,"seed":2})", false},
+           {"{" + prompt + stored + "}", R"({"prompt":"Ho")" + stored + "}", false},
+           {"{" + prompt + stored + "}", R"({"stream":true,"store":true})", false},
+           {R"({"prompt":["Hi"])" + stored + "}", "{" + prompt + stored + "}", false},
+       }) {
+    CAPTURE(asked, repeated);
+    running_server s;
+    client c(s.port());
+    const auto whole = c.post("/v1/completions", asked);
+    REQUIRE(whole.status == 200);
+    const auto again = c.post("/v1/completions", repeated, last_event(event_ids(whole.body)[0]));
+    CHECK(again.status == (same ? 200 : 400));
+    if (same) CHECK(whole.body.ends_with(again.body));
+    CHECK(s.engine.submitted().size() == 1);
+  }
+}
+
 TEST_CASE("A completion of another tenant is as one that does not exist") {
   config::options all;
   for (const auto* name : {"ann", "bob"}) {
