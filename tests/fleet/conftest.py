@@ -1,7 +1,9 @@
 """Workers and routers. The daemons are those of the clients' tests."""
 
+import contextlib
 import importlib.util
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import time
 
 import pytest
 from events import Subscriber
+from example import Example
 
 HERE = pathlib.Path(__file__).resolve().parent
 CLIENTS = HERE.parent / "clients" / "conftest.py"
@@ -17,12 +20,15 @@ spec = importlib.util.spec_from_file_location("clients_conftest", CLIENTS)
 clients = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(clients)
 scripted_model = clients.scripted_model
+TINY = "dummy:opt-125m?layers=1&vocab=1000"
 
 
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the kernel gives to connections, one of which might take it before it is listened on."""
+    while True:
+        port = random.randrange(15000, 32000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class Worker:
@@ -100,6 +106,8 @@ def fleet():
     made = []
 
     class Maker:
+        free_port = staticmethod(free_port)
+
         @staticmethod
         def worker(*settings, **how):
             made.append(Worker(*settings, **how))
@@ -113,6 +121,11 @@ def fleet():
         @staticmethod
         def subscriber(*arguments):
             made.append(Subscriber(*arguments))
+            return made[-1]
+
+        @staticmethod
+        def example(*settings, router: bool = True, cut: bool = False, model: str = TINY):
+            made.append(Example(Maker.worker, free_port, router, cut, *settings, model=model))
             return made[-1]
 
     yield Maker

@@ -3,6 +3,7 @@
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import http.server
 import json
@@ -36,9 +37,9 @@ class TwilldOptions(unittest.TestCase):
         self.assertEqual(run("twilld", "--no-such-option").returncode, 2)
 
     def test_example_files_pass_the_check(self):
-        folder = os.path.join(SOURCE, "config/examples")
-        for name in os.listdir(folder):
-            path = os.path.join(folder, name)
+        files = sorted(glob.glob(os.path.join(SOURCE, "config/examples/**/*.toml"), recursive=True))
+        self.assertGreaterEqual(len(files), 4)
+        for path in files:
             done = run("twilld", "--check-config", path, "--model", TINY)
             self.assertEqual((done.returncode, done.stdout), (0, f"{path}: ok\n"), done.stderr)
 

@@ -1,0 +1,127 @@
+"""config/examples/fleet as it stands: its workers, its vllm-router, and HAProxy by its file."""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+
+from haproxy import find_haproxy
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLE = HERE.parents[1] / "config/examples/fleet"
+TLS = HERE.parent / "clients/tls"
+NAMES = ("w1", "w2", "w3")
+
+
+def put_command(folder: pathlib.Path, name: str, command: str) -> pathlib.Path:
+    """A command of that name, to be found there."""
+    launcher = folder / name
+    launcher.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    launcher.chmod(0o755)
+    return launcher
+
+
+def put_commands(folder: pathlib.Path):
+    """vllm-router, as an installation of the wheel with all it wants would have it, and haproxy."""
+    put_command(folder, "vllm-router", f'{sys.executable} {HERE / "launch_vllm_router.py"}')
+    program, libraries = find_haproxy()
+    put_command(folder, "haproxy", f"env LD_LIBRARY_PATH={libraries} {program}" if libraries else program)
+
+
+def answers(address: str) -> bool:
+    host, port = address.split(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError:
+        return False
+    return True
+
+
+class Example:
+    """`worker` and `free_port` are those of conftest.py. `router`: with vllm-router behind HAProxy. `cut`: with
+    `on-marked-down shutdown-sessions`, which is not in the file and some sites add."""
+
+    def __init__(self, worker, free_port, router: bool, cut: bool, *settings, model: str):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.processes = {}
+        self.port = free_port()
+        self.workers = {}
+        self.environment = {**os.environ, "FLEET_LISTEN": f"127.0.0.1:{self.port}",
+                            "FLEET_CERTIFICATE": str(self.folder / "fleet.pem"),
+                            "FLEET_ROUTER": f"127.0.0.1:{free_port()}",
+                            "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        pem = (TLS / "first.pem").read_text() + (TLS / "first.key").read_text()
+        (self.folder / "fleet.pem").write_text(pem)
+        self.trust = ssl.create_default_context(cafile=TLS / "first.pem")
+        for name in NAMES:
+            agent = free_port()
+            one = worker(f"server.name={name}", f"server.agent_listen={agent}", "kv.events=EVENTS", *settings,
+                         config=EXAMPLE / "worker.toml", model=model)
+            self.workers[name] = one
+            self.environment[f"FLEET_{name.upper()}"] = f"127.0.0.1:{one.port}"
+            self.environment[f"FLEET_{name.upper()}_AGENT"] = str(agent)
+            self.environment[f"FLEET_{name.upper()}_EVENTS"] = f"127.0.0.1:{one.events_port}"
+        put_commands(self.folder)
+        if router:
+            self.prometheus = str(free_port())
+            self.begin_router()
+        text = (EXAMPLE / "haproxy.cfg").read_text()
+        if cut:
+            assert "  default-server weight" in text
+            text = text.replace("  default-server weight", "  default-server on-marked-down shutdown-sessions weight")
+        (self.folder / "haproxy.cfg").write_text(text)
+        self.begin("haproxy", self.folder / "haproxy", "-f", self.folder / "haproxy.cfg")
+        self.wait_until(lambda: answers(self.environment["FLEET_LISTEN"]), "HAProxy does not answer")
+        if not router:
+            self.wait_until(lambda: "Server router/router is DOWN" in self.log(), "HAProxy does not miss the router")
+        for name in NAMES:
+            self.wait_until_up(name)
+
+    def begin(self, name: str, *command):
+        with open(self.folder / f"{name}.log", "w") as log:
+            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment, cwd=self.folder)
+
+    def begin_router(self):
+        self.begin("vllm-router", EXAMPLE / "vllm-router.sh", "--prometheus-port", self.prometheus)
+        self.wait_until(lambda: answers(self.environment["FLEET_ROUTER"]), "the router does not answer")
+
+    def log(self, name: str = "haproxy") -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+    def wait_until(self, true, fault: str):
+        deadline = time.monotonic() + 30
+        while not true():
+            assert time.monotonic() < deadline and None in [one.poll() for one in self.processes.values()], self.logs(fault)
+            time.sleep(0.02)
+
+    def logs(self, fault: str) -> str:
+        others = [f"\n{path.stem}:\n{path.read_text()[-2000:]}" for path in self.folder.glob("*.log") if path.stem != "haproxy"]
+        return f"{fault}:\n{self.log()[-3000:]}" + "".join(others)
+
+    def wait_until_up(self, worker: str):
+        """Until HAProxy gives it new requests; it does so at the start, until a check says otherwise."""
+        def up() -> bool:
+            said = [line for line in self.log().splitlines() if f"Server workers/{worker} " in line]
+            return not said or " is UP" in said[-1]
+        self.wait_until(up, f"{worker} is not up")
+
+    def ways(self) -> set:
+        """By which servers requests for text went, as HAProxy names them."""
+        return set(re.findall(r'clients~ \w+/(\S+) .* "POST /v1/completions', self.log()))
+
+    def stop(self):
+        for one in reversed(self.processes.values()):
+            if one.poll() is None:
+                one.terminate()
+                try:
+                    one.wait(10)
+                except subprocess.TimeoutExpired:
+                    one.kill()
+                    one.wait()
+        shutil.rmtree(self.folder)

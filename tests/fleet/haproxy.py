@@ -1,0 +1,49 @@
+"""Debian's HAProxy: the one that is installed, else its program from the package, unpacked into the user's cache. The
+package itself is not installed, since it starts a service."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+SUBFOLDERS = ("usr/lib", "lib")
+
+
+def find_haproxy() -> tuple:
+    """The program, and where its libraries are beside the system's. FileNotFoundError says why there is none."""
+    if there := shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"):
+        return there, ""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "twill/haproxy"
+    if not cache.exists():
+        fetch(cache)
+    libraries = {str(one.parent) for below in SUBFOLDERS for one in (cache / below).rglob("*.so*")}
+    return str(cache / "usr/sbin/haproxy"), ":".join(sorted(libraries))
+
+
+def fetch(into: pathlib.Path):
+    if not shutil.which("apt-get"):
+        raise FileNotFoundError("haproxy is missing, and there is no apt-get: install HAProxy 2.6 or newer")
+    missing = packages()
+    if not missing and os.geteuid() == 0:
+        subprocess.run(["apt-get", "update", "-qq"], check=True, capture_output=True)
+        missing = packages()
+    if not missing:
+        raise FileNotFoundError("haproxy is missing, and apt-get does not know it: apt-get update, or apt-get install haproxy")
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=into.parent) as work:
+        try:
+            subprocess.run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=", *missing], cwd=work, check=True, capture_output=True)
+        except subprocess.CalledProcessError as fault:
+            raise FileNotFoundError("haproxy is missing, and could not be downloaded: " + fault.stderr.decode()[-500:]) from fault
+        root = pathlib.Path(work) / "root"
+        for package in pathlib.Path(work).glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+        root.rename(into)
+
+
+def packages() -> list:
+    """haproxy and what it needs that is not installed, by what an installation would fetch."""
+    lines = subprocess.run(["apt-get", "install", "--print-uris", "-qq", "--no-install-recommends", "haproxy"], capture_output=True,
+                           text=True).stdout.splitlines()
+    return [line.split()[1].split("_")[0] for line in lines if line.startswith("'")]

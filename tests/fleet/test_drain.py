@@ -1,0 +1,33 @@
+"""A worker that ends, and comes back, under load: nothing fails. The workers take turns, so that each three rounds are
+a rolling restart of all."""
+
+import os
+import signal
+import time
+
+import pytest
+from load import Load
+
+ROUNDS = 20
+LONG = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="--long")
+
+
+@pytest.mark.parametrize(("router", "cut"), [(True, False), (False, True), pytest.param(True, True, marks=LONG),
+                                             pytest.param(False, False, marks=LONG)],
+                         ids=["vllm-router", "HAProxy-shutdown-sessions", "vllm-router-shutdown-sessions", "HAProxy"])
+def test_nothing_fails_while_workers_are_restarted(fleet, router, cut):
+    example = fleet.example(router=router, cut=cut)
+    with Load(example, lanes=2) as load:
+        for number in range(ROUNDS):
+            name, worker = list(example.workers.items())[number % 3]
+            worker.daemon.process.send_signal(signal.SIGTERM)
+            assert worker.daemon.process.wait(30) == 0
+            worker.stop()
+            worker.begin()
+            time.sleep(1.1)  # HAProxy has asked since
+            example.wait_until_up(name)
+    print(f"{ROUNDS} restarts: {load.counts()}; WebSockets were closed {len(load.closings)} times, with {set(load.closings)}")
+    assert load.failures() == []
+    assert example.ways() == {"router"} if router else {"w1", "w2", "w3"}
+    assert min(load.counts().values()) > ROUNDS
+    assert set(load.closings) == {1001}

@@ -1,0 +1,55 @@
+"""A worker that is killed under load, and started again: only streams that it was sending fail."""
+
+import os
+import time
+
+import pytest
+from load import Load
+
+ROUNDS = 20
+LONG = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="--long")
+
+
+@pytest.mark.parametrize(("router", "cut"), [(True, False), (False, True), pytest.param(True, True, marks=LONG),
+                                             pytest.param(False, False, marks=LONG)],
+                         ids=["vllm-router", "HAProxy-shutdown-sessions", "vllm-router-shutdown-sessions", "HAProxy"])
+def test_a_kill_fails_only_streams_in_flight_there(fleet, router, cut):
+    example = fleet.example(router=router, cut=cut)
+    kills = []
+    with Load(example, lanes=2) as load:
+        for number in range(ROUNDS):
+            name, worker = list(example.workers.items())[number % 3]
+            kills.append((name, time.monotonic()))
+            worker.kill()
+            worker.begin()
+            time.sleep(1.1)  # HAProxy has asked since
+            example.wait_until_up(name)
+    failures = load.failures()
+    assert example.ways() == {"router"} if router else {"w1", "w2", "w3"}
+    print(f"{ROUNDS} kills: {load.counts()}, {len(failures)} streams and lanes were cut")
+    for one in failures:
+        assert one.kind != "reply", "a whole reply is asked for again elsewhere"
+        assert any(one.begun <= at <= one.ended and one.worker in (name, "") for name, at in kills), one
+    assert len(failures) <= ROUNDS * (load.streams + load.lanes)
+    assert min(load.counts().values()) > ROUNDS
+
+
+def test_without_the_router_the_workers_answer(fleet):
+    """Also in the seconds before a check finds that it is gone; it is used again when it is back."""
+    example = fleet.example()
+    kills = []
+    with Load(example) as load:
+        for _ in range(3):
+            time.sleep(1)
+            kills.append(time.monotonic())
+            example.processes["vllm-router"].kill()
+            example.processes["vllm-router"].wait()
+            time.sleep(1)
+            example.begin_router()
+            before = len(example.log())
+            example.wait_until(lambda: " router/router " in example.log()[before:], "the router is not used again")
+    failures = load.failures()
+    print(f"3 kills of the router: {load.counts()}, {len(failures)} streams were cut")
+    for one in failures:
+        assert one.kind == "stream" and any(one.begun <= at <= one.ended for at in kills), one
+    assert example.ways() == {"router", "w1", "w2", "w3"}
