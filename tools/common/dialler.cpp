@@ -41,10 +41,11 @@ void dialler::connect(done call) {
 }
 
 void dialler::cancel() {
+  cancelled_ = true;
   resolver_.cancel();
   error_code ignored;
   socket_.close(ignored);
-  if (tls_) tls_->socket().cancel(ignored);
+  if (tls_) tls_->socket().close(ignored); // also ends the steps of the handshake that follow
 }
 
 void dialler::connect_unix() {
@@ -60,6 +61,7 @@ void dialler::connect_unix() {
 
 void dialler::connect_tcp() {
   resolver_.async_resolve(where_.host, where_.port, [this](error_code error, auto found) {
+    if (!error && cancelled_) error = asio::error::operation_aborted;
     if (error) return finish("cannot resolve the host (" + error.message() + ")");
     asio::async_connect(socket_, found, [this](error_code error, const auto&) {
       if (error) return finish(no_connection(error));

@@ -37,6 +37,7 @@ private:
   boost::asio::ip::tcp::socket socket_;
   std::unique_ptr<net::tls_stream> tls_;
   net::tls_context context_;
+  bool cancelled_ = false;
   done call_;
 };
 

@@ -22,17 +22,15 @@ public:
     parser_.body_limit(64u << 20);
   }
 
-  http_reply run(http::request<http::string_body> request) {
+  http_reply run(http::request<http::string_body> request, const std::stop_token& stop) {
     request_ = std::move(request);
     patience_.async_wait([this](error_code cancelled) {
-      if (cancelled) return;
-      late_ = true;
-      dialler_.cancel();
-      if (stream_) stream_->cancel();
+      if (!cancelled) give_up();
     });
+    const std::stop_callback stopped(stop, [this] { asio::post(io_, [this] { give_up(); }); });
     dialler_.connect([this](std::string fault, std::unique_ptr<net::client_stream> stream) {
       stream_ = std::move(stream);
-      if (fault.empty()) return send();
+      if (fault.empty() && !late_) return send();
       end(std::move(fault));
     });
     io_.run();
@@ -42,6 +40,12 @@ public:
   }
 
 private:
+  void give_up() {
+    late_ = true;
+    dialler_.cancel();
+    // A cancel would miss what begins after it, as the read does after a write that has ended.
+    if (stream_) stream_->close();
+  }
   void send() {
     http::async_write(*stream_, request_, [this](error_code error, std::size_t) {
       if (error) return end(error.message());
@@ -89,11 +93,11 @@ http_reply http_send(const endpoint& where, const http_post& what,
   request.set(http::field::content_type, what.content_type);
   request.body() = what.body;
   request.prepare_payload();
-  return exchange(where, timeout).run(std::move(request));
+  return exchange(where, timeout).run(std::move(request), {});
 }
 
 http_reply http_request(const endpoint& where, const std::string& path, const std::string& body,
-                        std::chrono::milliseconds timeout) {
+                        std::chrono::milliseconds timeout, std::stop_token stop) {
   auto request = begun(where, body.empty() ? http::verb::get : http::verb::post, path);
   if (!where.api_key.empty()) request.set(http::field::authorization, "Bearer " + where.api_key);
   if (!body.empty()) {
@@ -101,7 +105,7 @@ http_reply http_request(const endpoint& where, const std::string& path, const st
     request.body() = body;
   }
   request.prepare_payload();
-  return exchange(where, timeout).run(std::move(request));
+  return exchange(where, timeout).run(std::move(request), stop);
 }
 
 } // namespace twill::tools

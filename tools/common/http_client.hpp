@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,9 @@ http_reply http_send(const endpoint& where, const http_post& what,
                      std::chrono::milliseconds timeout);
 
 /// POST with a JSON body, or GET when `body` is empty. Throws client_error when the daemon can't be
-/// reached or does not answer in time; any status is a reply.
+/// reached or does not answer in time; any status is a reply. A stop that is asked of `stop`, from
+/// any thread, ends the wait as the end of the time does.
 http_reply http_request(const endpoint& where, const std::string& path, const std::string& body,
-                        std::chrono::milliseconds timeout);
+                        std::chrono::milliseconds timeout, std::stop_token stop = {});
 
 } // namespace twill::tools
