@@ -43,6 +43,24 @@ TEST_CASE("A narrow table cuts names, then bars, then says which columns are lef
   CHECK(lines[4] == "  shows FAILED too");
 }
 
+TEST_CASE("Names that are to be kept apart are cut no further than that") {
+  std::vector<table_column> columns{
+      {"DAEMON",
+       "",
+       {"worker-1.cluster.internal:80", "worker-12.cluster.internal:80", "east"},
+       {},
+       true,
+       true},
+      {"MODEL", "", {"a-rather-long-name", "a-rather-long-twin", ""}, {}, true}};
+  auto lines = fit_table(columns, 26);
+  CHECK(lines[1] == "worker-1....  a-rather-...");
+  CHECK(lines[2] == "worker-12...  a-rather-...");
+  columns[0].cells = {"127.0.0.1:18231", "127.0.0.1:18232", "127.0.0.1:1"};
+  lines = fit_table(columns, 31);
+  CHECK(lines[1] == "127.0.0.1:18231  a-rather-lo...");
+  CHECK(lines[3] == "127.0.0.1:1");
+}
+
 TEST_CASE("No line is longer than the room, whatever names and numbers are") {
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
@@ -51,6 +69,7 @@ TEST_CASE("No line is longer than the room, whatever names and numbers are") {
     const std::size_t rows = below(4), room = 1 + below(150);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       columns[c].is_name = c == 0 || below(4) == 0;
+      columns[c].keeps_apart = below(2) == 0;
       columns[c].title = std::string(1 + below(9), 'T');
       for (std::size_t r = 0; r < rows; ++r) {
         std::string cell;

@@ -1,6 +1,7 @@
 #include "tools/twill/text_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace twill::tools {
@@ -45,20 +46,46 @@ std::size_t width_of(const std::vector<table_column>& columns, std::size_t gap) 
   return width == 0 ? 0 : width - gap;
 }
 
-void cut_names(std::vector<table_column>& columns, std::size_t width) {
-  for (auto& column : columns)
-    if (column.is_name)
-      for (auto& cell : column.cells)
-        cell = shortened(cell, std::max(width, width_of(column.title)));
+/// Whether one of the sorted `names` that is cut to `width` begins as another of them does.
+bool mixed_up(const std::vector<std::string>& names, std::size_t width) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (width_of(names[i]) <= width) continue;
+    const auto head = head_of(names[i], width - cut_mark.size());
+    if (i > 0 && names[i - 1].starts_with(head)) return true;
+    if (i + 1 < names.size() && names[i + 1].starts_with(head)) return true;
+  }
+  return false;
+}
+
+/// Names may not be cut to less than this many columns; 0: to any number.
+std::size_t least_width(const table_column& column) {
+  if (!column.keeps_apart) return 0;
+  auto names = column.cells;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  auto width = least_name;
+  for (const auto widest = width_of(column); width < widest && mixed_up(names, width);)
+    ++width;
+  return width;
+}
+
+/// `least` has the least_width() of each column.
+void cut_names(std::vector<table_column>& columns, const std::vector<std::size_t>& least,
+               std::size_t width) {
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (columns[i].is_name)
+      for (auto& cell : columns[i].cells)
+        cell = shortened(cell, std::max({width, least[i], width_of(columns[i].title)}));
 }
 
 /// Cuts names until the table fits, to `least_name` columns at least. True when it fits.
-bool fit_names(std::vector<table_column>& columns, std::size_t gap, std::size_t room) {
+bool fit_names(std::vector<table_column>& columns, const std::vector<std::size_t>& least,
+               std::size_t gap, std::size_t room) {
   std::size_t longest = 0;
   for (const auto& column : columns)
     if (column.is_name) longest = std::max(longest, width_of(column));
   for (; width_of(columns, gap) > room && longest > least_name; --longest)
-    cut_names(columns, longest - 1);
+    cut_names(columns, least, longest - 1);
   return width_of(columns, gap) <= room;
 }
 
@@ -82,7 +109,9 @@ std::vector<std::string> fit_table(std::vector<table_column> columns, std::size_
   std::size_t gap = wide_gap;
   std::vector<std::string> left_out;
   auto whole = columns;
-  if (!fit_names(columns, gap, room)) {
+  std::vector<std::size_t> least;
+  std::transform(columns.begin(), columns.end(), std::back_inserter(least), least_width);
+  if (!fit_names(columns, least, gap, room)) {
     gap = 1;
     columns = whole;
     for (auto& column : columns) {
@@ -91,11 +120,12 @@ std::vector<std::string> fit_table(std::vector<table_column> columns, std::size_
     }
   }
   auto narrow = columns;
-  while (!fit_names(columns, gap, room) && columns.size() > 1) {
+  while (!fit_names(columns, least, gap, room) && columns.size() > 1) {
     left_out.insert(left_out.begin(), columns.back().title);
     columns.pop_back();
   }
-  cut_names(columns, room); // where not even one column has the room it asks for
+  // Where not even one column has the room it asks for.
+  cut_names(columns, std::vector<std::size_t>(columns.size()), room);
   std::vector<std::string> lines;
   lines.push_back(line_of(
       columns, gap,
@@ -109,7 +139,7 @@ std::vector<std::string> fit_table(std::vector<table_column> columns, std::size_
         },
         row));
   if (left_out.empty()) return lines;
-  cut_names(narrow, least_name);
+  cut_names(narrow, least, least_name);
   std::string note = "a terminal of " + std::to_string(width_of(narrow, gap)) + " columns shows ";
   for (std::size_t i = 0; i < left_out.size(); ++i)
     note += (i == 0 ? "" : ", ") + left_out[i];
