@@ -9,6 +9,7 @@
 #include "tools/common/http_client.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/metrics_text.hpp"
+#include "tools/twill/number_text.hpp"
 #include "tools/twill/refusal.hpp"
 #include "tools/twill/text_table.hpp"
 
@@ -29,12 +30,6 @@ std::int64_t number_at(const json::value& from, const char* pointer) {
   const auto* found = from.find_pointer(pointer, bad);
   const auto number = found == nullptr ? 0 : found->to_number<std::int64_t>(bad);
   return bad ? 0 : number;
-}
-
-std::string shown(const char* form, double a, double b = 0) {
-  char text[96];
-  std::snprintf(text, sizeof text, form, a, b);
-  return text;
 }
 
 std::string time_since(std::int64_t seconds) {
@@ -90,7 +85,7 @@ void line(std::string& out, const char* name, const std::string& value) {
 }
 
 double share_of(const model_load& load) {
-  return load.kv_blocks > 0 ? load.kv_used_blocks / load.kv_blocks : 0;
+  return share(load.kv_used_blocks, load.kv_blocks);
 }
 
 } // namespace
@@ -248,17 +243,6 @@ std::string status_text(const daemon_view& now, const daemon_view& before, std::
 }
 
 namespace {
-
-std::string whole(double number) {
-  return shown("%.0f", number);
-}
-
-/// "[###.......]  30 %"
-std::string bar_of(double share) {
-  const auto filled = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * 10 + 0.5);
-  return "[" + std::string(filled, '#') + std::string(10 - filled, '.') + "] " +
-         shown("%3.0f %%", 100 * share);
-}
 
 /// One row for each model.
 std::vector<table_column> model_table(const daemon_view& now, const daemon_view& before) {
