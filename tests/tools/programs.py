@@ -26,12 +26,12 @@ def default_model():
 
 
 class Daemon:
-    """Runs twilld on a free port and keeps the lines of its log."""
+    """Runs twilld, by default on a free port, and keeps the lines of its log."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, listen="127.0.0.1:0"):
         self.lines = []
         self.came = threading.Condition()
-        self.process = self.start([os.path.join(BIN, "twilld"), "--listen", "127.0.0.1:0", *arguments],
+        self.process = self.start([os.path.join(BIN, "twilld"), "--listen", listen, *arguments],
                                   stderr=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

@@ -120,6 +120,8 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
       {"time_to_first_token_seconds_count", &model_load::first_tokens},
       {"inter_token_latency_seconds_sum", &model_load::between_s},
       {"inter_token_latency_seconds_count", &model_load::between},
+      {"prefix_cache_queries_total", &model_load::looked_up_tokens},
+      {"prefix_cache_hits_total", &model_load::cached_tokens},
   };
   const std::map<std::string_view, double device_memory::*> of_memory{
       {"device_memory_reserved_bytes", &device_memory::reserved},
@@ -173,35 +175,54 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
 
 namespace {
 
+/// One word or two for a column of states.
+const char* state_of(const http_reply& ready, std::string_view why_not) {
+  if (ready.status == 200) return "ready";
+  boost::system::error_code bad;
+  const auto body = json::parse(ready.body, bad);
+  if (!bad && text_at(body, "/error/code") == "shutting_down") return "draining";
+  return why_not.starts_with("the model is loading") ? "loading" : "not ready";
+}
+
 /// `models` is the route that lists the models: administrators have another one.
-daemon_view look_by(const endpoint& where, const char* models) {
+daemon_view look_by(const endpoint& where, const char* models, const look_limits& limits) {
+  const auto end = std::chrono::steady_clock::now() + limits.whole;
+  const auto get = [&](const char* path) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    return http_request(where, path, {}, std::clamp<std::chrono::milliseconds>(left, 0s, 10s),
+                        limits.stop);
+  };
   daemon_view view;
   view.url = where.url();
-  const auto ready = http_request(where, "/ready", {}, 10s);
+  const auto ready = get("/ready");
   view.ready = ready.status == 200;
   if (!view.ready) view.why_not = why_refused(where, ready.status, ready.body);
+  view.state = state_of(ready, view.why_not);
   boost::system::error_code bad;
-  const auto version = json::parse(http_request(where, "/version", {}, 10s).body, bad);
-  if (!bad) view.version = text_at(version, "/version");
-  const auto list = http_request(where, models, {}, 10s);
+  const auto version = json::parse(get("/version").body, bad);
+  if (!bad) {
+    view.version = text_at(version, "/version");
+    view.name = text_at(version, "/name");
+  }
+  const auto list = get(models);
   if (list.status != 200)
     view.why_not = "the list of models was refused: " + why_refused(where, list.status, list.body);
   else if (!take_models(list.body, view))
-    throw client_error(view.url + " answers, but not as twilld does; name the daemon with --url");
-  if (const auto metrics = http_request(where, "/metrics", {}, 10s); metrics.status == 200)
-    take_metrics(metrics.body, view);
+    throw not_twilld(view.url + " answers, but not as twilld does; name the daemon with --url");
+  if (const auto metrics = get("/metrics"); metrics.status == 200) take_metrics(metrics.body, view);
   view.at = std::chrono::steady_clock::now();
   return view;
 }
 
 } // namespace
 
-daemon_view look_at(const endpoint& where) {
-  return look_by(where, "/v1/models");
+daemon_view look_at(const endpoint& where, const look_limits& limits) {
+  return look_by(where, "/v1/models", limits);
 }
 
 daemon_view look_as_administrator(const endpoint& door) {
-  return look_by(door, "/admin/models");
+  return look_by(door, "/admin/models", {});
 }
 
 device_memory memory_of_models(const daemon_view& view) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,8 +29,9 @@ struct model_load {
   double kv_used_blocks = 0, kv_blocks = 0;
   double prompt_tokens = 0, generated_tokens = 0;
   double finished = 0, failed = 0;
-  double first_token_s = 0, first_tokens = 0; ///< sum and count
-  double between_s = 0, between = 0;          ///< sum and count of times between tokens
+  double first_token_s = 0, first_tokens = 0;     ///< sum and count
+  double between_s = 0, between = 0;              ///< sum and count of times between tokens
+  double looked_up_tokens = 0, cached_tokens = 0; ///< of prompts, in the prefix cache
   device_memory memory;
 };
 
@@ -43,7 +45,9 @@ struct tenant_load {
 
 struct daemon_view {
   std::string url, version;
+  std::string name; ///< `server.name`; empty: it has none
   bool ready = false;
+  std::string state;   ///< "ready", "loading", "draining" or "not ready"
   std::string why_not; ///< it is not ready, or lists no models
   std::vector<model_view> models;
   std::map<std::string, model_load> loads; ///< by id
@@ -54,8 +58,20 @@ struct daemon_view {
   std::chrono::steady_clock::time_point at;
 };
 
-/// Throws client_error when nothing answers. What a daemon refuses to tell stays empty.
-daemon_view look_at(const endpoint& where);
+/// What answers is no daemon.
+class not_twilld : public client_error {
+  using client_error::client_error;
+};
+
+/// How long a look may take, and who may end it early, from any thread.
+struct look_limits {
+  std::chrono::milliseconds whole{40000};
+  std::stop_token stop;
+};
+
+/// Throws client_error when nothing answers, and not_twilld when no daemon does. What a daemon
+/// refuses to tell stays empty.
+daemon_view look_at(const endpoint& where, const look_limits& limits = {});
 
 /// The same by the door of administrators (`server.admin_listen`), which tells of tenants and of
 /// models that are not loaded too.

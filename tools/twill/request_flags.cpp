@@ -6,13 +6,13 @@
 
 namespace twill::tools {
 
-void add_daemon_flags(CLI::App& command, server_flags& flags) {
-  command
-      .add_option(
-          "--url", flags.url,
-          "address of the daemon (http, https or unix:/PATH), default http://127.0.0.1:8080")
-      ->type_name("URL")
-      ->envname("TWILL_URL");
+namespace {
+
+constexpr const char* about_url =
+    "address of the daemon (http, https or unix:/PATH), default http://127.0.0.1:8080";
+
+/// How a daemon is asked, wherever it is.
+void add_access_flags(CLI::App& command, server_flags& flags) {
   command.add_option("--api-key", flags.api_key, "key, when the daemon wants one")
       ->type_name("KEY")
       ->envname("TWILL_API_KEY");
@@ -20,6 +20,23 @@ void add_daemon_flags(CLI::App& command, server_flags& flags) {
       .add_option("--cacert", flags.cacert,
                   "PEM file of the authorities to trust for https; default: the system's")
       ->type_name("FILE");
+}
+
+} // namespace
+
+void add_daemon_flags(CLI::App& command, server_flags& flags) {
+  command.add_option("--url", flags.url, about_url)->type_name("URL")->envname("TWILL_URL");
+  add_access_flags(command, flags);
+}
+
+void add_fleet_flags(CLI::App& command, server_flags& flags, std::vector<std::string>& urls) {
+  command
+      .add_option("--url", urls,
+                  about_url + std::string("; repeatable: several daemons are shown in one table"))
+      ->type_name("URL")
+      ->envname("TWILL_URL")
+      ->allow_extra_args(false);
+  add_access_flags(command, flags);
 }
 
 void add_server_flags(CLI::App& command, server_flags& flags) {

@@ -35,7 +35,10 @@ struct sampling_flags {
 
 /// Where the daemon is, for commands that ask for no model.
 void add_daemon_flags(CLI::App& command, server_flags& flags);
-/// The same and which model is asked.
+/// Where one or several daemons are: their addresses go to `urls`, and stay out of `flags`. None
+/// was given: it stays empty.
+void add_fleet_flags(CLI::App& command, server_flags& flags, std::vector<std::string>& urls);
+/// Where the daemon is, and which model is asked.
 void add_server_flags(CLI::App& command, server_flags& flags);
 void add_sampling_flags(CLI::App& command, sampling_flags& flags);
 

@@ -1,4 +1,5 @@
-// `twill top`: models, requests, memory and tokens per second, drawn anew each second.
+// `twill top`: models, requests, memory and tokens per second, drawn anew each second, of one
+// daemon or of several.
 #include <CLI/CLI.hpp>
 
 #include <poll.h>
@@ -6,22 +7,31 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/daemon_view.hpp"
+#include "tools/twill/fleet_view.hpp"
+#include "tools/twill/fleet_watch.hpp"
 #include "tools/twill/interrupt.hpp"
 #include "tools/twill/request_flags.hpp"
 
 namespace twill::tools {
 namespace {
 
+constexpr int status_no_daemons = 2;
+
 struct top_options {
   server_flags server;
+  std::vector<std::string> urls;
   std::string admin;
   double seconds = 1;
   bool once = false;
@@ -31,6 +41,12 @@ std::size_t columns_of_terminal() {
   winsize size{};
   const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : 200;
+}
+
+/// 0 where it is not known.
+std::size_t lines_of_terminal() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
 void put(const std::string& text) {
@@ -89,13 +105,17 @@ private:
   bool keys_ = false;
 };
 
+std::chrono::milliseconds pause_of(const top_options& options) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.seconds));
+}
+
 int run_top(const top_options& options) {
   const auto& flags = options.server;
   const bool admin = !options.admin.empty();
   const auto where =
       admin ? parse_endpoint(options.admin, flags.api_key, flags.cacert) : flags.where();
   const auto look = [&] { return admin ? look_as_administrator(where) : look_at(where); };
-  const auto pause = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.seconds));
+  const auto pause = pause_of(options);
   daemon_view before = look();
   if (options.once || !is_terminal(stream::out)) {
     std::this_thread::sleep_for(pause);
@@ -121,24 +141,82 @@ int run_top(const top_options& options) {
   }
 }
 
+/// The addresses of several daemons, each of them once.
+std::vector<endpoint> fleet_of(const top_options& options) {
+  if (!options.admin.empty())
+    throw CLI::ValidationError("--admin", "shows one daemon, and several are given by --url");
+  std::vector<endpoint> fleet;
+  std::set<std::string> addresses;
+  for (const auto& url : options.urls) {
+    fleet.push_back(parse_endpoint(url, options.server.api_key, options.server.cacert));
+    if (const auto address = short_address(fleet.back()); !addresses.insert(address).second)
+      throw CLI::ValidationError("--url", address + " is given twice");
+  }
+  return fleet;
+}
+
+int print_fleet(const std::vector<endpoint>& daemons, std::chrono::milliseconds pause) {
+  const auto fleet = look_twice(daemons, pause);
+  const bool seen = std::any_of(fleet.begin(), fleet.end(),
+                                [](const fleet_member& one) { return one.now().has_value(); });
+  if (seen) {
+    write_out(fleet_text(fleet, columns_of_terminal(), 0));
+    return status_ok;
+  }
+  for (const auto& member : fleet)
+    std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),
+                 printable(member.trouble()).c_str());
+  return status_no_daemons;
+}
+
+int run_fleet(const top_options& options) {
+  const auto daemons = fleet_of(options);
+  const auto pause = pause_of(options);
+  if (options.once || !is_terminal(stream::out)) return print_fleet(daemons, pause);
+  count_interrupts(true);
+  live_screen screen;
+  const fleet_watch watch(daemons, pause);
+  // A look that ends between two others is shown soon, however long they are apart.
+  const auto rest = std::min(pause, std::chrono::milliseconds(250));
+  do {
+    constexpr std::size_t below = 3; // an empty line, the last one, and where the cursor is then
+    const auto lines = lines_of_terminal();
+    screen.draw(fleet_text(watch.members(), columns_of_terminal(),
+                           lines == 0 ? 0 : std::max(lines, below + 1) - below) +
+                "\nq leaves\n");
+  } while (!screen.rest(rest));
+  return status_ok;
+}
+
 } // namespace
 
 void add_top(CLI::App& root, int& status) {
-  auto* command = root.add_subcommand("top", "watch a daemon's models, requests and tokens/s");
+  auto* command =
+      root.add_subcommand("top", "watch models, requests and tokens/s of one daemon or several");
   auto options = std::make_shared<top_options>();
-  add_daemon_flags(*command, options->server);
+  add_fleet_flags(*command, options->server, options->urls);
   command
       ->add_option(
           "--admin", options->admin,
           "address of the daemon's `server.admin_listen` (http, https or unix:/PATH): shows "
-          "tenants, and models that are not loaded, too; takes the place of --url")
+          "tenants, and models that are not loaded, too; takes the place of --url, and shows one "
+          "daemon only")
       ->type_name("URL");
   command->add_option("--interval", options->seconds, "seconds between two looks, default 1")
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("SECONDS");
   command->add_flag("--once", options->once,
                     "print one look and exit, which is also what happens without a terminal");
-  command->callback([options, &status] { status = run_top(*options); });
+  command->footer("Exit status: 0 ok, 1 failure, 2 wrong usage or no answer from any of several "
+                  "daemons.");
+  command->callback([options, &status] {
+    if (options->urls.size() > 1) {
+      status = run_fleet(*options);
+      return;
+    }
+    if (!options->urls.empty()) options->server.url = options->urls.front();
+    status = run_top(*options);
+  });
 }
 
 } // namespace twill::tools
