@@ -18,9 +18,9 @@ HEALTH = ("--worker-startup-check-interval", "1", "--health-check-interval-secs"
 
 
 class Started:
-    """A router as a process, from when it is ready until stop()."""
+    """A router as processes, from when it is ready until stop(). `suite` is the folder whose packages it needs with --long."""
 
-    name, ready, needs_long, headers = "", "/health", False, {}
+    name, ready, suite, headers = "", "/health", "", {}
 
     def __init__(self, workers, key: str = "", model: str = ""):
         self.host, self.port = "127.0.0.1", free_port()
@@ -28,25 +28,29 @@ class Started:
         self.folder = tempfile.TemporaryDirectory()
         self.workers, self.key, self.model = workers, key, model or workers[0].daemon.model()
         self.log = open(pathlib.Path(self.folder.name) / "log", "w+")
-        self.process = subprocess.Popen([sys.executable, *map(str, self.command())], stdout=self.log, stderr=self.log,
-                                        cwd=self.folder.name, env={**os.environ, **self.environment()})
+        environment = {**os.environ, **self.environment()}
+        if self.suite:
+            environment["PYTHONPATH"] = os.environ[f"TWILL_FLEET_{self.suite.upper()}"]
+        self.processes = [subprocess.Popen([sys.executable, *map(str, one)], stdout=self.log, stderr=self.log, cwd=self.folder.name,
+                                           env=environment) for one in self.commands()]
         try:
             self.wait()
         except BaseException:
             self.stop()
             raise
 
-    def command(self) -> list:
+    def commands(self) -> list:
+        """What Python is asked to run, one line for each process."""
         raise NotImplementedError
 
     def environment(self) -> dict:
-        return {"PYTHONPATH": os.environ["TWILL_FLEET_LONG"]} if self.needs_long else {}
+        return {}
 
     def wait(self):
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300  # LiteLLM imports for long on a busy machine
         while not self.is_ready():
-            assert self.process.poll() is None, f"{self.name} ended early:\n" + self.text_of_log()[-3000:]
-            assert time.monotonic() < deadline, f"{self.name} was not ready within 120 s:\n" + self.text_of_log()[-3000:]
+            assert all(one.poll() is None for one in self.processes), f"{self.name} ended early:\n" + self.text_of_log()[-3000:]
+            assert time.monotonic() < deadline, f"{self.name} was not ready within 300 s:\n" + self.text_of_log()[-3000:]
             time.sleep(0.1)
 
     def is_ready(self) -> bool:
@@ -66,9 +70,10 @@ class Started:
         return pathlib.Path(self.log.name).read_text()
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        for one in self.processes:
+            if one.poll() is None:
+                one.kill()
+                one.wait()
         self.log.close()
         self.folder.cleanup()
 
@@ -76,19 +81,19 @@ class Started:
 class VllmRouter(Started):
     name = "vllm-router"
 
-    def command(self):
-        return [HERE / "launch_vllm_router.py", "--host", self.host, "--port", self.port, "--prometheus-port", free_port(),
-                "--policy", "round_robin", *HEALTH, "--worker-urls", *self.urls()]
+    def commands(self):
+        return [[HERE / "launch_vllm_router.py", "--host", self.host, "--port", self.port, "--prometheus-port", free_port(),
+                 "--policy", "round_robin", *HEALTH, "--worker-urls", *self.urls()]]
 
 
 class SglangRouter(Started):
     """Its launcher is `smg launch`; loads are asked for by power_of_two alone."""
 
-    name, needs_long = "sglang-router", True
+    name, suite = "sglang-router", "long"
 
-    def command(self):
-        return ["-m", "sglang_router.launch_router", "--host", self.host, "--port", self.port, "--prometheus-host", self.host,
-                "--prometheus-port", free_port(), "--policy", "power_of_two", *HEALTH, "--worker-urls", *self.urls()]
+    def commands(self):
+        return [["-m", "sglang_router.launch_router", "--host", self.host, "--port", self.port, "--prometheus-host", self.host,
+                 "--prometheus-port", free_port(), "--policy", "power_of_two", *HEALTH, "--worker-urls", *self.urls()]]
 
     def is_ready(self):
         """It answers before it has registered its workers, which it does in the background."""
@@ -101,19 +106,37 @@ class SglangRouter(Started):
 class LiteLLM(Started):
     """It answers by keys of its own, and shows workers the key of its configuration. It begins with no other than a master key."""
 
-    name, ready, needs_long = "LiteLLM", "/health/liveliness", True
+    name, ready, suite = "LiteLLM", "/health/liveliness", "long"
     headers = {"Authorization": f"Bearer {KEY}"}
 
-    def command(self):
+    def commands(self):
         entries = [{"model_name": self.model, "litellm_params": {
             "model": f"openai/{self.model}", "api_base": f"{url}/v1", "api_key": self.key or "none"}} for url in self.urls()]
         config = pathlib.Path(self.folder.name) / "config.yaml"
         config.write_text(json.dumps({"model_list": entries, "router_settings": {"num_retries": 0}}))
-        return ["-c", "from litellm import run_server; run_server()", "--config", config, "--host", self.host, "--port", self.port,
-                "--telemetry", "False"]
+        return [["-c", "from litellm import run_server; run_server()", "--config", config, "--host", self.host, "--port", self.port,
+                 "--telemetry", "False"]]
 
     def environment(self):
-        return {**super().environment(), "LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        return {"LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
 
-ROUTERS = (VllmRouter, SglangRouter, LiteLLM)
+class Dynamo(Started):
+    """Its frontend, and in front of each daemon a worker of Dynamo's, by which alone it reaches one."""
+
+    name, suite = "Dynamo", "dynamo"
+
+    def commands(self):
+        adapters = [[HERE / "dynamo" / "worker.py", url, self.model, self.key or "none"] for url in self.urls()]
+        return [*adapters, ["-m", "dynamo.frontend", "--http-host", self.host, "--http-port", self.port, "--router-mode", "round-robin"]]
+
+    def environment(self):
+        """They find each other by a folder."""
+        return {"DYN_DISCOVERY_BACKEND": "file", "DYN_FILE_KV": self.folder.name, "DYN_REQUEST_PLANE": "tcp", "DYN_EVENT_PLANE": "zmq",
+                "DYN_TCP_RPC_HOST": self.host, "DYN_TCP_RESPONSE_STREAM_HOST": self.host, "HF_HUB_OFFLINE": "1"}
+
+    def is_ready(self):
+        return super().is_ready() and len(json.loads(self.request("GET", "/health")[2]).get("instances", [])) >= len(self.workers)
+
+
+ROUTERS = (VllmRouter, SglangRouter, LiteLLM, Dynamo)

