@@ -87,13 +87,15 @@ class VllmRouter(Started):
 
 
 class SglangRouter(Started):
-    """Its launcher is `smg launch`; loads are asked for by power_of_two alone."""
+    """Its launcher is `smg launch`; loads are asked for by power_of_two alone. Its circuit breaker takes a full queue (429) for a
+    fault, and then refuses all for 60 s; health checks find faults without it."""
 
     name, suite = "sglang-router", "long"
 
     def commands(self):
         return [["-m", "sglang_router.launch_router", "--host", self.host, "--port", self.port, "--prometheus-host", self.host,
-                 "--prometheus-port", free_port(), "--policy", "power_of_two", *HEALTH, "--worker-urls", *self.urls()]]
+                 "--prometheus-port", free_port(), "--policy", "power_of_two", "--disable-circuit-breaker", *HEALTH, "--worker-urls",
+                 *self.urls()]]
 
     def is_ready(self):
         """It answers before it has registered its workers, which it does in the background."""

@@ -257,6 +257,32 @@ def test_keys_are_the_workers(router, locked, kind):
         made.stop()
 
 
+@pytest.fixture(scope="module")
+def narrow():
+    """Workers that run one request and queue another."""
+    settings = ("kv.memory=64MiB", "scheduler.max_running=1", "scheduler.max_queued=1", "model.name=narrow")
+    made = [Worker(*settings, model="dummy:null?step-us=5000") for _ in range(2)]
+    yield made
+    for one in made:
+        one.stop()
+
+
+def test_a_full_queue_is_refused_and_soon_forgotten(router, narrow):
+    made = type(router)(narrow, model="narrow")
+    try:
+        def status(length):
+            body = {"model": "narrow", "messages": ASK, "max_tokens": length, "ignore_eos": True}
+            return ask(made, "POST", "/v1/chat/completions", body)[0]
+
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            burst = set(pool.map(lambda _: status(100), range(32)))
+        for at in narrow:
+            at.daemon.wait_metric("twill_num_requests_running", 0)
+        assert (burst, status(1)) == ({200, 429}, 200)
+    finally:
+        made.stop()
+
+
 # ---- what is passed ----
 
 FIELDS = {"min_tokens": -1, "truncate_prompt_tokens": -9, "ignore_eos": 7, "stop_token_ids": 7, "guided_choice": 7, "top_k": "x",
