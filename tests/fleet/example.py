@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 from haproxy import find_haproxy
 
@@ -27,11 +28,14 @@ def put_command(folder: pathlib.Path, name: str, command: str) -> pathlib.Path:
     return launcher
 
 
-def put_commands(folder: pathlib.Path):
-    """vllm-router, as an installation of the wheel with all it wants would have it, and haproxy."""
+def put_commands(folder: pathlib.Path) -> pathlib.Path:
+    """Puts vllm-router there, as an installation of the wheel with all it wants would have it, and haproxy."""
     put_command(folder, "vllm-router", f'{sys.executable} {HERE / "launch_vllm_router.py"}')
+    if packages := os.environ.get("TWILL_FLEET_LONG"):
+        put_command(folder, "sglang-router", f"env PYTHONPATH={packages} {sys.executable} -m sglang_router.cli")
     program, libraries = find_haproxy()
     put_command(folder, "haproxy", f"env LD_LIBRARY_PATH={libraries} {program}" if libraries else program)
+    return folder
 
 
 def answers(address: str) -> bool:
@@ -44,10 +48,11 @@ def answers(address: str) -> bool:
 
 
 class Example:
-    """`worker` and `free_port` are those of conftest.py. `router`: with vllm-router behind HAProxy. `cut`: with
+    """`worker` and `free_port` are those of conftest.py. `router`: "vllm-router" or
+    "sglang-router" behind HAProxy, or none. `cut`: with
     `on-marked-down shutdown-sessions`, which is not in the file and some sites add."""
 
-    def __init__(self, worker, free_port, router: bool, cut: bool, *settings, model: str):
+    def __init__(self, worker, free_port, router: str, cut: bool, *settings, model: str):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.processes = {}
         self.port = free_port()
@@ -68,8 +73,8 @@ class Example:
             self.environment[f"FLEET_{name.upper()}_AGENT"] = str(agent)
             self.environment[f"FLEET_{name.upper()}_EVENTS"] = f"127.0.0.1:{one.events_port}"
         put_commands(self.folder)
+        self.router, self.prometheus = router, str(free_port())
         if router:
-            self.prometheus = str(free_port())
             self.begin_router()
         text = (EXAMPLE / "haproxy.cfg").read_text()
         if cut:
@@ -88,8 +93,15 @@ class Example:
             self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment, cwd=self.folder)
 
     def begin_router(self):
-        self.begin("vllm-router", EXAMPLE / "vllm-router.sh", "--prometheus-port", self.prometheus)
-        self.wait_until(lambda: answers(self.environment["FLEET_ROUTER"]), "the router does not answer")
+        self.begin(self.router, EXAMPLE / f"{self.router}.sh", "--prometheus-port", self.prometheus)
+        self.wait_until(self.router_is_ready, "the router is not ready")
+
+    def router_is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{self.environment['FLEET_ROUTER']}/readiness", timeout=10) as reply:
+                return reply.status == 200
+        except OSError:
+            return False
 
     def log(self, name: str = "haproxy") -> str:
         return (self.folder / f"{name}.log").read_text()

@@ -3,23 +3,29 @@
 import asyncio
 import http.client
 import json
+import os
 import re
 import threading
 import time
 from dataclasses import dataclass, field
 
+import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+LONG = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="--long")
+# A router behind HAProxy or none, and whether HAProxy ends what goes on at a worker that a check finds gone.
+WAYS = [pytest.param("vllm-router", False, id="vllm-router"), pytest.param("", True, id="HAProxy-shutdown-sessions"),
+        *(pytest.param(*one, marks=LONG) for one in (("vllm-router", True), ("", False), ("sglang-router", False), ("sglang-router", True)))]
 TOKENS = 200
-ASK = {"model": "assistant", "prompt": [5, 6, 7], "max_tokens": TOKENS, "ignore_eos": True, "temperature": 0}
+ASK = {"model": "assistant", "prompt": "Once", "max_tokens": TOKENS, "ignore_eos": True, "temperature": 0}
 
 
 @dataclass
 class Outcome:
     kind: str
     begun: float
-    worker: str = ""     ## by the name in the reply's id
+    worker: str = ""     # by the name in the reply's id
     failure: str = ""
     ended: float = 0
 
@@ -31,7 +37,7 @@ class Load:
     replies: int = 2
     lanes: int = 0
     outcomes: list = field(default_factory=list)
-    closings: list = field(default_factory=list)     ## codes with which WebSockets were closed
+    closings: list = field(default_factory=list)     # codes with which WebSockets were closed
     ends: bool = False
 
     def __enter__(self):
@@ -125,8 +131,8 @@ class Load:
             answered = False
             try:
                 lane = lane or await self.open_lane(number)
-                await lane.send(json.dumps({"op": "submit", "id": number, "tokens": ASK["prompt"],
-                                            **{key: ASK[key] for key in ("max_tokens", "ignore_eos", "temperature")}}))
+                await lane.send(json.dumps({"op": "submit", "id": number,
+                                            **{key: ASK[key] for key in ("prompt", "max_tokens", "ignore_eos", "temperature")}}))
                 text, done = "", False
                 while not done:
                     frame = json.loads(await asyncio.wait_for(lane.recv(), 60))

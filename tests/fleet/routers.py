@@ -12,6 +12,7 @@ import tempfile
 import time
 
 from conftest import HERE, clients, free_port
+from example import EXAMPLE, put_commands
 
 KEY = "sk-twill-probe"  # of the workers that want a key
 HEALTH = ("--worker-startup-check-interval", "1", "--health-check-interval-secs", "2", "--health-check-endpoint", "/ready")
@@ -31,7 +32,7 @@ class Started:
         environment = {**os.environ, **self.environment()}
         if self.suite:
             environment["PYTHONPATH"] = os.environ[f"TWILL_FLEET_{self.suite.upper()}"]
-        self.processes = [subprocess.Popen([sys.executable, *map(str, one)], stdout=self.log, stderr=self.log, cwd=self.folder.name,
+        self.processes = [subprocess.Popen([*self.program(), *map(str, one)], stdout=self.log, stderr=self.log, cwd=self.folder.name,
                                            env=environment) for one in self.commands()]
         try:
             self.wait()
@@ -39,8 +40,11 @@ class Started:
             self.stop()
             raise
 
+    def program(self) -> list:
+        return [sys.executable]
+
     def commands(self) -> list:
-        """What Python is asked to run, one line for each process."""
+        """What the program is given, one line for each process."""
         raise NotImplementedError
 
     def environment(self) -> dict:
@@ -76,6 +80,32 @@ class Started:
                 one.wait()
         self.log.close()
         self.folder.cleanup()
+
+
+class HAProxy(Started):
+    """By the file of config/examples/fleet, without TLS and without a router behind it."""
+
+    name, ready = "HAProxy", "/ready"
+
+    def program(self):
+        return [put_commands(pathlib.Path(self.folder.name)) / "haproxy"]
+
+    def commands(self):
+        text = (EXAMPLE / "haproxy.cfg").read_text()
+        tls = ' ssl crt "${FLEET_CERTIFICATE-fleet.pem}" alpn h2,http/1.1'
+        assert tls in text
+        (pathlib.Path(self.folder.name) / "haproxy.cfg").write_text(text.replace(tls, ""))
+        return [["-f", "haproxy.cfg"]]
+
+    def environment(self):
+        nobody = f"127.0.0.1:{free_port()}"
+        addresses = [*(f"127.0.0.1:{one.port}" for one in self.workers), nobody, nobody, nobody][:3]
+        return {"FLEET_LISTEN": f"127.0.0.1:{self.port}", "FLEET_ROUTER": nobody,
+                **{f"FLEET_W{number + 1}": address for number, address in enumerate(addresses)}}
+
+    def is_ready(self):
+        """It has found who is not there: the router, and the third worker."""
+        return super().is_ready() and all(f"Server {one} is DOWN" in self.text_of_log() for one in ("router/router", "workers/w3"))
 
 
 class VllmRouter(Started):
@@ -141,4 +171,4 @@ class Dynamo(Started):
         return super().is_ready() and len(json.loads(self.request("GET", "/health")[2]).get("instances", [])) >= len(self.workers)
 
 
-ROUTERS = (VllmRouter, SglangRouter, LiteLLM, Dynamo)
+ROUTERS = (HAProxy, VllmRouter, SglangRouter, LiteLLM, Dynamo)

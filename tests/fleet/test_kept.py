@@ -48,6 +48,8 @@ def test_each_request_reaches_the_worker_that_keeps_what_it_names(fleet, tmp_pat
     exchange(example, "GET", "/metrics", status=404)
     exchange(example, "GET", "/v1/responses/resp_w9.0123456789abcdef01234567", status=404)
     exchange(example, "GET", "/v1/models", X_Twill_Server="w9")
+    exchange(example, "GET", "/v1/models", Host="llm.example.com")
+    exchange(example, "GET", "/v1/models", status=421, Host="other.example.com")
 
     boundary = b"--x\r\nContent-Disposition: form-data; name=\"%s\"%s\r\n\r\n%s\r\n"
     line = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"model": "assistant", "prompt": "Hi", "max_tokens": 2}}

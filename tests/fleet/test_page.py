@@ -55,6 +55,7 @@ def test_the_commands_of_the_page(tmp_path, fleet):
             pass
     assert done.returncode == 0, output
     assert '"finish_reason"' in output and '"model":"assistant"' in output, output
+    assert re.search(r"(?m)^w3 +ready .*\nall +3 ready", output), output
     assert [line for line in output.splitlines() if line.endswith("is back")] == [f"w{number} is back" for number in (1, 2, 3)]
     log = (folder / "log-of-haproxy").read_text()
     assert "router/router" in log.split('"POST ')[0].splitlines()[-1], log

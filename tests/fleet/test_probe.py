@@ -232,7 +232,7 @@ def test_errors_reach_the_client_unchanged(router, workers, model):
             except (ValueError, KeyError, TypeError):
                 is_object = False
             own[name] = through[0], is_object
-    assert own == OWN_ERRORS[router.name]
+    assert own == OWN_ERRORS.get(router.name, {})
 
 
 # What it answers without a key, and with a wrong one: LiteLLM looks up keys itself, and has no database here; Dynamo has no keys.
@@ -289,11 +289,8 @@ FIELDS = {"min_tokens": -1, "truncate_prompt_tokens": -9, "ignore_eos": 7, "stop
           "structured_outputs": 7, "chat_template_kwargs": 7, "return_token_ids": 7, "logit_bias": 7, "seed": "x",
           "cache_salt": 7, "priority": "x", "min_p": 7, "repetition_penalty": -1, "prompt_logprobs": "x"}
 LOST_FIELDS = {
-    "vllm-router": set(),
     "sglang-router": {"priority", "truncate_prompt_tokens", "return_token_ids", "guided_choice", "prompt_logprobs", "cache_salt",
                       "structured_outputs"},
-    "LiteLLM": set(),
-    "Dynamo": set(),
 }
 
 
@@ -305,13 +302,12 @@ def test_fields_beyond_openais_reach_the_worker(router, workers, model):
 
     assert lost(workers[0].daemon) == set()
     gone = lost(router)
-    assert gone == LOST_FIELDS[router.name]
+    assert gone == LOST_FIELDS.get(router.name, set())
 
 
 NAMELESS = {"/v1/chat/completions": {"messages": ASK, "max_tokens": 2}, "/v1/completions": {"prompt": "x", "max_tokens": 2},
             "/v1/responses": {"input": "x", "max_output_tokens": 2}}
 WANT_A_NAME = {
-    "vllm-router": {},
     "sglang-router": {"/v1/completions": 422},
     "LiteLLM": dict.fromkeys(NAMELESS, 400),
     "Dynamo": dict.fromkeys(NAMELESS, 400),
@@ -320,7 +316,7 @@ WANT_A_NAME = {
 
 def test_requests_may_name_no_model(router):
     status = {path: ask(router, "POST", path, body)[0] for path, body in NAMELESS.items()}
-    assert {path: code for path, code in status.items() if code != 200} == WANT_A_NAME[router.name]
+    assert {path: code for path, code in status.items() if code != 200} == WANT_A_NAME.get(router.name, {})
 
 
 ROUTES = {
@@ -330,7 +326,6 @@ ROUTES = {
     "POST /v1/completions/render": {"prompt": "x"}, "POST /v1/chat/completions/render": {"messages": ASK},
 }
 NOT_PASSED = {  # where both answer, each in its own form, it is 200
-    "vllm-router": {},
     "sglang-router": {**dict.fromkeys(ROUTES, 404), "GET /v1/models": 200, "POST /v1/tokenize": 400},
     "LiteLLM": {**{route: 404 for route in ROUTES if route not in ("GET /v1/files", "GET /v1/batches")},
                 "GET /v1/models": 200, "GET /v1/models/MODEL": 200},
@@ -359,17 +354,14 @@ def test_routes_that_are_passed(router, workers, model):
         assert direct[0] == 200, (route, direct)
         if through != direct:
             own[route] = through[0]
-    assert own == NOT_PASSED[router.name]
+    assert own == NOT_PASSED.get(router.name, {})
 
 
 # ---- clients that go away ----
 
 LENGTH = 1000  # of an answer nobody waits for
 NOT_CANCELLED = {
-    "vllm-router": set(),
-    "sglang-router": set(),
     "LiteLLM": {"one answer"},
-    "Dynamo": set(),
 }
 
 
@@ -390,7 +382,7 @@ def test_a_client_that_goes_away_ends_its_request(router, workers, model):
     for kind, streams in (("a stream", True), ("one answer", False)):
         before = tokens()
         body = json.dumps({"model": model, "messages": ASK, "max_tokens": LENGTH, "ignore_eos": True, "stream": streams})
-        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
         with socket.create_connection((router.host, router.port), timeout=60) as connection:
             connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
             if streams:
@@ -404,14 +396,14 @@ def test_a_client_that_goes_away_ends_its_request(router, workers, model):
             at.daemon.check_ledger()
         if tokens() - before >= LENGTH:
             went_on.add(kind)
-    assert went_on == NOT_CANCELLED[router.name]
+    assert went_on == NOT_CANCELLED.get(router.name, set())
 
 
 # ---- loads ----
 
 def test_a_router_knows_its_workers(router, workers, model):
     """By name, and by load: sglang-router reads /get_load as SGLang answers it, and vllm-router as an object, so that it has -1."""
-    if router.name in ("LiteLLM", "Dynamo"):  # they show no such lists
+    if router.name in ("HAProxy", "LiteLLM", "Dynamo"):  # they show no such lists
         assert ask(router, "GET", "/workers")[0] == ask(router, "GET", "/get_loads")[0] == 404
         return
     known = json.loads(ask(router, "GET", "/workers")[1])["workers"]

@@ -32,7 +32,7 @@ def running(example) -> float:
 
 
 def test_a_conversation_or_a_key_stays_with_its_worker(fleet):
-    example = fleet.example("server.api_keys=[\"one\",\"two\",\"three\",\"four\",\"five\",\"six\"]", router=False)
+    example = fleet.example("server.api_keys=[\"one\",\"two\",\"three\",\"four\",\"five\",\"six\"]", router="")
 
     async def worker_for(**headers) -> str:
         async with opened(example, **headers) as lane:
@@ -54,7 +54,7 @@ def test_a_conversation_or_a_key_stays_with_its_worker(fleet):
 
 
 def test_what_a_client_cancels_or_leaves_ends_at_its_worker(fleet):
-    example = fleet.example(router=False)
+    example = fleet.example(router="")
     endless = {**SUBMIT, "max_tokens": 100000, "store": False, "ignore_eos": True, "max_tokens": 2000}
 
     async def begun(lane):
@@ -81,7 +81,7 @@ def test_what_a_client_cancels_or_leaves_ends_at_its_worker(fleet):
 
 
 def test_a_stored_stream_is_read_on_at_its_worker(fleet):
-    example = fleet.example(router=False)
+    example = fleet.example(router="")
 
     async def all_of_it():
         for number in range(6):
