@@ -124,7 +124,7 @@ def fleet():
             return made[-1]
 
         @staticmethod
-        def example(*settings, router: str = "vllm-router", cut: bool = False, model: str = TINY):
+        def example(*settings, router: str = "vllm-router", cut: bool = True, model: str = TINY):
             made.append(Example(Maker.worker, free_port, router, cut, *settings, model=model))
             return made[-1]
 

@@ -50,7 +50,7 @@ def answers(address: str) -> bool:
 class Example:
     """`worker` and `free_port` are those of conftest.py. `router`: "vllm-router" or
     "sglang-router" behind HAProxy, or none. `cut`: with
-    `on-marked-down shutdown-sessions`, which is not in the file and some sites add."""
+    `on-marked-down shutdown-sessions`, as the file has it, or without."""
 
     def __init__(self, worker, free_port, router: str, cut: bool, *settings, model: str):
         self.folder = pathlib.Path(tempfile.mkdtemp())
@@ -77,11 +77,11 @@ class Example:
         if router:
             self.begin_router()
         text = (EXAMPLE / "haproxy.cfg").read_text()
-        if cut:
-            assert "  default-server weight" in text
-            text = text.replace("  default-server weight", "  default-server on-marked-down shutdown-sessions weight")
+        if not cut:
+            assert " on-marked-down shutdown-sessions" in text
+            text = text.replace("  default-server on-marked-down shutdown-sessions\n", "").replace(" on-marked-down shutdown-sessions", "")
         (self.folder / "haproxy.cfg").write_text(text)
-        self.begin("haproxy", self.folder / "haproxy", "-f", self.folder / "haproxy.cfg")
+        self.begin("haproxy", self.folder / "haproxy", "-W", "-f", self.folder / "haproxy.cfg")
         self.wait_until(lambda: answers(self.environment["FLEET_LISTEN"]), "HAProxy does not answer")
         if not router:
             self.wait_until(lambda: "Server router/router is DOWN" in self.log(), "HAProxy does not miss the router")

@@ -163,9 +163,13 @@ class Dynamo(Started):
         return [*adapters, ["-m", "dynamo.frontend", "--http-host", self.host, "--http-port", self.port, "--router-mode", "round-robin"]]
 
     def environment(self):
-        """They find each other by a folder."""
-        return {"DYN_DISCOVERY_BACKEND": "file", "DYN_FILE_KV": self.folder.name, "DYN_REQUEST_PLANE": "tcp", "DYN_EVENT_PLANE": "zmq",
-                "DYN_TCP_RPC_HOST": self.host, "DYN_TCP_RESPONSE_STREAM_HOST": self.host, "HF_HUB_OFFLINE": "1"}
+        return self.surroundings(self.folder.name)
+
+    @staticmethod
+    def surroundings(folder) -> dict:
+        """Its processes find each other by a folder, on loopback."""
+        return {"DYN_DISCOVERY_BACKEND": "file", "DYN_FILE_KV": str(folder), "DYN_REQUEST_PLANE": "tcp", "DYN_EVENT_PLANE": "zmq",
+                "DYN_TCP_RPC_HOST": "127.0.0.1", "DYN_TCP_RESPONSE_STREAM_HOST": "127.0.0.1", "HF_HUB_OFFLINE": "1"}
 
     def is_ready(self):
         return super().is_ready() and len(json.loads(self.request("GET", "/health")[2]).get("instances", [])) >= len(self.workers)

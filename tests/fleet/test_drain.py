@@ -27,3 +27,16 @@ def test_nothing_fails_while_workers_are_restarted(fleet, router, cut):
     assert example.ways() == ({"router"} if router else {"w1", "w2", "w3"})
     assert min(load.counts().values()) > ROUNDS
     assert set(load.closings) == {1001}
+
+
+def test_nothing_fails_while_haproxy_is_reloaded(fleet):
+    """As `systemctl reload haproxy` does it: the process that is replaced ends what it has begun."""
+    example = fleet.example(router="")
+    with Load(example, lanes=2) as load:
+        for number in range(5):
+            time.sleep(1)
+            example.processes["haproxy"].send_signal(signal.SIGUSR2)
+            example.wait_until(lambda: example.log().count("Loading success") == number + 2, "HAProxy is not loaded again")
+        time.sleep(2)
+    print(f"5 reloads: {load.counts()}")
+    assert load.failures() == []

@@ -45,11 +45,16 @@ def test_each_request_reaches_the_worker_that_keeps_what_it_names(fleet, tmp_pat
         rest = exchange(example, "POST", "/v1/chat/completions", chat, Last_Event_ID=after)
         assert whole.endswith(rest) and b"[DONE]" in rest
 
-    exchange(example, "GET", "/metrics", status=404)
+    for path in ("metrics", "metrics/", "%6detrics", "load", "get_load", "kv_event_sources", "server_info", "get_model_info"):
+        exchange(example, "GET", f"/{path}", status=404)
     exchange(example, "GET", "/v1/responses/resp_w9.0123456789abcdef01234567", status=404)
-    exchange(example, "GET", "/v1/models", X_Twill_Server="w9")
+    exchange(example, "GET", "/v1/models", status=404, X_Twill_Server="w9")
     exchange(example, "GET", "/v1/models", Host="llm.example.com")
     exchange(example, "GET", "/v1/models", status=421, Host="other.example.com")
+    page = {"Origin": "https://llm.example.com", "Host": "llm.example.com"}
+    for path in ("/v1/completions", "/v1/completions/"):
+        exchange(example, "POST", path, {"prompt": "Hi", "max_tokens": 1}, **page)
+    exchange(example, "POST", "/v1/completions", {"prompt": "Hi"}, status=403, Origin="https://evil.example.com")
 
     boundary = b"--x\r\nContent-Disposition: form-data; name=\"%s\"%s\r\n\r\n%s\r\n"
     line = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"model": "assistant", "prompt": "Hi", "max_tokens": 2}}
@@ -67,3 +72,11 @@ def test_each_request_reaches_the_worker_that_keeps_what_it_names(fleet, tmp_pat
         assert json.loads(output)["response"]["status_code"] == 200
         listed = ask(example, "GET", "/v1/files", X_Twill_Server=name_in(file["id"]))
         assert file["id"] in {one["id"] for one in listed["data"]}
+
+    last = example.workers[name_in(file["id"])]
+    last.kill()
+    for path, header in ((f"/v1/files/{file['id']}", {}), ("/v1/files", {"X_Twill_Server": name_in(file["id"])})):
+        exchange(example, "GET", path, status=503, **header)  # not 404: it is not gone for ever
+    last.begin()
+    example.wait_until_up(name_in(file["id"]))
+    exchange(example, "GET", "/v1/files", X_Twill_Server=name_in(file["id"]))

@@ -1,5 +1,6 @@
 """A worker that is killed under load, and started again: only streams that it was sending fail."""
 
+import signal
 import time
 
 import pytest
@@ -25,8 +26,10 @@ def test_a_kill_fails_only_streams_in_flight_there(fleet, router, cut):
     print(f"{ROUNDS} kills: {load.counts()}, {len(failures)} streams and lanes were cut")
     for one in failures:
         assert one.kind != "reply", "a whole reply is asked for again elsewhere"
-        assert any(one.begun <= at <= one.ended and one.worker in (name, "") for name, at in kills), one
-    assert len(failures) <= ROUNDS * (load.streams + load.lanes)
+        # A lane does not say where it is, nor does a stream that has had nothing yet. A request may be sent on a socket
+        # that does not know yet.
+        assert any(one.begun <= at + 0.5 and at <= one.ended and one.worker in (name, "") for name, at in kills), one
+        assert one.worker or one.kind == "lane" or not one.text, one
     assert min(load.counts().values()) > ROUNDS
 
 
@@ -49,3 +52,24 @@ def test_without_the_router_the_workers_answer(fleet):
     for one in failures:
         assert one.kind == "stream" and any(one.begun <= at <= one.ended for at in kills), one
     assert example.ways() == {"router", "w1", "w2", "w3"}
+
+
+def test_a_worker_that_stands_still_holds_up_only_what_it_has(fleet):
+    """As a machine that is gone without a word: HAProxy finds out within seconds, and ends or asks again elsewhere."""
+    example = fleet.example(router="")
+    worker = example.workers["w1"]
+    with Load(example, lanes=2) as load:
+        time.sleep(1)
+        worker.daemon.process.send_signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        example.wait_until(lambda: "Server workers/w1 is DOWN" in example.log(), "HAProxy does not see that w1 stands still")
+        time.sleep(1)
+        resumed = time.monotonic()
+        worker.daemon.process.send_signal(signal.SIGCONT)
+        time.sleep(2)
+        example.wait_until_up("w1")
+    print(f"{resumed - stopped:.1f} s, {load.counts()}, {len(load.failures())} streams and lanes were cut")
+    assert load.failures(), "what it was sending ends"
+    for one in load.failures():
+        assert one.kind != "reply" and one.begun < resumed and one.worker in ("w1", ""), one
+    assert max(one.ended - one.begun for one in load.outcomes) < 12

@@ -326,6 +326,7 @@ ROUTES = {
     "POST /v1/completions/render": {"prompt": "x"}, "POST /v1/chat/completions/render": {"messages": ASK},
 }
 NOT_PASSED = {  # where both answer, each in its own form, it is 200
+    "HAProxy": dict.fromkeys(("GET /load", "GET /server_info", "GET /model_info"), 404),  # our example keeps them inside
     "sglang-router": {**dict.fromkeys(ROUTES, 404), "GET /v1/models": 200, "POST /v1/tokenize": 400},
     "LiteLLM": {**{route: 404 for route in ROUTES if route not in ("GET /v1/files", "GET /v1/batches")},
                 "GET /v1/models": 200, "GET /v1/models/MODEL": 200},

@@ -9,8 +9,8 @@ from websockets.asyncio.client import connect
 SUBMIT = {"op": "submit", "id": 1, "tokens": [5, 6, 7], "max_tokens": 4, "temperature": 0, "store": True}
 
 
-def opened(example, **headers):
-    return connect(f"wss://localhost:{example.port}/v1/stream", ssl=example.trust, open_timeout=30,
+def opened(example, subprotocols=None, **headers):
+    return connect(f"wss://localhost:{example.port}/v1/stream", ssl=example.trust, open_timeout=30, subprotocols=subprotocols,
                    additional_headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
@@ -45,8 +45,13 @@ def test_a_conversation_or_a_key_stays_with_its_worker(fleet):
             assert len(seen) == 1, seen
             by_conversation[number] = seen.pop()
         assert set(by_conversation.values()) == set(example.workers)
+        by_key = {}
         for key in ("one", "two", "three", "four", "five", "six"):
-            assert len({await worker_for(Authorization=f"Bearer {key}") for _ in range(3)}) == 1
+            for how in ({"Authorization": f"Bearer {key}"}, {"X_Api_Key": key}, {"subprotocols": ["v1", f"openai-insecure-api-key.{key}"]}):
+                seen = {await worker_for(**how) for _ in range(2)}
+                assert len(seen) == 1
+                by_key.setdefault(next(iter(how)), set()).update(seen)
+        assert min(len(seen) for seen in by_key.values()) > 1  # each way of giving a key counts, and not the address alone
         for name in example.workers:
             assert await worker_for(Authorization="Bearer one", X_Twill_Server=name) == name
 
