@@ -74,6 +74,13 @@ class Router:
             command += ["--kv-event-block-size", "16", "--kv-event-model", workers[0].daemon.model()]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
         self.host = "127.0.0.1"
+        try:
+            self.wait()
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait(self):
         deadline = time.monotonic() + 60
         while True:
             assert self.process.poll() is None, "the router ended early:\n" + self.text_of_log()

@@ -48,11 +48,19 @@ def answers(address: str) -> bool:
 
 
 class Example:
-    """`worker` and `free_port` are those of conftest.py. `router`: "vllm-router" or
-    "sglang-router" behind HAProxy, or none. `cut`: with
-    `on-marked-down shutdown-sessions`, as the file has it, or without."""
+    """`worker` and `free_port` are those of conftest.py. `router`: "vllm-router" or "sglang-router" behind HAProxy, or none.
+    `cut`: with `on-marked-down shutdown-sessions`, as the file has it, or without."""
 
     def __init__(self, worker, free_port, router: str, cut: bool, *settings, model: str):
+        self.prepare(worker, free_port, *settings, model=model)
+        self.router, self.prometheus = router, str(free_port())
+        try:
+            self.start(cut)
+        except BaseException:
+            self.stop()
+            raise
+
+    def prepare(self, worker, free_port, *settings, model: str):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.processes = {}
         self.port = free_port()
@@ -73,8 +81,9 @@ class Example:
             self.environment[f"FLEET_{name.upper()}_AGENT"] = str(agent)
             self.environment[f"FLEET_{name.upper()}_EVENTS"] = f"127.0.0.1:{one.events_port}"
         put_commands(self.folder)
-        self.router, self.prometheus = router, str(free_port())
-        if router:
+
+    def start(self, cut: bool):
+        if self.router:
             self.begin_router()
         text = (EXAMPLE / "haproxy.cfg").read_text()
         if not cut:
@@ -83,7 +92,7 @@ class Example:
         (self.folder / "haproxy.cfg").write_text(text)
         self.begin("haproxy", self.folder / "haproxy", "-W", "-f", self.folder / "haproxy.cfg")
         self.wait_until(lambda: answers(self.environment["FLEET_LISTEN"]), "HAProxy does not answer")
-        if not router:
+        if not self.router:
             self.wait_until(lambda: "Server router/router is DOWN" in self.log(), "HAProxy does not miss the router")
         for name in NAMES:
             self.wait_until_up(name)
