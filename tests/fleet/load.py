@@ -66,8 +66,8 @@ class Load:
     def counts(self) -> dict:
         return {kind: sum(one.kind == kind for one in self.outcomes) for kind in ("stream", "reply", "lane")}
 
-    def post(self, connection, body):
-        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    def post(self, connection, body, headers=None):
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
         return connection.getresponse()
 
     def connection(self):
