@@ -49,6 +49,7 @@ def answers(address: str) -> bool:
 
 class Example:
     """`worker` and `free_port` are those of conftest.py. `router`: "vllm-router" or "sglang-router" behind HAProxy, or none.
+    NAME in a setting becomes the name of each worker.
     `cut`: with `on-marked-down shutdown-sessions`, as the file has it, or without."""
 
     def __init__(self, worker, free_port, router: str, cut: bool, *settings, model: str):
@@ -74,7 +75,8 @@ class Example:
         self.trust = ssl.create_default_context(cafile=TLS / "first.pem")
         for name in NAMES:
             agent = free_port()
-            one = worker(f"server.name={name}", f"server.agent_listen={agent}", "kv.events=EVENTS", *settings,
+            own = [setting.replace("NAME", name) for setting in settings]
+            one = worker(f"server.name={name}", f"server.agent_listen={agent}", "kv.events=EVENTS", *own,
                          config=EXAMPLE / "worker.toml", model=model)
             self.workers[name] = one
             self.environment[f"FLEET_{name.upper()}"] = f"127.0.0.1:{one.port}"

@@ -17,14 +17,17 @@ SMALL = {"max_tokens": 1, "temperature": 0}
 class Relay:
     def __init__(self, events: str, folder):
         environment = {**os.environ, **Dynamo.surroundings(folder), "PYTHONPATH": os.environ["TWILL_FLEET_DYNAMO"]}
+        self.log = folder / "log"
+        log = self.log.open("w")
         self.process = subprocess.Popen([sys.executable, HERE / "dynamo/relay.py", events], stdin=subprocess.PIPE, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=folder)
+                                        stdout=subprocess.PIPE, stderr=log, env=environment, cwd=folder)
+        log.close()
         self.line("relaying")
 
     def line(self, begins: str) -> str:
-        """Its log is on the same stream."""
+        """The first that begins so: its runtime writes there, too."""
         while not (line := self.process.stdout.readline()).startswith(begins):
-            assert line, "the relay ended"
+            assert line, "the relay ended:\n" + self.log.read_text()[-3000:]
         return line
 
     def knows(self, ids: list) -> dict:
