@@ -13,8 +13,8 @@ import time
 import urllib.request
 
 from haproxy import find_haproxy
+from workers import HERE, free_port
 
-HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLE = HERE.parents[1] / "config/examples/fleet"
 TLS = HERE.parent / "clients/tls"
 NAMES = ("w1", "w2", "w3")
@@ -48,12 +48,12 @@ def answers(address: str) -> bool:
 
 
 class Example:
-    """`worker` and `free_port` are those of conftest.py. `router`: "vllm-router" or "sglang-router" behind HAProxy, or none.
+    """`worker` makes one that ends with the test. `router`: "vllm-router" or "sglang-router" behind HAProxy, or none.
     NAME in a setting becomes the name of each worker.
     `cut`: with `on-marked-down shutdown-sessions`, as the file has it, or without."""
 
-    def __init__(self, worker, free_port, router: str, cut: bool, *settings, model: str):
-        self.prepare(worker, free_port, *settings, model=model)
+    def __init__(self, worker, router: str, cut: bool, *settings, model: str):
+        self.prepare(worker, *settings, model=model)
         self.router, self.prometheus = router, str(free_port())
         try:
             self.start(cut)
@@ -61,7 +61,7 @@ class Example:
             self.stop()
             raise
 
-    def prepare(self, worker, free_port, *settings, model: str):
+    def prepare(self, worker, *settings, model: str):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.processes = {}
         self.port = free_port()

@@ -11,11 +11,11 @@ import sys
 import tempfile
 import time
 
-from conftest import HERE, clients, free_port
 from example import EXAMPLE, put_commands
+from workers import HERE, clients, free_port
 
 KEY = "sk-twill-probe"  # of the workers that want a key
-HEALTH = ("--worker-startup-check-interval", "1", "--health-check-interval-secs", "2", "--health-check-endpoint", "/ready")
+HEALTH = ("--worker-startup-check-interval", "1", "--health-check-interval-secs", "2")
 
 
 class Started:
@@ -110,10 +110,23 @@ class HAProxy(Started):
 
 class VllmRouter(Started):
     name = "vllm-router"
+    options = ("--policy", "round_robin", "--health-check-endpoint", "/ready")
 
     def commands(self):
         return [[HERE / "launch_vllm_router.py", "--host", self.host, "--port", self.port, "--prometheus-port", free_port(),
-                 "--policy", "round_robin", *HEALTH, "--worker-urls", *self.urls()]]
+                 *HEALTH, *self.options, "--worker-urls", *self.urls()]]
+
+
+class KvRouter(VllmRouter):
+    """With the given options, and the events of its workers or none."""
+
+    def __init__(self, workers, *options: str, events: bool = True):
+        self.options = options
+        if events:
+            for one in workers:
+                self.options += ("--kv-event-source", f"{one.url}={one.events}")
+            self.options += ("--kv-event-block-size", "16", "--kv-event-model", workers[0].daemon.model())
+        super().__init__(workers)
 
 
 class SglangRouter(Started):
@@ -124,7 +137,8 @@ class SglangRouter(Started):
 
     def commands(self):
         return [["-m", "sglang_router.launch_router", "--host", self.host, "--port", self.port, "--prometheus-host", self.host,
-                 "--prometheus-port", free_port(), "--policy", "power_of_two", "--disable-circuit-breaker", *HEALTH, "--worker-urls",
+                 "--prometheus-port", free_port(), "--policy", "power_of_two", "--disable-circuit-breaker", *HEALTH,
+                 "--health-check-endpoint", "/ready", "--worker-urls",
                  *self.urls()]]
 
     def is_ready(self):

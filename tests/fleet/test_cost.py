@@ -8,8 +8,8 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import Worker
 from routers import ROUTERS
+from workers import Worker
 
 pytestmark = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="a measurement: --long")
 ROUNDS, REQUESTS, TOKENS = 7, 100, 2000

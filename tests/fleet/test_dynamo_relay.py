@@ -7,8 +7,8 @@ import sys
 import time
 
 import pytest
-from conftest import HERE
 from routers import Dynamo
+from workers import HERE
 
 pytestmark = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="Dynamo is installed with --long")
 SMALL = {"max_tokens": 1, "temperature": 0}

@@ -9,7 +9,7 @@ import time
 
 import pytest
 import zmq
-from conftest import clients
+from workers import clients
 
 pytestmark = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="a measurement: --long")
 ROUNDS = 9

@@ -51,11 +51,11 @@ def test_what_was_evicted_while_the_router_stood_still_is_forgotten(fleet):
     ask(first.daemon, conversation(1))
     time.sleep(1)
     assert has(router, first, 1)
-    router.process.send_signal(signal.SIGSTOP)
+    router.processes[0].send_signal(signal.SIGSTOP)
     for seed in range(100, 130):
         ask(first.daemon, conversation(seed))
     time.sleep(10)
-    router.process.send_signal(signal.SIGCONT)
+    router.processes[0].send_signal(signal.SIGCONT)
     time.sleep(SOON)
     ask(second.daemon, conversation(1))
     time.sleep(1)

@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 
-from conftest import clients
 from example import EXAMPLE, put_commands
+from workers import clients, free_port
 
 
 def free_tens() -> str:
@@ -25,12 +25,12 @@ def free_tens() -> str:
             pass
 
 
-def test_the_commands_of_the_page(tmp_path, fleet):
+def test_the_commands_of_the_page(tmp_path):
     folder = tmp_path / "fleet"
     shutil.copytree(EXAMPLE, folder)
     script = "".join(re.findall(r"```sh\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.DOTALL))
-    listen, router = fleet.free_port(), fleet.free_port()
-    script = script.replace(":8443", f":{listen}").replace("sh vllm-router.sh", f"sh vllm-router.sh --prometheus-port {fleet.free_port()}")
+    listen, router = free_port(), free_port()
+    script = script.replace(":8443", f":{listen}").replace("sh vllm-router.sh", f"sh vllm-router.sh --prometheus-port {free_port()}")
     environment = {**os.environ, "FLEET_LISTEN": f":{listen}", "FLEET_ROUTER": f"127.0.0.1:{router}"}
     for written, variable in (("800", "FLEET_W{}"), ("810", "FLEET_W{}_AGENT"), ("820", "FLEET_W{}_EVENTS")):
         tens = free_tens()

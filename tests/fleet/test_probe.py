@@ -13,8 +13,8 @@ from typing import Literal
 import openai
 import pydantic
 import pytest
-from conftest import CLIENTS, Worker
 from routers import KEY, ROUTERS
+from workers import CLIENTS, Worker
 
 LONG = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="a router that is installed with --long")
 BEARER = {"Authorization": f"Bearer {KEY}"}
