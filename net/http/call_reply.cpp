@@ -45,8 +45,8 @@ call_reply::state call_reply::on_events(std::vector<std::pair<std::uint64_t, act
   return over ? state::over : state::running;
 }
 
-void call_reply::append_comment(const reply_framing& how, std::string& out) {
-  append_stream(": keep-alive\n\n", false, how, out);
+void call_reply::append_filler(const reply_framing& how, std::string& out) {
+  append_stream(encoder_->format().filler, false, how, out);
 }
 
 void call_reply::fail(const api_error& error, const reply_framing& how, std::string& out) {
@@ -58,7 +58,7 @@ void call_reply::fail(const api_error& error, const reply_framing& how, std::str
 
 void call_reply::append_stream(std::string_view produced, bool over, const reply_framing& how,
                                std::string& out) {
-  if (!head_sent_) append_stream_head(out, how);
+  if (!head_sent_) append_stream_head(out, encoder_->format().content_type, how);
   head_sent_ = true;
   if (how.http_1_0) {
     out += produced;

@@ -2,7 +2,7 @@
 //
 // A stream becomes a head and chunks as events come (for HTTP/1.0 plain bytes until the close); a
 // whole reply is written when the call is over. An error before the first byte of a stream still
-// has its status code; later it is an event of the stream. A comment is such a byte, and so
+// has its status code; later it is an event of the stream. A filler is such a byte, and so
 // is an event that says no more than that a stored response was found.
 #pragma once
 
@@ -31,8 +31,10 @@ public:
   /// Appends what can be sent now.
   state on_events(std::vector<std::pair<std::uint64_t, actors::event>> events,
                   const reply_framing& how, std::string& out);
-  /// Appends a comment, which clients skip (the HTML standard, section 9.2). Only for a stream.
-  void append_comment(const reply_framing& how, std::string& out);
+  /// Whether clients skip something in this stream: false for a reply that is sent whole.
+  bool has_filler() const { return stream_ && !encoder_->format().filler.empty(); }
+  /// Appends what clients skip. Only where there is such a thing.
+  void append_filler(const reply_framing& how, std::string& out);
   /// Ends the reply with an error, in the form that is still possible.
   void fail(const api_error& error, const reply_framing& how, std::string& out);
 

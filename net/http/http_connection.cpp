@@ -211,16 +211,16 @@ void http_connection::on_deadline(time now) {
   refuse(error_reply(error), now);
 }
 
-/// A comment is written only where nothing waits, so that a client that reads slowly gathers none.
+/// A filler is written only where nothing waits, so that a client that reads slowly gathers none.
 void http_connection::break_silence(time now) {
-  std::string comment;
-  call_->append_comment(framing_, comment);
-  out_.push(std::move(comment));
+  std::string filler;
+  call_->append_filler(framing_, filler);
+  out_.push(std::move(filler));
   check_output(now);
 }
 
 http_connection::time http_connection::silence_deadline() const {
-  const bool silent = call_.has_value() && call_->is_stream() && out_.empty();
+  const bool silent = call_.has_value() && call_->has_filler() && out_.empty();
   return silent && limits_.keep_alive.count() > 0 ? silent_since_ + limits_.keep_alive
                                                   : time::max();
 }

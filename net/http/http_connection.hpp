@@ -28,7 +28,7 @@ public:
     connection_guard::limits output;
     least_rate input; ///< of heads, which have its first time alone, and of bodies
     std::chrono::milliseconds idle_timeout;
-    std::chrono::milliseconds keep_alive; ///< a silent stream gets a comment; 0: none
+    std::chrono::milliseconds keep_alive; ///< a silent stream gets a filler; 0: none
   };
 
   enum class phase {

@@ -226,7 +226,7 @@ private:
                  client.text());
     connection_.on_head({request_.request_id, head.keep_alive() && !context_.draining,
                          head.version() < 11, head.method() == http::verb::head,
-                         readable_by(request_, context_)},
+                         readable_by(request_, context_), request_.style},
                         now);
     if (forwarded.malformed)
       return refuse(

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "net/connection/client_origin.hpp"
+#include "net/protocol/api_style.hpp"
 #include "net/protocol/codec.hpp"
 
 namespace twill::net {
 
 struct http_request {
   door by = door::clients; ///< where the client came in
+  api_style style = api_style::openai;
   std::string method;
   std::string path;  ///< without the query, percent-decoded
   std::string query; ///< as it came, without the "?"
@@ -41,6 +43,8 @@ struct http_reply {
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
+  /// What `status` and `body` say in OpenAI's form; a client of another API gets it in that one's.
+  std::shared_ptr<const api_error> error;
 };
 
 /// A reply whose body is read as the client takes it.

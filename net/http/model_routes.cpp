@@ -8,26 +8,6 @@
 #include "net/protocol/openai/tokenize.hpp"
 
 namespace twill::net {
-namespace {
-
-template <class Answer>
-http_answer on_worker(const request_scope& scope, Answer answer) {
-  auto prepared = prepare_body(scope);
-  if (!prepared.ok()) return error_reply(prepared.code());
-  auto shared = std::make_shared<prepared_body>(std::move(prepared).value());
-  return slow_reply([shared, answer]() -> http_reply {
-    auto body = answer(shared->body, shared->context());
-    if (!body.ok()) return error_reply(body.code());
-    return {200, std::move(body).value()};
-  });
-}
-
-std::vector<actors::model_info> models_in(const request_scope& scope) {
-  return models_of(scope.context.engine, scope.context.current.get()->tenant(scope.tenant));
-}
-
-} // namespace
-
 http_answer list_models(request_scope& scope) {
   return http_reply{200, models_body(models_in(scope))};
 }
@@ -41,19 +21,19 @@ http_answer show_model(request_scope& scope) {
 }
 
 http_answer tokenize(request_scope& scope) {
-  return on_worker(scope, tokenize_body);
+  return answer_on_worker(scope, tokenize_body);
 }
 
 http_answer detokenize(request_scope& scope) {
-  return on_worker(scope, detokenize_body);
+  return answer_on_worker(scope, detokenize_body);
 }
 
 http_answer render_chat(request_scope& scope) {
-  return on_worker(scope, render_chat_body);
+  return answer_on_worker(scope, render_chat_body);
 }
 
 http_answer render_completions(request_scope& scope) {
-  return on_worker(scope, render_completions_body);
+  return answer_on_worker(scope, render_completions_body);
 }
 
 http_answer tokenizer_info(request_scope& scope) {

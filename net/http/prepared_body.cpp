@@ -15,4 +15,8 @@ result<prepared_body> prepare_body(const request_scope& scope) {
                        std::move(current), scope.context};
 }
 
+std::vector<actors::model_info> models_in(const request_scope& scope) {
+  return models_of(scope.context.engine, scope.context.current.get()->tenant(scope.tenant));
+}
+
 } // namespace twill::net

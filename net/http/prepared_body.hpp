@@ -1,7 +1,10 @@
 // prepared_body: a parsed JSON body together with the model that it names. Any thread.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "net/http/request_scope.hpp"
 #include "net/protocol/codec.hpp"
@@ -22,5 +25,22 @@ struct prepared_body {
 };
 
 result<prepared_body> prepare_body(const request_scope& scope);
+
+/// The models that whoever asks may use.
+std::vector<actors::model_info> models_in(const request_scope& scope);
+
+/// Answers with what `answer(body, context)`, a result<std::string> of JSON, gives on the worker
+/// thread.
+template <class Answer>
+http_answer answer_on_worker(const request_scope& scope, Answer answer) {
+  auto prepared = prepare_body(scope);
+  if (!prepared.ok()) return error_reply(prepared.code());
+  auto shared = std::make_shared<prepared_body>(std::move(prepared).value());
+  return slow_reply([shared, answer]() -> http_reply {
+    auto body = answer(shared->body, shared->context());
+    if (!body.ok()) return error_reply(body.code());
+    return {200, std::move(body).value()};
+  });
+}
 
 } // namespace twill::net

@@ -61,10 +61,15 @@ void append_common(std::string& out, int status, const reply_framing& how) {
   out += reason(status);
   out += "\r\nServer: twill\r\nX-Request-Id: ";
   out += how.request_id;
+  if (how.style == api_style::anthropic) { // the name that its SDKs read
+    out += "\r\nrequest-id: ";
+    out += how.request_id;
+  }
   if (!how.cors_origin.empty()) {
     out += "\r\nAccess-Control-Allow-Origin: ";
     out += how.cors_origin;
-    out += "\r\nAccess-Control-Expose-Headers: x-request-id, retry-after\r\nVary: Origin";
+    out +=
+        "\r\nAccess-Control-Expose-Headers: x-request-id, request-id, retry-after\r\nVary: Origin";
   }
   out += how.keep_alive ? "\r\nConnection: keep-alive\r\n" : "\r\nConnection: close\r\n";
 }
@@ -83,6 +88,7 @@ http_reply error_reply(const api_error& error) {
   http_reply reply;
   reply.status = wire.http_status;
   reply.body = error_body(error);
+  reply.error = std::make_shared<const api_error>(error);
   if (wire.retry_after_s > 0)
     reply.headers.emplace_back("Retry-After", std::to_string(wire.retry_after_s));
   if (wire.http_status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
@@ -116,15 +122,22 @@ void append_reply_head(std::string& out, const http_reply& reply, std::int64_t b
 }
 
 void append_reply(std::string& out, const http_reply& reply, const reply_framing& how) {
+  if (reply.error != nullptr && how.style != api_style::openai) {
+    auto styled = style_error(*reply.error, how.style);
+    http_reply theirs{styled.http_status, std::move(styled.body), reply.content_type,
+                      reply.headers};
+    return append_reply(out, theirs, how);
+  }
   out.reserve(out.size() + reply.body.size() + 320);
   append_reply_head(out, reply, static_cast<std::int64_t>(reply.body.size()), how);
   if (!how.head_only && has_body(reply.status)) out += reply.body;
 }
 
-void append_stream_head(std::string& out, const reply_framing& how) {
+void append_stream_head(std::string& out, std::string_view content_type, const reply_framing& how) {
   append_common(out, 200, how);
-  out += "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
-         "X-Accel-Buffering: no\r\n";
+  out += "Content-Type: ";
+  out += content_type;
+  out += "\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
   if (!how.http_1_0) out += "Transfer-Encoding: chunked\r\n";
   out += "\r\n";
 }

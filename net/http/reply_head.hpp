@@ -15,8 +15,9 @@ struct reply_framing {
   std::string request_id;
   bool keep_alive = true;
   bool http_1_0 = false;
-  bool head_only = false;  ///< HEAD: headers without the body
-  std::string cors_origin; ///< the web page that may read the reply; empty: none
+  bool head_only = false;              ///< HEAD: headers without the body
+  std::string cors_origin;             ///< the web page that may read the reply; empty: none
+  api_style style = api_style::openai; ///< in whose form errors are written
 };
 
 /// A whole reply with Content-Length.
@@ -26,8 +27,8 @@ void append_reply(std::string& out, const http_reply& reply, const reply_framing
 void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,
                        const reply_framing& how);
 
-/// The head of an event stream: chunked, or until close for HTTP/1.0.
-void append_stream_head(std::string& out, const reply_framing& how);
+/// The head of a stream: chunked, or until close for HTTP/1.0.
+void append_stream_head(std::string& out, std::string_view content_type, const reply_framing& how);
 
 void append_chunk(std::string& out, std::string_view data);
 inline constexpr std::string_view last_chunk = "0\r\n\r\n";

@@ -194,6 +194,7 @@ http_request describe_request(const request_reader::message& head) {
   request.forwarded_for = joined(head, "X-Forwarded-For");
   request.last_event_id = field("Last-Event-ID");
   request.if_none_match = field(http::field::if_none_match);
+  request.style = style_of(request.path, head.count("anthropic-version") > 0);
   const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&
                       std::all_of(id.begin(), id.end(), [](char c) { return c > 32 && c < 127; });

@@ -39,10 +39,19 @@ struct codec_context {
   const std::string& server_name; ///< `server.name`, which ids carry
 };
 
+/// What a streamed reply is, as far as HTTP is concerned.
+struct stream_format {
+  std::string_view content_type = "text/event-stream; charset=utf-8";
+  /// Written when there was nothing to say for long; empty: the format has nothing that clients
+  /// skip. The default is a comment (the HTML standard, section 9.2).
+  std::string_view filler = ": keep-alive\n\n";
+};
+
 /// Turns the events of a call's requests into the bytes of its reply.
 class reply_encoder {
 public:
   virtual ~reply_encoder() = default;
+  virtual stream_format format() const { return {}; }
   /// `request` is an index into call::requests. Streams append what is to be sent now.
   virtual void on_event(std::size_t request, actors::event&& ev, std::string& out) = 0;
   /// Every request is over: appends the rest of a stream, or the whole body.

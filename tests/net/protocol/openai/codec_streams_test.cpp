@@ -452,7 +452,7 @@ std::string play(const generation& made, std::unique_ptr<reply_encoder> encoder,
   std::size_t at = 0;
   for (std::size_t i = 0; at < made.events.size(); ++i) {
     const std::uint32_t n = gather.empty() ? 1 : gather[i % gather.size()].b / 3 % 5;
-    if (n == 4 && stream) reply.append_comment(how, out);
+    if (n == 4 && stream) reply.append_filler(how, out);
     std::vector<std::pair<std::uint64_t, actors::event>> some;
     for (std::uint32_t k = 0; k < std::max(n, 1u) && at < made.events.size(); ++k, ++at)
       some.emplace_back(first_key + made.events[at].first, made.events[at].second);

@@ -1,0 +1,34 @@
+#include "net/protocol/api_style.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "net/error_map.hpp"
+
+namespace twill::net {
+
+api_style style_of(std::string_view path, bool anthropic_version) {
+  if (anthropic_version || path == "/v1/messages" || path.starts_with("/v1/messages/"))
+    return api_style::anthropic;
+  if (path == "/api" || path.starts_with("/api/")) return api_style::ollama;
+  if (path == "/generate" || path == "/generate_stream" || path == "/info") return api_style::tgi;
+  constexpr std::array<std::string_view, 4> llamacpp = {"/completion", "/apply-template", "/props",
+                                                        "/slots"};
+  if (std::find(llamacpp.begin(), llamacpp.end(), path) != llamacpp.end())
+    return api_style::llamacpp;
+  return api_style::openai;
+}
+
+styled_error style_error(const api_error& error, api_style style) {
+  switch (style) {
+  case api_style::openai:
+  case api_style::anthropic:
+  case api_style::ollama:
+  case api_style::tgi:
+  case api_style::llamacpp:
+    break;
+  }
+  return {map_error(error).http_status, error_body(error)};
+}
+
+} // namespace twill::net
