@@ -1,6 +1,7 @@
 #include "net/batch/batch_service.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -56,7 +57,28 @@ void check_metadata(fields& from) {
                 *metadata);
 }
 
+using batch_fields = fields_of<batch>;
+
+constexpr std::array batch_fields_table = {
+    batch_fields::member<&batch::input_file_id>("input_file_id", "The uploaded file of requests."),
+    batch_fields::member<&batch::endpoint>("endpoint", "The path that its lines are asked at."),
+    batch_fields::member<&batch::completion_window>(
+        "completion_window", "By when it must have ended: a time such as 24h, of at most 30d.")};
+constexpr field_row metadata_row{
+    "metadata",
+    R"("type":"object","maxProperties":16,"additionalProperties":{"type":"string","maxLength":512})",
+    "Comes back with the batch."};
+
 } // namespace
+
+field_rows batch_rows() {
+  field_rows rows;
+  add_rows(rows, batch_fields_table);
+  for (auto& row : rows)
+    row.required = true;
+  rows.push_back(metadata_row);
+  return rows;
+}
 
 api_error no_such_batch(const std::string& id, const std::string& server_name) {
   return {errc::unknown_batch,
@@ -101,11 +123,9 @@ void batch_service::restore(const batch& earlier) {
 result<batch> batch_service::create(const value& body, const std::string& tenant) {
   fields from(body);
   batch created;
-  for (const auto* name : {"input_file_id", "endpoint", "completion_window"})
-    from.require(name);
-  from.read("input_file_id", created.input_file_id);
-  from.read("endpoint", created.endpoint);
-  from.read("completion_window", created.completion_window);
+  for (const auto& field : batch_fields_table)
+    from.require(field.row.name);
+  read_fields(from, batch_fields_table, created);
   check_metadata(from);
   if (from.ok() && find_batch_codec(created.endpoint) == nullptr)
     from.reject("endpoint", batch_paths(), value(created.endpoint));

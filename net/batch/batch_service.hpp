@@ -16,11 +16,15 @@
 #include "net/batch/batch_runner.hpp"
 #include "net/batch/batch_table.hpp"
 #include "net/batch/file_store.hpp"
+#include "net/protocol/field_table.hpp"
 
 namespace twill::net {
 
 /// What to tell a client whose id names no batch of its tenant on this server.
 api_error no_such_batch(const std::string& id, const std::string& server_name);
+
+/// What the body of POST /v1/batches may have, for "/openapi.json".
+field_rows batch_rows();
 
 class batch_service {
 public:

@@ -163,6 +163,35 @@ std::string read_content(fields& from, const std::string& name, const value& con
   return joined;
 }
 
+namespace {
+
+constexpr field_row messages_row{
+    "messages",
+    R"("type":"array","minItems":1,"items":{"type":"object","properties":{"role":{"enum":["system",)"
+    R"("developer","user","assistant","tool","function"]},"content":{"type":["string","array",)"
+    R"("null"]}},"required":["role"]})",
+    "The conversation. Parts of a content must be text.", field_use::honoured, true};
+constexpr field_row generation_prompt_row{"add_generation_prompt", schema::boolean,
+                                          "The template begins the answer (the default)."};
+constexpr std::array template_rows = {
+    field_row{"chat_template", R"("type":"string","maxLength":64)",
+              "The name of one of the model's templates."},
+    field_row{"chat_template_kwargs", schema::object,
+              "Arguments of the template, such as `enable_thinking`."}};
+
+} // namespace
+
+void add_template_rows(field_rows& to) {
+  add_rows(to, template_rows);
+}
+
+void add_chat_prompt_rows(field_rows& to) {
+  to.push_back(messages_row);
+  add_tool_rows(to);
+  to.push_back(generation_prompt_row);
+  add_template_rows(to);
+}
+
 void read_template_fields(fields& from, actors::chat_prompt& to) {
   constexpr std::size_t longest_name = 64;
   constexpr std::string_view named =

@@ -18,6 +18,9 @@ tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to);
 /// `chat_template`, the name of one of the model's templates, and `chat_template_kwargs`.
 void read_template_fields(fields& from, actors::chat_prompt& to);
 
+void add_chat_prompt_rows(field_rows& to);
+void add_template_rows(field_rows& to);
+
 /// A content member to one string; `name` is its path in error messages.
 std::string read_content(fields& from, const std::string& name, const value& content);
 

@@ -11,41 +11,73 @@
 namespace twill::net {
 namespace {
 
-constexpr std::array<std::string_view, 66> foreign = {
+constexpr field_row ignored(std::string_view name, std::string_view of) {
+  return {name, schema::any, of, field_use::no_effect};
+}
+
+constexpr std::array ignored_table = {
     // llama.cpp
-    "repeat_last_n", "typical_p", "tfs_z", "mirostat", "mirostat_tau", "mirostat_eta",
-    "dynatemp_range", "dynatemp_exponent", "xtc_probability", "xtc_threshold", "dry_multiplier",
-    "dry_base", "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "top_n_sigma",
-    "samplers", "n_keep", "n_discard", "n_probs", "min_keep", "penalize_nl", "cache_prompt",
-    "id_slot", "t_max_predict_ms", "n_indent", "lora", "image_data", "response_fields",
-    "timings_per_token", "post_sampling_probs", "reasoning_format",
+    ignored("repeat_last_n", "llama.cpp"), ignored("typical_p", "llama.cpp"),
+    ignored("tfs_z", "llama.cpp"), ignored("mirostat", "llama.cpp"),
+    ignored("mirostat_tau", "llama.cpp"), ignored("mirostat_eta", "llama.cpp"),
+    ignored("dynatemp_range", "llama.cpp"), ignored("dynatemp_exponent", "llama.cpp"),
+    ignored("xtc_probability", "llama.cpp"), ignored("xtc_threshold", "llama.cpp"),
+    ignored("dry_multiplier", "llama.cpp"), ignored("dry_base", "llama.cpp"),
+    ignored("dry_allowed_length", "llama.cpp"), ignored("dry_penalty_last_n", "llama.cpp"),
+    ignored("dry_sequence_breakers", "llama.cpp"), ignored("top_n_sigma", "llama.cpp"),
+    ignored("samplers", "llama.cpp"), ignored("n_keep", "llama.cpp"),
+    ignored("n_discard", "llama.cpp"), ignored("n_probs", "llama.cpp"),
+    ignored("min_keep", "llama.cpp"), ignored("penalize_nl", "llama.cpp"),
+    ignored("cache_prompt", "llama.cpp"), ignored("id_slot", "llama.cpp"),
+    ignored("t_max_predict_ms", "llama.cpp"), ignored("n_indent", "llama.cpp"),
+    ignored("lora", "llama.cpp"), ignored("image_data", "llama.cpp"),
+    ignored("response_fields", "llama.cpp"), ignored("timings_per_token", "llama.cpp"),
+    ignored("post_sampling_probs", "llama.cpp"), ignored("reasoning_format", "llama.cpp"),
     // Ollama
-    "options", "num_ctx", "keep_alive", "think", "raw", "format",
+    ignored("options", "Ollama"), ignored("num_ctx", "Ollama"), ignored("keep_alive", "Ollama"),
+    ignored("think", "Ollama"), ignored("raw", "Ollama"), ignored("format", "Ollama"),
     // vLLM
-    "length_penalty", "early_stopping", "spaces_between_special_tokens", "vllm_xargs",
-    "mm_processor_kwargs", "documents", "request_id", "detokenize",
+    ignored("length_penalty", "vLLM"), ignored("early_stopping", "vLLM"),
+    ignored("spaces_between_special_tokens", "vLLM"), ignored("vllm_xargs", "vLLM"),
+    ignored("mm_processor_kwargs", "vLLM"), ignored("request_id", "vLLM"),
+    ignored("detokenize", "vLLM"),
     // TGI and transformers
-    "do_sample", "watermark", "details", "decoder_input_details", "num_beams",
-    "no_repeat_ngram_size", "epsilon_cutoff", "eta_cutoff", "penalty_alpha", "guidance_scale",
-    "smoothing_factor", "return_full_text", "adapter_id",
+    ignored("do_sample", "TGI and transformers"), ignored("watermark", "TGI and transformers"),
+    ignored("details", "TGI and transformers"),
+    ignored("decoder_input_details", "TGI and transformers"),
+    ignored("num_beams", "TGI and transformers"),
+    ignored("no_repeat_ngram_size", "TGI and transformers"),
+    ignored("epsilon_cutoff", "TGI and transformers"),
+    ignored("eta_cutoff", "TGI and transformers"), ignored("penalty_alpha", "TGI and transformers"),
+    ignored("guidance_scale", "TGI and transformers"),
+    ignored("smoothing_factor", "TGI and transformers"),
+    ignored("return_full_text", "TGI and transformers"),
+    ignored("adapter_id", "TGI and transformers"),
     // OpenAI
-    "service_tier", "modalities", "prediction", "reasoning_effort", "verbosity",
-    "web_search_options", "prompt_cache_key"};
+    ignored("service_tier", "OpenAI"), ignored("prediction", "OpenAI"),
+    ignored("reasoning_effort", "OpenAI"), ignored("verbosity", "OpenAI"),
+    ignored("prompt_cache_key", "OpenAI"), ignored("prompt_cache_retention", "OpenAI"),
+    ignored("safety_identifier", "OpenAI")};
 
 /// Each name is looked up among all members: a body with more of them than any client sends is not
 /// searched.
 constexpr std::size_t most_members = 256;
 
-std::array<std::atomic<bool>, foreign.size()> noted;
+std::array<std::atomic<bool>, ignored_table.size()> noted;
 
 } // namespace
 
+std::span<const field_row> ignored_rows() {
+  return ignored_table;
+}
+
 void note_ignored(const fields& from) {
   if (from.size() > most_members) return;
-  for (std::size_t i = 0; i < foreign.size(); ++i) {
-    if (noted[i].load(std::memory_order_relaxed) || from.find(foreign[i]) == nullptr) continue;
+  for (std::size_t i = 0; i < ignored_table.size(); ++i) {
+    if (noted[i].load(std::memory_order_relaxed) || from.find(ignored_table[i].name) == nullptr)
+      continue;
     if (noted[i].exchange(true)) continue;
-    log::info("a request has `" + std::string(foreign[i]) +
+    log::info("a request has `" + std::string(ignored_table[i].name) +
               "`, which this server ignores; further ones are not logged");
   }
 }

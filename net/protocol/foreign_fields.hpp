@@ -5,10 +5,15 @@
 // once in the life of the process, so that nobody wonders why it has no effect.
 #pragma once
 
-#include "net/protocol/json/fields.hpp"
+#include <span>
+
+#include "net/protocol/field_table.hpp"
 
 namespace twill::net {
 
 void note_ignored(const fields& from);
+
+/// Their names, each with the server that it comes from as its note.
+std::span<const field_row> ignored_rows();
 
 } // namespace twill::net

@@ -191,6 +191,26 @@ private:
   std::string given_by_;
 };
 
+constexpr std::string_view schema_or_text = R"("type":["object","string"])";
+
+constexpr std::array form_rows = {
+    field_row{"response_format",
+              R"("type":"object","properties":{"type":{"enum":["text","json_object",)"
+              R"("json_schema"]},"json_schema":{"type":"object"}},"required":["type"])",
+              "What the output must look like, in OpenAI's form."},
+    field_row{"structured_outputs", schema::object,
+              "The same in vLLM's form: `json`, `regex`, `choice`, `grammar` or `json_object`."},
+    field_row{"guided_json", schema_or_text, "A JSON Schema that the output follows."},
+    field_row{"guided_regex", schema::string, "A regular expression that the output matches."},
+    field_row{"guided_choice", R"("type":"array","items":{"type":"string"})",
+              "The output is one of these texts."},
+    field_row{"guided_grammar", schema::string, "A grammar (EBNF) that the output follows."},
+    field_row{"guided_json_object", schema::boolean, "The output is a JSON object."},
+    field_row{"guided_whitespace_pattern", schema::any, "absent: white space is free",
+              field_use::refused},
+    field_row{"grammar", schema::string, "A grammar as llama.cpp names it."},
+    field_row{"json_schema", schema_or_text, "A JSON Schema as llama.cpp names it."}};
+
 void read_all(fields& from, form_reader& reader) {
   if (const auto* v = from.find("response_format")) reader.response_format("response_format", *v);
   if (const auto* v = from.find("structured_outputs"))
@@ -211,6 +231,10 @@ void read_all(fields& from, form_reader& reader) {
 void read_output_form(fields& from, actors::request& to) {
   form_reader reader(from, to);
   read_all(from, reader);
+}
+
+void add_form_rows(field_rows& to) {
+  add_rows(to, form_rows);
 }
 
 void read_response_form(fields& from, actors::request& to) {

@@ -9,7 +9,7 @@
 #include <cstddef>
 
 #include "actors/port/engine_port.hpp"
-#include "net/protocol/json/fields.hpp"
+#include "net/protocol/field_table.hpp"
 
 namespace twill::net {
 
@@ -20,6 +20,8 @@ inline constexpr std::size_t max_form_choices = 4096;
 /// The fields that every route takes, into `grammar` and `grammar_field`; `grammar` stays without a
 /// value when the output is free.
 void read_output_form(fields& from, actors::request& to);
+
+void add_form_rows(field_rows& to);
 
 /// Those and `text.format` of the Responses API.
 void read_response_form(fields& from, actors::request& to);

@@ -5,8 +5,12 @@
 // give wrong answers. Any thread.
 #pragma once
 
+#include <initializer_list>
+#include <string_view>
+
 #include "config/sampling.hpp"
 #include "net/protocol/codec.hpp"
+#include "net/protocol/field_table.hpp"
 #include "net/protocol/json/fields.hpp"
 
 namespace twill::net {
@@ -36,6 +40,14 @@ void read_queue_fields(fields& from, actors::request& to);
 /// Refuses fields that twill does not support: beam search, suffix, audio, ... Names in the log
 /// what it ignores.
 void reject_unsupported(fields& from);
+
+/// What each of these reads, as rows for "/openapi.json".
+void add_sampling_rows(field_rows& to);
+void add_limit_rows(field_rows& to, std::initializer_list<std::string_view> names);
+void add_chat_logprob_rows(field_rows& to);
+void add_prompt_option_rows(field_rows& to);
+void add_queue_rows(field_rows& to);
+void add_foreign_rows(field_rows& to); ///< of reject_unsupported()
 
 /// Checks ranges and the limits of the server; all dialects have these rules.
 void check_sampling(fields& from, const config::sampling_params& params,

@@ -1,6 +1,7 @@
 #include "net/protocol/tool_fields.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -143,7 +144,22 @@ value read_functions(fields& from, const value& given) {
   return read_tool_list(from, "functions", wrapped);
 }
 
+constexpr std::array tool_rows = {
+    field_row{"tools", R"("type":"array","maxItems":128,"items":{"type":"object"})",
+              "Functions that the answer may call."},
+    field_row{"tool_choice", R"("type":["string","object"])",
+              R"("auto", "none", "required", one function, or `allowed_tools`.)"},
+    field_row{"parallel_tool_calls", schema::boolean, "False: at most one call in an answer."},
+    field_row{"functions", R"("type":"array","maxItems":128,"items":{"type":"object"})",
+              "Tools in OpenAI's older form."},
+    field_row{"function_call", R"("type":["string","object"])",
+              "The choice among `functions` in that form."}};
+
 } // namespace
+
+void add_tool_rows(field_rows& to) {
+  add_rows(to, tool_rows);
+}
 
 value read_tool_list(fields& from, const std::string& name, const value& given) {
   const auto* list = given.as_list();

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "actors/port/engine_port.hpp"
-#include "net/protocol/json/fields.hpp"
+#include "net/protocol/field_table.hpp"
 
 namespace twill::net {
 
@@ -24,6 +24,7 @@ struct tool_fields {
 
 /// `tools`, `tool_choice`, `parallel_tool_calls`, `functions`, `function_call`.
 tool_fields read_tools(fields& from);
+void add_tool_rows(field_rows& to);
 
 /// The parts of it, for tools and choices that come from elsewhere.
 value read_tool_list(fields& from, const std::string& name, const value& given);

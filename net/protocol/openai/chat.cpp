@@ -10,6 +10,22 @@
 
 namespace twill::net {
 
+field_rows chat_rows() {
+  field_rows rows;
+  add_chat_prompt_rows(rows);
+  add_sampling_rows(rows);
+  add_limit_rows(rows, {"max_completion_tokens", "max_tokens"});
+  add_chat_logprob_rows(rows);
+  add_prompt_option_rows(rows);
+  add_form_rows(rows);
+  add_reply_option_rows(rows);
+  add_queue_rows(rows);
+  rows.push_back({"echo", schema::any, "false or absent: only completions repeat their prompt",
+                  field_use::refused});
+  add_foreign_rows(rows);
+  return rows;
+}
+
 result<asked_chat> read_chat(const value& body, const codec_context& context) {
   fields from(body);
   asked_chat read;

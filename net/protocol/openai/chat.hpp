@@ -15,4 +15,7 @@ result<asked_chat> read_chat(const value& body, const codec_context& context);
 
 result<call> parse_chat(const value& body, const codec_context& context);
 
+/// What a body may have, for "/openapi.json".
+field_rows chat_rows();
+
 } // namespace twill::net

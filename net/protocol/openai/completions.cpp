@@ -76,6 +76,30 @@ result<std::string> echo_text(const prompt& given, const codec_context& context)
 
 } // namespace
 
+field_rows completions_rows() {
+  constexpr std::string_view chat_only = "absent: tools belong to chat";
+  field_rows rows{
+      {"prompt", R"("type":["string","array"])",
+       "A text, token ids, or a list of either: a choice for each.", field_use::honoured, true},
+      {"echo", schema::boolean, "The prompt stands before the output."},
+      {"add_special_tokens", schema::boolean,
+       "The model's first token goes before the prompt (the default)."},
+      {"logprobs", R"("type":"integer","minimum":-1)",
+       "The log-probability of each token, with so many alternatives; -1 for all."},
+      {"tools", schema::any, chat_only, field_use::refused},
+      {"tool_choice", schema::any, chat_only, field_use::refused},
+      {"functions", schema::any, chat_only, field_use::refused},
+      {"chat_template", schema::any, "absent: templates belong to chat", field_use::refused}};
+  add_sampling_rows(rows);
+  add_limit_rows(rows, {"max_tokens", "max_completion_tokens"});
+  add_prompt_option_rows(rows);
+  add_form_rows(rows);
+  add_reply_option_rows(rows);
+  add_queue_rows(rows);
+  add_foreign_rows(rows);
+  return rows;
+}
+
 result<asked_completions> read_completions(const value& body, const codec_context& context) {
   fields from(body);
   asked_completions read;

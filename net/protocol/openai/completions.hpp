@@ -20,4 +20,7 @@ result<asked_completions> read_completions(const value& body, const codec_contex
 
 result<call> parse_completions(const value& body, const codec_context& context);
 
+/// What a body may have, for "/openapi.json".
+field_rows completions_rows();
+
 } // namespace twill::net

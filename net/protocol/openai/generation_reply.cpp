@@ -1,5 +1,7 @@
 #include "net/protocol/openai/generation_reply.hpp"
 
+#include <array>
+
 #include "net/error_map.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/openai/event_id.hpp"
@@ -7,11 +9,34 @@
 
 namespace twill::net {
 
+namespace {
+
+using options_of = fields_of<reply_options>;
+
+constexpr std::array options_table = {
+    options_of::member<&reply_options::stream>("stream", "The answer comes as server-sent events."),
+    options_of::member<&reply_options::store>(
+        "store", "The answer is kept, and can be read again under its id."),
+    options_of::member<&reply_options::token_ids>("return_token_ids",
+                                                  "The ids of prompt and output come as well."),
+    options_of::member<&reply_options::tokens_as_ids>(
+        "return_tokens_as_token_ids",
+        "With log-probabilities: tokens are named by id, not by text.")};
+constexpr field_row stream_options_row{
+    "stream_options",
+    R"("type":"object","properties":{"include_usage":{"type":"boolean"},)"
+    R"("continuous_usage_stats":{"type":"boolean"}})",
+    "With `stream`: whether a last event has the usage, or each one has."};
+
+} // namespace
+
+void add_reply_option_rows(field_rows& to) {
+  add_rows(to, options_table);
+  to.push_back(stream_options_row);
+}
+
 void read_reply_options(fields& from, reply_options& to) {
-  from.read("stream", to.stream);
-  from.read("store", to.store);
-  from.read("return_token_ids", to.token_ids);
-  from.read("return_tokens_as_token_ids", to.tokens_as_ids);
+  read_fields(from, options_table, to);
   const auto* stream_options = from.object("stream_options");
   if (stream_options == nullptr || !from.ok()) return;
   if (!to.stream)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "net/protocol/codec.hpp"
+#include "net/protocol/field_table.hpp"
 #include "net/protocol/output_json.hpp"
 
 namespace twill::net {
@@ -32,8 +33,8 @@ struct reply_options {
 };
 
 /// `stream`, `store`, `stream_options`, `return_token_ids`, `return_tokens_as_token_ids`.
-class fields;
 void read_reply_options(fields& from, reply_options& to);
+void add_reply_option_rows(field_rows& to);
 
 class generation_reply : public reply_encoder {
 public:

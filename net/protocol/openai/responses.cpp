@@ -81,11 +81,44 @@ void read_input(fields& from, bool required, conversation& to) {
     read_item(from, "input[" + std::to_string(i) + "]", (*items)[i], to);
 }
 
+constexpr std::string_view not_here = "absent: this server does not support it";
+constexpr std::array refused_here = {
+    field_row{"conversation", schema::any, not_here, field_use::refused},
+    field_row{"prompt", schema::any, not_here, field_use::refused},
+    field_row{"prompt_logprobs", schema::any, not_here, field_use::refused},
+    field_row{"functions", schema::any, not_here, field_use::refused},
+    field_row{"function_call", schema::any, not_here, field_use::refused}};
+
+constexpr std::array response_rows = {
+    field_row{"input", R"("type":["string","array"],"items":{"type":"object"})",
+              "A text, or a list of messages, function calls and their outputs.",
+              field_use::honoured, true},
+    field_row{"instructions", schema::string, "A system message for this turn alone."},
+    field_row{"previous_response_id", schema::string, "The response that this one continues."},
+    field_row{"stream", schema::boolean, "The response comes as server-sent events."},
+    field_row{"store", schema::boolean, "It is kept under its id (the default)."},
+    field_row{"background", schema::boolean, "It goes on when the client leaves; needs `store`."},
+    field_row{"tools", R"("type":"array","maxItems":128,"items":{"type":"object"})",
+              "Functions that the answer may call."},
+    field_row{"tool_choice", R"("type":["string","object"])",
+              R"("auto", "none", "required", one function, or `allowed_tools`.)"},
+    field_row{"parallel_tool_calls", schema::boolean, "False: at most one call in a response."},
+    field_row{"text", schema::object, "`format`: what the output must look like."},
+    field_row{"truncation", R"("enum":["auto","disabled"])",
+              "With \"auto\" the oldest turns are left out where the output has no room."},
+    field_row{"top_logprobs", R"("type":"integer","minimum":0)",
+              "How many likeliest tokens are named in each place, if `include` asks for them."},
+    field_row{"include", R"("type":"array","items":{"type":"string"})",
+              "\"message.output_text.logprobs\" gives log-probabilities."},
+    field_row{"metadata", schema::object, "Comes back with the response."},
+    field_row{"user", schema::string, "Comes back with the response."},
+    field_row{"reasoning", schema::object, "Comes back with the response."},
+    field_row{"generate", schema::boolean,
+              "Over WebSocket: false reads the input and makes no output."}};
+
 void reject_foreign(fields& from) {
-  for (const auto name :
-       {"conversation", "prompt", "prompt_logprobs", "functions", "function_call"})
-    if (const auto* v = from.find(name))
-      from.reject(name, "absent: this server does not support it", *v);
+  for (const auto& row : refused_here)
+    if (const auto* v = from.find(row.name)) from.reject(row.name, row.note, *v);
   std::int32_t n = 1;
   from.read("n", n, 1, 1);
 }
@@ -148,6 +181,18 @@ void read_turn_tools(fields& from, const response_echo& echo, actors::request& t
 }
 
 } // namespace
+
+field_rows responses_rows() {
+  field_rows rows;
+  add_rows(rows, response_rows);
+  add_sampling_rows(rows);
+  add_limit_rows(rows, {"max_output_tokens"});
+  add_queue_rows(rows);
+  add_form_rows(rows);
+  add_rows(rows, refused_here);
+  add_foreign_rows(rows);
+  return rows;
+}
 
 result<response_turn> parse_response_turn(const value& body, const codec_context& context,
                                           const find_previous& find) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "net/protocol/codec.hpp"
+#include "net/protocol/field_table.hpp"
 #include "net/protocol/openai/response_store.hpp"
 
 namespace twill::net {
@@ -43,6 +44,9 @@ struct response_turn {
 
 /// Looks up previous_response_id; nullptr when it is not remembered.
 using find_previous = std::function<remembered_ptr(const std::string& id)>;
+
+/// What a body may have, for "/openapi.json".
+field_rows responses_rows();
 
 result<response_turn> parse_response_turn(const value& body, const codec_context& context,
                                           const find_previous& find);

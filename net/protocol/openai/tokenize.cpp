@@ -1,5 +1,7 @@
 #include "net/protocol/openai/tokenize.hpp"
 
+#include <array>
+
 #include "net/protocol/chat_fields.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/utf8.hpp"
@@ -70,7 +72,31 @@ actors::result<ids> tokenize_prompt(fields& from, const codec_context& context) 
   return context.engine.tokenize(context.model.id, text, parse_special);
 }
 
+constexpr std::array tokenize_table = {
+    field_row{"prompt", schema::string, "The text, in vLLM's body."},
+    field_row{"add_special_tokens", schema::boolean,
+              "The model's first token goes before it (the default)."},
+    field_row{"return_token_strs", schema::boolean, "The text of each token comes as well."},
+    field_row{"content", schema::string, "The text, in llama.cpp's body."},
+    field_row{"add_special", schema::boolean, "As `add_special_tokens`; the default is false."},
+    field_row{"with_pieces", schema::boolean, "As `return_token_strs`."},
+    field_row{"parse_special", schema::boolean,
+              "The names of special tokens in the text become those tokens (the default)."}};
+
 } // namespace
+
+field_rows tokenize_rows() {
+  field_rows rows;
+  add_rows(rows, tokenize_table);
+  add_chat_prompt_rows(rows);
+  for (auto& row : rows)
+    row.required = false; // a prompt, a content or messages
+  return rows;
+}
+
+field_rows detokenize_rows() {
+  return {{"tokens", schema::token_ids, "The ids.", field_use::honoured, true}};
+}
 
 result<std::string> tokenize_body(const value& body, const codec_context& context) {
   fields from(body);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "net/protocol/codec.hpp"
+#include "net/protocol/field_table.hpp"
 
 namespace twill::net {
 
@@ -17,6 +18,10 @@ result<std::string> tokenize_body(const value& body, const codec_context& contex
 
 /// {tokens} -> {prompt, content}: the same text under both names.
 result<std::string> detokenize_body(const value& body, const codec_context& context);
+
+/// What the bodies may have, for "/openapi.json".
+field_rows tokenize_rows();
+field_rows detokenize_rows();
 
 /// vLLM's shape, which is that of a tokenizer_config.json: `tokenizer_class`, the texts of special
 /// tokens, limits, `chat_template`. No paths of files.

@@ -1,0 +1,137 @@
+// field_table: what a member of a request body is, said once for its reader and for
+// "/openapi.json". Immutable, any thread.
+//
+// A table of bound fields reads itself into a struct. Members that need more than that are read by
+// code, and have a plain row beside it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/protocol/json/fields.hpp"
+
+namespace twill::net {
+
+enum class field_use : std::uint8_t {
+  honoured,
+  no_effect, ///< accepted, since clients send it as a matter of course
+  refused,   ///< an error names it, for ignoring it would give a wrong answer; off values pass
+};
+
+struct field_row {
+  std::string_view name;
+  std::string_view schema; ///< the JSON Schema of what is accepted, without braces
+  std::string_view note;   ///< what it does; of a refused one the rule that the error gives
+  field_use use = field_use::honoured;
+  bool required = false;
+};
+using field_rows = std::vector<field_row>;
+
+namespace schema {
+inline constexpr std::string_view boolean = R"("type":"boolean")";
+inline constexpr std::string_view number = R"("type":"number")";
+inline constexpr std::string_view integer = R"("type":"integer")";
+inline constexpr std::string_view string = R"("type":"string")";
+inline constexpr std::string_view object = R"("type":"object")";
+inline constexpr std::string_view list = R"("type":"array")";
+inline constexpr std::string_view any = "";
+inline constexpr std::string_view strings =
+    R"("type":["string","array"],"items":{"type":"string"})";
+inline constexpr std::string_view token_ids =
+    R"("type":"array","items":{"type":"integer","minimum":0})";
+} // namespace schema
+
+/// A member of a body that becomes one of a struct.
+template <class Target>
+struct bound_field {
+  field_row row;
+  void (*read)(fields& from, std::string_view name, Target& to);
+};
+
+namespace detail {
+
+inline void read_member(fields& from, std::string_view name, std::vector<std::string>& to) {
+  from.read_strings(name, to);
+}
+template <class T>
+void read_member(fields& from, std::string_view name, T& to) {
+  from.read(name, to);
+}
+
+constexpr std::string_view schema_of(const bool*) {
+  return schema::boolean;
+}
+constexpr std::string_view schema_of(const float*) {
+  return schema::number;
+}
+constexpr std::string_view schema_of(const std::int32_t*) {
+  return schema::integer;
+}
+constexpr std::string_view schema_of(const std::optional<std::uint64_t>*) {
+  return schema::integer;
+}
+constexpr std::string_view schema_of(const std::string*) {
+  return schema::string;
+}
+constexpr std::string_view schema_of(const std::vector<std::string>*) {
+  return schema::strings;
+}
+constexpr std::string_view schema_of(const std::vector<std::int32_t>*) {
+  return schema::token_ids;
+}
+
+template <class Target, class T>
+constexpr std::string_view schema_of_member(T Target::*) {
+  return schema_of(static_cast<const T*>(nullptr));
+}
+
+} // namespace detail
+
+/// Makes the fields of one struct.
+template <class Target>
+struct fields_of {
+  /// Reads into a member by its type; `schema` says more than the type does.
+  template <auto Member>
+  static constexpr bound_field<Target> member(std::string_view name, std::string_view note,
+                                              std::string_view schema = {}) {
+    return {{name, schema.empty() ? detail::schema_of_member(Member) : schema, note},
+            [](fields& from, std::string_view at, Target& to) {
+              detail::read_member(from, at, to.*Member);
+            }};
+  }
+  /// An integer that must be at least `Least`.
+  template <auto Member, std::int32_t Least>
+  static constexpr bound_field<Target> at_least(std::string_view name, std::string_view schema,
+                                                std::string_view note) {
+    return {{name, schema, note}, [](fields& from, std::string_view at, Target& to) {
+              from.read(at, to.*Member, Least);
+            }};
+  }
+};
+
+template <class Table, class Target>
+void read_fields(fields& from, const Table& table, Target& to) {
+  for (const auto& field : table)
+    field.read(from, field.row.name, to);
+}
+
+template <class Table>
+void add_rows(field_rows& to, const Table& table) {
+  for (const auto& field : table)
+    if constexpr (requires { field.row; })
+      to.push_back(field.row);
+    else
+      to.push_back(field);
+}
+
+/// The rows without those whose name an earlier one has.
+field_rows unique_rows(field_rows rows);
+
+/// Refuses what a table's refused rows name, unless it is given as off: false, 0, "", or empty.
+void reject_listed(fields& from, std::span<const field_row> rows);
+
+} // namespace twill::net
