@@ -44,6 +44,8 @@ constexpr std::array table = {
     endpoint{get,  "/",                      send_chat_page,            open_to_all},
     endpoint{get,  "/page/*",                send_page_file,            open_to_all},
     endpoint{get,  "/routes",                list_routes,               open_to_all},
+    endpoint{get,  "/docs",                  docs,                      open_to_all},
+    endpoint{get,  "/openapi.json",          openapi,                   open_to_all},
     endpoint{get,  "/health",                health,                    open_to_all},
     endpoint{get,  "/ready",                 ready,                     open_to_all},
     endpoint{get,  "/metrics",               metrics,                   open_to_all},

@@ -1,7 +1,8 @@
 #include "net/http/system_routes.hpp"
 
 #include "config/base/log.hpp"
-#include "net/http/routes_page.hpp"
+#include "net/http/docs_page.hpp"
+#include "net/http/openapi.hpp"
 #include "net/metrics.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/stored/stored_service.hpp"
@@ -25,7 +26,18 @@ std::string ready_body() {
 } // namespace
 
 http_answer list_routes(request_scope&) {
-  return http_reply{200, std::string(routes_page), "text/html; charset=utf-8"};
+  static const std::string page = routes_page();
+  return http_reply{200, page, "text/html; charset=utf-8"};
+}
+
+http_answer docs(request_scope&) {
+  static const std::string page = docs_page();
+  return http_reply{200, page, "text/html; charset=utf-8"};
+}
+
+http_answer openapi(request_scope&) {
+  static const std::string document = openapi_text();
+  return http_reply{200, document};
 }
 
 http_answer health(request_scope&) {

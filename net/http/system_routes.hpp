@@ -1,5 +1,5 @@
-// system_routes: liveness, readiness, metrics, version and the page at "/routes". On session
-// strands.
+// system_routes: liveness, readiness, metrics, version and what describes the routes. On
+// session strands.
 #pragma once
 
 #include "net/http/request_scope.hpp"
@@ -8,6 +8,8 @@
 namespace twill::net {
 
 http_answer list_routes(request_scope& scope);
+http_answer docs(request_scope& scope);
+http_answer openapi(request_scope& scope); ///< the document of openapi_text()
 http_answer health(request_scope& scope);
 http_answer ready(request_scope& scope);
 http_answer metrics(request_scope& scope);

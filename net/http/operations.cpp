@@ -1,0 +1,123 @@
+#include "net/http/operations.hpp"
+
+#include <array>
+
+#include "net/batch/batch_service.hpp"
+#include "net/protocol/openai/chat.hpp"
+#include "net/protocol/openai/completions.hpp"
+#include "net/protocol/openai/responses.hpp"
+#include "net/protocol/openai/tokenize.hpp"
+
+namespace twill::net {
+namespace {
+
+constexpr auto get = http_method::get;
+constexpr auto post = http_method::post;
+constexpr auto del = http_method::del;
+using form = reply_form;
+
+namespace section {
+constexpr std::string_view generation = "Generation";
+constexpr std::string_view stored = "Stored answers";
+constexpr std::string_view models = "Models and tokens";
+constexpr std::string_view batches = "Files and batches";
+constexpr std::string_view daemon = "The daemon";
+constexpr std::string_view routers = "For routers";
+constexpr std::string_view pages = "Pages";
+} // namespace section
+
+constexpr std::array list_query = {
+    field_row{"limit", R"("type":"integer","minimum":1)", "The most entries of the page."},
+    field_row{"order", R"("enum":["asc","desc"])", "The oldest or the newest first."},
+    field_row{"after", schema::string, "The id of the entry that the page follows."}};
+constexpr std::array file_query = {
+    list_query[0], list_query[1], list_query[2],
+    field_row{"purpose", schema::string, "Only files of this purpose."}};
+constexpr std::array stored_query = {
+    field_row{"stream", schema::boolean, "Its events, those that are still to come included."},
+    field_row{"starting_after", R"("type":"integer","minimum":0)",
+              "With `stream`: only the events beyond this number."}};
+
+constexpr std::array operation_table = {
+    // clang-format off
+    operation{post, "/v1/chat/completions", section::generation, "A chat, as OpenAI's.", form::json_or_events, chat_rows},
+    operation{post, "/v1/completions", section::generation, "Text or token ids in, text out, as OpenAI's.", form::json_or_events, completions_rows},
+    operation{post, "/v1/responses", section::generation, "A response, as OpenAI's.", form::json_or_events, responses_rows},
+    operation{get, "/v1/responses", section::generation, "Responses over WebSocket.", form::websocket},
+    operation{get, "/v1/stream", section::generation, "twill's own WebSocket dialect: token ids, flow control, cancel.", form::websocket},
+
+    operation{get, "/v1/responses/*", section::stored, "A stored response.", form::json_or_events, nullptr, stored_query},
+    operation{del, "/v1/responses/*", section::stored, "Deletes it; one that runs is ended."},
+    operation{post, "/v1/responses/*/cancel", section::stored, "Ends it."},
+    operation{get, "/v1/responses/*/input_items", section::stored, "The items of its input.", form::json, nullptr, list_query},
+    operation{get, "/v1/chat/completions/*", section::stored, "A stored chat completion.", form::json_or_events, nullptr, stored_query},
+    operation{del, "/v1/chat/completions/*", section::stored, "Deletes it; one that runs is ended."},
+    operation{post, "/v1/chat/completions/*/cancel", section::stored, "Ends it."},
+    operation{get, "/v1/completions/*", section::stored, "A stored completion.", form::json_or_events, nullptr, stored_query},
+    operation{del, "/v1/completions/*", section::stored, "Deletes it; one that runs is ended."},
+    operation{post, "/v1/completions/*/cancel", section::stored, "Ends it."},
+    operation{del, "/v1/stream/*", section::stored, "Deletes a stored stream of the WebSocket dialect."},
+
+    operation{get, "/v1/models", section::models, "The models that the key may use."},
+    operation{get, "/v1/models/**", section::models, "One of them."},
+    operation{post, "/tokenize", section::models, "Text or messages to token ids, in the bodies of vLLM and llama.cpp.", form::json, tokenize_rows},
+    operation{post, "/v1/tokenize", section::models, "The same.", form::json, tokenize_rows},
+    operation{post, "/detokenize", section::models, "Token ids to text.", form::json, detokenize_rows},
+    operation{post, "/v1/detokenize", section::models, "The same.", form::json, detokenize_rows},
+    operation{get, "/tokenizer_info", section::models, "Special tokens, limits, the chat template."},
+    operation{post, "/v1/chat/completions/render", section::models, "The token ids that a chat becomes.", form::json, chat_rows},
+    operation{post, "/v1/completions/render", section::models, "The token ids that prompts become.", form::json, completions_rows},
+
+    operation{post, "/v1/files", section::batches, "Uploads the lines of a batch.", form::json, nullptr, {}, true},
+    operation{get, "/v1/files", section::batches, "What was uploaded, and what batches wrote.", form::json, nullptr, file_query},
+    operation{get, "/v1/files/*", section::batches, "One of the files."},
+    operation{del, "/v1/files/*", section::batches, "Deletes it."},
+    operation{get, "/v1/files/*/content", section::batches, "What it holds.", form::bytes},
+    operation{post, "/v1/batches", section::batches, "Has many requests answered when there is room.", form::json, batch_rows},
+    operation{get, "/v1/batches", section::batches, "All batches.", form::json, nullptr, list_query},
+    operation{get, "/v1/batches/*", section::batches, "One of them."},
+    operation{post, "/v1/batches/*/cancel", section::batches, "Ends it; what is done stays."},
+
+    operation{get, "/health", section::daemon, "Whether the process answers."},
+    operation{get, "/ready", section::daemon, "Whether requests are served."},
+    operation{get, "/metrics", section::daemon, "Figures for Prometheus.", form::text},
+    operation{get, "/version", section::daemon, "The version, and `server.name`."},
+
+    operation{get, "/load", section::routers, "How many requests run or wait."},
+    operation{get, "/get_load", section::routers, "The same as SGLang's routers read it."},
+    operation{get, "/is_sleeping", section::routers, "Whether no model is in memory."},
+    operation{get, "/kv_event_sources", section::routers, "Where KV events are published."},
+    operation{get, "/server_info", section::routers, "What the daemon serves."},
+    operation{get, "/get_server_info", section::routers, "The same."},
+    operation{get, "/model_info", section::routers, "The first model."},
+    operation{get, "/get_model_info", section::routers, "The same."},
+
+    operation{get, "/", section::pages, "The chat page.", form::html},
+    operation{get, "/page/*", section::pages, "What the pages load, and the guides.", form::bytes},
+    operation{get, "/routes", section::pages, "The list of routes and guides.", form::html},
+    operation{get, "/docs", section::pages, "Each route with the fields of its body.", form::html},
+    operation{get, "/openapi.json", section::pages, "The same for programs, as OpenAPI 3.1."},
+    // clang-format on
+};
+
+} // namespace
+
+std::span<const operation> operations() {
+  return operation_table;
+}
+
+std::string path_with_names(std::string_view path) {
+  std::string named;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i] != '*') {
+      named += path[i];
+      continue;
+    }
+    const bool many = path.substr(i) == "**";
+    named += many ? "{name}" : path.starts_with("/page/") ? "{file}" : "{id}";
+    if (many) ++i;
+  }
+  return named;
+}
+
+} // namespace twill::net

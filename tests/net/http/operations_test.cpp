@@ -1,0 +1,157 @@
+// The tables of fields against the codecs that read bodies, and the documents made of them.
+#include "net/http/operations.hpp"
+
+#include <map>
+#include <string>
+
+#include "net/error_map.hpp"
+#include "net/http/docs_page.hpp"
+#include "net/http/openapi.hpp"
+#include "tests/catch.hpp"
+#include "tests/net/support/codec_support.hpp"
+
+using namespace twill;
+using namespace twill::net;
+using namespace twill::testing;
+
+namespace {
+
+/// The least body that each codec takes.
+const std::map<std::string, value_object, std::less<>>& least_bodies() {
+  static const auto hello = json(R"([{"role":"user","content":"hello"}])");
+  static const std::map<std::string, value_object, std::less<>> bodies{
+      {"/v1/chat/completions", {{"messages", hello}}},
+      {"/v1/completions", {{"prompt", "hello"}}},
+      {"/v1/responses", {{"input", "hello"}}}};
+  return bodies;
+}
+
+/// Calls `check` with each route that generates, each of its rows, and the least body without that
+/// member.
+template <class Check>
+void for_each_row(field_use use, Check check) {
+  std::size_t routes = 0;
+  for (const auto& one : operations()) {
+    const auto* target = match_endpoint(name_of(one.method), one.path).target;
+    REQUIRE(target != nullptr);
+    const auto* parse = std::get_if<codec>(&target->action);
+    if (parse == nullptr) continue;
+    ++routes;
+    REQUIRE(one.body != nullptr);
+    const auto least = least_bodies().find(one.path);
+    INFO(one.path);
+    REQUIRE(least != least_bodies().end());
+    for (const auto& row : unique_rows(one.body())) {
+      if (row.use != use) continue;
+      auto body = least->second;
+      std::erase_if(body, [&](const auto& member) { return member.first == row.name; });
+      check(one, *parse, row, std::move(body));
+    }
+  }
+  CHECK(routes == least_bodies().size());
+}
+
+bool names(const api_error& error, std::string_view field) {
+  return error.param == field || error.param.starts_with(std::string(field) + ".") ||
+         error.param.starts_with(std::string(field) + "[");
+}
+
+} // namespace
+
+TEST_CASE("Each honoured field is read: a value of a wrong type is refused by its name") {
+  const codec_bench b;
+  for_each_row(field_use::honoured, [&](const operation& one, codec parse, const field_row& row,
+                                        value_object body) {
+    const bool takes_objects = row.schema.find("\"object\"") != std::string_view::npos;
+    body.emplace_back(std::string(row.name), takes_objects ? json("5.5") : json(R"({"no":1})"));
+    const auto parsed = parse(value(body), b.context);
+    INFO(one.path << " " << row.name);
+    REQUIRE(!parsed.ok());
+    INFO(parsed.code().message);
+    CHECK(names(parsed.code(), row.name));
+    CHECK(map_error(parsed.code()).http_status == 400);
+  });
+}
+
+TEST_CASE("Each refused field is refused by its name, unless it is off") {
+  const codec_bench b;
+  for_each_row(field_use::refused,
+               [&](const operation& one, codec parse, const field_row& row, value_object body) {
+                 auto on = body;
+                 on.emplace_back(std::string(row.name), "on");
+                 const auto parsed = parse(value(on), b.context);
+                 INFO(one.path << " " << row.name);
+                 REQUIRE(!parsed.ok());
+                 INFO(parsed.code().message);
+                 CHECK(names(parsed.code(), row.name));
+                 body.emplace_back(std::string(row.name), value());
+                 CHECK(parse(value(body), b.context).ok());
+               });
+}
+
+TEST_CASE("A field without effect may have any value") {
+  const codec_bench b;
+  for_each_row(field_use::no_effect,
+               [&](const operation& one, codec parse, const field_row& row, value_object body) {
+                 body.emplace_back(std::string(row.name), json(R"({"a":[1]})"));
+                 INFO(one.path << " " << row.name);
+                 CHECK(parse(value(body), b.context).ok());
+               });
+}
+
+TEST_CASE("A required field is missed by its name") {
+  const codec_bench b;
+  for_each_row(field_use::honoured,
+               [&](const operation& one, codec parse, const field_row& row, value_object body) {
+                 if (!row.required) return;
+                 const auto parsed = parse(value(body), b.context);
+                 INFO(one.path << " " << row.name);
+                 REQUIRE(!parsed.ok());
+                 CHECK(parsed.code().param == row.name);
+               });
+}
+
+TEST_CASE("The OpenAPI document is JSON, has each route, and its references lead somewhere") {
+  const auto document = json(openapi_text());
+  CHECK(at(document, "openapi") == value("3.1.1"));
+  std::size_t described = 0;
+  for (const auto& [path, methods] : *at(document, "paths").as_object())
+    for (const auto& [method, one] : *methods.as_object()) {
+      INFO(method << " " << path);
+      ++described;
+      const auto& responses = at(one, "responses");
+      CHECK((responses.find("200") != nullptr || responses.find("426") != nullptr));
+      for (const auto& [status, reply] : *responses.as_object()) {
+        if (status == "200") continue;
+        const auto& reference = at(reply, "content", "application/json", "schema", "$ref");
+        const std::string before = "#/components/schemas/";
+        REQUIRE(reference.as_string()->starts_with(before));
+        const auto name = reference.as_string()->substr(before.size());
+        CHECK(at(document, "components", "schemas").find(name) != nullptr);
+      }
+      if (path.find('{') == std::string::npos) continue;
+      CHECK(at(one, "parameters", 0, "in") == value("path"));
+      CHECK(path.find("{" + *at(one, "parameters", 0, "name").as_string() + "}") !=
+            std::string::npos);
+    }
+  CHECK(described == operations().size());
+  const auto& chat = at(document, "paths", "/v1/chat/completions", "post", "requestBody", "content",
+                        "application/json", "schema");
+  CHECK(at(chat, "required") == json(R"(["messages"])"));
+  CHECK(at(chat, "properties", "temperature", "maximum") == json("100"));
+  CHECK(at(chat, "properties", "suffix", "x-twill") == value("refused"));
+}
+
+TEST_CASE("Every link inside /routes to /docs leads to a heading there") {
+  const auto routes = routes_page(), docs = docs_page();
+  std::size_t links = 0;
+  const std::string mark = "href=\"docs#";
+  for (auto at = routes.find(mark); at != std::string::npos; at = routes.find(mark, at + 1)) {
+    const auto begin = at + mark.size();
+    const auto anchor = routes.substr(begin, routes.find('"', begin) - begin);
+    INFO(anchor);
+    CHECK(docs.find("id=\"" + anchor + "\"") != std::string::npos);
+    ++links;
+  }
+  CHECK(links > 10);
+}
