@@ -79,16 +79,16 @@ void add_success(json_writer& json, const operation& described) {
   json.begin_object().field("description", "What was asked for.").key("content").begin_object();
   switch (described.reply) {
   case reply_form::json_or_events:
-    add_content(json, "text/event-stream", R"({"type":"string"})");
+    add_content(json, "text/event-stream", "{}");
     [[fallthrough]];
   case reply_form::json:
     add_content(json, "application/json", R"({"type":["object","array"]})");
     break;
   case reply_form::events:
-    add_content(json, "text/event-stream", R"({"type":"string"})");
+    add_content(json, "text/event-stream", "{}");
     break;
   case reply_form::json_or_lines:
-    add_content(json, "application/x-ndjson", R"({"type":"string"})");
+    add_content(json, "application/x-ndjson", "{}");
     add_content(json, "application/json", R"({"type":["object","array"]})");
     break;
   case reply_form::html:
@@ -126,7 +126,10 @@ void add_responses(json_writer& json, const operation& described) {
 
 void add_property(json_writer& json, const field_row& row) {
   json.key(row.name).begin_object();
-  if (!row.schema.empty()) json.raw(row.schema);
+  if (row.use == field_use::refused)
+    json.field("type", "null"); // which counts as absent
+  else if (!row.schema.empty())
+    json.raw(row.schema);
   json.field("description", row.note).field("x-twill", word_of(row.use)).end_object();
 }
 

@@ -113,6 +113,7 @@ constexpr std::array response_rows = {
     field_row{"metadata", schema::object, "Comes back with the response."},
     field_row{"user", schema::string, "Comes back with the response."},
     field_row{"reasoning", schema::object, "Comes back with the response."},
+    field_row{"n", R"("const":1)", "A response has one output."},
     field_row{"generate", schema::boolean,
               "Over WebSocket: false reads the input and makes no output."}};
 
