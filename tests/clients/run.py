@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs twilld against real clients: openai, LangChain, instructor, curl, raw sockets, and with --long lm-eval.
+"""Runs twilld against real clients: openai, LangChain, instructor, curl, raw sockets, and with --long lm-eval and schemathesis.
 
     run.py --bin DIR [--long] [pytest arguments]
 
 Installs the pinned clients of each requirements.txt into the user's cache once, then hands over to pytest: the tests
-of this folder with its clients, then those of agents/ and evals/ with theirs. With pytest arguments that name files,
+of this folder with its clients, then those of agents/, evals/ and openapi/ with theirs. With pytest arguments that name files,
 only the suites of those files run.
 """
 
@@ -16,8 +16,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-SUITES = (HERE, HERE / "agents", HERE / "evals")
-EVALS = SUITES[2]  # large, and pinned for one Python
+SUITES = (HERE, HERE / "agents", HERE / "evals", HERE / "openapi")
+EVALS = SUITES[2]
+LONG = SUITES[2:]  # large, and pinned for one Python
 
 
 def clients_folder(suite: pathlib.Path) -> pathlib.Path:
@@ -58,8 +59,8 @@ def main() -> int:
         targets = [one for one in files if suite_of(one) == suite] if files else [suite]
         if not targets:
             continue
-        if suite == EVALS and not files and not (arguments.long and sys.version_info[:2] == (3, 11)):
-            print("not run: evals/, which wants --long and CPython 3.11", flush=True)
+        if suite in LONG and not files and not (arguments.long and sys.version_info[:2] == (3, 11)):
+            print(f"not run: {suite.name}/, which wants --long and CPython 3.11", flush=True)
             continue
         environment["PYTHONPATH"] = str(clients_folder(suite))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, "--confcutdir",
