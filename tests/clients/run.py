@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs twilld against real clients: openai, LangChain, instructor, curl, raw sockets, and with --long lm-eval and schemathesis.
+"""Runs twilld against real clients: openai, LangChain, instructor, curl, raw sockets, and with --long lm-eval, schemathesis and frameworks.
 
     run.py --bin DIR [--long] [pytest arguments]
 
 Installs the pinned clients of each requirements.txt into the user's cache once, then hands over to pytest: the tests
-of this folder with its clients, then those of agents/, evals/ and openapi/ with theirs. With pytest arguments that name files,
+of this folder with its clients, then those of agents/, evals/, apps/ and openapi/ with theirs. With pytest arguments that name files,
 only the suites of those files run.
 """
 
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-SUITES = (HERE, HERE / "agents", HERE / "evals", HERE / "openapi")
+SUITES = (HERE, HERE / "agents", HERE / "evals", HERE / "apps", HERE / "openapi")
 EVALS = SUITES[2]
 LONG = SUITES[2:]  # large, and pinned for one Python
 
