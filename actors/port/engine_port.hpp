@@ -77,6 +77,9 @@ struct chat_prompt {
   value messages; ///< list of {role, content, ...}
   value tools;    ///< list, or null
   bool add_generation_prompt = true;
+  /// The last message is the beginning of the answer, which goes on where its text ends. Refused
+  /// with errc::template_failed where the template does not print that text last.
+  bool continue_last = false;
   /// >= 0: where fewer tokens of the context than this stay free for the output, whole turns are
   /// left out, the oldest first. System messages and the last turn stay. -1: all turns stay.
   std::int32_t drop_turns_for_output = -1;
@@ -144,6 +147,9 @@ struct request {
   std::int32_t prompt_logprobs = -1;
   /// Only the last so many prompt tokens are kept; 0: all.
   std::int32_t truncate_prompt_tokens = 0;
+  /// `sampling.max_tokens` is a bound and no wish: where it does not fit beside the prompt, the
+  /// output may have the tokens that do, instead of errc::context_too_long.
+  bool shorten_output = false;
 
   /// What an earlier run of this very request has drawn, an entry for each choice; empty: the
   /// request is new. The request goes on where that run was: the tokens given here count as output

@@ -50,6 +50,14 @@ std::int64_t bytes_of(const value& v) {
   return bytes;
 }
 
+/// The text of the last message; empty where it has none.
+std::string_view last_text(const value& messages) {
+  const auto* list = messages.as_list();
+  const value* content = list == nullptr || list->empty() ? nullptr : list->back().find("content");
+  return content == nullptr || content->as_string() == nullptr ? std::string_view()
+                                                               : *content->as_string();
+}
+
 /// A template prints whatever schema a tool has; one that is none would only mislead the model.
 result<nothing> check_tools(const value& tools) {
   if (tools.as_list() == nullptr) return nothing{};
@@ -98,11 +106,16 @@ result<models::rendered_prompt> render_chat(const served_model& model, const cha
   if (answers->calls) tool_text = models::tool_calls::tool_text(chat.tools, *answers->calls);
   input.messages = jinja->fit(chat.messages, tool_text);
   input.tools = chat.tools;
-  input.add_generation_prompt = chat.add_generation_prompt;
+  input.add_generation_prompt = chat.add_generation_prompt && !chat.continue_last;
   input.extra = chat.template_arguments;
   input.now_unix_s = chat.now_unix_s;
   auto rendered = jinja->render(input);
   if (!rendered.ok()) return from_models(rendered.error());
+  if (chat.continue_last && !models::cut_after(last_text(chat.messages), rendered.value()))
+    return failure{errc::template_failed,
+                   "`messages` must not end with a message of the assistant here, as the chat "
+                   "template of the model \"" +
+                       model.id + "\" does not show where such a message ends"};
   return std::move(rendered).value();
 }
 

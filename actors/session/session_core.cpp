@@ -426,8 +426,8 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
   const std::int64_t capacity = model_->kv_tokens + 1;
   const bool chat = std::holds_alternative<chat_prompt>(args_.request.prompt);
   std::int64_t wanted = spec.sampling->max_tokens;
-  const bool asked = wanted >= 0;
-  if (!asked && chat && args_.limits.default_max_tokens > 0)
+  const bool asked = wanted >= 0 && !args_.request.shorten_output;
+  if (wanted < 0 && chat && args_.limits.default_max_tokens > 0)
     wanted = args_.limits.default_max_tokens;
   const std::string with_prompt = std::to_string(prompt) + " prompt tokens";
   // A prompt that nothing follows may fill the context.

@@ -34,6 +34,12 @@ struct rendered_prompt {
   byte_ranges literal; ///< parts that came from the request, and the places of cut marks
 };
 
+/// Ends a prompt where `content`, the text of its last message, ends, so that what follows goes on
+/// from that text. The beginning of `content` may lack white space, which templates trim. False,
+/// and the prompt stays as it is, where `content` is not the last text of the request that it
+/// shows.
+bool cut_after(std::string_view content, rendered_prompt& prompt);
+
 class chat_template {
 public:
   /// `bos_token` and `eos_token` are what the template may print under these names.

@@ -175,6 +175,25 @@ TEST_CASE("a prompt and its output may fill the context, and the cache, to the l
   CHECK(refusal(asking("hello", 37), 100, 40).code == errc::too_large);
 }
 
+TEST_CASE("max_tokens that is a bound alone is shortened to what fits beside the prompt") {
+  const auto max_new = [](std::int32_t max_tokens, std::int64_t kv_tokens) {
+    request asked = asking("hello", max_tokens);
+    asked.shorten_output = true;
+    rig r(asked);
+    r.start(100, kv_tokens);
+    return r.submitted.at(0).spec.max_new;
+  };
+  CHECK(max_new(1, 1000) == 1);
+  CHECK(max_new(95, 1000) == 95);
+  CHECK(max_new(96, 1000) == 95);
+  CHECK(max_new(2147483647, 1000) == 95);
+  CHECK(max_new(37, 40) == 36);
+  request full = asking(std::string(100, 'x'), 10);
+  full.shorten_output = true;
+  CHECK(refusal(full).code == errc::context_too_long);
+  CHECK(refusal(full, 1000, 40).code == errc::too_large);
+}
+
 TEST_CASE("what cannot be served is refused before the batcher hears of it") {
   request other = asking("hello");
   other.model = "another";
@@ -532,6 +551,30 @@ TEST_CASE("a chat whose turns may be left out leaves room for its output") {
   CHECK(outcome(10, -1, 1000, std::string(300, 'x')).starts_with("the prompt must be < 80 tokens"));
   CHECK(
       outcome(10, -1, 1000, std::string(3000, 'x')).starts_with("`prompt` must be <= 1000 bytes"));
+}
+
+TEST_CASE("an answer goes on from the last message where the template shows its end") {
+  const auto prompt_of = [](const char* source) {
+    chat_prompt chat;
+    chat.continue_last = true;
+    chat.messages =
+        twill::value_list{twill::value_object{{"role", "user"}, {"content", "sum?"}},
+                          twill::value_object{{"role", "assistant"}, {"content", "It is"}}};
+    request asked = asking("", 4);
+    asked.prompt = chat;
+    chat_rig r(asked);
+    auto files = std::make_shared<twill::models::model>();
+    files->chat = twill::models::chat_template::parse(source, "", "").value();
+    r.start_with(files, 80, 1000);
+    if (r.submitted.empty()) return r.events.back().error->message;
+    const auto& ids = *r.submitted[0].spec.prompt;
+    return std::string(ids.begin(), ids.end());
+  };
+  const std::string each = "{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}";
+  CHECK(prompt_of((each + "{% if add_generation_prompt %}a:{% endif %}").c_str()) ==
+        "u:sum?;a:It is");
+  CHECK(prompt_of((each + "{{ messages[0].content }}").c_str())
+            .starts_with("`messages` must not end with a message of the assistant here"));
 }
 
 TEST_CASE("tool_choice none hides the tools and leaves text as it is") {

@@ -375,3 +375,28 @@ TEST_CASE("random changes to templates never crash or hang", "[fuzz]") {
   }
   CHECK(rendered > 100);
 }
+
+TEST_CASE("a prompt ends where its last message does, for an answer that goes on from there") {
+  // The prompt up to the end of "the answer", or nothing where its end is not seen.
+  const auto cut = [](const std::string& source, const std::string& content) {
+    rendered_prompt prompt = render(source, content);
+    const rendered_prompt whole = prompt;
+    if (!cut_after(content, prompt)) {
+      CHECK(prompt.text == whole.text);
+      CHECK(prompt.literal == whole.literal);
+      return std::string("none");
+    }
+    REQUIRE(!prompt.literal.empty());
+    CHECK(prompt.literal.back().second == prompt.text.size());
+    return prompt.text;
+  };
+  CHECK(cut("<a>{{ " + m + " }}<b>", "so") == "<a>so");
+  CHECK(cut("<a>{{ " + m + " + eos_token }}\n", "so</s>") == "<a>so</s>");
+  CHECK(cut("<a>{{ " + m + " | trim }}<b>", " \n so") == "<a>so");
+  CHECK(cut("<a>{{ " + m + " }}<b>{{ " + m + " }}<c>", "so") == "<a>so<b>so");
+  CHECK(cut("<a>{{ " + m + ".split('</think>')[-1] }}<b>", "x</think>so") == "none");
+  CHECK(cut("<a>{{ " + m + " }}<b>{{ messages[0].role }}", "so") == "none");
+  CHECK(cut("<a>{{ " + m + " | length }}", "so") == "none");
+  CHECK(cut("<a>{{ " + m + " }}<b>", "") == "none");
+  CHECK(cut("<a>{{ " + m + " }}<b>", " ") == "none");
+}
