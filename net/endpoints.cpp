@@ -14,6 +14,7 @@
 #include "net/http/response_routes.hpp"
 #include "net/http/system_routes.hpp"
 #include "net/http/worker_routes.hpp"
+#include "net/protocol/anthropic/messages.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses_reply.hpp"
@@ -68,6 +69,8 @@ constexpr std::array table = {
     endpoint{get,  "/v1/chat/completions/*", show_response},
     endpoint{del,  "/v1/chat/completions/*", delete_response},
     endpoint{post, "/v1/chat/completions/*/cancel", cancel_response},
+    endpoint{post, "/v1/messages",           parse_messages,            with_key,    full},
+    endpoint{post, "/v1/messages/count_tokens", count_tokens,           with_key,    full},
     endpoint{get,  "/v1/responses",          open<responses_socket>},
     endpoint{post, "/v1/responses",          parse_responses,           with_key,    full,  true},
     endpoint{get,  "/v1/responses/*",        show_response},

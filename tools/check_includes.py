@@ -59,6 +59,7 @@ RULES = {
     "tests": ({"tests", "tools", "net", "actors", "models", "gpu", "config"},
               {"catch", "boost", "caf", "kokkos"}),
     "tests/net/kv_events": ({"tests", "net", "actors", "config"}, {"catch", "json", "zmq"}),
+    "tests/net/protocol/anthropic": ({"tests", "net", "actors", "config"}, {"catch", "json"}),
     "tests/net/support": ({"tests", "net", "actors", "config"}, {"openssl"}),
     "tests/gpu/cuda": ({"tests", "gpu", "config"}, {"catch", "fibers"}),
 }

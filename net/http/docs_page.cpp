@@ -102,7 +102,8 @@ void add_sections(std::string& out, std::string_view before, std::string_view af
 std::string routes_page() {
   std::string out(page_head);
   out += "<h1>twill</h1><p>A language model server. OpenAI's clients use the base URL "
-         "<code>v1</code>; <a href=\"./\">the chat page</a> talks to the model, <code>twill "
+         "<code>v1</code>, others this address without it; <a href=\"./\">the chat page</a> talks "
+         "to the model, <code>twill "
          "chat</code> does so in a terminal. <a href=\"docs\">The fields of each body</a> have a "
          "page of their own, and <a href=\"openapi.json\">a document for programs</a>.</p>\n";
   add_sections(out, "<table>\n", "</table>\n", [&](const operation& one) {

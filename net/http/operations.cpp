@@ -3,6 +3,7 @@
 #include <array>
 
 #include "net/batch/batch_service.hpp"
+#include "net/protocol/anthropic/messages.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses.hpp"
@@ -43,6 +44,8 @@ constexpr std::array operation_table = {
     operation{post, "/v1/chat/completions", section::generation, "A chat, as OpenAI's.", form::json_or_events, chat_rows},
     operation{post, "/v1/completions", section::generation, "Text or token ids in, text out, as OpenAI's.", form::json_or_events, completions_rows},
     operation{post, "/v1/responses", section::generation, "A response, as OpenAI's.", form::json_or_events, responses_rows},
+    operation{post, "/v1/messages", section::generation, "A message, as Anthropic's.", form::json_or_events, message_rows},
+    operation{post, "/v1/messages/count_tokens", section::generation, "How many tokens such a request has.", form::json, count_rows},
     operation{get, "/v1/responses", section::generation, "Responses over WebSocket.", form::websocket},
     operation{get, "/v1/stream", section::generation, "twill's own WebSocket dialect: token ids, flow control, cancel.", form::websocket},
 

@@ -123,7 +123,7 @@ void append_reply_head(std::string& out, const http_reply& reply, std::int64_t b
 
 void append_reply(std::string& out, const http_reply& reply, const reply_framing& how) {
   if (reply.error != nullptr && how.style != api_style::openai) {
-    auto styled = style_error(*reply.error, how.style);
+    auto styled = style_error(*reply.error, how.style, how.request_id);
     http_reply theirs{styled.http_status, std::move(styled.body), reply.content_type,
                       reply.headers};
     return append_reply(out, theirs, how);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "net/error_map.hpp"
+#include "net/protocol/anthropic/error_form.hpp"
 
 namespace twill::net {
 
@@ -19,10 +20,11 @@ api_style style_of(std::string_view path, bool anthropic_version) {
   return api_style::openai;
 }
 
-styled_error style_error(const api_error& error, api_style style) {
+styled_error style_error(const api_error& error, api_style style, std::string_view request_id) {
   switch (style) {
-  case api_style::openai:
   case api_style::anthropic:
+    return {map_error(error).http_status, anthropic_error_body(error, request_id)};
+  case api_style::openai:
   case api_style::ollama:
   case api_style::tgi:
   case api_style::llamacpp:

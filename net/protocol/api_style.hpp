@@ -22,7 +22,7 @@ struct styled_error {
   std::string body;
 };
 
-/// An error as a client of this API expects it.
-styled_error style_error(const api_error& error, api_style style);
+/// An error as a client of this API expects it; `request_id` is the request's, which some say.
+styled_error style_error(const api_error& error, api_style style, std::string_view request_id);
 
 } // namespace twill::net

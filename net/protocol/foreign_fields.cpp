@@ -57,7 +57,10 @@ constexpr std::array ignored_table = {
     ignored("service_tier", "OpenAI"), ignored("prediction", "OpenAI"),
     ignored("reasoning_effort", "OpenAI"), ignored("verbosity", "OpenAI"),
     ignored("prompt_cache_key", "OpenAI"), ignored("prompt_cache_retention", "OpenAI"),
-    ignored("safety_identifier", "OpenAI")};
+    ignored("safety_identifier", "OpenAI"),
+    // Anthropic
+    ignored("inference_geo", "Anthropic"), ignored("speed", "Anthropic"),
+    ignored("diagnostics", "Anthropic"), ignored("user_profile_id", "Anthropic")};
 
 /// Each name is looked up among all members: a body with more of them than any client sends is not
 /// searched.

@@ -1,4 +1,5 @@
-// foreign_fields: fields that requests to other servers have (llama.cpp, Ollama, vLLM, TGI, OpenAI)
+// foreign_fields: fields that requests to other servers have (llama.cpp, Ollama, vLLM, TGI, OpenAI,
+// Anthropic)
 // and twill neither honours nor refuses. Any thread.
 //
 // They are ignored, since most clients send them as a matter of course. Each is named in the log

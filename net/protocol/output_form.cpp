@@ -50,6 +50,19 @@ public:
     named_schema(name, given);
   }
 
+  /// Anthropic's `format` is a schema or absent.
+  void message_format(const std::string& name, const value& given) {
+    if (!is_object(name, given)) return;
+    only(name, given, {"type", "schema"});
+    const auto* type = member(given, "type");
+    if (type == nullptr || *type != value("json_schema"))
+      return from_.reject(name + ".type", R"("json_schema")", type == nullptr ? value() : *type);
+    const auto* own = member(given, "schema");
+    if (own == nullptr) return missing(name + ".schema");
+    if (!is_object(name + ".schema", *own)) return;
+    schema(name + ".schema", *own, true);
+  }
+
   void structured_outputs(const std::string& name, const value& given) {
     if (!is_object(name, given)) return;
     only(name, given,
@@ -180,7 +193,8 @@ private:
     given_by_ = name;
     // A client knows its form by these names; where inside it the schema stands says nothing more.
     field_ = name;
-    for (const auto* whole : {"response_format", "text.format"})
+    for (const auto* whole :
+         {"response_format", "text.format", "output_config.format", "output_format"})
       if (name.starts_with(whole)) field_ = whole;
     to_ = std::move(form);
   }
@@ -242,6 +256,16 @@ void read_response_form(fields& from, actors::request& to) {
   if (const auto* text = from.object("text"))
     if (const auto* format = text->find("format"); format != nullptr && !format->is_null())
       reader.text_format("text.format", *format);
+  read_all(from, reader);
+}
+
+void read_message_form(fields& from, actors::request& to) {
+  form_reader reader(from, to);
+  if (const auto* output = from.object("output_config"))
+    if (const auto* format = member(*output, "format"))
+      reader.message_format("output_config.format", *format);
+  if (const auto* format = from.find("output_format"))
+    reader.message_format("output_format", *format);
   read_all(from, reader);
 }
 

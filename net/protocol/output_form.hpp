@@ -26,4 +26,7 @@ void add_form_rows(field_rows& to);
 /// Those and `text.format` of the Responses API.
 void read_response_form(fields& from, actors::request& to);
 
+/// Those of every route and Anthropic's `output_config.format`, which was `output_format` once.
+void read_message_form(fields& from, actors::request& to);
+
 } // namespace twill::net

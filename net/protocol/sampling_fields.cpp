@@ -264,7 +264,7 @@ void add_foreign_rows(field_rows& to) {
 }
 
 void check_sampling(fields& from, const config::sampling_params& params,
-                    const codec_context& context) {
+                    const codec_context& context, std::string_view stop_name) {
   if (!from.ok()) return;
   const auto vocab_size = context.model.vocab_size > 0 ? context.model.vocab_size
                                                        : std::numeric_limits<std::int32_t>::max();
@@ -272,6 +272,10 @@ void check_sampling(fields& from, const config::sampling_params& params,
   if (checked.ok()) return;
   auto error = from_engine(actors::errc::invalid_argument, checked.detail());
   error.code = errc::invalid_field;
+  if (error.param == "stop" && stop_name != error.param) {
+    error.message.replace(1, error.param.size(), stop_name);
+    error.param = stop_name;
+  }
   from.reject(std::move(error));
 }
 

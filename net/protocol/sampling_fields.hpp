@@ -50,7 +50,8 @@ void add_queue_rows(field_rows& to);
 void add_foreign_rows(field_rows& to); ///< of reject_unsupported()
 
 /// Checks ranges and the limits of the server; all dialects have these rules.
+/// `stop_name` is what the API calls its stop strings.
 void check_sampling(fields& from, const config::sampling_params& params,
-                    const codec_context& context);
+                    const codec_context& context, std::string_view stop_name = "stop");
 
 } // namespace twill::net

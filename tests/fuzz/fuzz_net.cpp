@@ -12,6 +12,7 @@
 #include "net/http/multipart.hpp"
 #include "net/http/request_reader.hpp"
 #include "net/http/router.hpp"
+#include "net/protocol/anthropic/messages.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses_reply.hpp"
@@ -24,6 +25,7 @@
 #include "tests/fuzz/driver.hpp"
 #include "tests/net/stored/hostile_files.hpp"
 #include "tests/net/support/codec_support.hpp"
+#include "tests/net/support/message_bodies.hpp"
 
 namespace {
 
@@ -374,6 +376,12 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
          R"("repetition_penalty":1.1,"stop_token_ids":[2],"tool_choice":{"type":"function",)"
          R"("function":{"name":"f"}},)" +
              tools + "}"}}},
+      {"anthropic",
+       {[](std::string_view bytes) {
+          fuzz_codec<parse_messages>(bytes);
+          fuzz_reply<count_tokens_body>(bytes);
+        },
+        {testing::short_message, testing::full_message, testing::begun_message}}},
       {"records", {fuzz_records, {[] {
                      std::string seed;
                      for (const auto& ev :

@@ -38,7 +38,7 @@ class Checker(unittest.TestCase):
                             ("[`a`](none.md)", "leads nowhere"), ("`twill caht`", "`twill` has no command caht"),
                             ("`twill models pul x`", "no command pul"), ("`twill chat --modle x`", "no option --modle"),
                             ("`twilld --set kv.memry=1`", "no key kv.memry"), ("`kv.memry`", "no key kv.memry"),
-                            ("`kv.memry = 1`", "no key kv.memry"), ("`/v1/messages`", "no route /v1/messages"),
+                            ("`kv.memry = 1`", "no key kv.memry"), ("`/v1/rerank`", "no route /v1/rerank"),
                             ("`PUT /health`", "no route PUT /health"), ("```\n$ twill-bench --rte 3\n```\n", "no option --rte"),
                             ("| a |\n|---|\n| `x` |\n| `y` |\n| `x` |\n", "two rows for `x`"),
                             ("```sh\necho $(twill sttus)\n```\n", "no command sttus"),

@@ -7,9 +7,9 @@ set(CPACK_PACKAGE_CONTACT "nobody <nobody@localhost>" CACHE STRING "Who publishe
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "server of large language models over HTTP and WebSocket")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 "twilld serves large language models to many clients at once. It streams
-tokens over HTTP and WebSocket as OpenAI's clients expect it, with a page
-to chat on, reads GGUF, safetensors, PyTorch, GPTQ and AWQ checkpoints, and
-runs models that are larger than the memory of their device.
+tokens over HTTP and WebSocket as clients of OpenAI and Anthropic expect it,
+with a page to chat on, reads GGUF, safetensors, PyTorch, GPTQ and AWQ
+checkpoints, and runs models that are larger than the memory of their device.
 .
 The package also has twill, the client, twill-bench, a load generator for
 this and other servers, and twill-synth, which writes random checkpoints.")

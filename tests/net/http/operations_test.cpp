@@ -22,6 +22,7 @@ const std::map<std::string, value_object, std::less<>>& least_bodies() {
   static const std::map<std::string, value_object, std::less<>> bodies{
       {"/v1/chat/completions", {{"messages", hello}}},
       {"/v1/completions", {{"prompt", "hello"}}},
+      {"/v1/messages", {{"max_tokens", std::int64_t{4}}, {"messages", hello}}},
       {"/v1/responses", {{"input", "hello"}}}};
   return bodies;
 }
@@ -91,12 +92,13 @@ TEST_CASE("Each refused field is refused by its name, unless it is off") {
 
 TEST_CASE("A field without effect may have any value") {
   const codec_bench b;
-  for_each_row(field_use::no_effect,
-               [&](const operation& one, codec parse, const field_row& row, value_object body) {
-                 body.emplace_back(std::string(row.name), json(R"({"a":[1]})"));
-                 INFO(one.path << " " << row.name);
-                 CHECK(parse(value(body), b.context).ok());
-               });
+  for_each_row(field_use::no_effect, [&](const operation& one, codec parse, const field_row& row,
+                                         value_object body) {
+    body.emplace_back(std::string(row.name),
+                      row.schema == schema::string ? value("any") : json(R"({"a":[1]})"));
+    INFO(one.path << " " << row.name);
+    CHECK(parse(value(body), b.context).ok());
+  });
 }
 
 TEST_CASE("A required field is missed by its name") {

@@ -1,0 +1,17 @@
+// error_form: errors as Anthropic's clients expect them. Pure; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "net/api_error.hpp"
+
+namespace twill::net {
+
+/// {"type":..., "message":...}, where the type follows from the HTTP status.
+std::string anthropic_error_object(const api_error& error);
+
+/// {"type":"error","error":{...},"request_id":...}
+std::string anthropic_error_body(const api_error& error, std::string_view request_id);
+
+} // namespace twill::net

@@ -1,0 +1,25 @@
+// model_page: GET /v1/models and /v1/models/{id} for Anthropic's clients, which send the header
+// anthropic-version. Pure.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "net/api_error.hpp"
+
+namespace twill::net {
+
+/// What of a list is asked for: `limit` models after or before the one of this id, not both.
+struct model_cursor {
+  std::size_t limit = 20;
+  std::string before_id;
+  std::string after_id;
+};
+
+/// {"data":[...],"has_more","first_id","last_id"}
+result<std::string> model_page_body(std::span<const actors::model_info> models,
+                                    const model_cursor& cursor);
+std::string anthropic_model_body(const actors::model_info& model);
+
+} // namespace twill::net
