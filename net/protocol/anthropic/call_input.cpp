@@ -17,7 +17,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-bool is_hex(char c) {
+bool is_hex_digit(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
@@ -158,7 +158,7 @@ void call_input::take_escape(char c, std::string& out) {
   else if (at == 1)
     fits = second ? c == 'u' : std::string_view("\"\\/bfnrtu").find(c) != std::string_view::npos;
   else
-    fits = is_hex(c);
+    fits = is_hex_digit(c);
   if (!fits) {
     state_ = state::broken;
     return;

@@ -135,7 +135,7 @@ constexpr std::array message_fields = {
     field_row{"container", schema::any, "absent: this server runs no programs of a request",
               field_use::refused}};
 
-result<asked_message> read_message(const value& body, const codec_context& context) {
+result<asked_message> read_asked_message(const value& body, const codec_context& context) {
   fields from(body);
   asked_message read;
   auto& request = read.request;
@@ -191,7 +191,7 @@ field_rows message_rows() {
 }
 
 result<call> parse_messages(const value& body, const codec_context& context) {
-  auto read = read_message(body, context);
+  auto read = read_asked_message(body, context);
   if (!read.ok()) return fail(read.code());
   auto& [request, options] = read.value();
   call generation;

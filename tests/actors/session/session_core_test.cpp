@@ -573,6 +573,9 @@ TEST_CASE("an answer goes on from the last message where the template shows its 
   const std::string each = "{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}";
   CHECK(prompt_of((each + "{% if add_generation_prompt %}a:{% endif %}").c_str()) ==
         "u:sum?;a:It is");
+  // No new message begins.
+  CHECK(prompt_of(("{% if add_generation_prompt %}a:{% endif %}" + each).c_str()) ==
+        "u:sum?;a:It is");
   CHECK(prompt_of((each + "{{ messages[0].content }}").c_str())
             .starts_with("`messages` must not end with a message of the assistant here"));
 }
