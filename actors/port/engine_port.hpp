@@ -90,12 +90,15 @@ struct chat_prompt {
   /// One of the model's chat templates by name; empty: `tool_use` where there are tools and the
   /// model has it, else `default`.
   std::string template_name;
+  /// Tokens of an earlier exchange, which stand before those that the template writes.
+  std::vector<std::int32_t> before;
 };
 
 /// Raw text; BOS and the like are added when the model wants them and `add_special` is set.
 struct text_prompt {
   std::string text;
   bool add_special = true;
+  std::vector<std::int32_t> before; ///< tokens that stand before those of the text
 };
 
 using token_prompt = std::vector<std::int32_t>;

@@ -77,15 +77,36 @@ result<nothing> check_tools(const value& tools) {
   return nothing{};
 }
 
+/// Ids with those of `before` in front of them. What the tokenizer puts at the beginning of a text
+/// (BOS and the like) stands there already, and does not stand again in the middle.
+result<std::vector<std::int32_t>> joined(const served_model& model,
+                                         const std::vector<std::int32_t>& before,
+                                         std::vector<std::int32_t> ids) {
+  if (before.empty()) return ids;
+  if (const auto checked = check_ids(model, before, "context"); !checked.ok())
+    return checked.error();
+  const auto prefix = model.files->text->encode("", {.add_special = true});
+  if (!prefix.ok()) return from_models(prefix.error());
+  const auto begin =
+      std::mismatch(ids.begin(), ids.end(), prefix.value().begin(), prefix.value().end()).first;
+  std::vector<std::int32_t> all = before;
+  all.insert(all.end(), begin, ids.end());
+  return all;
+}
+
+std::int64_t bytes_of_ids(const std::vector<std::int32_t>& ids) {
+  return static_cast<std::int64_t>(ids.size() * sizeof(std::int32_t));
+}
+
 } // namespace
 
 std::int64_t prompt_bytes(const prompt_variant& prompt) {
   if (const auto* text = std::get_if<text_prompt>(&prompt))
-    return static_cast<std::int64_t>(text->text.size());
+    return static_cast<std::int64_t>(text->text.size()) + bytes_of_ids(text->before);
   if (const auto* chat = std::get_if<chat_prompt>(&prompt))
     return bytes_of(chat->messages) + bytes_of(chat->tools) +
-           bytes_of(value(chat->template_arguments));
-  return static_cast<std::int64_t>(std::get<token_prompt>(prompt).size() * sizeof(std::int32_t));
+           bytes_of(value(chat->template_arguments)) + bytes_of_ids(chat->before);
+  return bytes_of_ids(std::get<token_prompt>(prompt));
 }
 
 result<std::vector<std::int32_t>> encode_text(const served_model& model, const text_prompt& text,
@@ -93,7 +114,7 @@ result<std::vector<std::int32_t>> encode_text(const served_model& model, const t
   if (auto fits = check_bytes(model, text.text.size()); !fits.ok()) return fits.error();
   auto ids = model.files->text->encode(text.text, {text.add_special, parse_special});
   if (!ids.ok()) return from_models(ids.error());
-  return std::move(ids).value();
+  return joined(model, text.before, std::move(ids).value());
 }
 
 result<models::rendered_prompt> render_chat(const served_model& model, const chat_prompt& chat) {
@@ -127,7 +148,7 @@ result<std::vector<std::int32_t>> encode_chat(const served_model& model, const c
   auto ids = model.files->text->encode_prompt(rendered.value().text, rendered.value().literal);
   if (!ids.ok()) return from_models(ids.error());
   if (written != nullptr) *written = rendered.value().text;
-  return std::move(ids).value();
+  return joined(model, chat.before, std::move(ids).value());
 }
 
 tokenizer_info describe_tokenizer(const models::model& model) {

@@ -711,6 +711,101 @@ TEST_CASE("only the last prompt tokens are kept when asked for") {
   CHECK(refusal(asked).param == "truncate_prompt_tokens");
 }
 
+TEST_CASE("the output may take what room there is where the request says so") {
+  // A prompt of five tokens in a context of 100, and in a cache of 50 places.
+  const auto max_new = [](std::int32_t max_tokens, bool may_shrink, std::int64_t kv_tokens) {
+    request asked = asking("hello", max_tokens);
+    asked.shorten_output = may_shrink;
+    rig r(asked);
+    r.start(100, kv_tokens);
+    return r.submitted.empty() ? r.events.at(0).error->message
+                               : std::to_string(r.submitted[0].spec.max_new);
+  };
+  CHECK(max_new(95, false, 200) == "95");
+  CHECK(max_new(96, false, 200).starts_with("`max_tokens` must be <= 95"));
+  CHECK(max_new(96, true, 200) == "95");
+  CHECK(max_new(2'000'000'000, true, 200) == "95");
+  CHECK(max_new(2'000'000'000, true, 50) == "46"); // the last token drawn needs no place
+  CHECK(max_new(7, true, 200) == "7");
+  CHECK(max_new(1, true, 5) == "1");
+  CHECK(max_new(1, true, 4).starts_with("the prompt and `max_tokens` together must be <= 5"));
+}
+
+TEST_CASE("tokens of an earlier exchange stand before the prompt's own") {
+  const auto submitted = [](decltype(request::prompt) prompt) {
+    request asked = asking("", 4);
+    asked.prompt = std::move(prompt);
+    chat_rig r(asked);
+    auto files = std::make_shared<twill::models::model>();
+    files->chat = twill::models::chat_template::parse(
+                      "{% for m in messages %}{{ m.content }}{% endfor %}", "", "")
+                      .value();
+    r.start_with(files, 80, 1000);
+    if (r.submitted.empty()) return r.events.back().error->message;
+    const auto& ids = *r.submitted[0].spec.prompt;
+    return std::string(ids.begin(), ids.end());
+  };
+  chat_prompt chat;
+  chat.messages = twill::value_list{twill::value_object{{"role", "user"}, {"content", "more"}}};
+  chat.before = {'o', 'n', 'c', 'e', ' '};
+  CHECK(submitted(chat) == "once more");
+  CHECK(submitted(text_prompt{"again", true, {'a', ' '}}) == "a again");
+  CHECK(submitted(text_prompt{"x", true, {1'000'000}}).starts_with("`context[0]` must be in [0, "));
+  chat.before.assign(100, 'x');
+  CHECK(submitted(chat).starts_with("the prompt must be < 80 tokens (the context limit)"));
+}
+
+namespace {
+
+/// Bytes, behind the id 1 at the beginning of a text.
+class begun_bytes final : public twill::models::tokenizer {
+public:
+  twill::models::result<std::vector<std::int32_t>>
+  encode(std::string_view text, const twill::models::encode_options& how) const override {
+    std::vector<std::int32_t> ids;
+    if (how.add_special) ids.push_back(1);
+    for (const char c : text)
+      ids.push_back(static_cast<unsigned char>(c));
+    return ids;
+  }
+  twill::models::result<std::vector<std::int32_t>>
+  encode_prompt(std::string_view text, const twill::models::byte_ranges&) const override {
+    return encode(text, {.add_special = true});
+  }
+  std::string token_bytes(std::int32_t id, bool special) const override {
+    return bytes_.token_bytes(id, special);
+  }
+  std::int32_t vocab_size() const override { return bytes_.vocab_size(); }
+  bool is_special(std::int32_t id) const override { return id == 1; }
+  const std::vector<std::int32_t>& end_ids() const override { return bytes_.end_ids(); }
+  std::int32_t bos_id() const override { return 1; }
+  std::int32_t eos_id() const override { return bytes_.eos_id(); }
+  std::string kind() const override { return "begun bytes"; }
+
+private:
+  scripted::byte_tokenizer bytes_;
+};
+
+} // namespace
+
+TEST_CASE("what begins a text does not stand again behind an earlier exchange") {
+  served_model model;
+  auto files = std::make_shared<twill::models::model>();
+  files->text = std::make_shared<begun_bytes>();
+  files->chat = twill::models::chat_template::parse("{{ messages[0].content }}", "", "").value();
+  model.files = files;
+  model.max_prompt_bytes = 100;
+  chat_prompt chat;
+  chat.messages = twill::value_list{twill::value_object{{"role", "user"}, {"content", "b"}}};
+  using ids = std::vector<std::int32_t>;
+  CHECK(encode_chat(model, chat).value() == ids{1, 'b'});
+  chat.before = {1, 'a'};
+  CHECK(encode_chat(model, chat).value() == ids{1, 'a', 'b'});
+  CHECK(encode_text(model, {"b", true, {1, 'a'}}, true).value() == ids{1, 'a', 'b'});
+  CHECK(encode_text(model, {"b", false, {1, 'a'}}, true).value() == ids{1, 'a', 'b'});
+  CHECK(encode_text(model, {"b", true}, true).value() == ids{1, 'b'});
+}
+
 TEST_CASE("without output a request ends with its first event, and no batcher hears of it") {
   request asked = asking("hello", 0);
   asked.sampling.n = 2;
