@@ -17,11 +17,16 @@ constexpr http_connection::limits limits{{800, 30s}, {10s, 100}, 60s, 0s};
 /// Writes "[text]" for each event and "." at the end.
 class echo_encoder final : public reply_encoder {
 public:
+  explicit echo_encoder(std::string_view filler = stream_format().filler) : filler_(filler) {}
+  stream_format format() const override { return {"text/plain", filler_}; }
   void on_event(std::size_t request, actors::event&& ev, std::string& out) override {
     out += "[" + std::to_string(request) + ev.text + "]";
   }
   void on_end(std::string& out) override { out += "."; }
   void on_error(const api_error& error, std::string& out) override { out += "!" + error.message; }
+
+private:
+  std::string_view filler_;
 };
 
 struct bench {
@@ -45,11 +50,12 @@ struct bench {
     connection.on_head(std::move(framing), start);
     connection.on_whole_request();
   }
-  void generate(bool stream, std::size_t n_requests = 1) {
+  void generate(bool stream, std::size_t n_requests = 1,
+                std::string_view filler = stream_format().filler) {
     call generation;
     generation.stream = stream;
     generation.requests.resize(n_requests);
-    generation.encoder = std::make_unique<echo_encoder>();
+    generation.encoder = std::make_unique<echo_encoder>(filler);
     connection.on_call(generation, 7, start);
   }
   void event(actors::event ev, std::uint64_t key = 7) {
@@ -341,6 +347,27 @@ TEST_CASE("HTTP connection: a silent stream gets a comment, before its first tok
   b.connection.on_written(start + 31s);
   b.event(failed(actors::errc::queue_full, "full"));
   CHECK(b.write_all() == "5\r\n!full\r\n0\r\n\r\n");
+  CHECK(b.connection.next_deadline() == start + 60s); // idle again
+}
+
+TEST_CASE("HTTP connection: a stream whose format has nothing to skip has no deadline of silence") {
+  auto kept_alive = limits;
+  kept_alive.keep_alive = 15s;
+  bench b(kept_alive);
+  b.receive();
+  b.generate(true, 1, "");
+  // A deadline that passes without a write would be due again at once, and for ever.
+  CHECK(b.connection.next_deadline() == http_connection::time::max());
+  b.connection.on_deadline(start + 15s);
+  CHECK(b.written().empty());
+  b.event(piece("a"));
+  CHECK(b.connection.next_deadline() == http_connection::time::max());
+  CHECK(b.write_all().ends_with("\r\n\r\n4\r\n[0a]\r\n"));
+  CHECK(b.connection.next_deadline() == http_connection::time::max());
+  b.connection.on_deadline(start + 60min);
+  CHECK(b.written().empty());
+  b.event(finished());
+  CHECK(b.write_all() == "4\r\n[0].\r\n0\r\n\r\n");
   CHECK(b.connection.next_deadline() == start + 60s); // idle again
 }
 
