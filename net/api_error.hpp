@@ -25,6 +25,7 @@ enum class errc {
   not_admin,          ///< the key's tenant is no administrator
   unknown_route,      ///< nothing is served at this path
   method_not_allowed, ///< the path is served, but not with this method
+  not_offered,        ///< another server's API has it, and this one never will
   content_coding,     ///< the body is compressed
   body_too_large,     ///< the body is larger than its endpoint accepts
   head_too_large,     ///< request line and headers are larger than the limit

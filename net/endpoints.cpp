@@ -10,11 +10,14 @@
 #include "net/admin/model_orders.hpp"
 #include "net/batch/batch_routes.hpp"
 #include "net/http/model_routes.hpp"
+#include "net/http/ollama_routes.hpp"
 #include "net/http/page_routes.hpp"
 #include "net/http/response_routes.hpp"
 #include "net/http/system_routes.hpp"
 #include "net/http/worker_routes.hpp"
 #include "net/protocol/anthropic/messages.hpp"
+#include "net/protocol/ollama/chat.hpp"
+#include "net/protocol/ollama/generate.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses_reply.hpp"
@@ -95,6 +98,19 @@ constexpr std::array table = {
     endpoint{post, "/v1/batches",            create_batch},
     endpoint{get,  "/v1/batches/*",          show_batch},
     endpoint{post, "/v1/batches/*/cancel",   cancel_batch},
+    endpoint{post, "/api/chat",              parse_ollama_chat,         with_key,    full},
+    endpoint{post, "/api/generate",          parse_ollama_generate,     with_key,    full},
+    endpoint{get,  "/api/tags",              ollama_tags},
+    endpoint{get,  "/api/ps",                ollama_ps},
+    endpoint{post, "/api/show",              ollama_show},
+    endpoint{post, "/api/pull",              ollama_pull},
+    endpoint{get,  "/api/version",           ollama_version,            open_to_all},
+    endpoint{post, "/api/create",            refuse_model_change},
+    endpoint{post, "/api/copy",              refuse_model_change},
+    endpoint{post, "/api/push",              refuse_model_change},
+    endpoint{del,  "/api/delete",            refuse_model_change},
+    endpoint{get,  "/api/blobs/*",           refuse_model_change},
+    endpoint{post, "/api/blobs/*",           refuse_model_change},
     // clang-format on
 };
 

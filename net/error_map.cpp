@@ -40,6 +40,8 @@ wire_error map_error(errc code) {
     return {404, policy, "not_found_error", "unknown_route"};
   case errc::method_not_allowed:
     return {405, policy, invalid, "method_not_allowed"};
+  case errc::not_offered:
+    return {501, policy, invalid, "not_offered"};
   case errc::content_coding:
     return {415, policy, invalid, "unsupported_content_encoding"};
   case errc::body_too_large:

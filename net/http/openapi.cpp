@@ -101,6 +101,7 @@ void add_success(json_writer& json, const operation& described) {
     add_content(json, "*/*", "{}");
     break;
   case reply_form::websocket:
+  case reply_form::refused:
     break;
   }
   json.end_object().end_object();
@@ -200,7 +201,9 @@ std::vector<int> statuses_of(const operation& described) {
   const auto& target = endpoint_of(described);
   // By the head and the body, before a route is asked anything.
   std::set<int> statuses{400, 403, 408, 413, 415, 421, 429, 431, 503};
-  statuses.insert(described.reply == reply_form::websocket ? 426 : 200);
+  statuses.insert(described.reply == reply_form::websocket ? 426
+                  : described.reply == reply_form::refused ? 501
+                                                           : 200);
   if (target.key == key_rule::required) statuses.insert(401);
   if (names_one(described)) statuses.insert({404, 409});
   if (described.body != nullptr) statuses.insert({404, 500});

@@ -3,7 +3,10 @@
 #include <array>
 
 #include "net/batch/batch_service.hpp"
+#include "net/http/ollama_routes.hpp"
 #include "net/protocol/anthropic/messages.hpp"
+#include "net/protocol/ollama/chat.hpp"
+#include "net/protocol/ollama/generate.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses.hpp"
@@ -19,6 +22,7 @@ using form = reply_form;
 
 namespace section {
 constexpr std::string_view generation = "Generation";
+constexpr std::string_view ollama = "Ollama's API";
 constexpr std::string_view stored = "Stored answers";
 constexpr std::string_view models = "Models and tokens";
 constexpr std::string_view batches = "Files and batches";
@@ -48,6 +52,20 @@ constexpr std::array operation_table = {
     operation{post, "/v1/messages/count_tokens", section::generation, "How many tokens such a request has.", form::json, count_rows},
     operation{get, "/v1/responses", section::generation, "Responses over WebSocket.", form::websocket},
     operation{get, "/v1/stream", section::generation, "twill's own WebSocket dialect: token ids, flow control, cancel.", form::websocket},
+
+    operation{post, "/api/chat", section::ollama, "A chat; lines of JSON unless `stream` is false.", form::json_or_lines, ollama_chat_rows},
+    operation{post, "/api/generate", section::ollama, "A prompt; lines of JSON unless `stream` is false.", form::json_or_lines, ollama_generate_rows},
+    operation{get, "/api/tags", section::ollama, "The models that the key may use."},
+    operation{get, "/api/ps", section::ollama, "Those of them that are in memory."},
+    operation{post, "/api/show", section::ollama, "One of them.", form::json, ollama_name_rows},
+    operation{post, "/api/pull", section::ollama, "A model that is served is here already; no other is fetched.", form::json_or_lines, ollama_name_rows},
+    operation{get, "/api/version", section::ollama, "The version of Ollama whose API this is."},
+    operation{post, "/api/create", section::ollama, "Refused: models come from the configuration.", form::refused},
+    operation{post, "/api/copy", section::ollama, "Refused.", form::refused},
+    operation{post, "/api/push", section::ollama, "Refused.", form::refused},
+    operation{del, "/api/delete", section::ollama, "Refused.", form::refused},
+    operation{get, "/api/blobs/*", section::ollama, "Refused.", form::refused},
+    operation{post, "/api/blobs/*", section::ollama, "Refused.", form::refused},
 
     operation{get, "/v1/responses/*", section::stored, "A stored response.", form::json_or_events, nullptr, stored_query},
     operation{del, "/v1/responses/*", section::stored, "Deletes it; one that runs is ended."},

@@ -23,6 +23,7 @@ enum class reply_form : std::uint8_t {
   html,
   text,
   bytes,
+  refused,   ///< always 501
   websocket, ///< nothing but WebSocket is spoken here
 };
 

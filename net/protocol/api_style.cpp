@@ -5,6 +5,7 @@
 
 #include "net/error_map.hpp"
 #include "net/protocol/anthropic/error_form.hpp"
+#include "net/protocol/ollama/errors.hpp"
 
 namespace twill::net {
 
@@ -24,8 +25,9 @@ styled_error style_error(const api_error& error, api_style style, std::string_vi
   switch (style) {
   case api_style::anthropic:
     return {map_error(error).http_status, anthropic_error_body(error, request_id)};
-  case api_style::openai:
   case api_style::ollama:
+    return {map_error(error).http_status, ollama_error_body(error)};
+  case api_style::openai:
   case api_style::tgi:
   case api_style::llamacpp:
     break;

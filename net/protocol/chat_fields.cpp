@@ -72,7 +72,9 @@ value read_message_content(fields& from, const std::string& name, const value& m
   return {};
 }
 
-value read_message(fields& from, const std::string& name, const value& message) {
+} // namespace
+
+value read_chat_message(fields& from, const std::string& name, const value& message) {
   if (message.as_object() == nullptr) {
     from.reject(name, "an object", message);
     return {};
@@ -100,8 +102,6 @@ value read_message(fields& from, const std::string& name, const value& message) 
     if (is_kept(key, v)) read.emplace_back(key, v);
   return read;
 }
-
-} // namespace
 
 value make_message(std::string role, std::string content) {
   return value_object{{"role", std::move(role)}, {"content", std::move(content)}};
@@ -219,7 +219,7 @@ tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to) {
   value_list read;
   read.reserve(list->size());
   for (std::size_t i = 0; i < list->size() && from.ok(); ++i)
-    read.push_back(read_message(from, "messages[" + std::to_string(i) + "]", (*list)[i]));
+    read.push_back(read_chat_message(from, "messages[" + std::to_string(i) + "]", (*list)[i]));
   if (from.ok()) name_tool_results(read);
   to.messages = std::move(read);
   auto tools = read_tools(from);

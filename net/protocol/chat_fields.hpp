@@ -21,6 +21,9 @@ void read_template_fields(fields& from, actors::chat_prompt& to);
 void add_chat_prompt_rows(field_rows& to);
 void add_template_rows(field_rows& to);
 
+/// One entry of `messages`; `name` is its path in error messages.
+value read_chat_message(fields& from, const std::string& name, const value& message);
+
 /// A content member to one string; `name` is its path in error messages.
 std::string read_content(fields& from, const std::string& name, const value& content);
 

@@ -31,6 +31,10 @@ struct field_row {
 };
 using field_rows = std::vector<field_row>;
 
+/// `model`, which every route with a body takes and find_model() reads.
+inline constexpr field_row model_row{"model", R"("type":"string")",
+                                     "A served model; without one the first."};
+
 namespace schema {
 inline constexpr std::string_view boolean = R"("type":"boolean")";
 inline constexpr std::string_view number = R"("type":"number")";

@@ -36,6 +36,9 @@ constexpr std::array ignored_table = {
     // Ollama
     ignored("options", "Ollama"), ignored("num_ctx", "Ollama"), ignored("keep_alive", "Ollama"),
     ignored("think", "Ollama"), ignored("raw", "Ollama"), ignored("format", "Ollama"),
+    ignored("num_batch", "Ollama"), ignored("num_gpu", "Ollama"), ignored("main_gpu", "Ollama"),
+    ignored("num_thread", "Ollama"), ignored("num_keep", "Ollama"), ignored("numa", "Ollama"),
+    ignored("low_vram", "Ollama"), ignored("use_mmap", "Ollama"), ignored("use_mlock", "Ollama"),
     // vLLM
     ignored("length_penalty", "vLLM"), ignored("early_stopping", "vLLM"),
     ignored("spaces_between_special_tokens", "vLLM"), ignored("vllm_xargs", "vLLM"),

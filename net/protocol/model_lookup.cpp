@@ -10,6 +10,9 @@ namespace {
 /// What sglang-router writes into a request that names no model.
 constexpr std::string_view named_by_router = "unknown";
 
+/// What Ollama's clients add to a name without a tag.
+constexpr std::string_view latest_tag = ":latest";
+
 failure<api_error> no_model(const actors::engine_port& engine) {
   if (engine.state() == actors::engine_state::draining)
     return fail({actors::errc::shutting_down, "the server is shutting down; retry later", ""});
@@ -44,6 +47,12 @@ result<actors::model_info> find_model(const actors::engine_port& engine, const v
   for (const auto& model : models)
     if (model.answers_to(*name->as_string())) return model;
   if (*name->as_string() == named_by_router) return models.front();
+  if (name->as_string()->ends_with(latest_tag)) {
+    const auto untagged =
+        name->as_string()->substr(0, name->as_string()->size() - latest_tag.size());
+    for (const auto& model : models)
+      if (model.answers_to(untagged)) return model;
+  }
   return fail({actors::errc::unknown_model,
                "`model` must be a served model such as \"" + models.front().id + "\", got " +
                    describe(*name),

@@ -115,6 +115,14 @@ public:
     put(name, given, {.what = kind, .text = *written});
   }
 
+  void ollama_format(const std::string& name, const value& given) {
+    if (given == value("")) return;
+    if (given == value("json")) return put(name, given, {.what = spec::kind::json_object});
+    if (given.as_object() == nullptr)
+      return from_.reject(name, "\"json\" or a JSON Schema, an object", given);
+    schema(name, given, true);
+  }
+
 private:
   bool is_object(const std::string& name, const value& given) {
     if (given.as_object() != nullptr) return true;
@@ -249,6 +257,11 @@ void read_output_form(fields& from, actors::request& to) {
 
 void add_form_rows(field_rows& to) {
   add_rows(to, form_rows);
+}
+
+void read_ollama_format(fields& from, actors::request& to) {
+  form_reader reader(from, to);
+  if (const auto* v = from.find("format")) reader.ollama_format("format", *v);
 }
 
 void read_response_form(fields& from, actors::request& to) {

@@ -174,7 +174,7 @@ result<asked_message> read_asked_message(const value& body, const codec_context&
 } // namespace
 
 field_rows count_rows() {
-  field_rows rows;
+  field_rows rows{model_row};
   add_rows(rows, prompt_fields);
   add_template_rows(rows);
   return rows;

@@ -11,7 +11,7 @@
 namespace twill::net {
 
 field_rows chat_rows() {
-  field_rows rows;
+  field_rows rows{model_row};
   add_chat_prompt_rows(rows);
   add_sampling_rows(rows);
   add_limit_rows(rows, {"max_completion_tokens", "max_tokens"});

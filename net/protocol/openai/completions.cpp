@@ -79,6 +79,7 @@ result<std::string> echo_text(const prompt& given, const codec_context& context)
 field_rows completions_rows() {
   constexpr std::string_view chat_only = "absent: tools belong to chat";
   field_rows rows{
+      model_row,
       {"prompt", R"("type":["string","array"])",
        "A text, token ids, or a list of either: a choice for each.", field_use::honoured, true},
       {"echo", schema::boolean, "The prompt stands before the output."},

@@ -184,7 +184,7 @@ void read_turn_tools(fields& from, const response_echo& echo, actors::request& t
 } // namespace
 
 field_rows responses_rows() {
-  field_rows rows;
+  field_rows rows{model_row};
   add_rows(rows, response_rows);
   add_sampling_rows(rows);
   add_limit_rows(rows, {"max_output_tokens"});

@@ -86,7 +86,7 @@ constexpr std::array tokenize_table = {
 } // namespace
 
 field_rows tokenize_rows() {
-  field_rows rows;
+  field_rows rows{model_row};
   add_rows(rows, tokenize_table);
   add_chat_prompt_rows(rows);
   for (auto& row : rows)
@@ -95,7 +95,7 @@ field_rows tokenize_rows() {
 }
 
 field_rows detokenize_rows() {
-  return {{"tokens", schema::token_ids, "The ids.", field_use::honoured, true}};
+  return {model_row, {"tokens", schema::token_ids, "The ids.", field_use::honoured, true}};
 }
 
 result<std::string> tokenize_body(const value& body, const codec_context& context) {

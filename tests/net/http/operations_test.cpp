@@ -7,6 +7,7 @@
 #include "net/error_map.hpp"
 #include "net/http/docs_page.hpp"
 #include "net/http/openapi.hpp"
+#include "net/protocol/model_lookup.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 
@@ -23,7 +24,9 @@ const std::map<std::string, value_object, std::less<>>& least_bodies() {
       {"/v1/chat/completions", {{"messages", hello}}},
       {"/v1/completions", {{"prompt", "hello"}}},
       {"/v1/messages", {{"max_tokens", std::int64_t{4}}, {"messages", hello}}},
-      {"/v1/responses", {{"input", "hello"}}}};
+      {"/v1/responses", {{"input", "hello"}}},
+      {"/api/chat", {{"messages", hello}}},
+      {"/api/generate", {{"prompt", "hello"}}}};
   return bodies;
 }
 
@@ -52,6 +55,14 @@ void for_each_row(field_use use, Check check) {
   CHECK(routes == least_bodies().size());
 }
 
+/// Some value of the schema's type.
+value any_value(std::string_view schema) {
+  if (schema.find("\"string\"") != std::string_view::npos) return "5m";
+  if (schema.find("\"boolean\"") != std::string_view::npos) return true;
+  if (schema.find("\"integer\"") != std::string_view::npos) return std::int64_t{1};
+  return json(R"({"a":[1]})");
+}
+
 bool names(const api_error& error, std::string_view field) {
   return error.param == field || error.param.starts_with(std::string(field) + ".") ||
          error.param.starts_with(std::string(field) + "[");
@@ -65,8 +76,14 @@ TEST_CASE("Each honoured field is read: a value of a wrong type is refused by it
                                         value_object body) {
     const bool takes_objects = row.schema.find("\"object\"") != std::string_view::npos;
     body.emplace_back(std::string(row.name), takes_objects ? json("5.5") : json(R"({"no":1})"));
-    const auto parsed = parse(value(body), b.context);
     INFO(one.path << " " << row.name);
+    if (row.name == "model") { // before the codec
+      const auto found = find_model(b.engine, value(body), nullptr);
+      REQUIRE(!found.ok());
+      CHECK(found.code().param == "model");
+      return;
+    }
+    const auto parsed = parse(value(body), b.context);
     REQUIRE(!parsed.ok());
     INFO(parsed.code().message);
     CHECK(names(parsed.code(), row.name));
@@ -92,13 +109,12 @@ TEST_CASE("Each refused field is refused by its name, unless it is off") {
 
 TEST_CASE("A field without effect may have any value") {
   const codec_bench b;
-  for_each_row(field_use::no_effect, [&](const operation& one, codec parse, const field_row& row,
-                                         value_object body) {
-    body.emplace_back(std::string(row.name),
-                      row.schema == schema::string ? value("any") : json(R"({"a":[1]})"));
-    INFO(one.path << " " << row.name);
-    CHECK(parse(value(body), b.context).ok());
-  });
+  for_each_row(field_use::no_effect,
+               [&](const operation& one, codec parse, const field_row& row, value_object body) {
+                 body.emplace_back(std::string(row.name), any_value(row.schema));
+                 INFO(one.path << " " << row.name);
+                 CHECK(parse(value(body), b.context).ok());
+               });
 }
 
 TEST_CASE("A required field is missed by its name") {
@@ -122,7 +138,8 @@ TEST_CASE("The OpenAPI document is JSON, has each route, and its references lead
       INFO(method << " " << path);
       ++described;
       const auto& responses = at(one, "responses");
-      CHECK((responses.find("200") != nullptr || responses.find("426") != nullptr));
+      CHECK((responses.find("200") != nullptr || responses.find("426") != nullptr ||
+             responses.find("501") != nullptr));
       for (const auto& [status, reply] : *responses.as_object()) {
         if (status == "200") continue;
         const auto& reference = at(reply, "content", "application/json", "schema", "$ref");

@@ -1,0 +1,12 @@
+// parse_ollama_chat: the codec of POST /api/chat. Pure.
+#pragma once
+
+#include "net/protocol/codec.hpp"
+#include "net/protocol/field_table.hpp"
+
+namespace twill::net {
+
+result<call> parse_ollama_chat(const value& body, const codec_context& context);
+field_rows ollama_chat_rows();
+
+} // namespace twill::net

@@ -1,0 +1,82 @@
+// ollama_reply: the replies of /api/chat and /api/generate, as lines of JSON or as one object.
+//
+// One per call, on its session's strand. A stream has a line for each event that says something and
+// a last one with `"done": true`; nothing can be written in between that clients would skip. A call
+// of a tool is written when it is whole, with its arguments as an object.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/protocol/codec.hpp"
+#include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/ollama/times.hpp"
+#include "net/protocol/output_json.hpp"
+
+namespace twill::net {
+
+struct ollama_reply_options {
+  std::string model; ///< as the client named it
+  std::string id;    ///< the ids of calls follow from it
+  bool chat = false; ///< the answer is a `message`, not a `response`
+  bool stream = true;
+  bool logprobs = false;
+  bool context = false; ///< the last line has the token ids of prompt and answer
+  /// "load" or "unload" of a request without a prompt: its reply says no more than that.
+  std::string_view settled_as;
+  reply_moment (*now)() = moment_now;
+};
+
+class ollama_reply final : public reply_encoder {
+public:
+  explicit ollama_reply(ollama_reply_options options);
+
+  stream_format format() const override { return {"application/x-ndjson", ""}; }
+  void on_event(std::size_t request, actors::event&& ev, std::string& out) override;
+  void on_end(std::string& out) override;
+  void on_error(const api_error& error, std::string& out) override;
+
+private:
+  struct made_call {
+    std::int32_t index = 0;
+    std::string id;
+    std::string name;
+    std::string arguments; ///< JSON
+  };
+  struct part {
+    std::string text;
+    std::string thinking;
+    std::vector<made_call> calls;
+    std::vector<actors::token_output> tokens;
+
+    bool says_something() const {
+      return !text.empty() || !thinking.empty() || !calls.empty() || !tokens.empty();
+    }
+  };
+
+  void take(actors::event& ev, part& to);
+  void end_call(bool complete, part& to);
+  void open(json_writer& json) const;
+  void add_answer(json_writer& json, const part& said) const;
+  void add_calls(json_writer& json, const std::vector<made_call>& calls) const;
+  void write_part(const part& said, std::string& out) const;
+  void add_durations(json_writer& json) const;
+
+  using steady = std::chrono::steady_clock::time_point;
+
+  ollama_reply_options options_;
+  usage_tally tally_;
+  part whole_;                    ///< of a reply that is not streamed
+  std::optional<made_call> open_; ///< a call that has begun and not ended
+  std::vector<std::int32_t> ids_; ///< of prompt and answer, where they are wanted
+  std::optional<actors::finish_reason> finish_;
+  steady asked_;                ///< when the request had been read
+  std::optional<steady> begun_; ///< the first event
+  std::optional<steady> drawn_; ///< the first token
+  steady last_;                 ///< the last event
+};
+
+} // namespace twill::net
