@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from typing import Literal
 
 import ollama
@@ -337,3 +338,38 @@ def test_bodies_of_other_clients_are_taken(daemon, name, path, body):
     assert status == 200, text
     last = json.loads(text.decode().splitlines()[-1])
     assert last["done"] is True and last["model"] == body["model"] and "error" not in last
+
+
+ODD = [None, True, -1, 0, 1e300, 0.5, 10**30, "", "json", "x" * 70_000, [], {}, [[[]]], [1] * 300, ["a"] * 200, 1 << 40, "5m",
+       {"role": "tool", "content": ""}, {"function": {"name": "f"}}, {"type": "object", "properties": {"a": {"$ref": "#"}}}]
+
+
+def places(tree):
+    inner = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    return [(key, *rest) for key, part in inner for rest in [(), *places(part)]]
+
+
+def put(tree, place, part):
+    if not place:
+        return part
+    changed = dict(tree) if isinstance(tree, dict) else list(tree)
+    changed[place[0]] = put(tree[place[0]], place[1:], part)
+    return changed
+
+
+def test_bodies_with_parts_exchanged_are_answered_or_refused(start_daemon, scripted_model):
+    daemon = start_daemon(model=scripted_model(["One", " two", "."], chat_template=TOOLS_TEMPLATE, context=512))
+    name, chance, seen = daemon.model(), random.Random(7), set()
+    for _ in range(400):
+        path, body = chance.choice(BODIES)
+        body = json.loads(json.dumps(body).replace("MODEL", name))
+        for _ in range(chance.randint(1, 3)):
+            body = put(body, chance.choice(places(body)), chance.choice(ODD))
+        status, _, text = daemon.request("POST", path, body)
+        lines = [json.loads(line) for line in text.decode().splitlines()]
+        seen.add(status)
+        if status == 200:
+            assert lines[-1].get("done") is True, lines[-1]
+        else:
+            assert status in (400, 404) and list(lines[0]) == ["error"] and isinstance(lines[0]["error"], str), (status, text)
+    assert seen == {200, 400, 404}
