@@ -174,6 +174,7 @@ struct token_logprob {
   std::int32_t id = 0;
   std::string bytes; ///< the token's own bytes; they may be part of a character
   float logprob = 0;
+  bool special = false; ///< it controls the model, and yields no text unless asked to
 };
 
 struct token_output {

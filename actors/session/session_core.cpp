@@ -470,7 +470,7 @@ void session_core::scored(const prompt_scored& scores) {
   if (over_ || std::exchange(started_, true)) return;
   const auto& text = *model_->files->text;
   const auto named = [&](std::int32_t id, float logprob) {
-    return token_logprob{id, text.token_bytes(id, true), logprob};
+    return token_logprob{id, text.token_bytes(id, true), logprob, text.is_special(id)};
   };
   event e;
   e.started = true;
@@ -605,10 +605,11 @@ void session_core::fill_tokens(const token_ready& drawn, event& e) const {
   const auto& text = *model_->files->text;
   e.tokens.resize(1);
   token_output& out = e.tokens.front();
-  out.chosen = {drawn.token, text.token_bytes(drawn.token, true), drawn.logprob};
+  out.chosen = {drawn.token, text.token_bytes(drawn.token, true), drawn.logprob,
+                text.is_special(drawn.token)};
   out.top.reserve(drawn.top.size());
   for (const auto& [id, logprob] : drawn.top)
-    out.top.push_back({id, text.token_bytes(id, true), logprob});
+    out.top.push_back({id, text.token_bytes(id, true), logprob, text.is_special(id)});
 }
 
 void session_core::note_times(const token_ready& drawn, steady_clock::time_point now) {
