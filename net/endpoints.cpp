@@ -9,11 +9,13 @@
 #include "net/admin/admin_stream.hpp"
 #include "net/admin/model_orders.hpp"
 #include "net/batch/batch_routes.hpp"
+#include "net/http/kserve_routes.hpp"
 #include "net/http/model_routes.hpp"
 #include "net/http/ollama_routes.hpp"
 #include "net/http/page_routes.hpp"
 #include "net/http/response_routes.hpp"
 #include "net/http/system_routes.hpp"
+#include "net/http/tgi_routes.hpp"
 #include "net/http/worker_routes.hpp"
 #include "net/protocol/anthropic/messages.hpp"
 #include "net/protocol/ollama/chat.hpp"
@@ -23,6 +25,7 @@
 #include "net/protocol/openai/responses_reply.hpp"
 #include "net/protocol/openai/responses_socket.hpp"
 #include "net/protocol/stream/stream_dialect.hpp"
+#include "net/protocol/tgi/generate.hpp"
 
 namespace twill::net {
 namespace {
@@ -62,6 +65,16 @@ constexpr std::array table = {
     endpoint{get,  "/get_server_info",       server_info,               open_to_all},
     endpoint{get,  "/model_info",            model_info,                open_to_all},
     endpoint{get,  "/get_model_info",        model_info,                open_to_all},
+    endpoint{get,  "/info",                  tgi_info,                  open_to_all},
+    endpoint{get,  "/ping",                  ready,                     open_to_all},
+    endpoint{get,  "/v2",                    kserve_server,             open_to_all},
+    endpoint{get,  "/v2/health/live",        kserve_live,               open_to_all},
+    endpoint{get,  "/v2/health/ready",       kserve_ready,              open_to_all},
+    endpoint{get,  "/v2/models/**",          kserve_model},
+    endpoint{get,  "/v2/models/**/ready",    kserve_model_ready},
+    endpoint{post, "/",                      parse_compat_generate,     with_key,    full},
+    endpoint{post, "/generate",              parse_generate,            with_key,    full},
+    endpoint{post, "/generate_stream",       parse_generate_stream,     with_key,    full},
     endpoint{get,  "/v1/models",             list_models},
     endpoint{get,  "/v1/models/**",          show_model},
     endpoint{post, "/v1/completions",        parse_completions,         with_key,    full,  true},
@@ -160,7 +173,7 @@ std::string_view names_of(http_method method) {
 bool matches(std::string_view pattern, std::string_view path, std::string& wildcard) {
   const auto star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == path;
-  const bool many = pattern.ends_with("**");
+  const bool many = pattern.substr(star).starts_with("**");
   const auto before = pattern.substr(0, star);
   const auto after = pattern.substr(star + (many ? 2 : 1));
   if (path.size() <= before.size() + after.size()) return false;
@@ -189,8 +202,10 @@ endpoint_match match_endpoint(std::string_view method, std::string_view path, do
   const auto wanted = method_of(method);
   for (const auto& row : endpoints(by)) {
     if (!matches(row.path, path, match.wildcard)) continue;
-    if (!match.allow.empty()) match.allow += ", ";
-    match.allow += names_of(row.method);
+    if (match.allow.find(names_of(row.method)) == std::string::npos) {
+      if (!match.allow.empty()) match.allow += ", ";
+      match.allow += names_of(row.method);
+    }
     if (wanted == row.method) match.target = &row;
   }
   if (!match.allow.empty()) match.allow += ", OPTIONS";

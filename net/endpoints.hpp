@@ -2,7 +2,7 @@
 // to administrators. The HTTP router, WebSocket handshakes and batches all read them.
 //
 // Immutable, any thread. A path with "*" stands for every path that has one non-empty segment
-// there; "**" at the end stands for one or more segments.
+// there; "**" stands for one or more segments. Of the rows that have a path the last one counts.
 #pragma once
 
 #include <cstdint>

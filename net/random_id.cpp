@@ -33,4 +33,14 @@ std::string part_id(std::string_view prefix, std::string_view of, std::size_t wh
   return std::string(prefix) + hash.hex().substr(0, 24);
 }
 
+std::uint32_t draw_seed() {
+  std::array<unsigned char, 4> bytes{};
+  TWILL_ASSERT(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1,
+               "the system gives no random bytes");
+  std::uint32_t seed = 0;
+  for (const auto byte : bytes)
+    seed = seed << 8 | byte;
+  return seed;
+}
+
 } // namespace twill::net

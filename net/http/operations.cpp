@@ -11,6 +11,7 @@
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses.hpp"
 #include "net/protocol/openai/tokenize.hpp"
+#include "net/protocol/tgi/generate.hpp"
 
 namespace twill::net {
 namespace {
@@ -23,6 +24,7 @@ using form = reply_form;
 namespace section {
 constexpr std::string_view generation = "Generation";
 constexpr std::string_view ollama = "Ollama's API";
+constexpr std::string_view tgi = "TGI's API, and KServe's health";
 constexpr std::string_view stored = "Stored answers";
 constexpr std::string_view models = "Models and tokens";
 constexpr std::string_view batches = "Files and batches";
@@ -67,6 +69,16 @@ constexpr std::array operation_table = {
     operation{get, "/api/blobs/*", section::ollama, "Refused.", form::refused},
     operation{post, "/api/blobs/*", section::ollama, "Refused.", form::refused},
 
+    operation{post, "/generate", section::tgi, "A prompt, as TGI's.", form::json, generate_rows},
+    operation{post, "/generate_stream", section::tgi, "The same as server-sent events.", form::events, generate_rows},
+    operation{post, "/", section::tgi, "The same as events with `stream`, else a list.", form::json_or_events, compat_generate_rows},
+    operation{get, "/info", section::tgi, "The model and the limits."},
+    operation{get, "/v2", section::tgi, "The server, as the Open Inference Protocol has it."},
+    operation{get, "/v2/health/live", section::tgi, "Whether the process answers."},
+    operation{get, "/v2/health/ready", section::tgi, "Whether requests are served."},
+    operation{get, "/v2/models/**", section::tgi, "One of the models."},
+    operation{get, "/v2/models/**/ready", section::tgi, "Whether it is served."},
+
     operation{get, "/v1/responses/*", section::stored, "A stored response.", form::json_or_events, nullptr, stored_query},
     operation{del, "/v1/responses/*", section::stored, "Deletes it; one that runs is ended."},
     operation{post, "/v1/responses/*/cancel", section::stored, "Ends it."},
@@ -81,7 +93,7 @@ constexpr std::array operation_table = {
 
     operation{get, "/v1/models", section::models, "The models that the key may use."},
     operation{get, "/v1/models/**", section::models, "One of them."},
-    operation{post, "/tokenize", section::models, "Text or messages to token ids, in the bodies of vLLM and llama.cpp.", form::json, tokenize_rows},
+    operation{post, "/tokenize", section::models, "Text or messages to token ids, in the bodies of vLLM, llama.cpp and TGI.", form::json, tokenize_rows},
     operation{post, "/v1/tokenize", section::models, "The same.", form::json, tokenize_rows},
     operation{post, "/detokenize", section::models, "Token ids to text.", form::json, detokenize_rows},
     operation{post, "/v1/detokenize", section::models, "The same.", form::json, detokenize_rows},
@@ -101,6 +113,7 @@ constexpr std::array operation_table = {
 
     operation{get, "/health", section::daemon, "Whether the process answers."},
     operation{get, "/ready", section::daemon, "Whether requests are served."},
+    operation{get, "/ping", section::daemon, "The same, as SageMaker asks."},
     operation{get, "/metrics", section::daemon, "Figures for Prometheus.", form::text},
     operation{get, "/version", section::daemon, "The version, and `server.name`."},
 
@@ -134,7 +147,7 @@ std::string path_with_names(std::string_view path) {
       named += path[i];
       continue;
     }
-    const bool many = path.substr(i) == "**";
+    const bool many = path.substr(i).starts_with("**");
     named += many ? "{name}" : path.starts_with("/page/") ? "{file}" : "{id}";
     if (many) ++i;
   }

@@ -6,6 +6,7 @@
 #include "net/error_map.hpp"
 #include "net/protocol/anthropic/error_form.hpp"
 #include "net/protocol/ollama/errors.hpp"
+#include "net/protocol/tgi/tgi_error.hpp"
 
 namespace twill::net {
 
@@ -13,7 +14,12 @@ api_style style_of(std::string_view path, bool anthropic_version) {
   if (anthropic_version || path == "/v1/messages" || path.starts_with("/v1/messages/"))
     return api_style::anthropic;
   if (path == "/api" || path.starts_with("/api/")) return api_style::ollama;
-  if (path == "/generate" || path == "/generate_stream" || path == "/info") return api_style::tgi;
+  // TGI has the routes of the Open Inference Protocol as well, and errors of the same form.
+  constexpr std::array<std::string_view, 5> tgi = {"/", "/generate", "/generate_stream", "/info",
+                                                   "/v2"};
+  if (std::find(tgi.begin(), tgi.end(), path) != tgi.end() || path.starts_with("/v2/health/") ||
+      path.starts_with("/v2/models/"))
+    return api_style::tgi;
   constexpr std::array<std::string_view, 4> llamacpp = {"/completion", "/apply-template", "/props",
                                                         "/slots"};
   if (std::find(llamacpp.begin(), llamacpp.end(), path) != llamacpp.end())
@@ -27,8 +33,9 @@ styled_error style_error(const api_error& error, api_style style, std::string_vi
     return {map_error(error).http_status, anthropic_error_body(error, request_id)};
   case api_style::ollama:
     return {map_error(error).http_status, ollama_error_body(error)};
-  case api_style::openai:
   case api_style::tgi:
+    return tgi_error(error);
+  case api_style::openai:
   case api_style::llamacpp:
     break;
   }

@@ -1,5 +1,7 @@
 #include "net/protocol/model_lookup.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "net/protocol/json/json_writer.hpp"
@@ -7,8 +9,9 @@
 namespace twill::net {
 namespace {
 
-/// What sglang-router writes into a request that names no model.
-constexpr std::string_view named_by_router = "unknown";
+/// What clients write into a request that names no model: sglang-router, huggingface_hub, and the
+/// examples of TGI.
+constexpr std::array<std::string_view, 3> stand_ins = {"unknown", "dummy", "tgi"};
 
 /// What Ollama's clients add to a name without a tag.
 constexpr std::string_view latest_tag = ":latest";
@@ -46,7 +49,8 @@ result<actors::model_info> find_model(const actors::engine_port& engine, const v
   if (!named || name->as_string()->empty()) return models.front();
   for (const auto& model : models)
     if (model.answers_to(*name->as_string())) return model;
-  if (*name->as_string() == named_by_router) return models.front();
+  if (std::find(stand_ins.begin(), stand_ins.end(), *name->as_string()) != stand_ins.end())
+    return models.front();
   if (name->as_string()->ends_with(latest_tag)) {
     const auto untagged =
         name->as_string()->substr(0, name->as_string()->size() - latest_tag.size());

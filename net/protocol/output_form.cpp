@@ -79,6 +79,20 @@ public:
       from_.reject(name, "an object with one of json, regex, choice, grammar, json_object", given);
   }
 
+  void typed_grammar(const std::string& name, const value& given) {
+    if (!is_object(name, given)) return;
+    only(name, given, {"type", "value"});
+    const auto* form = member(given, "value");
+    if (form == nullptr) return missing(name + ".value");
+    const std::string type = text_of(member(given, "type"));
+    if (type == "regex") return text(name + ".value", *form, spec::kind::regex);
+    if (type == "json" || type == "json_object") return schema(name + ".value", *form, true);
+    if (type == "json_schema") return named_schema(name + ".value", *form);
+    const auto* unknown = member(given, "type");
+    from_.reject(name + ".type", R"("json", "regex" or "json_schema")",
+                 unknown == nullptr ? value() : *unknown);
+  }
+
   /// `json`, `regex`, `choice`, `grammar` and `json_object` after a prefix.
   template <class Find>
   void each(const std::string& prefix, bool closed, Find find) {
@@ -280,6 +294,11 @@ void read_message_form(fields& from, actors::request& to) {
   if (const auto* format = from.find("output_format"))
     reader.message_format("output_format", *format);
   read_all(from, reader);
+}
+
+void read_typed_grammar(fields& from, const std::string& name, const value& given,
+                        actors::request& to) {
+  form_reader(from, to).typed_grammar(name, given);
 }
 
 } // namespace twill::net

@@ -1,6 +1,6 @@
 // Reading what an output must look like: OpenAI's `response_format` and `text.format`, vLLM's
-// `structured_outputs` and `guided_*`, llama.cpp's `grammar` and `json_schema`, Ollama's `format`.
-// Pure.
+// `structured_outputs` and `guided_*`, llama.cpp's `grammar` and `json_schema`, Ollama's `format`,
+// TGI's `grammar`. Pure.
 //
 // At most one of them may be given. Members that twill does not know are refused by name, for what
 // they ask of the output would not hold. Whether a schema or grammar can be enforced is decided by
@@ -32,5 +32,9 @@ void read_message_form(fields& from, actors::request& to);
 
 /// `format` of Ollama's API: "json", a JSON Schema, or an empty text for none.
 void read_ollama_format(fields& from, actors::request& to);
+
+/// TGI's `grammar`, {"type": "json" | "regex" | "json_schema", "value"}, called `name` in errors.
+void read_typed_grammar(fields& from, const std::string& name, const value& given,
+                        actors::request& to);
 
 } // namespace twill::net

@@ -35,6 +35,10 @@ TEST_CASE("A star stands for one segment, two stars for all the rest") {
   CHECK(match_endpoint("GET", "/v1/files/").target == match_endpoint("GET", "/v1/files").target);
   CHECK(match_endpoint("GET", "/v1/models/org/name").wildcard == "org/name");
   CHECK(match_endpoint("GET", "/v1/models/").target == match_endpoint("GET", "/v1/models").target);
+  const auto readiness = match_endpoint("GET", "/v2/models/org/name/ready");
+  CHECK(readiness.wildcard == "org/name");
+  CHECK(readiness.target != match_endpoint("GET", "/v2/models/org/name").target);
+  CHECK(readiness.allow == "GET, HEAD, OPTIONS");
 }
 
 TEST_CASE("What a batch may name has a codec and takes full bodies") {
@@ -51,13 +55,16 @@ TEST_CASE("What a batch may name has a codec and takes full bodies") {
 
 TEST_CASE("Only what tells nothing about clients is served without a key") {
   for (const auto& row : endpoints()) {
+    const bool reads = row.method == http_method::get;
     const bool open =
-        row.path == "/" || row.path == "/page/*" || row.path == "/routes" || row.path == "/docs" ||
-        row.path == "/openapi.json" || row.path == "/health" || row.path == "/ready" ||
-        row.path == "/metrics" || row.path == "/version" || row.path == "/load" ||
-        row.path == "/get_load" || row.path == "/is_sleeping" || row.path == "/kv_event_sources" ||
+        (row.path == "/" && reads) || row.path == "/page/*" || row.path == "/routes" ||
+        row.path == "/docs" || row.path == "/openapi.json" || row.path == "/api/version" ||
+        row.path == "/health" || row.path == "/ready" || row.path == "/metrics" ||
+        row.path == "/version" || row.path == "/load" || row.path == "/get_load" ||
+        row.path == "/is_sleeping" || row.path == "/kv_event_sources" ||
         row.path == "/server_info" || row.path == "/get_server_info" || row.path == "/model_info" ||
-        row.path == "/get_model_info" || row.path == "/api/version";
+        row.path == "/get_model_info" || row.path == "/info" || row.path == "/ping" ||
+        row.path == "/v2" || row.path == "/v2/health/live" || row.path == "/v2/health/ready";
     CHECK((row.key == key_rule::open) == open);
   }
 }

@@ -14,9 +14,9 @@ namespace {
 /// `tools`, whose entries may lack their type: there is only one.
 void read_ollama_tools(fields& from, actors::request& to, actors::chat_prompt& prompt) {
   const auto* given = from.find("tools");
-  if (given == nullptr || !from.ok()) return;
-  value typed = *given;
-  if (const auto* list = given->as_list(); list != nullptr && list->size() <= max_tools) {
+  if (!from.ok()) return;
+  value typed = given == nullptr ? value(value_list{}) : *given;
+  if (const auto* list = typed.as_list(); list != nullptr && list->size() <= max_tools) {
     value_list with_types;
     for (const auto& tool : *list) {
       if (tool.as_object() == nullptr || member(tool, "type") != nullptr ||

@@ -6,6 +6,7 @@
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/utf8.hpp"
 #include "net/protocol/output_json.hpp"
+#include "net/protocol/tgi/tgi_tokenize.hpp"
 
 namespace twill::net {
 namespace {
@@ -77,6 +78,7 @@ constexpr std::array tokenize_table = {
     field_row{"add_special_tokens", schema::boolean,
               "The model's first token goes before it (the default)."},
     field_row{"return_token_strs", schema::boolean, "The text of each token comes as well."},
+    field_row{"inputs", schema::string, "The text, in TGI's body."},
     field_row{"content", schema::string, "The text, in llama.cpp's body."},
     field_row{"add_special", schema::boolean, "As `add_special_tokens`; the default is false."},
     field_row{"with_pieces", schema::boolean, "As `return_token_strs`."},
@@ -101,6 +103,7 @@ field_rows detokenize_rows() {
 result<std::string> tokenize_body(const value& body, const codec_context& context) {
   fields from(body);
   if (from.find("content") != nullptr) return tokenize_content(from, context);
+  if (from.find("inputs") != nullptr) return tokenize_inputs(from, context);
   bool token_strings = false;
   from.read("return_token_strs", token_strings);
   const auto tokens = tokenize_prompt(from, context);

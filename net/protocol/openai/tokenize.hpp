@@ -1,5 +1,5 @@
-// POST /tokenize and /detokenize: vLLM's shape and llama.cpp's, told apart by their members; and
-// GET /tokenizer_info.
+// POST /tokenize and /detokenize: vLLM's shape, llama.cpp's and TGI's, distinguished by their
+// members; and GET /tokenizer_info.
 //
 // The functions call the engine's tokenizer on the caller's thread. Long texts take long, so the
 // sessions run them on a worker thread.
@@ -13,7 +13,8 @@
 namespace twill::net {
 
 /// {prompt | messages, add_special_tokens} -> {count, max_model_len, tokens, token_strs};
-/// {content, add_special, parse_special, with_pieces} -> {tokens}.
+/// {content, add_special, parse_special, with_pieces} -> {tokens};
+/// {inputs, add_special_tokens} -> [{id, text, start, stop}].
 result<std::string> tokenize_body(const value& body, const codec_context& context);
 
 /// {tokens} -> {prompt, content}: the same text under both names.

@@ -26,7 +26,10 @@ const std::map<std::string, value_object, std::less<>>& least_bodies() {
       {"/v1/messages", {{"max_tokens", std::int64_t{4}}, {"messages", hello}}},
       {"/v1/responses", {{"input", "hello"}}},
       {"/api/chat", {{"messages", hello}}},
-      {"/api/generate", {{"prompt", "hello"}}}};
+      {"/api/generate", {{"prompt", "hello"}}},
+      {"/", {{"inputs", "hello"}}},
+      {"/generate", {{"inputs", "hello"}}},
+      {"/generate_stream", {{"inputs", "hello"}}}};
   return bodies;
 }
 

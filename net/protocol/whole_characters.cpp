@@ -1,0 +1,48 @@
+#include "net/protocol/whole_characters.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "net/protocol/json/utf8.hpp"
+
+namespace twill::net {
+namespace {
+
+constexpr std::size_t longest_character = 4;
+
+/// Whether a character begins with all of `begun`, which is none yet.
+bool may_become_character(std::string_view begun) {
+  if (begun.size() >= longest_character) return false;
+  // Of the bytes that may follow a lead byte each range has one of these at an end.
+  for (const char second : {'\x80', '\x90', '\x9F', '\xA0', '\xBF'}) {
+    std::string tried(begun);
+    if (tried.size() == 1) tried += second;
+    while (tried.size() < longest_character)
+      tried += '\x80';
+    if (utf8_sequence_length(tried) > begun.size()) return true;
+  }
+  return false;
+}
+
+} // namespace
+
+std::string whole_characters::push(std::string_view bytes) {
+  std::string all = std::exchange(kept_, {});
+  all += bytes;
+  // Only the last three bytes can be the beginning of a character that is not complete.
+  for (std::size_t n = std::min(all.size(), longest_character - 1); n > 0; --n) {
+    const auto tail = std::string_view(all).substr(all.size() - n);
+    if (utf8_sequence_length(tail) != 0 || !may_become_character(tail)) continue;
+    kept_ = tail;
+    all.resize(all.size() - n);
+    break;
+  }
+  return all;
+}
+
+std::string whole_characters::flush() {
+  return std::exchange(kept_, {});
+}
+
+} // namespace twill::net
