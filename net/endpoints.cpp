@@ -10,6 +10,7 @@
 #include "net/admin/model_orders.hpp"
 #include "net/batch/batch_routes.hpp"
 #include "net/http/kserve_routes.hpp"
+#include "net/http/llamacpp_routes.hpp"
 #include "net/http/model_routes.hpp"
 #include "net/http/ollama_routes.hpp"
 #include "net/http/page_routes.hpp"
@@ -18,6 +19,7 @@
 #include "net/http/tgi_routes.hpp"
 #include "net/http/worker_routes.hpp"
 #include "net/protocol/anthropic/messages.hpp"
+#include "net/protocol/llamacpp/completion.hpp"
 #include "net/protocol/ollama/chat.hpp"
 #include "net/protocol/ollama/generate.hpp"
 #include "net/protocol/openai/chat.hpp"
@@ -75,6 +77,11 @@ constexpr std::array table = {
     endpoint{post, "/",                      parse_compat_generate,     with_key,    full},
     endpoint{post, "/generate",              parse_generate,            with_key,    full},
     endpoint{post, "/generate_stream",       parse_generate_stream,     with_key,    full},
+    endpoint{post, "/completion",            parse_completion,          with_key,    full},
+    endpoint{post, "/completions",           parse_completion,          with_key,    full},
+    endpoint{post, "/apply-template",        apply_template,            with_key,    full},
+    endpoint{get,  "/props",                 props},
+    endpoint{get,  "/slots",                 slots},
     endpoint{get,  "/v1/models",             list_models},
     endpoint{get,  "/v1/models/**",          show_model},
     endpoint{post, "/v1/completions",        parse_completions,         with_key,    full,  true},

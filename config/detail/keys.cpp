@@ -295,8 +295,8 @@ const std::vector<key>& rows() {
        "The most `stop` entries of a request."},
       {"limits.default_max_tokens", TWILL_MEMBER(limits.default_max_tokens), "tokens",
        between(0, most_tokens),
-       "The output tokens of a chat request without `max_tokens`. 0 lets it run up to the context "
-       "limit."},
+       "The output tokens of a chat request without `max_tokens`, and of TGI's and llama.cpp's "
+       "routes without their limit. 0 lets it run up to the context limit."},
       {"limits.request_timeout", TWILL_MEMBER(limits.request_timeout), "", time_between(0ms, 168h),
        "The time from a request's arrival to its last token. 0 sets no limit."},
 

@@ -5,6 +5,8 @@
 #include "net/batch/batch_service.hpp"
 #include "net/http/ollama_routes.hpp"
 #include "net/protocol/anthropic/messages.hpp"
+#include "net/protocol/llamacpp/completion.hpp"
+#include "net/protocol/llamacpp/props.hpp"
 #include "net/protocol/ollama/chat.hpp"
 #include "net/protocol/ollama/generate.hpp"
 #include "net/protocol/openai/chat.hpp"
@@ -25,6 +27,7 @@ namespace section {
 constexpr std::string_view generation = "Generation";
 constexpr std::string_view ollama = "Ollama's API";
 constexpr std::string_view tgi = "TGI's API, and KServe's health";
+constexpr std::string_view llamacpp = "llama.cpp's API";
 constexpr std::string_view stored = "Stored answers";
 constexpr std::string_view models = "Models and tokens";
 constexpr std::string_view batches = "Files and batches";
@@ -40,6 +43,10 @@ constexpr std::array list_query = {
 constexpr std::array file_query = {
     list_query[0], list_query[1], list_query[2],
     field_row{"purpose", schema::string, "Only files of this purpose."}};
+constexpr std::array model_query = {model_row};
+constexpr std::array slots_query = {
+    model_row, field_row{"fail_on_no_slot", R"("enum":["0","1"])",
+                         "With 1 an error (503) while as many requests run as may."}};
 constexpr std::array stored_query = {
     field_row{"stream", schema::boolean, "Its events, those that are still to come included."},
     field_row{"starting_after", R"("type":"integer","minimum":0)",
@@ -78,6 +85,12 @@ constexpr std::array operation_table = {
     operation{get, "/v2/health/ready", section::tgi, "Whether requests are served."},
     operation{get, "/v2/models/**", section::tgi, "One of the models."},
     operation{get, "/v2/models/**/ready", section::tgi, "Whether it is served."},
+
+    operation{post, "/completion", section::llamacpp, "A prompt, as llama.cpp's server takes it.", form::json_or_events, completion_rows},
+    operation{post, "/completions", section::llamacpp, "The same.", form::json_or_events, completion_rows},
+    operation{post, "/apply-template", section::llamacpp, "The text that a chat becomes.", form::json, apply_template_rows},
+    operation{get, "/props", section::llamacpp, "Settings, limits, the chat template.", form::json, nullptr, model_query},
+    operation{get, "/slots", section::llamacpp, "How many requests run, in one row for each that could.", form::json, nullptr, slots_query},
 
     operation{get, "/v1/responses/*", section::stored, "A stored response.", form::json_or_events, nullptr, stored_query},
     operation{del, "/v1/responses/*", section::stored, "Deletes it; one that runs is ended."},

@@ -5,6 +5,7 @@
 
 #include "net/error_map.hpp"
 #include "net/protocol/anthropic/error_form.hpp"
+#include "net/protocol/llamacpp/llamacpp_error.hpp"
 #include "net/protocol/ollama/errors.hpp"
 #include "net/protocol/tgi/tgi_error.hpp"
 
@@ -20,8 +21,8 @@ api_style style_of(std::string_view path, bool anthropic_version) {
   if (std::find(tgi.begin(), tgi.end(), path) != tgi.end() || path.starts_with("/v2/health/") ||
       path.starts_with("/v2/models/"))
     return api_style::tgi;
-  constexpr std::array<std::string_view, 4> llamacpp = {"/completion", "/apply-template", "/props",
-                                                        "/slots"};
+  constexpr std::array<std::string_view, 5> llamacpp = {"/completion", "/completions",
+                                                        "/apply-template", "/props", "/slots"};
   if (std::find(llamacpp.begin(), llamacpp.end(), path) != llamacpp.end())
     return api_style::llamacpp;
   return api_style::openai;
@@ -35,8 +36,9 @@ styled_error style_error(const api_error& error, api_style style, std::string_vi
     return {map_error(error).http_status, ollama_error_body(error)};
   case api_style::tgi:
     return tgi_error(error);
-  case api_style::openai:
   case api_style::llamacpp:
+    return llamacpp_error(error);
+  case api_style::openai:
     break;
   }
   return {map_error(error).http_status, error_body(error)};

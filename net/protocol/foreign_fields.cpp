@@ -1,5 +1,6 @@
 #include "net/protocol/foreign_fields.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -33,6 +34,7 @@ constexpr std::array ignored_table = {
     ignored("lora", "llama.cpp"), ignored("image_data", "llama.cpp"),
     ignored("response_fields", "llama.cpp"), ignored("timings_per_token", "llama.cpp"),
     ignored("post_sampling_probs", "llama.cpp"), ignored("reasoning_format", "llama.cpp"),
+    ignored("return_progress", "llama.cpp"),
     // Ollama
     ignored("options", "Ollama"), ignored("num_ctx", "Ollama"), ignored("keep_alive", "Ollama"),
     ignored("think", "Ollama"), ignored("raw", "Ollama"), ignored("format", "Ollama"),
@@ -71,6 +73,15 @@ constexpr std::size_t most_members = 256;
 
 std::array<std::atomic<bool>, ignored_table.size()> noted;
 
+void note_if_given(const fields& from, std::size_t which) {
+  if (noted[which].load(std::memory_order_relaxed) ||
+      from.find(ignored_table[which].name) == nullptr)
+    return;
+  if (noted[which].exchange(true)) return;
+  log::info("a request has `" + std::string(ignored_table[which].name) +
+            "`, which this server ignores; further ones are not logged");
+}
+
 } // namespace
 
 std::span<const field_row> ignored_rows() {
@@ -79,13 +90,15 @@ std::span<const field_row> ignored_rows() {
 
 void note_ignored(const fields& from) {
   if (from.size() > most_members) return;
-  for (std::size_t i = 0; i < ignored_table.size(); ++i) {
-    if (noted[i].load(std::memory_order_relaxed) || from.find(ignored_table[i].name) == nullptr)
-      continue;
-    if (noted[i].exchange(true)) continue;
-    log::info("a request has `" + std::string(ignored_table[i].name) +
-              "`, which this server ignores; further ones are not logged");
-  }
+  for (std::size_t i = 0; i < ignored_table.size(); ++i)
+    note_if_given(from, i);
+}
+
+void note_ignored(const fields& from, std::initializer_list<std::string_view> names) {
+  if (from.size() > most_members) return;
+  for (std::size_t i = 0; i < ignored_table.size(); ++i)
+    if (std::find(names.begin(), names.end(), ignored_table[i].name) != names.end())
+      note_if_given(from, i);
 }
 
 } // namespace twill::net

@@ -1,18 +1,22 @@
 // foreign_fields: fields that requests to other servers have (llama.cpp, Ollama, vLLM, TGI, OpenAI,
-// Anthropic)
-// and twill neither honours nor refuses. Any thread.
+// Anthropic) and twill neither honours nor refuses. Any thread.
 //
 // They are ignored, since most clients send them as a matter of course. Each is named in the log
 // once in the life of the process, so that nobody wonders why it has no effect.
 #pragma once
 
+#include <initializer_list>
 #include <span>
+#include <string_view>
 
 #include "net/protocol/field_table.hpp"
 
 namespace twill::net {
 
 void note_ignored(const fields& from);
+
+/// Of these alone, for an API that has the others.
+void note_ignored(const fields& from, std::initializer_list<std::string_view> names);
 
 /// Their names, each with the server that it comes from as its note.
 std::span<const field_row> ignored_rows();

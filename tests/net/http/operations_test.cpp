@@ -28,6 +28,8 @@ const std::map<std::string, value_object, std::less<>>& least_bodies() {
       {"/api/chat", {{"messages", hello}}},
       {"/api/generate", {{"prompt", "hello"}}},
       {"/", {{"inputs", "hello"}}},
+      {"/completion", {{"prompt", "hello"}}},
+      {"/completions", {{"prompt", "hello"}}},
       {"/generate", {{"inputs", "hello"}}},
       {"/generate_stream", {{"inputs", "hello"}}}};
   return bodies;

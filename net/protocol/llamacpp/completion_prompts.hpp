@@ -1,0 +1,22 @@
+// completion_prompts: every form that `prompt` of llama.cpp's /completion may have. Pure, but for
+// what the engine's tokenizer does on the caller's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/protocol/codec.hpp"
+#include "net/protocol/json/fields.hpp"
+
+namespace twill::net {
+
+struct completion_prompt {
+  decltype(actors::request::prompt) prompt;
+  std::string shown; ///< as the reply repeats it
+};
+
+/// One prompt is a text, a list of token ids, a list of ids and texts, or {"prompt_string": text};
+/// a list without a number in it is a list of prompts.
+std::vector<completion_prompt> read_completion_prompts(fields& from, const codec_context& context);
+
+} // namespace twill::net

@@ -1,0 +1,11 @@
+// llamacpp_error: errors as llama.cpp's server writes them, {"error": {"code", "message", "type"}},
+// where the code is the HTTP status. Pure.
+#pragma once
+
+#include "net/protocol/api_style.hpp"
+
+namespace twill::net {
+
+styled_error llamacpp_error(const api_error& error);
+
+} // namespace twill::net
