@@ -20,9 +20,10 @@ struct activations {
   float* hidden = nullptr;      // (n, hidden_size) the residual stream
   float* cos = nullptr;         // (n, rotary_dim / 2)
   float* sin = nullptr;         // (n, rotary_dim / 2)
-  float* last_hidden = nullptr; // (r, hidden_size) rows whose logits are wanted
+  float* last_hidden = nullptr; // (r, hidden_size) rows that are wanted
   std::int64_t n_rows = 0;      ///< rows of the current step
-  std::int64_t n_logits = 0;
+  std::int64_t n_logits = 0;    ///< rows of last_hidden
+  std::int64_t n_hidden = 0;    ///< the last so many of these are wanted without logits
   /// KV of the current layer where it is not in the decoder's arena; null keys mean the arena.
   gpu::kv_layer staged_kv;
   std::vector<gpu::buffer> memory;

@@ -130,6 +130,10 @@ result<gpu::tensor_ref> decoder::forward(const step_batch& step, const step_carg
   return impl_->forward(step, cargo);
 }
 
+gpu::tensor_ref decoder::hidden() const {
+  return impl_->hidden;
+}
+
 const unsigned char* decoder::cargo_of(const step_batch& step) const {
   return impl_->own.step.cargo_of(step);
 }

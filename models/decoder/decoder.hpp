@@ -86,8 +86,12 @@ public:
   void record_to(offload::span_recorder* t, bool uses = false);
 
   /// One step, launched without waiting for those before it. The result is a view of the logits in
-  /// device memory. // (n_logit_rows, vocab_size) f32
+  /// device memory. // (n_logit_rows - n_hidden, vocab_size) f32
   result<gpu::tensor_ref> forward(const step_batch& step, const step_cargo& cargo = {});
+  /// The hidden states that the last forward() was asked for, after the final norm and the
+  /// projection to the embedding's size where the model has these, in device memory.
+  /// // (step_batch::n_hidden, embedding_size) f32
+  gpu::tensor_ref hidden() const;
   /// Where the cargo of a step will lie on the device, 64-byte aligned, until the next step.
   const unsigned char* cargo_of(const step_batch& step) const;
 

@@ -33,6 +33,8 @@ struct decoder::impl {
   result<nothing> load(const checkpoint& source, const std::function<void(double)>& progress);
   step_limits limits_for(std::int32_t tokens, std::int32_t sequences) const;
 
+  gpu::tensor_ref hidden; ///< of the last forward()
+
   result<gpu::tensor_ref> forward(const step_batch& input, const step_cargo& cargo);
 
   /// Uploads the step and computes its embeddings.
@@ -58,8 +60,11 @@ private:
   void run_mlp(std::size_t layer, gpu::tensor_ref hidden);
   std::int32_t group_of(const stage& at) const;
   struct head_rows;
-  /// Writes the wanted rows of `a` as the head's input, from row `first` of the pass on.
+  /// Writes the rows of `a` whose logits are wanted as the head's input, from row `first` of the
+  /// pass on.
   gpu::tensor_ref head_input(const activations& a, std::int64_t first);
+  /// Turns the rows of `a` that are wanted without logits into what the head would multiply.
+  gpu::tensor_ref finish_hidden(const activations& a);
   void multiply_head(const gpu::packed_matrix& head, std::int64_t first_column,
                      std::span<const head_rows> rows, gpu::tensor_ref logits);
   const gpu::packed_matrix* first_after(std::size_t layer) const;

@@ -136,6 +136,7 @@ result<nothing> decoder::impl::begin(activations& a, const step_batch& input,
   if (auto uploaded = a.step.set(*dev, input, cargo); !uploaded.ok()) return uploaded;
   a.n_rows = a.step.batch().n_tokens;
   a.n_logits = static_cast<std::int64_t>(input.logit_rows.size());
+  a.n_hidden = input.n_hidden;
   if (a.n_rows == 0) return nothing{};
   if (auto embedded = embed(a, input); !embedded.ok()) return embedded;
   const std::int64_t half = spec.rope.rotary_dim / 2;
@@ -169,7 +170,7 @@ void decoder::impl::run(activations& a, std::int32_t number) {
   gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
   gpu::tensor_ref attended = work.input(work.attended, a.n_rows, spec.q_size());
   if (at.attention) attend(a, at.layer);
-  // After the last attention only the rows whose logits are wanted are computed further.
+  // After the last attention only the rows that are wanted are computed further.
   if (last && a.n_logits == 0) return;
   if (last) {
     const gpu::tensor_ref last_hidden = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
@@ -192,16 +193,30 @@ struct decoder::impl::head_rows {
 };
 
 gpu::tensor_ref decoder::impl::head_input(const activations& a, std::int64_t first) {
-  gpu::tensor_ref x = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
+  const std::int64_t n = a.n_logits - a.n_hidden;
+  gpu::tensor_ref x = matrix(a.last_hidden, n, spec.hidden_size);
   if (weights.final_norm) {
-    gpu::tensor_ref normed = work.input(work.normed, a.n_logits, spec.hidden_size);
+    gpu::tensor_ref normed = work.input(work.normed, n, spec.hidden_size);
     normed.data = row_of(normed, first);
     weights.final_norm.apply(*dev, x, spec.norm_epsilon, normed);
     x = normed;
   }
   if (spec.embedding_size == spec.hidden_size) return x;
   const gpu::tensor_ref embedded =
-      matrix(work.embedded + first * spec.embedding_size, a.n_logits, spec.embedding_size);
+      matrix(work.embedded + first * spec.embedding_size, n, spec.embedding_size);
+  weights.project_out.apply(*dev, x, embedded, false);
+  return embedded;
+}
+
+/// The norm is written in f32 where its input was: `work.normed` may have a narrower type.
+gpu::tensor_ref decoder::impl::finish_hidden(const activations& a) {
+  const std::int64_t first = a.n_logits - a.n_hidden;
+  const gpu::tensor_ref x =
+      matrix(a.last_hidden + first * spec.hidden_size, a.n_hidden, spec.hidden_size);
+  if (weights.final_norm) weights.final_norm.apply(*dev, x, spec.norm_epsilon, x);
+  if (spec.embedding_size == spec.hidden_size) return x;
+  const gpu::tensor_ref embedded =
+      matrix(work.embedded + first * spec.embedding_size, a.n_hidden, spec.embedding_size);
   weights.project_out.apply(*dev, x, embedded, false);
   return embedded;
 }
@@ -224,8 +239,9 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
   std::vector<head_rows> rows;
   std::int64_t n = 0;
   for (activations* a : batches) {
-    if (a->n_logits == 0) continue;
-    TWILL_ASSERT(n + a->n_logits <= options.max_logit_rows,
+    const std::int64_t own_rows = a->n_logits - a->n_hidden;
+    if (own_rows == 0) continue;
+    TWILL_ASSERT(n + own_rows <= options.max_logit_rows,
                  "a pass has more logit rows than max_logit_rows");
     const gpu::tensor_ref x = head_input(*a, n);
     // Adjacent rows are multiplied together, so that the head is read once for all of them.
@@ -234,7 +250,7 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
       rows.back().x.shape[0] += x.rows();
     else
       rows.push_back({x, n});
-    n += a->n_logits;
+    n += own_rows;
   }
   const gpu::tensor_ref logits = matrix(work.logits, n, spec.vocab_size);
   if (n == 0) return logits;
@@ -253,7 +269,9 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
 }
 
 result<gpu::tensor_ref> decoder::impl::forward(const step_batch& input, const step_cargo& cargo) {
-  if (weights.stream) weights.stream->begin_pass(!input.logit_rows.empty());
+  const auto n_hidden = static_cast<std::size_t>(input.n_hidden);
+  hidden = {};
+  if (weights.stream) weights.stream->begin_pass(input.logit_rows.size() > n_hidden);
   if (auto begun = begin(own, input, cargo); !begun.ok()) return begun.error();
   if (own.n_rows == 0) return matrix(work.logits, own.n_logits, spec.vocab_size);
   for (std::int32_t s = 0; s < n_stages(); ++s) {
@@ -261,6 +279,7 @@ result<gpu::tensor_ref> decoder::impl::forward(const step_batch& input, const st
     run(own, s);
     leave(s);
   }
+  if (own.n_hidden > 0) hidden = finish_hidden(own);
   activations* const all[] = {&own};
   return score(all);
 }

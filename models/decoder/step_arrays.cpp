@@ -125,6 +125,9 @@ void step_arrays::check(const step_batch& step) const {
   TWILL_ASSERT(n_sequences <= limits_.sequences, "a step has more sequences than max_sequences");
   TWILL_ASSERT(static_cast<std::int64_t>(step.logit_rows.size()) <= limits_.logit_rows,
                "a step has more logit rows than max_logit_rows");
+  TWILL_ASSERT(step.n_hidden >= 0 &&
+                   static_cast<std::size_t>(step.n_hidden) <= step.logit_rows.size(),
+               "a step has more hidden states than rows that are wanted");
   TWILL_ASSERT(step.max_blocks >= 0 && step.max_blocks <= limits_.max_blocks,
                "a block table is wider than the context allows");
   TWILL_ASSERT(step.positions.size() == step.tokens.size(),

@@ -26,6 +26,9 @@ struct step_batch {
   /// Rows whose token the step before drew: the number of that draw, or -1 where `tokens` has it.
   /// Empty when it has them all.
   std::vector<std::int32_t> fed_from; // (n_tokens)
+  /// The last so many of `logit_rows` are wanted as hidden states instead: what the head multiplies
+  /// for their logits, without the logits.
+  std::int32_t n_hidden = 0;
 };
 
 /// What else reaches the device with a step.

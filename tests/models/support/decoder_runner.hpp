@@ -55,31 +55,22 @@ public:
 
   /// One step; rows of logits in the order of the chunks.
   std::vector<logit_row> step(const std::vector<chunk>& chunks) {
-    std::size_t max_blocks = 0;
-    for (const chunk& c : chunks)
-      max_blocks = std::max(max_blocks, grow(c));
-    models::step_batch input;
-    input.first_token = {0};
-    for (const chunk& c : chunks) {
-      sequence_state& s = sequences_[c.sequence];
-      if (c.prompt > 0 || s.prompt == 0)
-        s.prompt = c.prompt > 0 ? c.prompt : static_cast<std::int32_t>(c.ids.size());
-      for (std::size_t i = 0; i < c.ids.size(); ++i) {
-        if (c.all_rows || i + 1 == c.ids.size())
-          input.logit_rows.push_back(static_cast<std::int32_t>(input.tokens.size()));
-        input.tokens.push_back(c.ids[i]);
-        input.positions.push_back(s.length++);
-      }
-      input.first_token.push_back(static_cast<std::int32_t>(input.tokens.size()));
-      input.kv_lengths.push_back(s.length);
-      input.prompt_lengths.push_back(s.prompt);
-      input.block_table.insert(input.block_table.end(), s.blocks.begin(), s.blocks.end());
-      input.block_table.resize(input.kv_lengths.size() * max_blocks, -1); // padding is never read
-    }
-    input.max_blocks = static_cast<std::int32_t>(max_blocks);
-    auto logits = decoder_->forward(input);
+    auto logits = decoder_->forward(describe(chunks));
     if (!logits.ok()) throw std::runtime_error(logits.detail());
     return download(logits.value());
+  }
+
+  /// One step; hidden states of the rows that the chunks want, the last `n_hidden` ones, after the
+  /// logits of those before them.
+  std::vector<logit_row> step_with_hidden(const std::vector<chunk>& chunks, std::int32_t n_hidden) {
+    models::step_batch input = describe(chunks);
+    input.n_hidden = n_hidden;
+    auto logits = decoder_->forward(input);
+    if (!logits.ok()) throw std::runtime_error(logits.detail());
+    auto rows = download(logits.value());
+    for (auto& row : download(decoder_->hidden()))
+      rows.push_back(std::move(row));
+    return rows;
   }
 
   /// The whole of `ids` in steps of at most `chunk_tokens`; the last row's logits.
@@ -121,6 +112,32 @@ private:
     std::int32_t prompt = 0;
     std::size_t borrowed = 0; ///< leading blocks that belong to another sequence
   };
+
+  models::step_batch describe(const std::vector<chunk>& chunks) {
+    std::size_t max_blocks = 0;
+    for (const chunk& c : chunks)
+      max_blocks = std::max(max_blocks, grow(c));
+    models::step_batch input;
+    input.first_token = {0};
+    for (const chunk& c : chunks) {
+      sequence_state& s = sequences_[c.sequence];
+      if (c.prompt > 0 || s.prompt == 0)
+        s.prompt = c.prompt > 0 ? c.prompt : static_cast<std::int32_t>(c.ids.size());
+      for (std::size_t i = 0; i < c.ids.size(); ++i) {
+        if (c.all_rows || i + 1 == c.ids.size())
+          input.logit_rows.push_back(static_cast<std::int32_t>(input.tokens.size()));
+        input.tokens.push_back(c.ids[i]);
+        input.positions.push_back(s.length++);
+      }
+      input.first_token.push_back(static_cast<std::int32_t>(input.tokens.size()));
+      input.kv_lengths.push_back(s.length);
+      input.prompt_lengths.push_back(s.prompt);
+      input.block_table.insert(input.block_table.end(), s.blocks.begin(), s.blocks.end());
+      input.block_table.resize(input.kv_lengths.size() * max_blocks, -1); // padding is never read
+    }
+    input.max_blocks = static_cast<std::int32_t>(max_blocks);
+    return input;
+  }
 
   std::size_t grow(const chunk& c) {
     sequence_state& s = sequences_[c.sequence];
