@@ -28,6 +28,8 @@ using session_actor = caf::typed_actor<
     takes<grammar_overdue>,
     // batcher: the prompt's tokens are scored; before any token.
     takes<prompt_scored>,
+    // batcher: what the request wants of its prompt's hidden states; in place of tokens.
+    takes<prompt_pooled>,
     // batcher: a choice has a new token; at most one per step and choice.
     takes<token_ready>,
     // batcher: the request was refused or lost; it is over.

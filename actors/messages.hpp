@@ -49,8 +49,12 @@ struct sequence_spec {
   std::shared_ptr<const std::vector<std::uint32_t>> allowed;
   std::int32_t prompt_logprobs = -1; ///< alternatives for each prompt token; -1: no scores
   std::uint64_t cache_scope = 0;     ///< whose cached prefixes it may find (kv/cache_scope.hpp)
+  actors::pooling pooling = actors::pooling::none; ///< else its one draw is no token
 
   bool scores_prompt() const { return prompt_logprobs >= 0; }
+  bool is_pooled() const { return pooling != actors::pooling::none; }
+  /// Whether each prompt token takes a row of a step's results, so that none is left to the cache.
+  bool needs_all_rows() const { return scores_prompt() || pooling == actors::pooling::mean; }
 };
 
 /// A prompt token's log-probability given those before it.
@@ -124,6 +128,13 @@ struct prompt_failed {
 /// output.
 struct prompt_scored {
   std::shared_ptr<const std::vector<prompt_score>> scores;
+};
+using pooled_values = std::shared_ptr<const std::vector<float>>;
+/// batcher -> session: what the request wants of its prompt's hidden states; it is over.
+struct prompt_pooled {
+  pooled_values values;
+  steady_clock::time_point scheduled; ///< when it first entered a step
+  std::int32_t cached_tokens = 0;     ///< prompt tokens whose KV was cached at admission
 };
 /// batcher -> session: one token of one choice.
 struct token_ready {
@@ -260,7 +271,9 @@ struct drawn_token {
   std::int32_t token = 0;
   bool stopped = false; ///< an end id or stop id: the executor skips the sequence from now on
   float logprob = 0;
-  std::int32_t first_top = 0; ///< index into step_result::top
+  /// Index into step_result::top; of a pooled prompt, which has no token, into
+  /// step_result::pooled.
+  std::int32_t first_top = 0;
   std::int32_t n_top = 0;
   bool stuck = false; ///< the output's rules let no token through; the sequence cannot go on
 };
@@ -284,6 +297,7 @@ struct step_result {
   std::vector<sequence_id> skipped; ///< in the order of rows: nothing of these was computed
   std::vector<scored_token> scored; ///< in the order of rows and positions
   std::vector<std::pair<std::int32_t, float>> top;
+  std::vector<pooled_values> pooled; ///< of the prompts in `drawn` that are pooled
   std::int64_t memory_used_bytes = 0;
   double copy_seconds = 0;                       ///< of `seconds`, for spills and loads
   std::shared_ptr<const stream_report> streamed; ///< now and then, where weights are streamed

@@ -169,6 +169,9 @@ private:
   void scored(request_id request, prompt_scored scores) override {
     tell_session(request, std::move(scores));
   }
+  void pooled(request_id request, prompt_pooled pooled) override {
+    tell_session(request, std::move(pooled));
+  }
   void token(request_id request, token_ready token) override {
     tell_session(request, std::move(token));
   }

@@ -101,7 +101,7 @@ void batcher_core::submit(const submit_prompt& prompt) {
     if (prompt.is_over(choice)) continue;
     new_sequence arrived{added.first + static_cast<sequence_id>(choice), leader,
                          static_cast<std::int32_t>(prompt.spec.prompt->size()), prompt.spec.max_new,
-                         choice == 0 && prompt.spec.scores_prompt()};
+                         choice == 0 && prompt.spec.needs_all_rows()};
     if (leader == 0) leader = arrived.id;
     arrived.made = static_cast<std::int32_t>(prompt.made_of(choice).size());
     arrived.client = client;
@@ -492,7 +492,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   stats_.update([&](engine_stats& s) {
     s.steps += 1;
     s.prompt_tokens += prompt_tokens;
-    s.generation_tokens += result.drawn.size();
+    s.generation_tokens += result.drawn.size() - result.pooled.size();
     s.device_memory_reserved_bytes = result.memory_used_bytes;
     if (result.streamed) s.streamed = result.streamed;
     observe(s.iteration_tokens, static_cast<double>(decode_tokens + prefill_tokens));
@@ -574,6 +574,12 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
          "allows here, or the grammar is so ambiguous that finding one takes too long; ask for "
          "another form of the output",
          ""});
+  if (s.spec.is_pooled()) {
+    s.finished = true;
+    scheduler_.leave(id);
+    const auto& values = result.pooled.at(static_cast<std::size_t>(drawn.first_top));
+    return sessions_.pooled(s.request, {values, s.scheduled, owner.cached_tokens});
+  }
   token_ready ready;
   ready.choice = s.choice;
   ready.token = drawn.token;

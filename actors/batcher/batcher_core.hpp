@@ -36,6 +36,7 @@ public:
     virtual ~session_sink() = default;
     virtual void queued(request_id request) = 0;
     virtual void scored(request_id request, prompt_scored scores) = 0;
+    virtual void pooled(request_id request, prompt_pooled pooled) = 0;
     virtual void token(request_id request, token_ready token) = 0;
     /// The last word about a request that did not end by itself.
     virtual void failed(request_id request, const request_error& why) = 0;

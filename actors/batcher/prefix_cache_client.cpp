@@ -11,8 +11,8 @@ std::vector<prefix_query> prefix_cache_client::queries(std::span<const sequence_
   for (sequence_id id : candidates) {
     const auto& s = groups.at(id);
     const std::int32_t known = s.n_known();
-    // Every token of a scored prompt is computed, for its logits.
-    const bool may_reuse = shareable(known) && !s.spec.scores_prompt();
+    // Every token of a scored prompt is computed, for its logits, and of one whose mean is wanted.
+    const bool may_reuse = shareable(known) && !s.spec.needs_all_rows();
     const std::int32_t reusable = may_reuse ? (known - 1) / width * width : 0;
     asked.push_back({id, s.known_tokens(0, reusable), s.spec.cache_scope});
   }

@@ -195,6 +195,7 @@ public:
     info.max_model_len = static_cast<std::int32_t>(
         std::min<std::int64_t>(model->max_context_tokens, model->kv_tokens));
     info.vocab_size = model->files->text->vocab_size();
+    info.embedding_size = model->files->spec.embedding_size;
     info.has_chat_template = model->files->has_chat();
     info.default_sampling = model->files->default_sampling;
     config::put_configured(shared_->current()->sampling, info.default_sampling);

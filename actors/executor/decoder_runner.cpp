@@ -215,6 +215,7 @@ private:
     const auto passed = pass(batch);
     if (!passed.ok()) return passed.error();
     const gpu::tensor_ref logits = passed.value();
+    if (batch.n_hidden > 0) fetch_hidden(decoder_->hidden(), out);
     if (batch.draws.empty() && batch.scores.empty()) {
       device_->fence(); // so that the step's time and failures are counted as its own
       return nothing{};
@@ -232,6 +233,12 @@ private:
         return executor_failure(scored.error());
     }
     return nothing{};
+  }
+
+  void fetch_hidden(const gpu::tensor_ref& hidden, step_samples& out) {
+    out.hidden_size = static_cast<std::int32_t>(hidden.row_size());
+    out.hidden.resize(static_cast<std::size_t>(hidden.rows() * hidden.row_size()));
+    device_->download(out.hidden.data(), hidden.data, out.hidden.size() * sizeof(float));
   }
 
   static gpu::tensor_ref rows_of(const gpu::tensor_ref& logits, std::int64_t first,

@@ -181,7 +181,7 @@ private:
       states_.prepare(*plan, batch_);
       if (auto copied = copy_blocks(*plan, *step.answer); !copied.ok()) return copied;
       if (batch_.tokens.empty()) return nothing{};
-      if (!batch_.scores.empty()) return runner_->run(batch_, samples_);
+      if (!batch_.scores.empty() || batch_.n_hidden > 0) return runner_->run(batch_, samples_);
       step.begun = true;
       return runner_->begin(batch_, [self = self_, end = step_computed{life_, plan->number}] {
         tell_from_outside(executor_actor{self}, end);

@@ -76,6 +76,7 @@ public:
     if (words_.empty())
       return failure{errc::executor_failed, options_.model.path + " has no token with a text"};
     vocab_size_ = info.model->spec.vocab_size;
+    hidden_size_ = info.model->spec.embedding_size;
     info.device = "none (dummy:null computes nothing)";
     info.n_blocks = n_blocks;
     info.block_tokens = block_tokens;
@@ -108,6 +109,7 @@ public:
     }
     out.score_logprobs.assign(scored_.size(), even_logprob());
     fill_tops(scored_, out.score_max_top, out.score_top_ids, out.score_top_logprobs);
+    fill_hidden(batch, out);
     return nothing{};
   }
 
@@ -148,11 +150,26 @@ private:
     logprobs.assign(ids.size(), even_logprob());
   }
 
+  /// Numbers within [-1, 1) that depend on the row's token alone.
+  void fill_hidden(const executor_step& batch, step_samples& out) const {
+    out.hidden_size = hidden_size_;
+    out.hidden.clear();
+    for (auto row = batch.logit_rows.end() - batch.n_hidden; row != batch.logit_rows.end(); ++row) {
+      const auto token = static_cast<std::uint64_t>(batch.tokens[static_cast<std::size_t>(*row)]);
+      for (std::int32_t i = 0; i < hidden_size_; ++i)
+        out.hidden.push_back(
+            static_cast<float>(mixed(mixed(token) + static_cast<std::uint64_t>(i)) >> 40) /
+                static_cast<float>(1 << 23) -
+            1.0f);
+    }
+  }
+
   std::shared_ptr<null_model> of_;
   const config::options& options_;
   std::vector<std::int32_t> words_; ///< ids that are drawn when there is no mask
   std::vector<std::int32_t> scored_;
   std::int32_t vocab_size_ = 0;
+  std::int32_t hidden_size_ = 0;
 };
 
 } // namespace

@@ -119,11 +119,11 @@ bool opens(const step_plan& plan, sequence_id id) {
 
 bool sequence_states::may_follow(const step_plan& plan) const {
   for (const open_sequence& opened : plan.opens)
-    if (opened.spec.scores_prompt()) return false;
+    if (opened.spec.scores_prompt() || opened.spec.is_pooled()) return false;
   for (const planned_row& row : plan.rows) {
     if (opens(plan, row.id)) continue;
     const state& s = states_.at(row.id);
-    if (s.spec.scores_prompt()) return false;
+    if (s.spec.scores_prompt() || s.spec.is_pooled()) return false;
     if (s.n_drawing > 0 && (s.counted() || s.spec.bad_words || s.guard)) return false;
   }
   return true;
@@ -134,6 +134,7 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   ++n_under_way_;
   newest().drawing.clear();
   newest().scoring.clear();
+  newest().pooling.clear();
   newest().skipped.clear();
   masks_.settle(); // of a step that failed before it needed them
   for (sequence_id id : plan.closes) {
@@ -171,6 +172,7 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   }
   if (!out.fed_from.empty()) out.fed_from.resize(out.tokens.size(), -1);
   add_scores(out);
+  add_hidden(out);
   fill_tables(in_step_, out);
   out.await_masks = nullptr;
   if (masked.empty()) return;
@@ -184,6 +186,25 @@ void sequence_states::add_scores(executor_step& out) {
     out.logit_rows.push_back(row.logit_row);
     out.scores.push_back({row.sequence->tokens[static_cast<std::size_t>(row.position)],
                           row.sequence->spec.prompt_logprobs});
+  }
+}
+
+/// Notes which rows of the sequence are wanted: its last one, or all.
+void sequence_states::add_pooled(const planned_row& row, state& s, const executor_step& out) {
+  const bool all = s.spec.pooling == pooling::mean;
+  if (!all && !row.draws) return;
+  const auto end = static_cast<std::int32_t>(out.tokens.size());
+  const std::int32_t n = all ? row.n_tokens : 1;
+  newest().pooling.push_back({&s, end - n, n, row.draws});
+}
+
+/// Rows of hidden states come after those of logits.
+void sequence_states::add_hidden(executor_step& out) {
+  out.n_hidden = 0;
+  for (const pooled_rows& rows : newest().pooling) {
+    for (std::int32_t i = 0; i < rows.n_rows; ++i)
+      out.logit_rows.push_back(rows.first_row + i);
+    out.n_hidden += rows.n_rows;
   }
 }
 
@@ -213,10 +234,14 @@ void sequence_states::add_row(const planned_row& row, state& s, executor_step& o
   out.kv_lengths.push_back(row.first_position + row.n_tokens);
   out.prompt_lengths.push_back(static_cast<std::int32_t>(s.spec.prompt->size()));
   in_step_.push_back(&s);
+  if (s.spec.is_pooled()) {
+    add_pooled(row, s, out);
+  } else if (row.draws) {
+    out.logit_rows.push_back(static_cast<std::int32_t>(out.tokens.size()) - 1);
+    out.draws.push_back(s.draw());
+    s.draw_index = static_cast<std::int32_t>(out.draws.size()) - 1;
+  }
   if (!row.draws) return;
-  out.logit_rows.push_back(static_cast<std::int32_t>(out.tokens.size()) - 1);
-  out.draws.push_back(s.draw());
-  s.draw_index = static_cast<std::int32_t>(out.draws.size()) - 1;
   ++s.n_drawing;
   newest().drawing.push_back(&row);
 }
@@ -240,13 +265,23 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
   out.epoch = plan.epoch;
   out.number = plan.number;
   out.skipped = step.skipped;
+  if (!step.pooling.empty()) finish_pooled(step, drawn, out);
   out.drawn.reserve(step.drawing.size());
-  for (std::size_t i = 0; i < step.drawing.size(); ++i) {
-    state& s = states_.at(step.drawing[i]->id);
+  std::size_t next = 0;
+  std::int32_t next_pooled = 0;
+  for (const planned_row* row : step.drawing) {
+    state& s = states_.at(row->id);
     --s.n_drawing;
-    if (s.finished) continue; // by a draw of the step before, which was not known
     drawn_token d;
-    d.id = step.drawing[i]->id;
+    d.id = row->id;
+    if (s.spec.is_pooled()) {
+      s.finished = true;
+      d.first_top = next_pooled++;
+      out.drawn.push_back(d);
+      continue;
+    }
+    const std::size_t i = next++;
+    if (s.finished) continue; // by a draw of the step before, which was not known
     d.token = drawn.tokens[i];
     s.tokens.push_back(d.token);
     if (s.counted()) s.count(d.token, true);
@@ -270,6 +305,31 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
     out.drawn.push_back(d);
   }
   finish_scores(step, drawn, out);
+}
+
+/// Sums are added up token by token in double, so that they do not depend on how a prompt was cut
+/// into steps.
+void sequence_states::finish_pooled(const prepared_step& step, const step_samples& drawn,
+                                    step_result& out) {
+  const auto size = static_cast<std::size_t>(drawn.hidden_size);
+  const float* hidden = drawn.hidden.data();
+  for (const pooled_rows& rows : step.pooling) {
+    state& s = *rows.sequence;
+    auto values = std::make_shared<std::vector<float>>();
+    if (s.spec.pooling == pooling::last) {
+      values->assign(hidden, hidden + size);
+    } else {
+      s.sum.resize(size);
+      for (std::int32_t r = 0; r < rows.n_rows; ++r)
+        for (std::size_t i = 0; i < size; ++i)
+          s.sum[i] += double{hidden[static_cast<std::size_t>(r) * size + i]};
+      values->reserve(rows.ends ? size : 0);
+      for (std::size_t i = 0; rows.ends && i < size; ++i)
+        values->push_back(static_cast<float>(s.sum[i] / static_cast<double>(s.tokens.size())));
+    }
+    hidden += static_cast<std::size_t>(rows.n_rows) * size;
+    if (rows.ends) out.pooled.push_back(std::move(values));
+  }
 }
 
 void sequence_states::finish_scores(const prepared_step& step, const step_samples& drawn,

@@ -32,7 +32,7 @@ public:
 
   /// Whether the plan can be prepared while the step before it is under way: no row needs a token
   /// of that step on the host, for its penalties, its bad words or the form of its output, and none
-  /// is scored.
+  /// is scored or pooled.
   bool may_follow(const step_plan& plan) const;
   /// Rows of these sequences are left out of the steps to come, until a plan closes them for good.
   /// They may be opened, also again, later than this is called.
@@ -59,6 +59,7 @@ private:
     std::vector<gpu::token_bias> draw_biases; ///< the others and bans of bad words; used when any
     std::optional<output_guard> guard;
     std::vector<std::uint32_t> mask; ///< the guard's, for the step under way
+    std::vector<double> sum;         ///< of hidden states so far, where their mean is wanted
     bool stuck = false;              ///< the guard refused what was drawn before, or ended with it
     bool finished = false;
     std::size_t n_drawing = 0;   ///< tokens that steps under way draw; `tokens` has them later
@@ -80,16 +81,27 @@ private:
     std::int32_t position;  ///< of the token whose score it is
     std::int32_t logit_row; ///< index of the token before it in the batch
   };
+  /// Rows of one sequence whose hidden states are wanted.
+  struct pooled_rows {
+    state* sequence;
+    std::int32_t first_row; ///< index in the batch
+    std::int32_t n_rows;
+    bool ends; ///< with them the sequence has all
+  };
   /// What finish() must know of a step that was prepared.
   struct prepared_step {
     std::vector<const planned_row*> drawing; ///< rows that draw, in order
     std::vector<scored_row> scoring;
+    std::vector<pooled_rows> pooling; ///< in the order of rows; those that end draw no token
     std::vector<sequence_id> skipped;
   };
 
   void open(const open_sequence& opened);
   void add_row(const planned_row& row, state& s, executor_step& out);
   void add_scores(executor_step& out);
+  void add_pooled(const planned_row& row, state& s, const executor_step& out);
+  void add_hidden(executor_step& out);
+  static void finish_pooled(const prepared_step& step, const step_samples& drawn, step_result& out);
   static void finish_scores(const prepared_step& step, const step_samples& drawn, step_result& out);
   static void fill_tables(const std::vector<const state*>& rows, executor_step& out);
   prepared_step& newest() { return steps_[(oldest_ + n_under_way_ - 1) % most_under_way]; }

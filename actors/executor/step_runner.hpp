@@ -75,7 +75,8 @@ struct score_spec {
 
 /// A step and what is drawn from its logits; the vectors are reused from step to step.
 struct executor_step : models::step_batch {
-  // The rows of logits (logit_rows) are those of `draws`, then those of `scores`.
+  // The wanted rows (logit_rows) are those of `draws`, then those of `scores`, then n_hidden ones
+  // whose hidden states are wanted.
   std::vector<draw_spec> draws;
   std::vector<score_spec> scores;
   /// Returns once the masks of `draws` are filled: to be called after the forward pass, beside
@@ -95,6 +96,9 @@ struct step_samples {
   std::int32_t score_max_top = 0;
   std::vector<std::int32_t> score_top_ids; // (n_scores, score_max_top)
   std::vector<float> score_top_logprobs;   // (n_scores, score_max_top)
+
+  std::int32_t hidden_size = 0;
+  std::vector<float> hidden; // (n_hidden, hidden_size)
 };
 
 class step_runner {
@@ -105,8 +109,8 @@ public:
   virtual result<runner_info> load() = 0;
   virtual result<nothing> run(const executor_step& batch, step_samples& out) = 0;
 
-  // With runner_info::runs_ahead. Steps with `scores` go through run(), while no other is under
-  // way.
+  // With runner_info::runs_ahead. Steps with `scores` or hidden states go through run(), while no
+  // other is under way.
   /// Launches a step, at most one before which has not ended; step_batch::fed_from counts in the
   /// draws of that one. Any thread calls `done` when end() would not wait.
   virtual result<nothing> begin(const executor_step& /*batch*/, std::function<void()> /*done*/) {

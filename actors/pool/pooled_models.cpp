@@ -39,6 +39,7 @@ void learn(model_info& info, const served_model& text) {
   info.created_unix_s = text.created_unix_s;
   info.max_model_len = text.max_context_tokens;
   info.vocab_size = text.files->text->vocab_size();
+  info.embedding_size = text.files->spec.embedding_size;
   info.has_chat_template = text.files->has_chat();
   info.default_sampling = text.files->default_sampling;
 }

@@ -103,6 +103,14 @@ struct text_prompt {
 
 using token_prompt = std::vector<std::int32_t>;
 
+/// What a request wants of its prompt's final hidden states in place of output: after the model's
+/// last norm, what its head would see.
+enum class pooling : std::uint8_t {
+  none, ///< nothing: the request generates
+  last, ///< that of the last token
+  mean, ///< the mean over all tokens
+};
+
 /// Whether, and which, tools of the chat prompt the answer may or must call.
 struct tool_choice {
   enum class kind {
@@ -150,9 +158,18 @@ struct request {
   std::int32_t prompt_logprobs = -1;
   /// Only the last so many prompt tokens are kept; 0: all.
   std::int32_t truncate_prompt_tokens = 0;
+  bool truncate_to_first = false; ///< the first ones are kept instead
   /// `sampling.max_tokens` is a bound and no wish: where it does not fit beside the prompt, the
   /// output may have the tokens that do, instead of errc::context_too_long.
   bool shorten_output = false;
+
+  /// Nothing is generated: `sampling`, `grammar` and `tools` have no effect, and one event, the
+  /// first and last, has the `embedding`.
+  actors::pooling pooling = actors::pooling::none;
+  /// With `pooling`: how many numbers the client expects; refused where it is another number than
+  /// the model has. 0: not asked.
+  std::int32_t dimensions = 0;
+  std::string prompt_field; ///< what the client's field of the prompt is called; empty: `prompt`
 
   /// What an earlier run of this very request has drawn, an entry for each choice; empty: the
   /// request is new. The request goes on where that run was: the tokens given here count as output
@@ -222,6 +239,8 @@ struct event {
   /// Each prompt token with its log-probability given those before it, in the first event of a
   /// request with prompt_logprobs >= 0; the first token's has none (NaN) and no alternatives.
   std::vector<token_output> prompt_scores;
+  /// What `pooling` asked for, as the model has it: not scaled to length 1. Null elsewhere.
+  std::shared_ptr<const std::vector<float>> embedding;
   /// What became certain of the output, when the request asked for parse_output; `text` is empty
   /// then.
   std::vector<output_part> parts;
@@ -255,6 +274,7 @@ struct model_info {
   std::int64_t created_unix_s = 0;
   std::int32_t max_model_len = 0;
   std::int32_t vocab_size = 0;
+  std::int32_t embedding_size = 0; ///< numbers of event::embedding; 0: unknown
   bool has_chat_template = false;
   config::sampling_params default_sampling;
 

@@ -166,6 +166,10 @@ session_behavior(counted_pointer<session_actor, session_state, actor_kind::sessi
         probe("session", "prompt_scored");
         core->scored(scores);
       },
+      [core](const prompt_pooled& pooled) {
+        probe("session", "prompt_pooled");
+        core->pooled(pooled, steady_clock::now());
+      },
       [core](prompt_queued) {
         probe("session", "prompt_queued");
         core->queued();

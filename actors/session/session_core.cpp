@@ -77,6 +77,24 @@ std::string listed(const std::vector<std::int32_t>& ids) {
   return ids.size() > most ? out + ", ...] (" + std::to_string(ids.size()) + " ids)" : out + "]";
 }
 
+/// Leaves out what is asked of an output, for a request that has none.
+void drop_output(request& asked) {
+  asked.sampling = {};
+  asked.sampling.max_tokens = 0;
+  asked.grammar.reset();
+  asked.tools = {};
+  asked.parse_output = false;
+  asked.prompt_logprobs = -1;
+}
+
+/// An error that names the prompt by what its client calls it.
+void rename_prompt(request_error& error, const std::string& field) {
+  constexpr std::string_view own = "`prompt`";
+  if (field.empty() || error.param != "prompt") return;
+  error.param = field;
+  if (error.message.starts_with(own)) error.message.replace(0, own.size(), '`' + field + '`');
+}
+
 /// Output tokens that a request counts with which names no `max_tokens`.
 constexpr std::int64_t expected_output_tokens = 256;
 
@@ -99,8 +117,9 @@ void session_core::start(served_model_ptr model, const std::optional<request_err
   if (over_) return;
   if (refusal) return end_with(*refusal);
   model_ = std::move(model);
-  if (const auto error = check_request()) return end_with(*error);
   request& asked = args_.request;
+  if (asked.pooling != pooling::none) drop_output(asked);
+  if (const auto error = check_request()) return end_with(*error);
   // A model that must not call does not hear of tools.
   if (auto* chat = std::get_if<chat_prompt>(&asked.prompt);
       chat != nullptr && asked.tools.what == tool_choice::kind::none)
@@ -188,7 +207,7 @@ void session_core::submit() {
                           std::holds_alternative<chat_prompt>(args_.request.prompt), plan_,
                           args_.request.parse_output);
   if (const auto error = replay_made()) return end_with(*error);
-  if (prompt_only_ && !pending_.spec.scores_prompt()) {
+  if (prompt_only_ && !pending_.spec.scores_prompt() && !pending_.spec.is_pooled()) {
     event e;
     e.started = true;
     e.continuity = continuity_;
@@ -285,6 +304,11 @@ std::optional<request_error> session_core::check_request() const {
                   asked.prompt_logprobs);
   if (asked.truncate_prompt_tokens < 0)
     return breach("truncate_prompt_tokens", "at least 1", asked.truncate_prompt_tokens);
+  const auto size = static_cast<std::int32_t>(model.files->spec.embedding_size);
+  if (asked.dimensions != 0 && asked.dimensions != size)
+    return breach("dimensions",
+                  std::to_string(size) + " or absent (vectors of this model cannot be shortened)",
+                  asked.dimensions);
   return std::nullopt;
 }
 
@@ -303,8 +327,12 @@ std::optional<request_error> session_core::prepare(result<std::vector<std::int32
                          "prompt"};
   auto& kept = ids.value();
   if (const auto most = static_cast<std::size_t>(asked.truncate_prompt_tokens);
-      most > 0 && kept.size() > most)
-    kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(most));
+      most > 0 && kept.size() > most) {
+    if (asked.truncate_to_first)
+      kept.resize(most);
+    else
+      kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(most));
+  }
   prompt_ = std::make_shared<const std::vector<std::int32_t>>(std::move(kept));
   auto plan = plan_output(*model_, asked, written);
   if (!plan.ok()) return to_error(plan.code(), plan.error());
@@ -321,6 +349,7 @@ std::optional<request_error> session_core::prepare(result<std::vector<std::int32
   if (args_.tenant != nullptr)
     out.limits = {args_.tenant->weight, args_.tenant->max_running, args_.tenant->max_queued};
   out.spec.cache_scope = args_.cache_scope;
+  out.spec.pooling = asked.pooling;
   out.spec.prompt = prompt_;
   out.spec.stop_ids = stop_ids_of(text, *sampling);
   out.spec.seed = sampling->seed ? *sampling->seed : drawn_seed();
@@ -457,8 +486,10 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
 }
 
 void session_core::queued() {
-  // The first event of a scored prompt waits for the scores.
-  if (over_ || pending_.spec.scores_prompt() || std::exchange(started_, true)) return;
+  // The first event of a scored prompt waits for the scores, and that of a pooled one is the last.
+  if (over_ || pending_.spec.scores_prompt() || pending_.spec.is_pooled() ||
+      std::exchange(started_, true))
+    return;
   event e;
   e.started = true;
   e.continuity = continuity_;
@@ -510,11 +541,24 @@ void session_core::answer_prompt(event e) {
   close(false, nullptr);
 }
 
+void session_core::pooled(const prompt_pooled& result, steady_clock::time_point now) {
+  if (over_) return;
+  note_times(result.scheduled, result.cached_tokens, now);
+  event e;
+  e.started = e.last = true;
+  e.continuity = continuity_;
+  e.embedding = result.values;
+  e.finish = finish_reason::stop;
+  use_.cached_tokens = result.cached_tokens;
+  emit(std::move(e));
+  close(false, nullptr);
+}
+
 void session_core::token(const token_ready& drawn, steady_clock::time_point now) {
   if (over_) return;
   choice_state& c = choices_[static_cast<std::size_t>(drawn.choice)];
   if (c.finished) return; // drawn by a step that was prepared before a stop string was found
-  note_times(drawn, now);
+  note_times(drawn.scheduled, drawn.cached_tokens, now);
   c.n_tokens += 1;
   use_.completion_tokens += 1;
   if (args_.budget != nullptr && use_.prompt_tokens + use_.completion_tokens > paid_) {
@@ -612,10 +656,11 @@ void session_core::fill_tokens(const token_ready& drawn, event& e) const {
     out.top.push_back({id, text.token_bytes(id, true), logprob, text.is_special(id)});
 }
 
-void session_core::note_times(const token_ready& drawn, steady_clock::time_point now) {
+void session_core::note_times(steady_clock::time_point scheduled, std::int32_t cached_tokens,
+                              steady_clock::time_point now) {
   if (first_token_ == steady_clock::time_point{}) {
     first_token_ = now;
-    scheduled_ = drawn.scheduled;
+    scheduled_ = scheduled;
     stats_.update([&](engine_stats& s) {
       observe(s.time_to_first_token_seconds, seconds_of(now - args_.submitted));
     });
@@ -623,9 +668,9 @@ void session_core::note_times(const token_ready& drawn, steady_clock::time_point
       if (std::exchange(counted_waiting_, false)) s.requests_waiting -= 1;
       s.requests_running += 1;
       count_prompt(s);
-      s.cached_prompt_tokens += static_cast<std::uint64_t>(drawn.cached_tokens);
+      s.cached_prompt_tokens += static_cast<std::uint64_t>(cached_tokens);
       observe(s.time_to_first_token_seconds, seconds_of(now - args_.submitted));
-      observe(s.request_queue_time_seconds, seconds_of(drawn.scheduled - args_.submitted));
+      observe(s.request_queue_time_seconds, seconds_of(scheduled - args_.submitted));
     });
   }
   last_token_ = now;
@@ -657,6 +702,7 @@ void session_core::end_with(const request_error& why) {
   if (over_) return;
   event e;
   e.error = why;
+  rename_prompt(*e.error, args_.request.prompt_field);
   const bool full = why.code == errc::queue_full || why.code == errc::queue_timed_out;
   if (full && why.retry_after_s == 0) e.error->retry_after_s = host_.retry_after_s();
   e.last = true;
@@ -708,7 +754,8 @@ void session_core::close(bool aborted, const request_error* error) {
       most = std::max(most, c.n_tokens);
     observe(s.request_max_num_generation_tokens, most);
     observe(s.request_params_n, sampling_->n);
-    if (sampling_->max_tokens >= 0) observe(s.request_params_max_tokens, sampling_->max_tokens);
+    if (sampling_->max_tokens >= 0 && !pending_.spec.is_pooled())
+      observe(s.request_params_max_tokens, sampling_->max_tokens);
     // Choices draw at the same time, so this is their mean only where there is one.
     if (const auto gaps = most - n_made_ - 1; choices_.size() == 1 && gaps > 0)
       observe(s.request_time_per_output_token_seconds,

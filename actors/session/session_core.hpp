@@ -88,6 +88,7 @@ public:
   void grammar_overdue();
   void queued();
   void scored(const prompt_scored& scores);
+  void pooled(const prompt_pooled& result, steady_clock::time_point now);
   void token(const token_ready& drawn, steady_clock::time_point now);
   void failed(const request_error& why);
   /// The batcher was lost with all that it held, and another has taken its place: a request of
@@ -139,7 +140,8 @@ private:
   void append_text(choice_state& c, const token_ready& drawn, event& e);
   static void parse_text(choice_state& c, event& e);
   void fill_tokens(const token_ready& drawn, event& e) const;
-  void note_times(const token_ready& drawn, steady_clock::time_point now);
+  void note_times(steady_clock::time_point scheduled, std::int32_t cached_tokens,
+                  steady_clock::time_point now);
   void emit(event e);
   void close(bool aborted, const request_error* error);
   void tell_end(std::string_view status, bool failed) const;
@@ -169,7 +171,7 @@ private:
   bool started_ = false; ///< the client knows that the request is queued
   bool moved_ = false;   ///< it was queued again after the batcher was lost
   bool over_ = false;
-  bool prompt_only_ = false; ///< max_tokens is 0: nothing is generated
+  bool prompt_only_ = false; ///< nothing is generated
   bool any_length_ = false;
   bool counted_waiting_ = false; ///< for its tenant
   bool counted_prompt_ = false;  ///< for its tenant

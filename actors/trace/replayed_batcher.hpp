@@ -40,6 +40,7 @@ private:
   // batcher_core::session_sink
   void queued(request_id) override {}
   void scored(request_id, prompt_scored) override {}
+  void pooled(request_id, prompt_pooled) override {}
   void token(request_id, token_ready) override {}
   void failed(request_id, const request_error&) override {}
   void forgotten(request_id request) override;

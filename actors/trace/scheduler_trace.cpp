@@ -152,7 +152,7 @@ void scheduler_trace::arrived(const submit_prompt& prompt) {
   if (prompt.limits.weight != 1) m.number("weight", prompt.limits.weight);
   if (prompt.limits.max_running != 0) m.number("running", prompt.limits.max_running);
   if (prompt.limits.max_queued != 0) m.number("queued", prompt.limits.max_queued);
-  m.yes("asked", spec.sampling->max_tokens >= 0).yes("scored", spec.scores_prompt());
+  m.yes("asked", spec.sampling->max_tokens >= 0).yes("scored", spec.needs_all_rows());
   saw(m.list("scope", scope).list("blocks", hashes).list("made", made).body());
 }
 

@@ -34,6 +34,7 @@ struct rig final : batcher_core::session_sink {
   void token(request_id request, token_ready token) override {
     tokens[request].push_back(std::move(token));
   }
+  void pooled(request_id, prompt_pooled) override {}
   void scored(request_id request, prompt_scored told) override {
     CHECK(tokens[request].empty());
     scores[request].push_back(*told.scores);

@@ -86,4 +86,21 @@ TEST_CASE("a model that computes nothing draws and scores as it was asked", "[ac
   REQUIRE(runner->run(step, out).ok());
   CHECK(out.score_max_top == 0);
   CHECK(out.score_logprobs.empty());
+
+  // Hidden states are those of the token.
+  const auto size = static_cast<std::size_t>(info.value().model->spec.embedding_size);
+  step.tokens = {5, 6, 5};
+  step.logit_rows = {0, 2, 1, 0};
+  step.n_hidden = 3;
+  REQUIRE(runner->run(step, out).ok());
+  CHECK(out.tokens.size() == 1);
+  REQUIRE(static_cast<std::size_t>(out.hidden_size) == size);
+  REQUIRE(out.hidden.size() == 3 * size);
+  const std::vector<float> of_5(out.hidden.end() - static_cast<std::ptrdiff_t>(size),
+                                out.hidden.end());
+  CHECK(std::equal(of_5.begin(), of_5.end(), out.hidden.begin()));
+  CHECK_FALSE(
+      std::equal(of_5.begin(), of_5.end(), out.hidden.begin() + static_cast<std::ptrdiff_t>(size)));
+  CHECK(
+      std::all_of(out.hidden.begin(), out.hidden.end(), [](float x) { return x >= -1 && x < 1; }));
 }

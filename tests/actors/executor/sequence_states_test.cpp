@@ -607,3 +607,53 @@ TEST_CASE("an output may begin to reason with the opening tag's token, or answer
   answers.draw('{');
   CHECK(answers.allowed() == ids{'}'});
 }
+
+TEST_CASE("pooled rows come last, draw nothing, and are added up over the chunks of their prompt") {
+  sequence_states states;
+  step_plan plan;
+  plan.opens = {opened(1, {10, 11, 12}, 1), opened(2, {20, 21, 22}, 5), opened(3, {30, 31}, 1)};
+  plan.opens[0].spec.pooling = pooling::mean;
+  plan.opens[2].spec.pooling = pooling::last;
+  plan.grows = {{1, 1}, {2, 1}, {3, 1}};
+  plan.blocks = {4, 5, 6};
+  plan.rows = {{1, 0, 2, false}, {2, 0, 3, true}, {3, 0, 2, true}};
+  CHECK_FALSE(states.may_follow(plan));
+  executor_step batch;
+  states.prepare(plan, batch);
+  CHECK(batch.logit_rows == ids{4, 0, 1, 6});
+  CHECK(batch.n_hidden == 3);
+  CHECK(batch.draws.size() == 1);
+  step_samples samples = drawing({7});
+  samples.hidden_size = 2;
+  samples.hidden = {1, 2, 4, 5, 100, 200};
+  step_result result;
+  states.finish(plan, samples, result);
+  REQUIRE(result.drawn.size() == 2);
+  CHECK(result.drawn[0].id == 2);
+  CHECK(result.drawn[0].token == 7);
+  CHECK(result.drawn[1].id == 3);
+  REQUIRE(result.pooled.size() == 1);
+  CHECK(*result.pooled.at(static_cast<std::size_t>(result.drawn[1].first_top)) ==
+        std::vector<float>{100, 200});
+
+  plan = {};
+  plan.closes = {3};
+  plan.rows = {{1, 2, 1, true}, {2, 3, 1, true}};
+  CHECK_FALSE(states.may_follow(plan));
+  states.prepare(plan, batch);
+  CHECK(batch.logit_rows == ids{1, 0});
+  CHECK(batch.n_hidden == 1);
+  samples = drawing({8});
+  samples.hidden_size = 2;
+  samples.hidden = {1, 5};
+  result = {};
+  states.finish(plan, samples, result);
+  REQUIRE(result.pooled.size() == 1);
+  CHECK(*result.pooled.front() == std::vector<float>{2, 4});
+  plan = {};
+  plan.closes = {1};
+  plan.rows = {{2, 4, 1, true}};
+  CHECK(states.may_follow(plan));
+  states.prepare(plan, batch);
+  CHECK(batch.n_hidden == 0);
+}

@@ -71,7 +71,7 @@ public:
     return sink_.text;
   }
   engine_stats stats() const { return stats_.read(); }
-  int n_failed = 0, n_continued = 0;
+  int n_failed = 0, n_continued = 0, n_pooled = 0;
 
 private:
   std::int32_t any(std::int32_t low, std::int32_t high) {
@@ -134,7 +134,10 @@ private:
     order.spec.cache_scope = static_cast<std::uint64_t>(any(0, 1)) * 0xfedcba9876543210ULL;
     if (any(0, 9) == 0) order.spec.prompt_logprobs = 0;
     order.n_choices = any(0, 5) == 0 ? 3 : 1;
-    if (any(0, 3) == 0) go_on(order, stem);
+    if (any(0, 3) == 0)
+      go_on(order, stem);
+    else if (any(0, 4) == 0)
+      pool(order);
     const int client = any(1, 3);
     order.client = "key t" + std::to_string(client);
     order.limits.weight = client;
@@ -156,6 +159,17 @@ private:
     order.made = std::make_shared<const std::vector<made_choice>>(std::move(made));
     order.spec.prompt_logprobs = -1;
     ++n_continued;
+  }
+  /// As the session submits a prompt whose hidden states are wanted.
+  void pool(submit_prompt& order) {
+    order.spec.pooling = any(0, 1) == 0 ? pooling::last : pooling::mean;
+    order.spec.max_new = 1;
+    order.spec.prompt_logprobs = -1;
+    order.n_choices = 1;
+    twill::config::sampling_params sampling;
+    sampling.max_tokens = 0;
+    order.spec.sampling = std::make_shared<const twill::config::sampling_params>(sampling);
+    ++n_pooled;
   }
   void ready() {
     // Another life may have less memory.
@@ -188,8 +202,10 @@ private:
     result.copy_seconds = tiers_ ? result.seconds / 3 : 0;
     for (const sequence_id id : plan->closes)
       over_.erase(id);
-    for (const open_sequence& o : plan->opens)
+    for (const open_sequence& o : plan->opens) {
       over_[o.id] = o.spec.max_new - static_cast<std::int32_t>(o.output.size());
+      if (o.spec.is_pooled()) pooled_.insert(o.id);
+    }
     for (const sequence_id id : plan->closes) {
       left_.erase(id);
       skipped_.erase(id);
@@ -207,6 +223,12 @@ private:
       drawn.token = any(1, 2);
       drawn.stopped = any(0, 19) == 0;
       drawn.stuck = any(0, 400) == 0;
+      if (pooled_.contains(row.id)) {
+        drawn = {};
+        drawn.id = row.id;
+        drawn.first_top = static_cast<std::int32_t>(result.pooled.size());
+        result.pooled.push_back(std::make_shared<const std::vector<float>>());
+      }
       over_.at(row.id) = drawn.stopped ? 0 : over_.at(row.id) - 1;
       result.drawn.push_back(drawn);
     }
@@ -241,6 +263,7 @@ private:
 
   void queued(request_id) override {}
   void scored(request_id, prompt_scored) override {}
+  void pooled(request_id request, prompt_pooled) override { drew_.insert(request); }
   void token(request_id request, token_ready token) override {
     if (token.choice == 0) drew_.insert(request);
   }
@@ -269,6 +292,7 @@ private:
   std::deque<step_plan_ptr> sent_;
   std::map<sequence_id, std::int32_t> over_; ///< tokens that are left
   std::set<sequence_id> left_;               ///< that the executor was told to skip
+  std::set<sequence_id> pooled_;             ///< ids of pooled prompts
   std::set<sequence_id> skipped_;            ///< a row of which was skipped
   std::map<std::uint64_t, std::int32_t> asked_;
   steady_clock::time_point now_ = steady_clock::now();
@@ -306,7 +330,7 @@ std::string before_line(const std::string& text, std::uint64_t line) {
 
 TEST_CASE("a recorded scheduler decides the same again", "[trace]") {
   std::uint64_t preemptions = 0, hits = 0, decisions = 0;
-  int failed = 0, continued = 0;
+  int failed = 0, continued = 0, pooled = 0;
   const int n = std::getenv("TWILL_LONG") != nullptr ? 1500 : 60;
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(n); ++seed) {
     INFO("seed " << seed);
@@ -322,12 +346,14 @@ TEST_CASE("a recorded scheduler decides the same again", "[trace]") {
     decisions += outcome.decisions;
     failed += run.n_failed;
     continued += run.n_continued;
+    pooled += run.n_pooled;
   }
   CHECK(preemptions > 20);
   CHECK(hits > 100);
   CHECK(decisions > 1000);
   CHECK(failed > 20);
   CHECK(continued > 100);
+  CHECK(pooled > 100);
 }
 
 TEST_CASE("a trace with one line changed is found out at that line or after it", "[trace]") {

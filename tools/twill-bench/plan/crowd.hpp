@@ -43,6 +43,7 @@ public:
 private:
   void queued(actors::request_id) override {}
   void scored(actors::request_id, actors::prompt_scored) override {}
+  void pooled(actors::request_id, actors::prompt_pooled) override {}
   void token(actors::request_id, actors::token_ready) override {}
   void failed(actors::request_id, const actors::request_error&) override {}
   void forgotten(actors::request_id) override { ++missing_; }
