@@ -21,11 +21,14 @@
 #include "net/protocol/anthropic/messages.hpp"
 #include "net/protocol/llamacpp/completion.hpp"
 #include "net/protocol/ollama/chat.hpp"
+#include "net/protocol/ollama/embed.hpp"
 #include "net/protocol/ollama/generate.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
+#include "net/protocol/openai/embeddings.hpp"
 #include "net/protocol/openai/responses_reply.hpp"
 #include "net/protocol/openai/responses_socket.hpp"
+#include "net/protocol/openai/scores.hpp"
 #include "net/protocol/stream/stream_dialect.hpp"
 #include "net/protocol/tgi/generate.hpp"
 
@@ -86,6 +89,14 @@ constexpr std::array table = {
     endpoint{get,  "/v1/models/**",          show_model},
     endpoint{post, "/v1/completions",        parse_completions,         with_key,    full,  true},
     endpoint{post, "/v1/chat/completions",   parse_chat,                with_key,    full,  true},
+    endpoint{post, "/v1/embeddings",         parse_embeddings,          with_key,    full,  true},
+    endpoint{post, "/v1/score",              parse_score,               with_key,    full},
+    endpoint{post, "/score",                 parse_score,               with_key,    full},
+    endpoint{post, "/v1/rerank",             parse_rerank,              with_key,    full},
+    endpoint{post, "/v2/rerank",             parse_rerank,              with_key,    full},
+    endpoint{post, "/rerank",                parse_rerank,              with_key,    full},
+    endpoint{post, "/api/embed",             ollama::parse_embed,       with_key,    full},
+    endpoint{post, "/api/embeddings",        ollama::parse_embeddings,  with_key,    full},
     endpoint{get,  "/v1/completions/*",      show_response},
     endpoint{del,  "/v1/completions/*",      delete_response},
     endpoint{post, "/v1/completions/*/cancel", cancel_response},

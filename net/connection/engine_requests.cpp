@@ -42,11 +42,37 @@ engine_requests::key engine_requests::start(actors::request request) {
   const key new_key = ++last_key_;
   request.client = request.tenant.empty() ? client_ : "key " + request.tenant;
   auto& e = requests_[new_key];
-  e.id = engine_.submit(std::move(request), [to = inbox_, new_key](actors::event ev) {
-    to->push(new_key, std::move(ev));
-  });
+  e.pooled = request.pooling != actors::pooling::none;
+  if (e.pooled && n_pooled_ >= most_pooled) {
+    e.waits = std::make_unique<actors::request>(std::move(request));
+    line_.push_back(new_key);
+  } else {
+    submit(new_key, e, std::move(request));
+  }
   if (socket_slow_) set_paused(e, slow_socket);
   return new_key;
+}
+
+void engine_requests::submit(key of, entry& e, actors::request request) {
+  if (e.pooled) ++n_pooled_;
+  e.id = engine_.submit(std::move(request),
+                        [to = inbox_, of](actors::event ev) { to->push(of, std::move(ev)); });
+}
+
+void engine_requests::submit_waiting() {
+  while (!line_.empty() && n_pooled_ < most_pooled) {
+    const auto found = requests_.find(line_.front());
+    line_.pop_front();
+    if (found == requests_.end()) continue;
+    entry& e = found->second;
+    submit(found->first, e, std::move(*std::exchange(e.waits, nullptr)));
+    if (e.paused != 0) engine_.pause(e.id);
+  }
+}
+
+void engine_requests::forget(std::unordered_map<key, entry>::iterator which) {
+  if (which->second.pooled && which->second.waits == nullptr) --n_pooled_;
+  requests_.erase(which);
 }
 
 engine_requests::key engine_requests::follow(std::shared_ptr<event_source> from) {
@@ -72,20 +98,22 @@ bool engine_requests::end(key which) {
 void engine_requests::leave(const entry& e) {
   if (e.source != nullptr)
     e.source->leave();
-  else
+  else if (e.waits == nullptr)
     engine_.cancel(e.id);
 }
 
 void engine_requests::cancel(key which) {
   const auto found = requests_.find(which);
   if (found == requests_.end()) return;
-  const auto ended = std::move(found->second);
-  requests_.erase(found);
-  leave(ended);
+  leave(found->second);
+  forget(found);
+  submit_waiting();
 }
 
 void engine_requests::cancel_all() {
   const auto all = std::exchange(requests_, {});
+  line_.clear();
+  n_pooled_ = 0;
   for (const auto& entry : all)
     leave(entry.second);
 }
@@ -115,7 +143,7 @@ void engine_requests::resume_all() {
 void engine_requests::set_paused(entry& e, unsigned paused) {
   const bool was_paused = e.paused != 0;
   e.paused = paused;
-  if (was_paused == (paused != 0)) return;
+  if (was_paused == (paused != 0) || e.waits != nullptr) return;
   if (e.source != nullptr)
     paused != 0 ? e.source->pause() : e.source->resume();
   else if (paused != 0)
@@ -148,8 +176,9 @@ std::vector<std::pair<engine_requests::key, actors::event>> engine_requests::tak
     const auto found = requests_.find(from);
     if (found == requests_.end()) continue;
     if (found->second.source != nullptr) found->second.source->taken(1);
-    if (ev.last) requests_.erase(found);
+    if (ev.last) forget(found);
   }
+  submit_waiting();
   return arrived;
 }
 

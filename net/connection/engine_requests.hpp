@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,6 +39,10 @@ public:
   void set_client(std::string name) { client_ = std::move(name); }
   const std::string& client() const noexcept { return client_; }
 
+  /// Of requests for hidden states so many are in the engine at once, and others wait here for
+  /// their turn, so that a body with thousands of inputs does not fill the engine's queue.
+  static constexpr std::size_t most_pooled = 64;
+
   key start(actors::request request);
   /// Follows a source instead of a request of its own. cancel() leaves it.
   key follow(std::shared_ptr<event_source> from);
@@ -65,15 +70,22 @@ private:
     actors::request_id id = 0;
     std::shared_ptr<event_source> source; ///< null: a request of the engine
     unsigned paused = 0;
+    bool pooled = false;                    ///< it wants hidden states
+    std::unique_ptr<actors::request> waits; ///< for its turn; null: the engine has it
   };
 
   void set_paused(entry& e, unsigned paused);
+  void submit(key of, entry& e, actors::request request);
+  void forget(std::unordered_map<key, entry>::iterator which);
+  void submit_waiting();
   void leave(const entry& e);
 
   actors::engine_port& engine_;
   std::string client_;
   std::shared_ptr<inbox> inbox_;
   std::unordered_map<key, entry> requests_;
+  std::deque<key> line_;     ///< those that wait, and some that were cancelled meanwhile
+  std::size_t n_pooled_ = 0; ///< of those in the engine
   key last_key_ = 0;
   bool socket_slow_ = false;
 };

@@ -8,10 +8,13 @@
 #include "net/protocol/llamacpp/completion.hpp"
 #include "net/protocol/llamacpp/props.hpp"
 #include "net/protocol/ollama/chat.hpp"
+#include "net/protocol/ollama/embed.hpp"
 #include "net/protocol/ollama/generate.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
+#include "net/protocol/openai/embeddings.hpp"
 #include "net/protocol/openai/responses.hpp"
+#include "net/protocol/openai/scores.hpp"
 #include "net/protocol/openai/tokenize.hpp"
 #include "net/protocol/tgi/generate.hpp"
 
@@ -61,9 +64,17 @@ constexpr std::array operation_table = {
     operation{post, "/v1/messages/count_tokens", section::generation, "How many tokens such a request has.", form::json, count_rows},
     operation{get, "/v1/responses", section::generation, "Responses over WebSocket.", form::websocket},
     operation{get, "/v1/stream", section::generation, "twill's own WebSocket dialect: token ids, flow control, cancel.", form::websocket},
+    operation{post, "/v1/embeddings", section::generation, "Embeddings of a decoder model, as OpenAI's.", form::json, embeddings_rows},
+    operation{post, "/v1/score", section::generation, "How near texts are to each other, as vLLM's.", form::json, score_rows},
+    operation{post, "/score", section::generation, "The same.", form::json, score_rows},
+    operation{post, "/v1/rerank", section::generation, "Documents in the order of a query, as Jina's and Cohere's.", form::json, rerank_rows},
+    operation{post, "/v2/rerank", section::generation, "The same.", form::json, rerank_rows},
+    operation{post, "/rerank", section::generation, "The same.", form::json, rerank_rows},
 
     operation{post, "/api/chat", section::ollama, "A chat; lines of JSON unless `stream` is false.", form::json_or_lines, ollama_chat_rows},
     operation{post, "/api/generate", section::ollama, "A prompt; lines of JSON unless `stream` is false.", form::json_or_lines, ollama_generate_rows},
+    operation{post, "/api/embed", section::ollama, "Embeddings of length 1.", form::json, ollama::embed_rows},
+    operation{post, "/api/embeddings", section::ollama, "One embedding, as the model has it.", form::json, ollama::embeddings_rows},
     operation{get, "/api/tags", section::ollama, "The models that the key may use."},
     operation{get, "/api/ps", section::ollama, "Those of them that are in memory."},
     operation{post, "/api/show", section::ollama, "One of them.", form::json, ollama_name_rows},

@@ -159,7 +159,7 @@ def test_what_makes_no_sense_is_refused(client):
         client.batches.create(input_file_id="file-none", endpoint="/v1/completions", completion_window="24h")
     file = upload(client, b"{}\n")
     with pytest.raises(openai.BadRequestError, match="endpoint"):
-        client.batches.create(input_file_id=file.id, endpoint="/v1/embeddings", completion_window="24h")
+        client.batches.create(input_file_id=file.id, endpoint="/v1/moderations", completion_window="24h")
     with pytest.raises(openai.BadRequestError, match="completion_window"):
         client.batches.create(input_file_id=file.id, endpoint="/v1/completions", completion_window="soon")
     with pytest.raises(openai.NotFoundError):

@@ -49,7 +49,7 @@ TEST_CASE("What a batch may name has a codec and takes full bodies") {
     CHECK(std::holds_alternative<codec>(row.action));
     CHECK(max_body_bytes(row, limits) == limits.max_body_bytes);
   }
-  CHECK(batch_paths() == "/v1/completions, /v1/chat/completions or /v1/responses");
+  CHECK(batch_paths() == "/v1/completions, /v1/chat/completions, /v1/embeddings or /v1/responses");
   CHECK(find_batch_codec("/tokenize") == nullptr);
 }
 

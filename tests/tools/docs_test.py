@@ -42,7 +42,7 @@ class Checker(unittest.TestCase):
                             ("`PUT /health`", "no route PUT /health"), ("```\n$ twill-bench --rte 3\n```\n", "no option --rte"),
                             ("| a |\n|---|\n| `x` |\n| `y` |\n| `x` |\n", "two rows for `x`"),
                             ("```sh\necho $(twill sttus)\n```\n", "no command sttus"),
-                            ("```\ncurl http://localhost:8080/v1/embeddings\n```\n", "no route /v1/embeddings")):
+                            ("```\ncurl http://localhost:8080/v1/moderations\n```\n", "no route /v1/moderations")):
             found = faults_of(text)
             self.assertEqual(len(found), 1, (text, found))
             self.assertIn(words, found[0])

@@ -3,6 +3,7 @@
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/openai/completions_reply.hpp"
 #include "net/protocol/output_form.hpp"
+#include "net/protocol/prompt_fields.hpp"
 #include "net/protocol/sampling_fields.hpp"
 #include "net/protocol/stored_request.hpp"
 #include "net/stored/stored_api.hpp"
@@ -10,64 +11,7 @@
 namespace twill::net {
 namespace {
 
-using prompt = decltype(actors::request::prompt);
-
-/// A list of integers is one prompt; anything else in a list makes it a list of prompts.
-bool is_id_list(const value_list& list) {
-  return !list.empty() && list.front().as_string() == nullptr && list.front().as_list() == nullptr;
-}
-
-std::vector<std::int32_t> read_ids(fields& from, const std::string& name, const value& ids,
-                                   std::int32_t vocab_size) {
-  value_object holder{{name, ids}};
-  const value wrapped(std::move(holder));
-  fields single(wrapped);
-  std::vector<std::int32_t> read;
-  single.read(name, read);
-  if (!single.ok()) from.reject(single.error());
-  for (std::size_t i = 0; i < read.size() && vocab_size > 0; ++i)
-    if (read[i] >= vocab_size)
-      from.reject(name + "[" + std::to_string(i) + "]",
-                  "a token id below " + std::to_string(vocab_size), value(std::int64_t{read[i]}));
-  return read;
-}
-
-std::vector<prompt> read_prompts(fields& from, bool add_special, std::int32_t vocab_size) {
-  std::vector<prompt> prompts;
-  from.require("prompt");
-  if (!from.ok()) return prompts;
-  const auto& given = *from.find("prompt");
-  if (const auto* text = given.as_string()) {
-    prompts.emplace_back(actors::text_prompt{*text, add_special});
-    return prompts;
-  }
-  const auto* list = given.as_list();
-  if (list == nullptr || list->empty()) {
-    from.reject("prompt", "a string, a list of token ids, or a list of either", given);
-    return prompts;
-  }
-  if (is_id_list(*list)) {
-    prompts.emplace_back(read_ids(from, "prompt", given, vocab_size));
-    return prompts;
-  }
-  if (list->size() > max_prompts_per_call) {
-    from.reject("prompt", "at most " + std::to_string(max_prompts_per_call) + " prompts", given);
-    return prompts;
-  }
-  for (std::size_t i = 0; i < list->size() && from.ok(); ++i) {
-    const auto& entry = (*list)[i];
-    const auto name = "prompt[" + std::to_string(i) + "]";
-    if (const auto* text = entry.as_string())
-      prompts.emplace_back(actors::text_prompt{*text, add_special});
-    else if (entry.as_list() != nullptr)
-      prompts.emplace_back(read_ids(from, name, entry, vocab_size));
-    else
-      from.reject(name, "a string or a list of token ids", entry);
-  }
-  return prompts;
-}
-
-result<std::string> echo_text(const prompt& given, const codec_context& context) {
+result<std::string> echo_text(const any_prompt& given, const codec_context& context) {
   if (const auto* text = std::get_if<actors::text_prompt>(&given)) return text->text;
   auto text = context.engine.detokenize(context.model.id, std::get<actors::token_prompt>(given));
   if (!text.ok()) return fail(from_engine(text.code(), text.detail()));
@@ -130,7 +74,8 @@ result<asked_completions> read_completions(const value& body, const codec_contex
       from.reject(name, "absent: tools belong to chat", *v);
   if (const auto* v = from.find("chat_template"); v != nullptr && *v != value(""))
     from.reject("chat_template", "absent: templates belong to chat", *v);
-  auto prompts = read_prompts(from, add_special, context.model.vocab_size);
+  auto prompts =
+      read_prompts(from, "prompt", add_special, context.model.vocab_size, max_prompts_per_call);
   if (options.store && prompts.size() > 1)
     from.reject("store", "false where `prompt` is a list of several prompts", value(true));
   if (!from.ok()) return fail(from.error());

@@ -105,7 +105,7 @@ TEST_CASE("A description with a member that does harm is none, and says which") 
       CHECK(contains(why_not(with_member(name, value(path))), std::string("`") + name));
   CHECK(contains(why_not(with_member("id", value("batch_" + std::string(97, 'x')))), "`id`"));
   CHECK(contains(why_not(with_member("endpoint", value("/v1/models"))), "`endpoint`"));
-  CHECK(contains(why_not(with_member("endpoint", value("/v1/embeddings"))), "`endpoint`"));
+  CHECK(contains(why_not(with_member("endpoint", value("/v1/moderations"))), "`endpoint`"));
   CHECK(contains(why_not(with_member("status", value("done"))), "`status`"));
   CHECK(contains(why_not(with_member("version", value(2))), "`version`"));
   CHECK(contains(why_not(with_member("expires_at", value(9e18))), "`expires_at`"));

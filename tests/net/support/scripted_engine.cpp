@@ -34,6 +34,7 @@ actors::request_id scripted_engine::submit(actors::request what, actors::event_c
   p->logprobs = what.sampling.logprobs >= 0;
   p->top = std::max(0, what.sampling.logprobs);
   p->echo_ids = what.echo_prompt_ids;
+  p->pooled = what.pooling != actors::pooling::none;
   p->max_tokens = what.sampling.max_tokens;
   if (const auto* ids = std::get_if<actors::token_prompt>(&what.prompt))
     p->prompt_tokens = static_cast<std::int32_t>(ids->size());
@@ -79,6 +80,13 @@ bool scripted_engine::step(playing& p, std::vector<event>& out) {
     if (p.what.refusal.has_value()) {
       ev.started = false;
       ev.error = p.what.refusal;
+      ev.last = true;
+      out.push_back(std::move(ev));
+      return false;
+    }
+    if (p.pooled) {
+      ev.finish = actors::finish_reason::stop;
+      ev.embedding = std::make_shared<const std::vector<float>>(p.what.embedding);
       ev.last = true;
       out.push_back(std::move(ev));
       return false;
@@ -198,6 +206,7 @@ std::vector<actors::model_info> scripted_engine::models() const {
   model.created_unix_s = 1700000000;
   model.max_model_len = 4096;
   model.vocab_size = 1000;
+  model.embedding_size = 2;
   model.has_chat_template = true;
   return {model};
 }

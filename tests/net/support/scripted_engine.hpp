@@ -27,6 +27,7 @@ struct script {
   actors::finish_reason finish = actors::finish_reason::stop;
   std::string stop_string;
   std::int32_t stop_token = -1;
+  std::vector<float> embedding{3, 4};           ///< of a request for hidden states, in one event
   std::optional<actors::request_error> refusal; ///< instead of `started`
   std::optional<actors::request_error> failure; ///< instead of finishing
 };
@@ -105,6 +106,7 @@ private:
     bool logprobs = false;
     std::int32_t top = 0;
     bool echo_ids = false;
+    bool pooled = false;
     bool started = false;
     bool paused = false;
     std::size_t next = 0;

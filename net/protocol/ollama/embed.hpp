@@ -1,0 +1,46 @@
+// Ollama's POST /api/embed and its older POST /api/embeddings. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "net/protocol/codec.hpp"
+#include "net/protocol/field_table.hpp"
+#include "net/protocol/vectors_in_order.hpp"
+
+namespace twill::net::ollama {
+
+/// `input` is a text or a list of texts; the vectors have length 1.
+result<call> parse_embed(const value& body, const codec_context& context);
+/// `prompt` is a text; the vector is the model's own.
+result<call> parse_embeddings(const value& body, const codec_context& context);
+/// What the bodies may have, for "/openapi.json".
+field_rows embed_rows();
+field_rows embeddings_rows();
+
+class embed_reply final : public reply_encoder {
+public:
+  explicit embed_reply(std::string model) : model_(std::move(model)) {}
+
+  void on_event(std::size_t request, actors::event&& ev, std::string& out) override;
+  void on_end(std::string& out) override;
+  void on_error(const api_error&, std::string&) override {} // it is no stream
+
+private:
+  std::string model_; ///< as the client calls it
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  vectors_in_order vectors_;
+  std::int64_t prompt_tokens_ = 0;
+};
+
+class embedding_reply final : public reply_encoder {
+public:
+  void on_event(std::size_t request, actors::event&& ev, std::string& out) override;
+  void on_end(std::string&) override {}
+  void on_error(const api_error&, std::string&) override {} // it is no stream
+};
+
+} // namespace twill::net::ollama
