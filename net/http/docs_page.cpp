@@ -14,6 +14,7 @@ struct guide {
   std::string_view about;
 };
 constexpr std::array guides = {
+    guide{"clients.md", "what to set in each client"},
     guide{"team.md", "a team with keys, and the dashboard"},
     guide{"larger-than-memory.md", "a model larger than the memory"},
     guide{"nginx.md", "behind nginx"},

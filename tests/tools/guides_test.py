@@ -77,6 +77,10 @@ class Guides(unittest.TestCase):
             self.skipTest("nginx is not installed")
         self.follow("nginx.md", "twilld.toml: ok", '"status":"ready"', r"data: .*\n(?s:.*)data: \[DONE\]")
 
+    def test_each_dialect_answers_its_clients(self):
+        self.follow("clients.md", r'"object":"chat.completion"', r'"type":"message"', r'"done":true', r'"generated_text":', r'"stop_type":',
+                    r'"object":"embedding"')
+
     def test_a_user_is_limited(self):
         self.follow("limits.md", r"HTTP/1.1 200(?s:.*)HTTP/1.1 429", "(?i)retry-after: ", "tokens_per_minute")
 
