@@ -19,6 +19,7 @@ REPEATS = {"max_tokens": 40, "max_output_tokens": 40}  # long enough for the mod
 
 # Field: (what both requests have beside the base, the value, and what both lack).
 COMMON = {
+    "model": ({}, "none of that name"),
     "temperature": (DRAWN, 0),
     "top_k": (DRAWN, 1), "top_p": (DRAWN, 0.01), "min_p": (DRAWN, 1.0),
     "repeat_penalty": (REPEATS, 3.0), "repetition_penalty": (REPEATS, 3.0),
