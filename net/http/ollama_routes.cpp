@@ -38,17 +38,17 @@ http_answer list_ollama_models(request_scope& scope,
   }};
 }
 
-struct named_model {
+struct asked_model {
   actors::model_info info;
   bool stream = true;
 };
 
 /// The model that `model`, or `name` as older clients have it, names.
-result<named_model> read_named_model(request_scope& scope) {
+result<asked_model> read_named_model(request_scope& scope) {
   auto body = parse_json(scope.request.body);
   if (!body.ok()) return fail(body.code());
   fields from(body.value());
-  named_model read;
+  asked_model read;
   std::string name;
   from.read("name", name);
   from.read("model", name);
