@@ -70,7 +70,7 @@ constexpr std::array table = {
     endpoint{get,  "/get_server_info",       server_info,               open_to_all},
     endpoint{get,  "/model_info",            model_info,                open_to_all},
     endpoint{get,  "/get_model_info",        model_info,                open_to_all},
-    endpoint{get,  "/info",                  tgi_info,                  open_to_all},
+    endpoint{get,  "/info",                  tgi_info},
     endpoint{get,  "/ping",                  ready,                     open_to_all},
     endpoint{get,  "/v2",                    kserve_server,             open_to_all},
     endpoint{get,  "/v2/health/live",        kserve_live,               open_to_all},

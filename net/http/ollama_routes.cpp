@@ -24,7 +24,8 @@ std::vector<ollama_model> look_at_models(std::vector<actors::model_info> models,
   for (auto& info : models) {
     const auto own = std::find_if(stats.begin(), stats.end(),
                                   [&](const auto& one) { return one.model == info.id; });
-    const bool on_gpu = own != stats.end() && !own->stats.device_is_host;
+    const bool on_gpu = own != stats.end() && !own->stats.device_is_host &&
+                        own->stats.device_memory_reserved_bytes > 0;
     auto files = look_at_weights(info.path);
     seen.push_back({std::move(info), std::move(files), on_gpu});
   }
@@ -73,12 +74,17 @@ http_answer ollama_ps(request_scope& scope) {
   return list_ollama_models(scope, ollama_ps_body);
 }
 
-field_rows ollama_name_rows() {
+field_rows ollama_show_rows() {
   return {model_row,
           {"name", schema::string, "The older name of `model`."},
-          {"stream", schema::boolean, "Of pull: lines of JSON (the default), or one."},
-          {"verbose", schema::boolean, "Ollama", field_use::no_effect},
-          {"insecure", schema::boolean, "Ollama", field_use::no_effect}};
+          {"verbose", schema::any, "Ollama", field_use::no_effect}};
+}
+
+field_rows ollama_pull_rows() {
+  return {model_row,
+          {"name", schema::string, "The older name of `model`."},
+          {"stream", schema::boolean, "Lines of JSON (the default), or one."},
+          {"insecure", schema::any, "Ollama", field_use::no_effect}};
 }
 
 http_answer ollama_show(request_scope& scope) {

@@ -16,6 +16,7 @@ http_answer ollama_version(request_scope& scope);
 http_answer refuse_model_change(request_scope& scope);
 
 /// What the bodies of show and pull may have, for "/openapi.json".
-field_rows ollama_name_rows();
+field_rows ollama_show_rows();
+field_rows ollama_pull_rows();
 
 } // namespace twill::net

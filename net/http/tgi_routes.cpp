@@ -2,12 +2,13 @@
 
 #include <utility>
 
+#include "net/http/prepared_body.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 
 http_answer tgi_info(request_scope& scope) {
-  const auto models = scope.context.engine.models();
+  const auto models = models_in(scope);
   if (models.empty())
     return error_reply({actors::errc::not_ready, "no model is known yet; retry later", ""});
   const auto& model = models.front();
@@ -19,7 +20,6 @@ http_answer tgi_info(request_scope& scope) {
       .field("model_id", model.id)
       .field("model_sha", nullptr)
       .field("model_dtype", model.quantization)
-      .field("model_device_type", scope.context.engine.stats().device_is_host ? "cpu" : "cuda")
       .field("model_pipeline_tag", nullptr)
       .field("max_concurrent_requests", std::int64_t{scheduler.max_running} + scheduler.max_queued)
       .field("max_best_of", current->limits.max_choices)

@@ -12,6 +12,7 @@
 namespace twill::net {
 
 api_style style_of(std::string_view path, bool anthropic_version) {
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1); // as endpoints are found
   if (anthropic_version || path == "/v1/messages" || path.starts_with("/v1/messages/"))
     return api_style::anthropic;
   if (path == "/api" || path.starts_with("/api/")) return api_style::ollama;
@@ -19,7 +20,7 @@ api_style style_of(std::string_view path, bool anthropic_version) {
   constexpr std::array<std::string_view, 5> tgi = {"/", "/generate", "/generate_stream", "/info",
                                                    "/v2"};
   if (std::find(tgi.begin(), tgi.end(), path) != tgi.end() || path.starts_with("/v2/health/") ||
-      path.starts_with("/v2/models/"))
+      path == "/v2/models" || path.starts_with("/v2/models/"))
     return api_style::tgi;
   constexpr std::array<std::string_view, 5> llamacpp = {"/completion", "/completions",
                                                         "/apply-template", "/props", "/slots"};

@@ -56,15 +56,15 @@ TEST_CASE("What a batch may name has a codec and takes full bodies") {
 TEST_CASE("Only what tells nothing about clients is served without a key") {
   for (const auto& row : endpoints()) {
     const bool reads = row.method == http_method::get;
-    const bool open =
-        (row.path == "/" && reads) || row.path == "/page/*" || row.path == "/routes" ||
-        row.path == "/docs" || row.path == "/openapi.json" || row.path == "/api/version" ||
-        row.path == "/health" || row.path == "/ready" || row.path == "/metrics" ||
-        row.path == "/version" || row.path == "/load" || row.path == "/get_load" ||
-        row.path == "/is_sleeping" || row.path == "/kv_event_sources" ||
-        row.path == "/server_info" || row.path == "/get_server_info" || row.path == "/model_info" ||
-        row.path == "/get_model_info" || row.path == "/info" || row.path == "/ping" ||
-        row.path == "/v2" || row.path == "/v2/health/live" || row.path == "/v2/health/ready";
+    const bool open = (row.path == "/" && reads) || row.path == "/page/*" ||
+                      row.path == "/routes" || row.path == "/docs" || row.path == "/openapi.json" ||
+                      row.path == "/api/version" || row.path == "/health" || row.path == "/ready" ||
+                      row.path == "/metrics" || row.path == "/version" || row.path == "/load" ||
+                      row.path == "/get_load" || row.path == "/is_sleeping" ||
+                      row.path == "/kv_event_sources" || row.path == "/server_info" ||
+                      row.path == "/get_server_info" || row.path == "/model_info" ||
+                      row.path == "/get_model_info" || row.path == "/ping" || row.path == "/v2" ||
+                      row.path == "/v2/health/live" || row.path == "/v2/health/ready";
     CHECK((row.key == key_rule::open) == open);
   }
 }

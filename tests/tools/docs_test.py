@@ -38,7 +38,7 @@ class Checker(unittest.TestCase):
                             ("[`a`](none.md)", "leads nowhere"), ("`twill caht`", "`twill` has no command caht"),
                             ("`twill models pul x`", "no command pul"), ("`twill chat --modle x`", "no option --modle"),
                             ("`twilld --set kv.memry=1`", "no key kv.memry"), ("`kv.memry`", "no key kv.memry"),
-                            ("`kv.memry = 1`", "no key kv.memry"), ("`/v1/rerank`", "no route /v1/rerank"),
+                            ("`kv.memry = 1`", "no key kv.memry"), ("`/v1/videos`", "no route /v1/videos"),
                             ("`PUT /health`", "no route PUT /health"), ("```\n$ twill-bench --rte 3\n```\n", "no option --rte"),
                             ("| a |\n|---|\n| `x` |\n| `y` |\n| `x` |\n", "two rows for `x`"),
                             ("```sh\necho $(twill sttus)\n```\n", "no command sttus"),

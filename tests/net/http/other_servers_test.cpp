@@ -1,10 +1,12 @@
 // What clients of other servers ask beside generating: TGI's /info, llama.cpp's /props and /slots,
 // health in the Open Inference Protocol; and in which form each is refused.
+#include "net/protocol/api_style.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 #include "tests/net/support/running_server.hpp"
 
 using namespace twill;
+using namespace twill::net;
 using namespace twill::testing;
 
 TEST_CASE("Limits and models are said in the forms of other servers") {
@@ -75,6 +77,15 @@ TEST_CASE("A request without a key is refused in the form of its API") {
   CHECK(c.get("/props").status == 401);
   CHECK(c.get("/slots").status == 401);
   CHECK(at(json(c.get("/v2/models/test-model").body), "error_type") == value("invalid_api_key"));
-  for (const auto* path : {"/info", "/ping", "/v2", "/v2/health/live", "/v2/health/ready", "/"})
+  CHECK(at(json(c.get("/info").body), "error_type") == value("invalid_api_key"));
+  for (const auto* path : {"/ping", "/v2", "/v2/health/live", "/v2/health/ready", "/"})
     CHECK(c.get(path).status == 200);
+}
+
+TEST_CASE("A slash at the end of a path changes nothing of its errors' form") {
+  for (const auto* path : {"/generate", "/completion", "/api/chat", "/v1/messages", "/v2/models"}) {
+    INFO(path);
+    CHECK(style_of(path, false) != api_style::openai);
+    CHECK(style_of(std::string(path) + "/", false) == style_of(path, false));
+  }
 }
