@@ -41,7 +41,7 @@ wire_error map_error(errc code) {
   case errc::method_not_allowed:
     return {405, policy, invalid, "method_not_allowed"};
   case errc::not_offered:
-    return {501, policy, invalid, "not_offered"};
+    return {403, policy, "permission_error", "not_offered"};
   case errc::content_coding:
     return {415, policy, invalid, "unsupported_content_encoding"};
   case errc::body_too_large:

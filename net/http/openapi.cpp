@@ -202,10 +202,11 @@ std::vector<int> statuses_of(const operation& described) {
   // By the head and the body, before a route is asked anything.
   std::set<int> statuses{400, 403, 408, 413, 415, 421, 429, 431, 503};
   statuses.insert(described.reply == reply_form::websocket ? 426
-                  : described.reply == reply_form::refused ? 501
+                  : described.reply == reply_form::refused ? 403
                                                            : 200);
   if (target.key == key_rule::required) statuses.insert(401);
   if (names_one(described)) statuses.insert({404, 409});
+  if (!described.query.empty()) statuses.insert(404); // of a model, or an entry, that it names
   if (described.body != nullptr) statuses.insert({404, 500});
   if (generates(target) || described.multipart || described.body != nullptr)
     statuses.insert({409, 507});

@@ -23,7 +23,7 @@ enum class reply_form : std::uint8_t {
   html,
   text,
   bytes,
-  refused,   ///< always 501
+  refused,   ///< always 403
   websocket, ///< nothing but WebSocket is spoken here
 };
 

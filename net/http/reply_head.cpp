@@ -35,14 +35,16 @@ std::string_view reason(int status) {
     return "Unsupported Media Type";
   case 421:
     return "Misdirected Request";
+  case 422:
+    return "Unprocessable Content";
+  case 424:
+    return "Failed Dependency";
   case 426:
     return "Upgrade Required";
   case 429:
     return "Too Many Requests";
   case 431:
     return "Request Header Fields Too Large";
-  case 501:
-    return "Not Implemented";
   case 503:
     return "Service Unavailable";
   case 507:

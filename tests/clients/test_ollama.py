@@ -199,7 +199,7 @@ def test_errors_are_the_packages_own(client, name):
     assert "`format`" in refused(client.chat, name, ASK, format={"type": "nonsense"})[1]
     for call in (lambda: client.create("mine", from_=name), lambda: client.copy(name, "mine"), lambda: client.delete(name),
                  lambda: client.push(name)):
-        assert refused(call)[0] == 501
+        assert refused(call)[0] == 403
 
 
 def test_what_is_too_long_is_cut(start_daemon, scripted_model):
