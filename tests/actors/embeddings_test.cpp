@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -303,6 +304,16 @@ struct pooling_bench {
     return a;
   }
 
+  /// Sequences that the scheduler knows, running and waiting.
+  std::size_t scheduled() const {
+    auto count = std::make_shared<std::promise<std::size_t>>();
+    auto counted = count->get_future();
+    port.describe([count](const std::vector<actors::scheduler_picture>& seen) {
+      count->set_value(seen.empty() ? 0 : seen.front().sequences.size());
+    });
+    return counted.get();
+  }
+
   std::shared_ptr<script> plan;
   std::unique_ptr<actors::engine> engine;
   actors::engine_port& port;
@@ -339,6 +350,7 @@ TEST_CASE("inputs that come together share steps", "[actors]") {
   for (int i = 0; i < 40; ++i)
     all.push_back(b.submit(prompt_of(i, 3 + i % 5), both_ways[i % 2]));
   REQUIRE(b.plan->step_waits());
+  REQUIRE(eventually([&] { return b.scheduled() == 40; }));
   b.plan->open();
   for (int i = 0; i < 40; ++i)
     CHECK(all[static_cast<std::size_t>(i)].values() ==
