@@ -97,8 +97,8 @@ constexpr std::array sampling_table = {
 constexpr std::string_view limit_schema = R"("type":"integer","minimum":-2)";
 constexpr std::array limit_rows = {
     field_row{"n_predict", limit_schema, "llama.cpp's name for the most tokens of the output."},
-    field_row{"num_predict", limit_schema, "Ollama's name for it."},
-    field_row{"max_new_tokens", limit_schema, "TGI's name for it."}};
+    field_row{"num_predict", limit_schema, "Ollama's name for the most tokens of the output."},
+    field_row{"max_new_tokens", limit_schema, "TGI's name for the most tokens of the output."}};
 
 constexpr std::array chat_logprob_rows = {
     field_row{"logprobs", schema::boolean, "The log-probability of each token of the output."},

@@ -331,7 +331,7 @@ LATER_TURNS = [
     {"role": "assistant", "content": [
         {"type": "thinking", "thinking": "I should look at it first.", "signature": "sig_0"},
         {"type": "text", "text": "I look at the test."},
-        {"type": "tool_use", "id": "toolu_a", "name": "Read", "input": {"file_path": "/work/test.py"}},
+        {"type": "tool_use", "id": "toolu_a", "name": "Read", "input": {"file_path": "/project/test.py"}},
         {"type": "tool_use", "id": "toolu_b", "name": "Bash", "input": {"command": "pytest -q", "timeout": 60000}}]},
     {"role": "user", "content": [
         {"tool_use_id": "toolu_a", "type": "tool_result", "content": "     1\tassert 1 + 1 == 3\n"},

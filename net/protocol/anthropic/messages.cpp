@@ -23,8 +23,8 @@ struct asked_message {
   message_options options;
 };
 
-/// What the template is told of thinking, and which of it the reply shows. Without `thinking` the
-/// template does what it does by itself, as in every other API here.
+/// What the template gets as `enable_thinking`, and which of it the reply shows. Without `thinking`
+/// the template does what it does by itself, as in every other API here.
 void read_thinking(fields& from, actors::chat_prompt& to, message_options& options) {
   const auto* given = from.object("thinking");
   if (given == nullptr) return;

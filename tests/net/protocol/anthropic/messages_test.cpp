@@ -164,7 +164,7 @@ TEST_CASE("Messages: an assistant's last message is the beginning of the answer"
                    "`thinking.type` must be \"disabled\""));
 }
 
-TEST_CASE("Messages: what the template is told of thinking") {
+TEST_CASE("Messages: what the template gets of `thinking`") {
   bench b;
   const auto told = [&](const std::string& members) {
     return value(b.chat(R"([{"role":"user","content":"x"}])", members).template_arguments);
