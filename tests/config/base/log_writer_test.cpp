@@ -122,7 +122,7 @@ TEST_CASE("A pipe that nobody reads delays no line, and a notice stands for thos
     longest =
         std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - before);
   }
-  CHECK(longest < 1s); // the machine may be busy
+  CHECK(longest < 10s); // a line that waits for the reader waits for ever
   CHECK_FALSE(writer.flush(10ms));
   for (int i = 0; i < 500 && !writer.is_stuck(); ++i)
     std::this_thread::sleep_for(10ms);

@@ -87,7 +87,7 @@ TEST_CASE("memory that moves slowly moves afterwards, in a small share of a core
   const auto began = std::chrono::steady_clock::now();
   const double worked = seconds_of_others();
   slabs.settle(0s);
-  CHECK(std::chrono::steady_clock::now() - began < 1s);
+  CHECK(std::chrono::steady_clock::now() - began < 10s); // far below the time of the move
   if (!has_huge_pages()) return;
   const auto wanted = memory.bytes * 9 / 10;
   for (int i = 0; i < 1000 && huge_bytes(memory.data, memory.bytes) < wanted; ++i)

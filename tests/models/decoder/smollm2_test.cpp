@@ -1,6 +1,5 @@
 // The default model against its references: Hugging Face transformers on the dequantised weights.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -146,20 +145,6 @@ TEST_CASE("the default model opens with its spec, tokenizer and template") {
   CHECK(m->chat != nullptr);
   const auto& ends = m->text->end_ids();
   CHECK(std::find(ends.begin(), ends.end(), 2) != ends.end());
-}
-
-TEST_CASE("the default model is ready to run in well under half a second") {
-  const auto start = std::chrono::steady_clock::now();
-  auto m = open_model(test::default_model_path());
-  REQUIRE(m.ok());
-  const auto at_open = std::chrono::steady_clock::now();
-  auto loaded = decoder::load(test::shared_device(), m.value()->spec, *m.value()->weights,
-                              options_for(gpu::compute_type::int8, gpu::dtype::f16), {});
-  REQUIRE(loaded.ok());
-  const auto ready = std::chrono::steady_clock::now();
-  const auto ms = [](auto d) { return std::chrono::duration<double, std::milli>(d).count(); };
-  CAPTURE(ms(at_open - start), ms(ready - at_open));
-  CHECK(ms(ready - start) < 2000); // generous: the machine may be busy
 }
 
 TEST_CASE("SmolLM2 in f32 continues as the reference does, token by token", "[golden]") {
