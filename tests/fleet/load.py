@@ -101,11 +101,16 @@ class Load:
                 connection.close()
 
     def reply(self, number):
+        """One request after the other on a kept connection. One that is closed between two of them, which shows in the
+        second before its answer has begun, is opened anew, as clients do."""
         connection = self.connection()
+        kept = False
         while not self.ends:
             one = Outcome("reply", time.monotonic())
+            answered = False
             try:
                 reply = self.post(connection, ASK)
+                answered = True
                 text = reply.read()
                 if reply.status == 200:
                     whole = json.loads(text)
@@ -114,9 +119,13 @@ class Load:
                         one.failure = "another text"
                 else:
                     one.failure = f"status {reply.status}: {text[:300]}"
+                kept = True
             except (OSError, http.client.HTTPException) as fault:
-                one.failure = repr(fault)
                 connection.close()
+                if kept and not answered:
+                    kept = False
+                    continue
+                one.failure = repr(fault)
             self.end(one)
 
     def lane(self, number):
