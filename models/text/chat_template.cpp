@@ -85,13 +85,16 @@ std::string describe(const jinja::template_error& error, int message = -1) {
 } // namespace
 
 bool cut_after(std::string_view content, rendered_prompt& prompt) {
-  content.remove_prefix(std::min(content.find_first_not_of(" \t\r\n"), content.size()));
+  constexpr std::string_view blank = " \t\r\n";
+  content.remove_prefix(std::min(content.find_first_not_of(blank), content.size()));
   auto& ranges = prompt.literal;
   const auto last = std::find_if(ranges.rbegin(), ranges.rend(),
                                  [](const auto& range) { return range.first < range.second; });
   if (content.empty() || last == ranges.rend()) return false;
   const std::size_t end = last->second;
-  if (!std::string_view(prompt.text).substr(0, end).ends_with(content)) return false;
+  const auto shown = std::string_view(prompt.text).substr(0, end);
+  if (!shown.ends_with(content)) content = content.substr(0, content.find_last_not_of(blank) + 1);
+  if (!shown.ends_with(content)) return false;
   prompt.text.resize(end);
   ranges.erase(last.base(), ranges.end());
   return true;

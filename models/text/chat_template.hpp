@@ -35,9 +35,9 @@ struct rendered_prompt {
 };
 
 /// Ends a prompt where `content`, the text of its last message, ends, so that what follows goes on
-/// from that text. The beginning of `content` may lack white space, which templates trim. False,
-/// and the prompt stays as it is, where `content` is not the last text of the request that it
-/// shows.
+/// from that text. White space at either end of `content` may be missing, since templates trim it.
+/// False, and the prompt stays as it is, where `content` is not the last text of the request that
+/// it shows.
 bool cut_after(std::string_view content, rendered_prompt& prompt);
 
 class chat_template {

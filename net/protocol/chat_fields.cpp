@@ -171,8 +171,28 @@ constexpr field_row messages_row{
     R"("developer","user","assistant","tool","function"]},"content":{"type":["string","array",)"
     R"("null"]}},"required":["role"]})",
     "The conversation. Parts of a content must be text.", field_use::honoured, true};
-constexpr field_row generation_prompt_row{"add_generation_prompt", schema::boolean,
-                                          "The template begins the answer (the default)."};
+constexpr std::array answer_rows = {
+    field_row{"add_generation_prompt", schema::boolean,
+              "The template begins the answer (the default)."},
+    field_row{"continue_final_message", schema::boolean,
+              "The answer goes on from the text of the last message, which is the assistant's."}};
+
+/// vLLM's clients also have to say that no answer is begun; here that follows.
+void read_continuation(fields& from, actors::chat_prompt& to) {
+  constexpr std::string_view field = "continue_final_message";
+  from.read(field, to.continue_last);
+  if (!from.ok() || !to.continue_last) return;
+  if (const auto* begins = from.find("add_generation_prompt");
+      begins != nullptr && to.add_generation_prompt)
+    return from.reject(field, "false or absent where `add_generation_prompt` is true", value(true));
+  const auto& last = to.messages.as_list()->back();
+  if (text_of(last.find("role")) != "assistant" || member(last, "tool_calls") != nullptr ||
+      text_of(last.find("content")).empty())
+    from.reject(field,
+                "false or absent, unless the last of `messages` is the assistant's, with a text "
+                "and no tool calls",
+                value(true));
+}
 constexpr std::array template_rows = {
     field_row{"chat_template", R"("type":"string","maxLength":64)",
               "The name of one of the model's templates."},
@@ -188,7 +208,7 @@ void add_template_rows(field_rows& to) {
 void add_chat_prompt_rows(field_rows& to) {
   to.push_back(messages_row);
   add_tool_rows(to);
-  to.push_back(generation_prompt_row);
+  add_rows(to, answer_rows);
   add_template_rows(to);
 }
 
@@ -225,6 +245,7 @@ tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to) {
   auto tools = read_tools(from);
   to.tools = tools.tools;
   from.read("add_generation_prompt", to.add_generation_prompt);
+  read_continuation(from, to);
   read_template_fields(from, to);
   return tools;
 }

@@ -6,17 +6,29 @@
 // null. What a single model's template needs beyond that is the engine's matter.
 #pragma once
 
+#include <span>
+
 #include "net/protocol/codec.hpp"
+#include "net/protocol/field_table.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/tool_fields.hpp"
 
 namespace twill::net {
 
-/// `messages`, `add_generation_prompt`, all of read_template_fields() and of read_tools().
+/// `messages`, `add_generation_prompt`, `continue_final_message`, all of read_template_fields() and
+/// of read_tools().
 tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to);
 
 /// `chat_template`, the name of one of the model's templates, and `chat_template_kwargs`.
 void read_template_fields(fields& from, actors::chat_prompt& to);
+
+/// `continue_final_message` where it is no field of the API.
+inline constexpr field_row no_continuation_row{"continue_final_message", schema::any,
+                                               "false or absent: it is a field of chats",
+                                               field_use::refused};
+inline void reject_continuation(fields& from) {
+  reject_listed(from, std::span(&no_continuation_row, 1));
+}
 
 void add_chat_prompt_rows(field_rows& to);
 void add_template_rows(field_rows& to);

@@ -129,7 +129,6 @@ constexpr std::array refused_rows = {
     field_row{"web_search_options", schema::any, "absent: this server searches no web",
               field_use::refused},
     field_row{"documents", schema::any, "absent: put them into a message", field_use::refused},
-    field_row{"continue_final_message", schema::any, unsupported, field_use::refused},
     field_row{"logits_processors", schema::any, unsupported, field_use::refused},
     field_row{"kv_transfer_params", schema::any,
               "absent: this server reads a prompt and generates from it in one process, and takes "

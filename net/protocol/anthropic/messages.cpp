@@ -153,6 +153,7 @@ result<asked_message> read_asked_message(const value& body, const codec_context&
   read_message_form(from, request);
   from.read("stream", options.stream);
   reject_unsupported(from);
+  reject_continuation(from);
   read_service_fields(from);
   read_context_management(from, options);
   check_sampling(from, sampling, context, "stop_sequences");
@@ -186,6 +187,7 @@ field_rows message_rows() {
   add_sampling_rows(rows);
   add_queue_rows(rows);
   add_form_rows(rows);
+  rows.push_back(no_continuation_row);
   add_foreign_rows(rows);
   return rows;
 }

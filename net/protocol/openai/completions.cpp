@@ -1,5 +1,6 @@
 #include "net/protocol/openai/completions.hpp"
 
+#include "net/protocol/chat_fields.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/openai/completions_reply.hpp"
 #include "net/protocol/output_form.hpp"
@@ -34,7 +35,8 @@ field_rows completions_rows() {
       {"tools", schema::any, chat_only, field_use::refused},
       {"tool_choice", schema::any, chat_only, field_use::refused},
       {"functions", schema::any, chat_only, field_use::refused},
-      {"chat_template", schema::any, "absent: templates belong to chat", field_use::refused}};
+      {"chat_template", schema::any, "absent: templates belong to chat", field_use::refused},
+      no_continuation_row};
   add_sampling_rows(rows);
   add_limit_rows(rows, {"max_tokens", "max_completion_tokens"});
   add_prompt_option_rows(rows);
@@ -72,6 +74,7 @@ result<asked_completions> read_completions(const value& body, const codec_contex
   for (const auto* name : {"tools", "tool_choice", "functions"})
     if (const auto* v = from.find(name); v != nullptr && *v != value("none"))
       from.reject(name, "absent: tools belong to chat", *v);
+  reject_continuation(from);
   if (const auto* v = from.find("chat_template"); v != nullptr && *v != value(""))
     from.reject("chat_template", "absent: templates belong to chat", *v);
   auto prompts =

@@ -191,6 +191,7 @@ field_rows responses_rows() {
   add_queue_rows(rows);
   add_form_rows(rows);
   add_rows(rows, refused_here);
+  rows.push_back(no_continuation_row);
   add_foreign_rows(rows);
   return rows;
 }
@@ -210,6 +211,7 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   read_queue_fields(from, turn.request);
   read_response_form(from, turn.request);
   reject_unsupported(from);
+  reject_continuation(from);
   reject_foreign(from);
   auto& echo = turn.echo;
   read_echo(from, echo);

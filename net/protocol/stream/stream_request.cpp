@@ -40,8 +40,10 @@ void read_prompt(fields& from, std::int64_t now_unix_s, actors::request& to) {
     to.parse_output = !chat.tools.is_null();
     from.read("parse_output", to.parse_output);
     to.prompt = std::move(chat);
-  } else if (const auto* v = from.find("chat_template"); v != nullptr && *v != value("")) {
-    from.reject("chat_template", "absent without `messages`", *v);
+  } else {
+    reject_continuation(from);
+    if (const auto* v = from.find("chat_template"); v != nullptr && *v != value(""))
+      from.reject("chat_template", "absent without `messages`", *v);
   }
   if (n_given != 1)
     from.reject({errc::invalid_field,

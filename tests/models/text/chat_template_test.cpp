@@ -393,6 +393,8 @@ TEST_CASE("a prompt ends where its last message does, for an answer that goes on
   CHECK(cut("<a>{{ " + m + " }}<b>", "so") == "<a>so");
   CHECK(cut("<a>{{ " + m + " + eos_token }}\n", "so</s>") == "<a>so</s>");
   CHECK(cut("<a>{{ " + m + " | trim }}<b>", " \n so") == "<a>so");
+  CHECK(cut("<a>{{ " + m + " | trim }}<b>", "so \n") == "<a>so");
+  CHECK(cut("<a>{{ " + m + " }}<b>", "so \n") == "<a>so \n");
   CHECK(cut("<a>{{ " + m + " }}<b>{{ " + m + " }}<c>", "so") == "<a>so<b>so");
   CHECK(cut("<a>{{ " + m + ".split('</think>')[-1] }}<b>", "x</think>so") == "none");
   CHECK(cut("<a>{{ " + m + " }}<b>{{ messages[0].role }}", "so") == "none");

@@ -210,6 +210,40 @@ TEST_CASE("A completion prompt is a string, ids, or a list of either") {
   }
 }
 
+TEST_CASE("A chat goes on from its last message where that is the beginning of an answer") {
+  bench b;
+  const auto chat = [&](const std::string& last, const std::string& rest) {
+    return parse_chat(
+        json(R"({"messages":[{"role":"user","content":"hi"},)" + last + "]," + rest + "}"),
+        b.context);
+  };
+  const std::string begun = R"({"role":"assistant","content":"So "})";
+  for (const auto* rest : {R"("continue_final_message":true)",
+                           R"("continue_final_message":true,"add_generation_prompt":false)"}) {
+    const auto made = chat(begun, rest);
+    REQUIRE(made.ok());
+    CHECK(std::get<actors::chat_prompt>(made.value().requests.front().prompt).continue_last);
+  }
+  const auto whole = chat(begun, R"("continue_final_message":false)");
+  REQUIRE(whole.ok());
+  CHECK(!std::get<actors::chat_prompt>(whole.value().requests.front().prompt).continue_last);
+
+  const std::vector<std::pair<std::string, std::string>> refused{
+      {begun, R"("continue_final_message":true,"add_generation_prompt":true)"},
+      {begun, R"("continue_final_message":1)"},
+      {R"({"role":"user","content":"x"})", R"("continue_final_message":true)"},
+      {R"({"role":"assistant","content":""})", R"("continue_final_message":true)"},
+      {R"({"role":"assistant","content":"x","tool_calls":[{"id":"1","type":"function",
+           "function":{"name":"f","arguments":"{}"}}]})",
+       R"("continue_final_message":true)"}};
+  for (const auto& [last, rest] : refused) {
+    const auto made = chat(last, rest);
+    INFO(last << rest);
+    REQUIRE(!made.ok());
+    CHECK(made.code().param == "continue_final_message");
+  }
+}
+
 TEST_CASE("Chat messages come as strings or text parts, and tools reach the template") {
   bench b;
   const auto request = b.chat(R"({"messages":[
