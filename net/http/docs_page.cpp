@@ -67,12 +67,17 @@ std::string title_of(const operation& described) {
          html(path_with_names(described.path)) + "</code>";
 }
 
-void add_field(std::string& out, const field_row& row) {
-  out += "<tr><td><code>" + html(row.name) + "</code>" + (row.required ? " (required)" : "");
+/// The row of a field, and those of its members, whose names begin with `of`.
+void add_field(std::string& out, const field_row& row, const std::string& of = {}) {
+  out += "<tr><td><code>" + html(of + std::string(row.name)) + "</code>";
+  if (row.required) out += " (required)";
   out += row.use == field_use::refused     ? "</td><td class=\"refused\">"
          : row.use == field_use::no_effect ? "</td><td class=\"no\">"
                                            : "</td><td>";
   out += std::string(word_of(row.use)) + "</td><td>" + html(row.note) + "</td></tr>\n";
+  if (row.members == nullptr) return;
+  for (const auto& member : row.members())
+    add_field(out, member, of + std::string(row.name) + ".");
 }
 
 template <class Rows>

@@ -125,13 +125,23 @@ void add_responses(json_writer& json, const operation& described) {
   json.end_object();
 }
 
+void add_properties(json_writer& json, const field_rows& rows);
+
 void add_property(json_writer& json, const field_row& row) {
   json.key(row.name).begin_object();
   if (row.use == field_use::refused)
     json.field("type", "null"); // which counts as absent
   else if (!row.schema.empty())
     json.raw(row.schema);
+  if (row.members != nullptr) add_properties(json, row.members());
   json.field("description", row.note).field("x-twill", word_of(row.use)).end_object();
+}
+
+void add_properties(json_writer& json, const field_rows& rows) {
+  json.key("properties").begin_object();
+  for (const auto& row : rows)
+    add_property(json, row);
+  json.end_object();
 }
 
 void add_body(json_writer& json, const operation& described) {
@@ -146,11 +156,9 @@ void add_body(json_writer& json, const operation& described) {
   if (described.body == nullptr) return;
   json.key("requestBody").begin_object().field("required", true).key("content").begin_object();
   json.key("application/json").begin_object().key("schema").begin_object();
-  json.field("type", "object").key("properties").begin_object();
+  json.field("type", "object");
   const auto rows = unique_rows(described.body());
-  for (const auto& row : rows)
-    add_property(json, row);
-  json.end_object();
+  add_properties(json, rows);
   if (std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.required; })) {
     json.key("required").begin_array();
     for (const auto& row : rows)

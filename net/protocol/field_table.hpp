@@ -22,14 +22,17 @@ enum class field_use : std::uint8_t {
   refused,   ///< an error names it, for ignoring it would give a wrong answer; off values pass
 };
 
+struct field_row;
+using field_rows = std::vector<field_row>;
+
 struct field_row {
   std::string_view name;
   std::string_view schema; ///< the JSON Schema of what is accepted, without braces
   std::string_view note;   ///< what it does; of a refused one the rule that the error gives
   field_use use = field_use::honoured;
   bool required = false;
+  field_rows (*members)() = nullptr; ///< of an object whose members have rows of their own
 };
-using field_rows = std::vector<field_row>;
 
 /// `model`, which every route with a body takes and find_model() reads.
 inline constexpr field_row model_row{"model", R"("type":"string")",
@@ -121,6 +124,15 @@ template <class Table, class Target>
 void read_fields(fields& from, const Table& table, Target& to) {
   for (const auto& field : table)
     field.read(from, field.row.name, to);
+}
+
+/// The field of a table that has this name, which must be there.
+template <class Table>
+constexpr const auto& field_of(const Table& table, std::string_view name) {
+  std::size_t i = 0;
+  while (table[i].row.name != name)
+    ++i;
+  return table[i];
 }
 
 template <class Table>

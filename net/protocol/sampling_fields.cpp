@@ -150,6 +150,12 @@ void read_sampling(fields& from, config::sampling_params& to) {
   read_fields(from, sampling_table, to);
 }
 
+void read_sampling(fields& from, std::span<const std::string_view> names,
+                   config::sampling_params& to) {
+  for (const auto name : names)
+    field_of(sampling_table, name).read(from, name, to);
+}
+
 void read_token_limit(fields& from, std::initializer_list<std::string_view> names,
                       std::int32_t least, config::sampling_params& to) {
   for (const auto name : names)
@@ -235,6 +241,11 @@ void reject_unsupported(fields& from) {
 
 void add_sampling_rows(field_rows& to) {
   add_rows(to, sampling_table);
+}
+
+void add_sampling_rows(field_rows& to, std::span<const std::string_view> names) {
+  for (const auto name : names)
+    to.push_back(field_of(sampling_table, name).row);
 }
 
 void add_limit_rows(field_rows& to, std::initializer_list<std::string_view> names) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string_view>
 
 #include "config/sampling.hpp"
@@ -17,6 +18,9 @@ namespace twill::net {
 
 /// Temperature to stop strings; not the token limit or log-probabilities, whose names differ.
 void read_sampling(fields& from, config::sampling_params& to);
+/// Only these of them.
+void read_sampling(fields& from, std::span<const std::string_view> names,
+                   config::sampling_params& to);
 
 /// The first of the names that is given wins: max_tokens, max_completion_tokens, ...; then the
 /// names that other servers have for it.
@@ -43,6 +47,7 @@ void reject_unsupported(fields& from);
 
 /// What each of these reads, as rows for "/openapi.json".
 void add_sampling_rows(field_rows& to);
+void add_sampling_rows(field_rows& to, std::span<const std::string_view> names);
 void add_limit_rows(field_rows& to, std::initializer_list<std::string_view> names);
 void add_chat_logprob_rows(field_rows& to);
 void add_prompt_option_rows(field_rows& to);

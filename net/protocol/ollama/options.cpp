@@ -1,5 +1,6 @@
 #include "net/protocol/ollama/options.hpp"
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,60 +11,108 @@
 namespace twill::net {
 namespace {
 
+using params = config::sampling_params;
+
 /// -1 draws a seed, as Ollama does.
-void read_ollama_seed(fields& options, config::sampling_params& to) {
-  const auto* given = options.find("seed");
+void read_ollama_seed(fields& options, std::string_view name, params& to) {
+  const auto* given = options.find(name);
   if (given != nullptr && as_integer(*given) == -1)
     to.seed.reset();
   else
-    options.read("seed", to.seed);
+    options.read(name, to.seed);
 }
 
 /// 0, -1 and -2 set no limit.
-void read_num_predict(fields& options, config::sampling_params& to) {
+void read_num_predict(fields& options, std::string_view name, params& to) {
   std::int32_t most = -1;
-  if (options.find("num_predict") == nullptr) return;
-  options.read("num_predict", most, -2);
+  if (options.find(name) == nullptr) return;
+  options.read(name, most, -2);
   to.max_tokens = most <= 0 ? -1 : most;
 }
 
-/// A sampler that is not there must be off.
-void reject_sampler(fields& options, std::string_view name, float off) {
-  float given = off;
-  options.read(name, given);
-  if (options.ok() && given != off)
-    options.reject(name, "absent: this server has no such sampler", *options.find(name));
-}
-
-void read_penalties(fields& options, config::sampling_params& to) {
-  options.read("repeat_penalty", to.repetition_penalty);
-  options.read("presence_penalty", to.presence_penalty);
-  options.read("frequency_penalty", to.frequency_penalty);
+/// 0 looks back at no token, so that no penalty counts.
+void read_window(fields& options, std::string_view name, params& to) {
   std::int32_t window = -1;
-  options.read("repeat_last_n", window, -1);
-  if (window == 0) {
-    to.repetition_penalty = 1;
-    to.presence_penalty = to.frequency_penalty = 0;
-  }
-  bool newlines = true;
-  options.read("penalize_newline", newlines);
-  const bool any =
-      to.repetition_penalty != 1 || to.presence_penalty != 0 || to.frequency_penalty != 0;
-  if (!newlines && any)
-    options.reject("penalize_newline", "true or absent beside penalties", value(false));
+  options.read(name, window, -1);
+  if (window != 0) return;
+  to.repetition_penalty = 1;
+  to.presence_penalty = to.frequency_penalty = 0;
 }
 
-/// What has no effect must be what it says it is, so that a client's mistake shows.
-void check_load_options(fields& options) {
-  for (const auto* name :
-       {"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "num_keep"}) {
-    std::int32_t ignored = 0;
-    options.read(name, ignored);
+/// What is read as in all APIs.
+constexpr std::array<std::string_view, 7> shared_options = {
+    "temperature", "top_k", "top_p", "min_p", "stop", "presence_penalty", "frequency_penalty"};
+
+/// The window comes after the penalties, which it may turn off.
+constexpr std::array own_options = {
+    bound_field<params>{{"seed", R"("type":"integer","minimum":-1)",
+                         "The same seed and request give the same output; -1 draws a seed."},
+                        read_ollama_seed},
+    bound_field<params>{{"num_predict", R"("type":"integer","minimum":-2)",
+                         "The most tokens of the output; 0, -1 and -2 set no limit."},
+                        read_num_predict},
+    fields_of<params>::member<&params::repetition_penalty>(
+        "repeat_penalty", "Divides the logits of tokens of prompt and output; 1 changes none.",
+        R"("type":"number","exclusiveMinimum":0)"),
+    bound_field<params>{{"repeat_last_n", R"("type":"integer","minimum":-1)",
+                         "0 turns the penalties off; with any other value they count over prompt "
+                         "and output."},
+                        read_window}};
+
+constexpr field_row newline_row{"penalize_newline", schema::boolean,
+                                "Ollama; false is refused beside penalties.", field_use::no_effect};
+
+/// A sampler that this server lacks, and the value that turns it off.
+struct missing_sampler {
+  field_row row;
+  float off;
+};
+constexpr missing_sampler missing(std::string_view name, float off) {
+  return {{name, schema::number, "absent: this server has no such sampler", field_use::refused},
+          off};
+}
+constexpr std::array missing_samplers = {missing("mirostat", 0), missing("tfs_z", 1),
+                                         missing("typical_p", 1)};
+
+constexpr field_row loading(std::string_view name, std::string_view type) {
+  return {name, type, "Ollama", field_use::no_effect};
+}
+/// What says how a model is loaded and computed. Its types are checked, so that a client's mistake
+/// shows.
+constexpr std::array load_rows = {
+    loading("num_ctx", schema::integer),    loading("num_batch", schema::integer),
+    loading("num_gpu", schema::integer),    loading("main_gpu", schema::integer),
+    loading("num_thread", schema::integer), loading("num_keep", schema::integer),
+    loading("numa", schema::boolean),       loading("low_vram", schema::boolean),
+    loading("f16_kv", schema::boolean),     loading("logits_all", schema::boolean),
+    loading("vocab_only", schema::boolean), loading("use_mmap", schema::boolean),
+    loading("use_mlock", schema::boolean),  loading("embedding_only", schema::boolean)};
+
+void check_newlines(fields& options, const params& sampling) {
+  bool newlines = true;
+  options.read(newline_row.name, newlines);
+  const bool any = sampling.repetition_penalty != 1 || sampling.presence_penalty != 0 ||
+                   sampling.frequency_penalty != 0;
+  if (!newlines && any)
+    options.reject(newline_row.name, "true or absent beside penalties", value(false));
+}
+
+void check_samplers(fields& options) {
+  for (const auto& [row, off] : missing_samplers) {
+    float given = off;
+    options.read(row.name, given);
+    if (options.ok() && given != off) options.reject(row.name, row.note, *options.find(row.name));
   }
-  for (const auto* name : {"numa", "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap",
-                           "use_mlock", "embedding_only"}) {
-    bool ignored = false;
-    options.read(name, ignored);
+}
+
+void check_load_options(fields& options) {
+  for (const auto& row : load_rows) {
+    std::int32_t number = 0;
+    bool flag = false;
+    if (row.schema == schema::integer)
+      options.read(row.name, number);
+    else
+      options.read(row.name, flag);
   }
 }
 
@@ -92,6 +141,17 @@ void check_options(fields& from, const config::sampling_params& sampling,
 
 } // namespace
 
+field_rows ollama_option_rows() {
+  field_rows rows;
+  add_sampling_rows(rows, shared_options);
+  add_rows(rows, own_options);
+  for (const auto& sampler : missing_samplers)
+    rows.push_back(sampler.row);
+  rows.push_back(newline_row);
+  add_rows(rows, load_rows);
+  return rows;
+}
+
 void read_ollama_options(fields& from, const codec_context& context, config::sampling_params& to) {
   if (const auto* given = from.object("options")) {
     if (given->as_object()->size() > max_ollama_options)
@@ -99,17 +159,10 @@ void read_ollama_options(fields& from, const codec_context& context, config::sam
                          "an object of at most " + std::to_string(max_ollama_options) + " members",
                          *given);
     fields options(*given, "options.");
-    options.read("temperature", to.temperature);
-    options.read("top_k", to.top_k);
-    options.read("top_p", to.top_p);
-    options.read("min_p", to.min_p);
-    options.read_strings("stop", to.stop);
-    read_ollama_seed(options, to);
-    read_num_predict(options, to);
-    read_penalties(options, to);
-    reject_sampler(options, "mirostat", 0);
-    reject_sampler(options, "tfs_z", 1);
-    reject_sampler(options, "typical_p", 1);
+    read_sampling(options, shared_options, to);
+    read_fields(options, own_options, to);
+    check_newlines(options, to);
+    check_samplers(options);
     check_load_options(options);
     if (!options.ok()) return from.reject(options.error());
     note_ignored(options);

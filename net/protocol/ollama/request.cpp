@@ -48,12 +48,8 @@ void add_ollama_rows(field_rows& to) {
       field_row{"stream", schema::boolean, "Lines of JSON as they come (the default), or one."},
       field_row{"format", R"("type":["string","object"])",
                 "\"json\", or a JSON Schema that the answer follows."},
-      field_row{
-          "options", schema::object,
-          "Honoured: `temperature`, `top_k`, `top_p`, `min_p`, `seed`, `stop`, `num_predict`, "
-          "`repeat_penalty`, `presence_penalty`, `frequency_penalty`, `repeat_last_n` of 0. "
-          "Refused unless off: `mirostat`, `tfs_z`, `typical_p`. Without effect: `num_ctx` and "
-          "what else says how a model is loaded."},
+      field_row{"options", schema::object, "How tokens are chosen, and how a model is loaded.",
+                field_use::honoured, false, ollama_option_rows},
       field_row{"think", R"("type":["boolean","string"])",
                 "Whether the template asks for thinking, or how much of it."},
       field_row{"truncate", schema::boolean,

@@ -1,8 +1,5 @@
-// generate: the codecs of Text Generation Inference's own routes. Pure, but for the seed they draw.
-//
-// A request means here what it means in TGI 3: it is greedy unless `do_sample` or a parameter that
-// changes the distribution is set, and also samples where `parameters` is absent. The model's and
-// the configured defaults do not count, as every parameter has TGI's.
+// generate: the codecs of Text Generation Inference's own routes, whose requests mean what they
+// mean in TGI 3. Pure, but for the seed they draw.
 #pragma once
 
 #include "net/protocol/codec.hpp"

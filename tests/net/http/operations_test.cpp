@@ -43,11 +43,46 @@ const std::map<std::string, value_object, std::less<>>& least_bodies() {
   return bodies;
 }
 
-/// Calls `check` with each route that generates, each of its rows, and the least body without that
-/// member.
+/// A field of a route that generates: a member of the body, or of an object in it.
+struct described_field {
+  codec parse;
+  field_row row;
+  std::string path;    ///< "options.seed", as errors name it
+  value_object others; ///< the least body without the member that the field is in
+
+  /// A body in which the field has this value.
+  value with(value given) const {
+    auto rest = path;
+    for (auto dot = rest.rfind('.'); dot != std::string::npos; dot = rest.rfind('.')) {
+      given = value_object{{rest.substr(dot + 1), std::move(given)}};
+      rest.resize(dot);
+    }
+    auto body = others;
+    body.emplace_back(rest, std::move(given));
+    return body;
+  }
+};
+
 template <class Check>
-void for_each_row(field_use use, Check check) {
-  std::size_t routes = 0;
+void for_each_field(const field_rows& rows, const described_field& in, Check check) {
+  for (const auto& row : rows) {
+    auto one = in;
+    one.row = row;
+    if (!in.path.empty()) one.path += '.';
+    one.path += row.name;
+    if (in.path.empty())
+      std::erase_if(one.others, [&](const auto& member) {
+        return member.first == row.name || (row.name == "messages" && member.first == "input");
+      });
+    check(one);
+    if (row.members != nullptr) for_each_field(row.members(), one, check);
+  }
+}
+
+/// Calls `check` with each field of this use of each route that generates.
+template <class Check>
+void for_each_field(field_use use, Check check) {
+  std::size_t routes = 0, nested = 0;
   for (const auto& one : operations()) {
     const auto* target = match_endpoint(name_of(one.method), one.path).target;
     REQUIRE(target != nullptr);
@@ -58,16 +93,16 @@ void for_each_row(field_use use, Check check) {
     const auto least = least_bodies().find(one.path);
     INFO(one.path);
     REQUIRE(least != least_bodies().end());
-    for (const auto& row : unique_rows(one.body())) {
-      if (row.use != use) continue;
-      auto body = least->second;
-      std::erase_if(body, [&](const auto& member) {
-        return member.first == row.name || (row.name == "messages" && member.first == "input");
-      });
-      check(one, *parse, row, std::move(body));
-    }
+    for_each_field(unique_rows(one.body()), {*parse, {}, {}, least->second},
+                   [&](const auto& field) {
+                     if (field.row.use != use) return;
+                     INFO(field.path);
+                     nested += field.path.find('.') != std::string::npos;
+                     check(field);
+                   });
   }
   CHECK(routes == least_bodies().size());
+  CHECK(nested > 0);
 }
 
 /// Some value of the schema's type.
@@ -87,61 +122,49 @@ bool names(const api_error& error, std::string_view field) {
 
 TEST_CASE("Each honoured field is read: a value of a wrong type is refused by its name") {
   const codec_bench b;
-  for_each_row(field_use::honoured, [&](const operation& one, codec parse, const field_row& row,
-                                        value_object body) {
-    const bool takes_objects = row.schema.find("\"object\"") != std::string_view::npos;
-    body.emplace_back(std::string(row.name), takes_objects ? json("5.5") : json(R"({"no":1})"));
-    INFO(one.path << " " << row.name);
-    if (row.name == "model") { // before the codec
-      const auto found = find_model(b.engine, value(body), nullptr);
+  for_each_field(field_use::honoured, [&](const described_field& field) {
+    const bool takes_objects = field.row.schema.find("\"object\"") != std::string_view::npos;
+    const auto body = field.with(json(takes_objects ? "5.5" : R"({"no":1})"));
+    if (field.path == "model") { // before the codec
+      const auto found = find_model(b.engine, body, nullptr);
       REQUIRE(!found.ok());
       CHECK(found.code().param == "model");
       return;
     }
-    const auto parsed = parse(value(body), b.context);
+    const auto parsed = field.parse(body, b.context);
     REQUIRE(!parsed.ok());
     INFO(parsed.code().message);
-    CHECK(names(parsed.code(), row.name));
+    CHECK(names(parsed.code(), field.path));
     CHECK(map_error(parsed.code()).http_status == 400);
   });
 }
 
 TEST_CASE("Each refused field is refused by its name, unless it is off") {
   const codec_bench b;
-  for_each_row(field_use::refused,
-               [&](const operation& one, codec parse, const field_row& row, value_object body) {
-                 auto on = body;
-                 on.emplace_back(std::string(row.name), "on");
-                 const auto parsed = parse(value(on), b.context);
-                 INFO(one.path << " " << row.name);
-                 REQUIRE(!parsed.ok());
-                 INFO(parsed.code().message);
-                 CHECK(names(parsed.code(), row.name));
-                 body.emplace_back(std::string(row.name), value());
-                 CHECK(parse(value(body), b.context).ok());
-               });
+  for_each_field(field_use::refused, [&](const described_field& field) {
+    const auto parsed = field.parse(field.with("on"), b.context);
+    REQUIRE(!parsed.ok());
+    INFO(parsed.code().message);
+    CHECK(names(parsed.code(), field.path));
+    CHECK(field.parse(field.with(value()), b.context).ok());
+  });
 }
 
 TEST_CASE("A field without effect may have any value") {
   const codec_bench b;
-  for_each_row(field_use::no_effect,
-               [&](const operation& one, codec parse, const field_row& row, value_object body) {
-                 body.emplace_back(std::string(row.name), any_value(row.schema));
-                 INFO(one.path << " " << row.name);
-                 CHECK(parse(value(body), b.context).ok());
-               });
+  for_each_field(field_use::no_effect, [&](const described_field& field) {
+    CHECK(field.parse(field.with(any_value(field.row.schema)), b.context).ok());
+  });
 }
 
 TEST_CASE("A required field is missed by its name") {
   const codec_bench b;
-  for_each_row(field_use::honoured,
-               [&](const operation& one, codec parse, const field_row& row, value_object body) {
-                 if (!row.required) return;
-                 const auto parsed = parse(value(body), b.context);
-                 INFO(one.path << " " << row.name);
-                 REQUIRE(!parsed.ok());
-                 CHECK(parsed.code().param == row.name);
-               });
+  for_each_field(field_use::honoured, [&](const described_field& field) {
+    if (!field.row.required) return;
+    const auto parsed = field.parse(value(field.others), b.context);
+    REQUIRE(!parsed.ok());
+    CHECK(parsed.code().param == field.path);
+  });
 }
 
 TEST_CASE("The OpenAPI document is JSON, has each route, and its references lead somewhere") {
