@@ -2,198 +2,226 @@
 
 import http.client
 import json
+import pathlib
+import select
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-CHAT = {"messages": [{"role": "user", "content": "Name three colours."}], "max_tokens": 12, "temperature": 0}
-TEXT = {"prompt": "The capital of France is", "max_tokens": 12, "temperature": 0}
-RESPONSE = {"input": "Name three colours.", "max_output_tokens": 12, "temperature": 0}
-BASES = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT, "/v1/responses": RESPONSE}
+from conftest import Daemon
+from field_tables import BASES, GENERATE_NOTHING, ONLY_REPEATED, REPEATING, SHOWN, Refused, limit_of, longer
+from test_tenants import key_of, tenant
 
-TOOL = {"type": "function", "function": {"name": "paint", "parameters": {
-    "type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"]}}}
-FLAT_TOOL = {"type": "function", **TOOL["function"]}
-YES_NO = {"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"]}
-DRAWN = {"temperature": 1.5, "seed": 5}
-REPEATS = {"max_tokens": 40, "max_output_tokens": 40}  # long enough for the model to say something twice
-
-# Field: (what both requests have beside the base, the value, and what both lack).
-COMMON = {
-    "model": ({}, "none of that name"),
-    "temperature": (DRAWN, 0),
-    "top_k": (DRAWN, 1), "top_p": (DRAWN, 0.01), "min_p": (DRAWN, 1.0),
-    "repeat_penalty": (REPEATS, 3.0), "repetition_penalty": (REPEATS, 3.0),
-    "presence_penalty": (REPEATS, 2.0), "frequency_penalty": (REPEATS, 2.0),
-    "seed": ({"temperature": 1.5, "seed": 5}, 6),
-    "logit_bias": ({}, {"28": 100}),
-    "min_tokens": ({"stop_token_ids": "ALL", "max_tokens": 3, "max_output_tokens": 3}, 2),
-    "ignore_eos": ({"logit_bias": {"2": 100}}, True),
-    "stop": ({}, "e"), "stop_token_ids": ({}, "FIRST"),
-    "include_stop_str_in_output": ({"stop": "e"}, True),
-    "skip_special_tokens": ({"logit_bias": {"2": 100}, "ignore_eos": True}, False),
-    "bad_words": ({}, "WORDS"), "allowed_token_ids": ({}, [28, 29]),
-    "n_predict": ({}, 3, "LIMIT"), "num_predict": ({}, 3, "LIMIT"), "max_new_tokens": ({}, 3, "LIMIT"),
-    "structured_outputs": ({}, {"choice": ["maybe"]}),
-    "guided_json": ({}, YES_NO), "guided_regex": ({}, "[0-9]{3}"), "guided_choice": ({}, ["maybe", "never"]),
-    "guided_grammar": ({}, 'root ::= "maybe"'), "guided_json_object": ({}, True),
-    "grammar": ({}, 'root ::= "maybe"'), "json_schema": ({}, YES_NO),
-    "response_format": ({}, {"type": "json_schema", "json_schema": {"name": "a", "schema": YES_NO}}),
-    "stream": ({}, True),
-}
-GENERATION = {
-    "n": (DRAWN, 2), "max_tokens": ({}, 3, "LIMIT"), "max_completion_tokens": ({}, 3, "LIMIT"),
-    "prompt_logprobs": ({}, 1), "truncate_prompt_tokens": ({}, 3),
-    "return_token_ids": ({}, True), "return_tokens_as_token_ids": ({"logprobs": "LOGPROBS"}, True),
-    "stream_options": ({"stream": True}, {"include_usage": True}),
-}
-OWN = {
-    "/v1/chat/completions": {
-        "messages": ({}, [{"role": "user", "content": "Count to ten."}]),
-        "tools": ({}, [TOOL]), "tool_choice": ({"tools": [TOOL]}, "required"),
-        "parallel_tool_calls": ({}, False),
-        "functions": ({}, [TOOL["function"]]),
-        "function_call": ({"functions": [TOOL["function"]]}, {"name": "paint"}),
-        "add_generation_prompt": ({}, False), "chat_template": ({}, "none of that name"),
-        "chat_template_kwargs": ({}, {"messages": []}),
-        "logprobs": ({}, True), "top_logprobs": ({"logprobs": True}, 2),
-    },
-    "/v1/completions": {
-        "prompt": ({}, "Once upon a time"), "echo": ({}, True), "add_special_tokens": ({}, False),
-        "logprobs": ({}, 1),
-    },
-    "/v1/responses": {
-        "input": ({}, "Count to ten."), "instructions": ({}, "Answer in French."),
-        "max_output_tokens": ({}, 3, "LIMIT"),
-        "tools": ({}, [FLAT_TOOL]), "tool_choice": ({"tools": [FLAT_TOOL]}, "required"),
-        "parallel_tool_calls": ({}, False),
-        "text": ({}, {"format": {"type": "json_schema", "name": "a", "schema": YES_NO}}),
-        "include": ({}, ["message.output_text.logprobs"]),
-        "top_logprobs": ({"include": ["message.output_text.logprobs"]}, 2),
-        "previous_response_id": ({}, "PREVIOUS"), "background": ({}, True),
-        "metadata": ({}, {"a": "b"}), "user": ({}, "somebody"), "reasoning": ({}, {"effort": "low"}),
-        "truncation": ({}, "auto"), "store": ({}, False),
-        "n": ({}, 2),  # refused, since a response has one output
-    },
-}
+HERE = pathlib.Path(__file__).resolve().parent
 # What one request alone does not show, and where it is shown.
 ELSEWHERE = {
-    "priority": "tests/actors: a lower priority is served earlier",
+    "priority": "test_a_lower_priority_is_served_earlier below",
     "cache_salt": "test_a_salt_of_ones_own_shares_no_prefix below",
     "store": "test_what_is_stored_can_be_read_again below",
-    "best_of": "must be what `n` is", "modalities": "must be text",
-    "generate": "over WebSocket alone", "add_special_tokens": "the default model has no token to add",
-    "parallel_tool_calls": "test_tools.py",
+    "generate": "tests/net/websocket/websocket_test.cpp: over WebSocket alone",
+    "parallel_tool_calls": "test_an_answer_has_one_call_where_they_are_not_parallel below",
 }
+# Of two equal requests these differ, by when they were made and by what was cached.
+VARYING = {"id", "call_id", "item_id", "created", "created_at", "seed", "timings", "tokens_cached", "generation_settings",
+           "prompt_tokens_details", "input_tokens_details", "input_tokens", "cache_read_input_tokens", "total_duration",
+           "load_duration", "prompt_eval_duration", "eval_duration"}
 
 
-def ask(daemon, method, path, body=None):
-    connection = http.client.HTTPConnection(daemon.host, daemon.port, timeout=120)
-    try:
-        connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
-        reply = connection.getresponse()
-        return reply.status, reply.read().decode()
-    finally:
-        connection.close()
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    """A small model with random weights, little room, a token for the beginning, and a template that knows tools and thinking."""
+    template = tmp_path_factory.mktemp("fields") / "template.jinja"
+    template.write_text((HERE / "tools.jinja").read_text() +
+                        "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}")
+    running = Daemon("model.compute=f32", f"model.chat_template={template}", "model.tool_format=hermes",
+                     model="dummy:mistral-7b?layers=1&hidden=64&heads=2&kv-heads=1&head-dim=32&mlp=64&vocab=4000&context=1024")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """A model that computes nothing, 5 ms for each token; it serves one request at a time, of a client that its key names."""
+    running = Daemon("scheduler.max_running=1", f"tenants=[{tenant('one')}]", model="dummy:null?step-us=5000")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def document(daemon):
+    return json.loads(daemon.request("GET", "/openapi.json")[2])
+
+
+def fields_of(document, path):
+    operation = document["paths"][path].get("post", {})
+    content = operation.get("requestBody", {}).get("content", {})
+    return content.get("application/json", {}).get("schema", {}).get("properties", {})
+
+
+def named(properties, use, within=""):
+    """The fields of a use; a member of an object that says the use of its members is `object.member`."""
+    found = {}
+    for name, about in properties.items():
+        members = {key: one for key, one in about.get("properties", {}).items() if "x-twill" in one}
+        found |= named(members, use, f"{within}{name}.")
+        if about.get("x-twill") == use and not members:
+            found[within + name] = about
+    return found
+
+
+def with_fields(body, fields):
+    """A body with further fields, of which `a.b` is the member b of a; those that are None are taken out."""
+    body = dict(body)
+    for name, value in fields.items():
+        outer, _, inner = name.partition(".")
+        if inner:
+            body[outer] = with_fields(body.get(outer, {}), {inner: value})
+        elif value is None:
+            body.pop(name, None)
+        else:
+            body[name] = value
+    return body
+
+
+def ask(daemon, path, body, headers=None):
+    status, _, text = daemon.request("POST", path, body, headers, timeout=120)
+    return status, text.decode()
 
 
 def once(daemon, path, body, known={}):
     """The reply to a body, which is asked for the first time alone."""
     key = (daemon.url, path, json.dumps(body))
     if key not in known:
-        known[key] = ask(daemon, "POST", path, body)
+        known[key] = ask(daemon, path, body)
     return known[key]
 
 
-def schema_of(document, path):
-    return document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+def steady(value):
+    if isinstance(value, list):
+        return [steady(one) for one in value]
+    if isinstance(value, dict):
+        return {name: name in VARYING or steady(one) for name, one in value.items()}
+    return value
 
 
-@pytest.fixture(scope="module")
-def document(daemon):
-    return json.loads(ask(daemon, "GET", "/openapi.json")[1])
-
-
-def comparable(text):
-    """A reply without what differs between two equal requests."""
-    if not text.startswith("{"):
-        return "a stream"
-    whole = json.loads(text)
-    for name in ("id", "created", "created_at", "system_fingerprint"):
-        whole.pop(name, None)
-    (whole.get("usage") or {}).pop("prompt_tokens_details", None)
-    (whole.get("usage") or {}).pop("input_tokens_details", None)
-    for item in whole.get("output", []):
-        item.pop("id", None)
-    return json.dumps(whole)
+def comparable(reply, repeated=None):
+    """A reply, or its events or lines, without what differs between two equal requests and without what repeats a field."""
+    status, text = reply
+    lines = [line.removeprefix("data:").strip() for line in text.splitlines()]
+    parts = [steady(json.loads(line)) for line in lines if line.startswith(("{", "[")) and line != "[DONE]"]
+    for part in parts:
+        if isinstance(part, dict):
+            part.pop(repeated, None)
+    return status, parts
 
 
 def changed(daemon, path, field, entry):
+    """Whether a value makes another answer of the base's, or is refused where it has to be."""
+    def value_for(given):
+        return given(daemon) if callable(given) else given
+
     extra, given, *lacking = entry
-    base = {**BASES[path], **extra}
-    if path == "/v1/responses":
-        base.pop("max_tokens", None)
-    else:
-        base.pop("max_output_tokens", None)
-    if base.get("logprobs") == "LOGPROBS":
-        base["logprobs"] = 1 if path == "/v1/completions" else True
-    if lacking == ["LIMIT"]:
-        for name in ("max_tokens", "max_output_tokens"):
-            base.pop(name, None)
-    if given == "FIRST" or base.get("stop_token_ids") == "ALL" or given == "WORDS":
-        whole = json.loads(once(daemon, path, BASES[path])[1])
-        said = (whole["choices"][0].get("text") or whole["choices"][0].get("message", {}).get("content")
-                if "choices" in whole else whole["output"][0]["content"][0]["text"])
-        _, text = ask(daemon, "POST", "/tokenize", {"prompt": said, "add_special_tokens": False})
-        tokens = json.loads(text)["tokens"]
-        if given == "WORDS":
-            given = [said.split()[0]]
-        elif given == "FIRST":
-            given = tokens[:1]
-        else:
-            base["stop_token_ids"] = sorted(set(tokens))
-    if given == "PREVIOUS":
-        _, text = ask(daemon, "POST", path, RESPONSE)
-        given = json.loads(text)["id"]
+    extra = {**dict.fromkeys(lacking), **{name: value_for(value) for name, value in extra.items()}}
+    base = with_fields(BASES[path], {limit_of(path) if name == "LIMIT" else name: value for name, value in extra.items()})
     without = once(daemon, path, base)
-    assert without[0] == 200, (field, without)
-    with_it = ask(daemon, "POST", path, {**base, field: given})
-    same_stream = with_it[1].count("data:") == without[1].count("data:")
-    return (with_it[0], comparable(with_it[1]), same_stream) != (without[0], comparable(without[1]), True)
+    assert without[0] == 200, (path, field, without)
+    if isinstance(given, Refused):
+        status, text = ask(daemon, path, with_fields(base, {field: given.value}))
+        return status in (400, 404, 422) and (given.named or field) in text
+    with_it = ask(daemon, path, with_fields(base, {field: value_for(given)}))
+    repeated = field.partition(".")[0] if path in REPEATING and field not in ONLY_REPEATED else None
+    return with_it[0] == 200 and comparable(with_it, repeated) != comparable(without, repeated)
+
+
+def example(about, odd):
+    """A value of a documented type; an odd one where any is taken."""
+    kind = about.get("type")
+    kind = kind[0] if isinstance(kind, list) else kind
+    return {"object": {"a": 1}, "array": [], "string": "x", "integer": 3, "number": 3, "boolean": False}.get(kind, odd)
+
+
+def test_each_route_that_generates_has_a_base(document):
+    documented = {path for path in document["paths"] if any("x-twill" in one for one in fields_of(document, path).values())}
+    assert documented == set(BASES) | GENERATE_NOTHING and set(BASES) == set(SHOWN)
 
 
 @pytest.mark.parametrize("path", BASES)
 def test_every_honoured_field_changes_a_result(daemon, document, path):
-    shown = {**COMMON, **(GENERATION if path != "/v1/responses" else {}), **OWN[path]}
-    for field in ELSEWHERE:
-        shown.pop(field, None)
-    honoured = {name for name, about in schema_of(document, path).items() if about["x-twill"] == "honoured"}
-    missing = honoured - set(shown) - set(ELSEWHERE)
-    assert not missing, f"{path} documents fields that nobody shows: {sorted(missing)}"
-    idle = [field for field in sorted(honoured & set(shown)) if not changed(daemon, path, field, shown[field])]
+    fields, shown = fields_of(document, path), SHOWN[path]
+    missing = set(named(fields, "honoured")) - set(shown) - {name.partition(".")[0] for name in shown} - set(ELSEWHERE)
+    assert not missing, f"{path} documents fields that field_tables.py does not show: {sorted(missing)}"
+    asked = [field for field in shown if field not in named(fields, "refused")]
+    idle = [field for field in asked if not changed(daemon, path, field, shown[field])]
     assert not idle, f"{path}: these fields changed nothing: {idle}"
 
 
 @pytest.mark.parametrize("path", BASES)
 def test_a_field_without_effect_changes_none(daemon, document, path):
-    fields = {name: about["description"] for name, about in schema_of(document, path).items()
-              if about["x-twill"] == "no effect"}
-    base = comparable(ask(daemon, "POST", path, BASES[path])[1])
-    odd = {name: [{"a": 1}, "x", 3][i % 3] for i, name in enumerate(fields)}
-    assert comparable(ask(daemon, "POST", path, {**BASES[path], **odd})[1]) == base
-
-
-def test_a_salt_of_ones_own_shares_no_prefix(daemon):
-    prompt = {"prompt": "word " * 100, "max_tokens": 1}
-
-    def cached(salt):
-        _, text = ask(daemon, "POST", "/v1/completions", {**prompt, "cache_salt": salt})
-        return json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"]
-
-    assert cached("one") == 0 and cached("one") > 0 and cached("two") == 0
+    fields = named(fields_of(document, path), "no effect")
+    assert not set(fields) & set(SHOWN[path])
+    odd = {name: example(about, [{"a": 1}, "x", 3][i % 3]) for i, (name, about) in enumerate(fields.items())}
+    assert comparable(ask(daemon, path, with_fields(BASES[path], odd))) == comparable(once(daemon, path, BASES[path]))
 
 
 @pytest.mark.parametrize("path", BASES)
-def test_what_is_stored_can_be_read_again(daemon, path):
-    for wanted in (True, False):
-        _, text = ask(daemon, "POST", path, {**BASES[path], "store": wanted})
-        assert (ask(daemon, "GET", f"{path}/{json.loads(text)['id']}")[0] == 200) is wanted
+def test_a_refused_field_is_refused_by_name(daemon, document, path):
+    for field in named(fields_of(document, path), "refused"):
+        extra, given = SHOWN[path].get(field, ({}, {"a": 1}))
+        assert changed(daemon, path, field, (extra, Refused(given))), field
+
+
+def honouring(document, field):
+    return [path for path in BASES if field in named(fields_of(document, path), "honoured")]
+
+
+def test_a_salt_of_ones_own_shares_no_prefix(daemon, document):
+    def cached(path, salt):
+        before = daemon.metric("twill_prefix_cache_hits_total")
+        assert ask(daemon, path, with_fields(BASES[path], {**longer(path, 50), "cache_salt": path + salt}))[0] == 200
+        return daemon.metric("twill_prefix_cache_hits_total") - before
+
+    for path in honouring(document, "cache_salt"):
+        assert cached(path, "one") == 0 and cached(path, "one") > 0 and cached(path, "two") == 0, path
+
+
+def test_a_lower_priority_is_served_earlier(slow, document):
+    def long():
+        connection = http.client.HTTPConnection(slow.host, slow.port, timeout=60)
+        connection.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 1000, "ignore_eos": True}),
+                           key_of("one"))
+        return connection
+
+    def is_answered(connection):
+        return bool(select.select([connection.sock], [], [], 0)[0])
+
+    for path in honouring(document, "priority"):
+        texts = 3 if path.endswith(("score", "rerank")) else 1
+        runs = long()
+        slow.wait_metric("twill_num_requests_running", 1)
+        waits = long()
+        slow.wait_metric("twill_num_requests_waiting", 1)
+        with ThreadPoolExecutor() as pool:
+            asked = pool.submit(ask, slow, path, {**BASES[path], "priority": -1}, key_of("one"))
+            slow.wait_metric("twill_num_requests_waiting", 1 + texts)
+            runs.close()
+            assert asked.result()[0] == 200 and not is_answered(waits), path
+        waits.close()
+        slow.check_ledger()
+
+
+def test_what_is_stored_can_be_read_again(daemon, document):
+    for path in honouring(document, "store"):
+        for wanted in (True, False):
+            _, text = ask(daemon, path, {**BASES[path], "store": wanted})
+            assert (daemon.request("GET", f"{path}/{json.loads(text)['id']}")[0] == 200) is wanted, path
+
+
+def test_an_answer_has_one_call_where_they_are_not_parallel(start_daemon, scripted_model, document):
+    calls = [f'<tool_call>{{"name": "paint", "arguments": {{"colour": "{colour}"}}}}</tool_call>' for colour in ("red", "blue")]
+    scripted = start_daemon("model.tool_format=hermes",
+                            model=scripted_model(calls, chat_template=(HERE / "tools.jinja").read_text()))
+    ways = [(path, {"parallel_tool_calls": False}) for path in honouring(document, "parallel_tool_calls")]
+    for path, alone in ways + [("/v1/messages", {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}})]:
+        body = {**BASES[path], "tools": SHOWN[path]["tools"][1]}
+        both, one = (ask(scripted, path, {**body, **more})[1].count("paint") for more in ({}, alone))
+        assert both == one + 1, path
