@@ -187,9 +187,9 @@ std::string_view names_of(http_method method) {
   return {};
 }
 
-/// Whether a path has this pattern; `wildcard` becomes what the pattern's star stands for.
-bool matches(std::string_view pattern, std::string_view path, std::string& wildcard) {
-  const auto star = pattern.find('*');
+/// Whether a path is the one of this row; `wildcard` becomes what the row's star stands for.
+bool matches(const endpoint& row, std::string_view path, std::string& wildcard) {
+  const auto [pattern, star] = std::pair(row.path, row.star);
   if (star == std::string_view::npos) return pattern == path;
   const bool many = pattern.substr(star).starts_with("**");
   const auto before = pattern.substr(0, star);
@@ -219,7 +219,7 @@ endpoint_match match_endpoint(std::string_view method, std::string_view path, do
   if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1); // some clients add one
   const auto wanted = method_of(method);
   for (const auto& row : endpoints(by)) {
-    if (!matches(row.path, path, match.wildcard)) continue;
+    if (!matches(row, path, match.wildcard)) continue;
     if (match.allow.find(names_of(row.method)) == std::string::npos) {
       if (!match.allow.empty()) match.allow += ", ";
       match.allow += names_of(row.method);

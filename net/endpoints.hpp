@@ -34,6 +34,7 @@ struct endpoint {
   key_rule key = key_rule::required;
   body_limit body = body_limit::small;
   bool batch = false; ///< a line of a batch may name it; its action is a codec
+  std::size_t star = path.find('*');
 };
 
 /// What clients may ask for at this door.

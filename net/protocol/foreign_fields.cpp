@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <numeric>
 #include <string>
 #include <string_view>
 
@@ -67,19 +68,40 @@ constexpr std::array ignored_table = {
     ignored("inference_geo", "Anthropic"), ignored("speed", "Anthropic"),
     ignored("diagnostics", "Anthropic"), ignored("user_profile_id", "Anthropic")};
 
-/// Each name is looked up among all members: a body with more of them than any client sends is not
-/// searched.
+constexpr std::size_t n_ignored = ignored_table.size();
+
+/// Places in `ignored_table`, in the order of the names there: a body has few members, and most of
+/// them are none of these.
+constexpr auto by_name = [] {
+  std::array<std::size_t, n_ignored> places{};
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::sort(places.begin(), places.end(), [](std::size_t a, std::size_t b) {
+    return ignored_table[a].name < ignored_table[b].name;
+  });
+  return places;
+}();
+
+/// A body with more members than any client sends is not searched.
 constexpr std::size_t most_members = 256;
 
-std::array<std::atomic<bool>, ignored_table.size()> noted;
+std::array<std::atomic<bool>, n_ignored> noted;
 
-void note_if_given(const fields& from, std::size_t which) {
-  if (noted[which].load(std::memory_order_relaxed) ||
-      from.find(ignored_table[which].name) == nullptr)
-    return;
-  if (noted[which].exchange(true)) return;
-  log::info("a request has `" + std::string(ignored_table[which].name) +
-            "`, which this server ignores; further ones are not logged");
+/// Notes what is given and ignored, of the names that `wanted` says true of.
+template <class Wanted>
+void note_given(const fields& from, Wanted wanted) {
+  const auto members = from.members();
+  if (members.size() > most_members) return;
+  for (const auto& [name, given] : members) {
+    const std::string_view member = name;
+    const auto found = std::lower_bound(
+        by_name.begin(), by_name.end(), member,
+        [](std::size_t place, std::string_view key) { return ignored_table[place].name < key; });
+    if (found == by_name.end() || ignored_table[*found].name != member || given.is_null()) continue;
+    auto& known = noted[*found];
+    if (known.load(std::memory_order_relaxed) || !wanted(member) || known.exchange(true)) continue;
+    log::info("a request has `" + name +
+              "`, which this server ignores; further ones are not logged");
+  }
 }
 
 } // namespace
@@ -89,16 +111,13 @@ std::span<const field_row> ignored_rows() {
 }
 
 void note_ignored(const fields& from) {
-  if (from.size() > most_members) return;
-  for (std::size_t i = 0; i < ignored_table.size(); ++i)
-    note_if_given(from, i);
+  note_given(from, [](std::string_view) { return true; });
 }
 
 void note_ignored(const fields& from, std::initializer_list<std::string_view> names) {
-  if (from.size() > most_members) return;
-  for (std::size_t i = 0; i < ignored_table.size(); ++i)
-    if (std::find(names.begin(), names.end(), ignored_table[i].name) != names.end())
-      note_if_given(from, i);
+  note_given(from, [&](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
 }
 
 } // namespace twill::net

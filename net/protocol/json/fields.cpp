@@ -22,9 +22,10 @@ fields::fields(const value& object, std::string path) : object_(object), path_(s
                      path_.empty() ? "" : path_.substr(0, path_.size() - 1)};
 }
 
-std::size_t fields::size() const noexcept {
+std::span<const value_object::value_type> fields::members() const noexcept {
   const auto* members = object_.as_object();
-  return members == nullptr ? 0 : members->size();
+  if (members == nullptr) return {};
+  return *members;
 }
 
 const value* fields::find(std::string_view name) const noexcept {

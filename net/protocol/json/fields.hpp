@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,8 @@ public:
   /// The member, or nullptr when it is absent or null.
   const value* find(std::string_view name) const noexcept;
 
-  /// How many members the object has.
-  std::size_t size() const noexcept;
+  /// All of the object, in the order in which they were given.
+  std::span<const value_object::value_type> members() const noexcept;
 
   void read(std::string_view name, bool& to);
   void read(std::string_view name, std::string& to);
