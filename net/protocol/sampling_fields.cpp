@@ -113,7 +113,7 @@ constexpr std::array prompt_rows = {
 
 constexpr std::array queue_rows = {
     field_row{"priority", schema::integer,
-              "A lower one is served earlier, among the requests of one client."},
+              "A lower one is served earlier, among the requests of one key or one WebSocket."},
     field_row{"cache_salt", R"("type":"string","minLength":1,"maxLength":1024)",
               "Only prompts of the same salt share cached KV."}};
 

@@ -171,7 +171,11 @@ void add_completion_sampling_rows(field_rows& to) {
       ignored("dry_allowed_length"),
       ignored("dry_sequence_breakers"),
       ignored("mirostat_tau"),
-      ignored("mirostat_eta")};
+      ignored("mirostat_eta"),
+      field_row{"xtc_threshold", schema::number,
+                "llama.cpp; above 0.5 `xtc_probability` counts as off.", field_use::no_effect},
+      field_row{"dry_penalty_last_n", schema::number,
+                "llama.cpp; at 0 `dry_multiplier` counts as off.", field_use::no_effect}};
   add_rows(to, rows);
 }
 

@@ -109,7 +109,8 @@ void for_each_field(field_use use, Check check) {
 value any_value(std::string_view schema) {
   if (schema.find("\"string\"") != std::string_view::npos) return "5m";
   if (schema.find("\"boolean\"") != std::string_view::npos) return true;
-  if (schema.find("\"integer\"") != std::string_view::npos) return std::int64_t{1};
+  for (const auto* type : {"\"integer\"", "\"number\""})
+    if (schema.find(type) != std::string_view::npos) return std::int64_t{1};
   return json(R"({"a":[1]})");
 }
 
