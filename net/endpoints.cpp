@@ -189,7 +189,8 @@ std::string_view names_of(http_method method) {
 
 /// Whether a path is the one of this row; `wildcard` becomes what the row's star stands for.
 bool matches(const endpoint& row, std::string_view path, std::string& wildcard) {
-  const auto [pattern, star] = std::pair(row.path, row.star);
+  const auto pattern = row.path;
+  const auto star = row.star;
   if (star == std::string_view::npos) return pattern == path;
   const bool many = pattern.substr(star).starts_with("**");
   const auto before = pattern.substr(0, star);

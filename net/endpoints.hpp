@@ -33,8 +33,8 @@ struct endpoint {
   std::variant<route_handler, codec, dialect_opener> action;
   key_rule key = key_rule::required;
   body_limit body = body_limit::small;
-  bool batch = false; ///< a line of a batch may name it; its action is a codec
-  std::size_t star = path.find('*');
+  bool batch = false;                ///< a line of a batch may name it; its action is a codec
+  std::size_t star = path.find('*'); ///< where `path` has its first star; npos: nowhere
 };
 
 /// What clients may ask for at this door.

@@ -10,6 +10,7 @@
 #include "models/text/template/evaluator.hpp"
 #include "models/text/template/globals.hpp"
 #include "models/text/template/parser.hpp"
+#include "models/text/template/text_ops.hpp"
 
 namespace twill::models {
 namespace {
@@ -85,16 +86,16 @@ std::string describe(const jinja::template_error& error, int message = -1) {
 } // namespace
 
 bool cut_after(std::string_view content, rendered_prompt& prompt) {
-  constexpr std::string_view blank = " \t\r\n";
-  content.remove_prefix(std::min(content.find_first_not_of(blank), content.size()));
+  const jinja::text given{std::string(content)};
+  const auto trimmed = jinja::strip(given, nullptr, jinja::sides::both).bytes;
+  content = content.substr(content.find(trimmed));
   auto& ranges = prompt.literal;
   const auto last = std::find_if(ranges.rbegin(), ranges.rend(),
                                  [](const auto& range) { return range.first < range.second; });
-  if (content.empty() || last == ranges.rend()) return false;
+  if (trimmed.empty() || last == ranges.rend()) return false;
   const std::size_t end = last->second;
   const auto shown = std::string_view(prompt.text).substr(0, end);
-  if (!shown.ends_with(content)) content = content.substr(0, content.find_last_not_of(blank) + 1);
-  if (!shown.ends_with(content)) return false;
+  if (!shown.ends_with(content) && !shown.ends_with(trimmed)) return false;
   prompt.text.resize(end);
   ranges.erase(last.base(), ranges.end());
   return true;

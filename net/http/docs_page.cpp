@@ -133,7 +133,8 @@ std::string routes_page() {
 std::string docs_page() {
   std::string out(page_head);
   out += "<h1>twill: routes and fields</h1><p>A field is honoured, has no effect, or is refused by "
-         "name: ignoring it would give a wrong answer. One that is not listed is ignored, and null "
+         "name, unless its value turns it off: ignoring it would give a wrong answer. One that is "
+         "not listed is ignored, and null "
          "counts as absent. The note of a field without effect says whose it is. <a "
          "href=\"openapi.json\">The same for programs.</a></p>\n";
   add_sections(out, "", "", [&](const operation& one) {

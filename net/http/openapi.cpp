@@ -13,8 +13,7 @@ namespace {
 constexpr std::string_view about =
     "A language model server. In a JSON body a member that is null counts as absent, and one that "
     "is not listed is ignored. `x-twill` says of each member whether it is honoured, has no "
-    "effect, "
-    "or is refused by name.";
+    "effect, or is refused by name; a value that turns it off is not refused.";
 
 bool names_one(const operation& described) {
   return described.path.find('*') != std::string_view::npos;

@@ -175,9 +175,12 @@ constexpr std::array answer_rows = {
     field_row{"add_generation_prompt", schema::boolean,
               "The template begins the answer (the default)."},
     field_row{"continue_final_message", schema::boolean,
-              "The answer goes on from the text of the last message, which is the assistant's."}};
+              "The answer goes on from the text of the last message, which must be the "
+              "assistant's and have no tool calls; the reply has what follows. The template begins "
+              "no other answer. A format that the answer must have holds for what follows alone."}};
 
-/// vLLM's clients also have to say that no answer is begun; here that follows.
+/// vLLM's clients must send `add_generation_prompt` as false beside this field. Here it may also be
+/// absent, and counts as false.
 void read_continuation(fields& from, actors::chat_prompt& to) {
   constexpr std::string_view field = "continue_final_message";
   from.read(field, to.continue_last);
@@ -186,11 +189,13 @@ void read_continuation(fields& from, actors::chat_prompt& to) {
       begins != nullptr && to.add_generation_prompt)
     return from.reject(field, "false or absent where `add_generation_prompt` is true", value(true));
   const auto& last = to.messages.as_list()->back();
+  const bool has_text =
+      text_of(last.find("content")).find_first_not_of(" \t\r\n") != std::string::npos;
   if (text_of(last.find("role")) != "assistant" || member(last, "tool_calls") != nullptr ||
-      text_of(last.find("content")).empty())
+      !has_text)
     from.reject(field,
                 "false or absent, unless the last of `messages` is the assistant's, with a text "
-                "and no tool calls",
+                "beyond white space and no tool calls",
                 value(true));
 }
 constexpr std::array template_rows = {
@@ -205,11 +210,15 @@ void add_template_rows(field_rows& to) {
   add_rows(to, template_rows);
 }
 
-void add_chat_prompt_rows(field_rows& to) {
+void add_message_rows(field_rows& to) {
   to.push_back(messages_row);
-  add_tool_rows(to);
   add_rows(to, answer_rows);
   add_template_rows(to);
+}
+
+void add_chat_prompt_rows(field_rows& to) {
+  add_message_rows(to);
+  add_tool_rows(to);
 }
 
 void read_template_fields(fields& from, actors::chat_prompt& to) {
@@ -227,14 +236,14 @@ void read_template_fields(fields& from, actors::chat_prompt& to) {
     to.template_arguments = *arguments->as_object();
 }
 
-tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to) {
+void read_messages(fields& from, actors::chat_prompt& to) {
   from.require("messages");
-  if (!from.ok()) return {};
+  if (!from.ok()) return;
   const auto& messages = *from.find("messages");
   const auto* list = messages.as_list();
   if (list == nullptr || list->empty()) {
     from.reject("messages", "a list of at least one message", messages);
-    return {};
+    return;
   }
   value_list read;
   read.reserve(list->size());
@@ -242,11 +251,16 @@ tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to) {
     read.push_back(read_chat_message(from, "messages[" + std::to_string(i) + "]", (*list)[i]));
   if (from.ok()) name_tool_results(read);
   to.messages = std::move(read);
-  auto tools = read_tools(from);
-  to.tools = tools.tools;
   from.read("add_generation_prompt", to.add_generation_prompt);
   read_continuation(from, to);
   read_template_fields(from, to);
+}
+
+tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to) {
+  read_messages(from, to);
+  if (!from.ok()) return {};
+  auto tools = read_tools(from);
+  to.tools = tools.tools;
   return tools;
 }
 

@@ -15,8 +15,10 @@
 
 namespace twill::net {
 
-/// `messages`, `add_generation_prompt`, `continue_final_message`, all of read_template_fields() and
-/// of read_tools().
+/// `messages`, `add_generation_prompt`, `continue_final_message` and all of read_template_fields().
+void read_messages(fields& from, actors::chat_prompt& to);
+
+/// All of read_messages() and of read_tools().
 tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to);
 
 /// `chat_template`, the name of one of the model's templates, and `chat_template_kwargs`.
@@ -30,6 +32,7 @@ inline void reject_continuation(fields& from) {
   reject_listed(from, std::span(&no_continuation_row, 1));
 }
 
+void add_message_rows(field_rows& to); ///< of read_messages()
 void add_chat_prompt_rows(field_rows& to);
 void add_template_rows(field_rows& to);
 

@@ -5,6 +5,7 @@
 // code, and have a plain row beside it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/base/assert.hpp"
 #include "net/protocol/json/fields.hpp"
 
 namespace twill::net {
@@ -126,13 +128,13 @@ void read_fields(fields& from, const Table& table, Target& to) {
     field.read(from, field.row.name, to);
 }
 
-/// The field of a table that has this name, which must be there.
+/// The field of a table that has this name. There must be one.
 template <class Table>
-constexpr const auto& field_of(const Table& table, std::string_view name) {
-  std::size_t i = 0;
-  while (table[i].row.name != name)
-    ++i;
-  return table[i];
+const auto& field_of(const Table& table, std::string_view name) {
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const auto& field) { return field.row.name == name; });
+  TWILL_ASSERT(found != table.end(), "field_of() without such a field");
+  return *found;
 }
 
 template <class Table>

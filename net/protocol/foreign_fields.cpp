@@ -114,9 +114,11 @@ void note_ignored(const fields& from) {
   note_given(from, [](std::string_view) { return true; });
 }
 
-void note_ignored(const fields& from, std::initializer_list<std::string_view> names) {
+void note_ignored(const fields& from, std::span<const field_row> rows) {
   note_given(from, [&](std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::any_of(rows.begin(), rows.end(), [&](const field_row& row) {
+      return row.use == field_use::no_effect && row.name == name;
+    });
   });
 }
 

@@ -5,7 +5,6 @@
 // once in the life of the process, so that nobody wonders why it has no effect.
 #pragma once
 
-#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -15,8 +14,8 @@ namespace twill::net {
 
 void note_ignored(const fields& from);
 
-/// Of these alone, for an API that has the others.
-void note_ignored(const fields& from, std::initializer_list<std::string_view> names);
+/// Notes only fields that these rows say have no effect, for an API that reads others of the names.
+void note_ignored(const fields& from, std::span<const field_row> rows);
 
 /// Their names, each with the server that it comes from as its note.
 std::span<const field_row> ignored_rows();

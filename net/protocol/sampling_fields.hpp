@@ -18,7 +18,7 @@ namespace twill::net {
 
 /// Temperature to stop strings; not the token limit or log-probabilities, whose names differ.
 void read_sampling(fields& from, config::sampling_params& to);
-/// Only these of them.
+/// Reads only these of the fields, whose names must be among them.
 void read_sampling(fields& from, std::span<const std::string_view> names,
                    config::sampling_params& to);
 

@@ -130,10 +130,10 @@ FORMS = {
     "grammar": ({}, 'root ::= "maybe"'), "json_schema": ({}, YES_NO),
 }
 STREAM = {"stream": ({}, True)}
-PROMPT_OF_CHAT = {
-    "messages": ({}, OTHER), "chat_template": ({}, Refused("none of that name")),
-    "chat_template_kwargs": ({}, {"enable_thinking": False}),
+TEMPLATE = {
+    "chat_template": ({}, Refused("none of that name")), "chat_template_kwargs": ({}, {"enable_thinking": False}),
 }
+PROMPT_OF_CHAT = {"messages": ({}, OTHER), **TEMPLATE}
 CHAT_LOGPROBS = {"logprobs": ({}, True), "top_logprobs": ({"logprobs": True}, 2)}
 
 OPENAI = {
@@ -219,6 +219,9 @@ POOLED = {
 }
 EMBEDDINGS = {
     **POOLED, "input": ({}, "the sea"), "messages": ({"messages": ASK}, OTHER, "input"),
+    **{name: ({"messages": ASK}, value, "input") for name, (_, value) in TEMPLATE.items()},
+    "add_generation_prompt": ({"messages": ASK}, True, "input"),
+    "continue_final_message": ({"messages": BEGUN}, True, "input"),
     "encoding_format": ({}, "base64"), "normalize": ({}, False), "use_activation": ({}, False),
 }
 OLLAMA_EMBED = {**POOLED, "input": ({}, "the sea"), "truncate": ({"input": MANY_WORDS}, NO_ROOM)}

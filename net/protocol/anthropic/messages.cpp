@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -113,6 +114,11 @@ constexpr std::array prompt_fields = {
     field_row{"thinking", schema::object,
               "`type`: whether the template asks for thinking. `budget_tokens` has no effect."}};
 
+constexpr field_row continuation_row{
+    "continue_final_message", schema::any,
+    "false or absent: the answer goes on from a last message of the assistant without it",
+    field_use::refused};
+
 constexpr std::array message_fields = {
     field_row{"max_tokens", R"("type":"integer","minimum":0)",
               "The most tokens of the answer; fewer where the context has no room for more.",
@@ -153,7 +159,7 @@ result<asked_message> read_asked_message(const value& body, const codec_context&
   read_message_form(from, request);
   from.read("stream", options.stream);
   reject_unsupported(from);
-  reject_continuation(from);
+  reject_listed(from, std::span(&continuation_row, 1));
   read_service_fields(from);
   read_context_management(from, options);
   check_sampling(from, sampling, context, "stop_sequences");
@@ -187,7 +193,7 @@ field_rows message_rows() {
   add_sampling_rows(rows);
   add_queue_rows(rows);
   add_form_rows(rows);
-  rows.push_back(no_continuation_row);
+  rows.push_back(continuation_row);
   add_foreign_rows(rows);
   return rows;
 }

@@ -29,7 +29,7 @@ public:
   /// The member, or nullptr when it is absent or null.
   const value* find(std::string_view name) const noexcept;
 
-  /// All of the object, in the order in which they were given.
+  /// All members, in the order of the text; those that are null as well.
   std::span<const value_object::value_type> members() const noexcept;
 
   void read(std::string_view name, bool& to);

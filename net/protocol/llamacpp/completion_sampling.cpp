@@ -17,6 +17,67 @@
 namespace twill::net {
 namespace {
 
+constexpr field_row refused(std::string_view name, std::string_view rule) {
+  return {name, schema::any, rule, field_use::refused};
+}
+constexpr field_row ignored(std::string_view name) {
+  return {name, schema::any, "llama.cpp", field_use::no_effect};
+}
+constexpr std::array sampling_rows = {
+    field_row{"temperature", schema::number, "0 takes the likeliest token each time."},
+    field_row{"top_k", schema::integer, "Keeps the k likeliest tokens; 0 and less keep all."},
+    field_row{"top_p", schema::number,
+              "Keeps the likeliest tokens that together have this share of the probability."},
+    field_row{"min_p", schema::number,
+              "Keeps tokens with at least this share of the likeliest one's probability."},
+    field_row{"repeat_penalty", schema::number,
+              "Divides the logits of tokens of prompt and output; 1 changes none."},
+    field_row{"presence_penalty", schema::number,
+              "Taken off the logits of tokens that the output has."},
+    field_row{"frequency_penalty", schema::number,
+              "Taken off a token's logit for each time the output has it."},
+    field_row{"repeat_last_n", R"("type":"integer","minimum":-1)",
+              "0 turns the penalties off; any other value changes nothing."},
+    field_row{"samplers", R"("type":["array","string"])",
+              "A sampler that is not named is not applied; the order must be the usual one."},
+    field_row{"seed", schema::integer, "-1 draws one."},
+    field_row{"ignore_eos", schema::boolean, "The model's end tokens do not end the output."},
+    field_row{"logit_bias", R"("type":["array","object"])",
+              "Token ids or texts and what is added to their logits; false bans them."},
+    field_row{"stop", schema::strings, "Texts that end the output, and are left out."},
+    refused("dynatemp_range", "0: the temperature is the same for all tokens"),
+    refused("top_n_sigma", "0 or less, which is off"),
+    refused("xtc_probability", "0, which is off"),
+    refused("typical_p", "1, which is off"),
+    refused("dry_multiplier", "0, which is off"),
+    refused("mirostat", "0, which is off"),
+    refused("adaptive_target", "negative, which is off"),
+    refused("min_keep", "0 or 1"),
+    refused("n_indent", "0, which is off"),
+    refused("t_max_predict_ms", "0 or less, which is off"),
+    refused("reasoning_budget_tokens", "negative, which is off"),
+    refused("grammar_lazy", "false: a grammar holds from the first token on"),
+    refused("grammar_triggers", "an empty list, or absent"),
+    refused("image_data", "an empty list, or absent"),
+    refused("lora", "an empty list, or one with every `scale` 0: there are none"),
+    ignored("n_keep"),
+    ignored("n_discard"),
+    ignored("id_slot"),
+    ignored("cache_prompt"),
+    ignored("return_progress"),
+    ignored("tfs_z"),
+    ignored("penalize_nl"),
+    ignored("dynatemp_exponent"),
+    ignored("dry_base"),
+    ignored("dry_allowed_length"),
+    ignored("dry_sequence_breakers"),
+    ignored("mirostat_tau"),
+    ignored("mirostat_eta"),
+    field_row{"xtc_threshold", schema::number,
+              "llama.cpp; above 0.5 `xtc_probability` counts as off.", field_use::no_effect},
+    field_row{"dry_penalty_last_n", schema::number,
+              "llama.cpp; at 0 `dry_multiplier` counts as off.", field_use::no_effect}};
+
 constexpr std::int64_t any_seed = 0xFFFFFFFF; ///< llama.cpp's other way to say -1
 
 float number_in(fields& from, std::string_view name, float absent) {
@@ -116,72 +177,11 @@ config::sampling_params llamacpp_defaults(const config::sampling_params& of_mode
 }
 
 void add_completion_sampling_rows(field_rows& to) {
-  constexpr auto refused = [](std::string_view name, std::string_view rule) {
-    return field_row{name, schema::any, rule, field_use::refused};
-  };
-  constexpr auto ignored = [](std::string_view name) {
-    return field_row{name, schema::any, "llama.cpp", field_use::no_effect};
-  };
-  const std::array rows = {
-      field_row{"temperature", schema::number, "0 takes the likeliest token each time."},
-      field_row{"top_k", schema::integer, "Keeps the k likeliest tokens; 0 and less keep all."},
-      field_row{"top_p", schema::number,
-                "Keeps the likeliest tokens that together have this share of the probability."},
-      field_row{"min_p", schema::number,
-                "Keeps tokens with at least this share of the likeliest one's probability."},
-      field_row{"repeat_penalty", schema::number,
-                "Divides the logits of tokens of prompt and output; 1 changes none."},
-      field_row{"presence_penalty", schema::number,
-                "Taken off the logits of tokens that the output has."},
-      field_row{"frequency_penalty", schema::number,
-                "Taken off a token's logit for each time the output has it."},
-      field_row{"repeat_last_n", R"("type":"integer","minimum":-1)",
-                "0 turns the penalties off; otherwise they count over all."},
-      field_row{"samplers", R"("type":["array","string"])",
-                "A sampler that is not named is not applied; the order must be the usual one."},
-      field_row{"seed", schema::integer, "-1 draws one."},
-      field_row{"ignore_eos", schema::boolean, "The model's end tokens do not end the output."},
-      field_row{"logit_bias", R"("type":["array","object"])",
-                "Token ids or texts and what is added to their logits; false bans them."},
-      field_row{"stop", schema::strings, "Texts that end the output, and are left out."},
-      refused("dynatemp_range", "0: the temperature is the same for all tokens"),
-      refused("top_n_sigma", "0 or less, which is off"),
-      refused("xtc_probability", "0, which is off"),
-      refused("typical_p", "1, which is off"),
-      refused("dry_multiplier", "0, which is off"),
-      refused("mirostat", "0, which is off"),
-      refused("adaptive_target", "negative, which is off"),
-      refused("min_keep", "0 or 1"),
-      refused("n_indent", "0, which is off"),
-      refused("t_max_predict_ms", "0 or less, which is off"),
-      refused("reasoning_budget_tokens", "negative, which is off"),
-      refused("grammar_lazy", "false: a grammar holds from the first token on"),
-      refused("grammar_triggers", "an empty list, or absent"),
-      refused("image_data", "an empty list, or absent"),
-      refused("lora", "an empty list, or one with every `scale` 0: there are none"),
-      ignored("n_keep"),
-      ignored("n_discard"),
-      ignored("id_slot"),
-      ignored("cache_prompt"),
-      ignored("return_progress"),
-      ignored("tfs_z"),
-      ignored("penalize_nl"),
-      ignored("dynatemp_exponent"),
-      ignored("dry_base"),
-      ignored("dry_allowed_length"),
-      ignored("dry_sequence_breakers"),
-      ignored("mirostat_tau"),
-      ignored("mirostat_eta"),
-      field_row{"xtc_threshold", schema::number,
-                "llama.cpp; above 0.5 `xtc_probability` counts as off.", field_use::no_effect},
-      field_row{"dry_penalty_last_n", schema::number,
-                "llama.cpp; at 0 `dry_multiplier` counts as off.", field_use::no_effect}};
-  add_rows(to, rows);
+  add_rows(to, sampling_rows);
 }
 
 void read_completion_sampling(fields& from, const codec_context& context, actors::request& to) {
-  note_ignored(from, {"n_keep", "n_discard", "id_slot", "cache_prompt", "return_progress", "tfs_z",
-                      "penalize_nl", "repeat_last_n"});
+  note_ignored(from, sampling_rows);
   auto& sampling = to.sampling;
   read_plain_sampling(from, sampling);
   read_penalty_window(from, sampling);

@@ -1,6 +1,7 @@
 #include "net/protocol/ollama/options.hpp"
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,7 +40,7 @@ void read_window(fields& options, std::string_view name, params& to) {
   to.presence_penalty = to.frequency_penalty = 0;
 }
 
-/// What is read as in all APIs.
+/// Members with the name and meaning that they have in all APIs.
 constexpr std::array<std::string_view, 7> shared_options = {
     "temperature", "top_k", "top_p", "min_p", "stop", "presence_penalty", "frequency_penalty"};
 
@@ -55,8 +56,7 @@ constexpr std::array own_options = {
         "repeat_penalty", "Divides the logits of tokens of prompt and output; 1 changes none.",
         R"("type":"number","exclusiveMinimum":0)"),
     bound_field<params>{{"repeat_last_n", R"("type":"integer","minimum":-1)",
-                         "0 turns the penalties off; with any other value they count over prompt "
-                         "and output."},
+                         "0 turns the penalties off; any other value changes nothing."},
                         read_window}};
 
 constexpr field_row newline_row{"penalize_newline", schema::boolean,
@@ -74,19 +74,29 @@ constexpr missing_sampler missing(std::string_view name, float off) {
 constexpr std::array missing_samplers = {missing("mirostat", 0), missing("tfs_z", 1),
                                          missing("typical_p", 1)};
 
-constexpr field_row loading(std::string_view name, std::string_view type) {
-  return {name, type, "Ollama", field_use::no_effect};
+/// Members without effect. Their types are checked, so that a client's mistake shows.
+constexpr std::array<std::string_view, 6> idle_numbers = {"num_ctx",  "num_batch",  "num_gpu",
+                                                          "main_gpu", "num_thread", "num_keep"};
+constexpr std::array<std::string_view, 8> idle_flags = {"numa",       "low_vram",      "f16_kv",
+                                                        "logits_all", "vocab_only",    "use_mmap",
+                                                        "use_mlock",  "embedding_only"};
+
+template <class Names>
+void add_idle_rows(field_rows& to, const Names& names, std::string_view type) {
+  for (const auto name : names)
+    to.push_back({name, type,
+                  name == "num_keep"
+                      ? "Ollama: an answer ends where the context is full."
+                      : "Ollama: the configuration says how models are loaded and computed.",
+                  field_use::no_effect});
 }
-/// What says how a model is loaded and computed. Its types are checked, so that a client's mistake
-/// shows.
-constexpr std::array load_rows = {
-    loading("num_ctx", schema::integer),    loading("num_batch", schema::integer),
-    loading("num_gpu", schema::integer),    loading("main_gpu", schema::integer),
-    loading("num_thread", schema::integer), loading("num_keep", schema::integer),
-    loading("numa", schema::boolean),       loading("low_vram", schema::boolean),
-    loading("f16_kv", schema::boolean),     loading("logits_all", schema::boolean),
-    loading("vocab_only", schema::boolean), loading("use_mmap", schema::boolean),
-    loading("use_mlock", schema::boolean),  loading("embedding_only", schema::boolean)};
+
+template <class T, class Names>
+void check_types(fields& options, const Names& names) {
+  T unused{};
+  for (const auto name : names)
+    options.read(name, unused);
+}
 
 void check_newlines(fields& options, const params& sampling) {
   bool newlines = true;
@@ -102,17 +112,6 @@ void check_samplers(fields& options) {
     float given = off;
     options.read(row.name, given);
     if (options.ok() && given != off) options.reject(row.name, row.note, *options.find(row.name));
-  }
-}
-
-void check_load_options(fields& options) {
-  for (const auto& row : load_rows) {
-    std::int32_t number = 0;
-    bool flag = false;
-    if (row.schema == schema::integer)
-      options.read(row.name, number);
-    else
-      options.read(row.name, flag);
   }
 }
 
@@ -148,7 +147,8 @@ field_rows ollama_option_rows() {
   for (const auto& sampler : missing_samplers)
     rows.push_back(sampler.row);
   rows.push_back(newline_row);
-  add_rows(rows, load_rows);
+  add_idle_rows(rows, idle_numbers, schema::integer);
+  add_idle_rows(rows, idle_flags, schema::boolean);
   return rows;
 }
 
@@ -163,9 +163,11 @@ void read_ollama_options(fields& from, const codec_context& context, config::sam
     read_fields(options, own_options, to);
     check_newlines(options, to);
     check_samplers(options);
-    check_load_options(options);
+    check_types<std::int32_t>(options, idle_numbers);
+    check_types<bool>(options, idle_flags);
     if (!options.ok()) return from.reject(options.error());
-    note_ignored(options);
+    static const auto rows = ollama_option_rows();
+    note_ignored(options, rows);
   }
   if (from.ok()) check_options(from, to, context);
 }

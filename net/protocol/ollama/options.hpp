@@ -1,7 +1,7 @@
 // `options` of Ollama's API: how tokens are chosen, and how a model is loaded. Pure.
 //
-// What says how a model is loaded or computed has no effect, and penalties count over prompt and
-// answer whatever `repeat_last_n` says beside 0. Other samplers are refused, unless they are off.
+// What says how a model is loaded or computed has no effect, nor has a `repeat_last_n` other than
+// 0. Samplers that this server lacks are refused, unless their value turns them off.
 // Names that Ollama does not know either are ignored, as it does.
 #pragma once
 

@@ -58,8 +58,8 @@ void add_ollama_rows(field_rows& to) {
       field_row{"top_logprobs", R"("type":"integer","minimum":0)",
                 "With `logprobs`: how many likeliest tokens are named in each place."},
       field_row{"keep_alive", R"("type":["number","string"])",
-                "Ollama: models stay loaded as the configuration says. Of 0 without a prompt "
-                "the answer says \"unload\".",
+                "Ollama: models stay loaded as the configuration says. To 0 without a prompt or "
+                "messages the answer has \"unload\" as its `done_reason`.",
                 field_use::no_effect},
       field_row{"shift", schema::boolean, "Ollama", field_use::no_effect}};
   add_rows(to, rows);

@@ -26,7 +26,7 @@ std::vector<actors::request> read_chat_input(fields& from, const actors::request
     from.reject("input", "absent beside `messages`", *both);
   actors::chat_prompt chat;
   chat.add_generation_prompt = false;
-  read_chat_prompt(from, chat);
+  read_messages(from, chat);
   std::vector<actors::request> requests;
   add_pooled_request(from, "messages", std::move(chat), asked, requests);
   return requests;
@@ -39,12 +39,15 @@ field_rows embeddings_rows() {
                    "A text, token ids, or a list of either: an embedding for each."},
                   {"messages", R"("type":"array","items":{"type":"object"})",
                    "In place of `input`: a chat, as the model's template writes it."},
+                  {"add_generation_prompt", schema::boolean,
+                   "With `messages`: the template begins an answer; the default is false."},
                   {"encoding_format", R"("enum":["float","base64"])",
                    "Numbers, or their 32-bit little-endian bytes in base64."},
                   {"normalize", schema::boolean, "The vectors have length 1 (the default)."},
                   {"use_activation", schema::boolean, "vLLM's newer name of `normalize`."},
                   {"user", schema::any, "OpenAI", field_use::no_effect}};
   add_pooled_rows(rows);
+  add_message_rows(rows);
   return rows;
 }
 
@@ -60,9 +63,10 @@ result<call> parse_embeddings(const value& body, const codec_context& context) {
   from.read("normalize", form.normalize);
   from.read("use_activation", form.normalize); // vLLM's newer name
   call pooled;
-  pooled.requests = from.find("messages") != nullptr
-                        ? read_chat_input(from, asked)
-                        : read_pooled_inputs(from, "input", context, add_special, asked);
+  const bool chat = from.find("messages") != nullptr;
+  if (!chat) reject_continuation(from);
+  pooled.requests = chat ? read_chat_input(from, asked)
+                         : read_pooled_inputs(from, "input", context, add_special, asked);
   check_reply_bytes(from, "input", context, pooled.requests.size(),
                     form.base64 ? base64_bytes_per_number : text_bytes_per_number);
   if (!from.ok()) return fail(from.error());

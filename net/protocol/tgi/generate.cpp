@@ -41,8 +41,9 @@ result<call> make_generation(const value& body, const codec_context& context, bo
 field_rows generate_rows() {
   return {model_row,
           {"inputs", schema::string, "The prompt.", field_use::honoured, true},
-          {"parameters", schema::object, "How the output is made.", field_use::honoured, false,
-           generate_parameter_rows}};
+          {"parameters", schema::object,
+           "How the output is made. Where it is absent, tokens are drawn.", field_use::honoured,
+           false, generate_parameter_rows}};
 }
 
 field_rows compat_generate_rows() {

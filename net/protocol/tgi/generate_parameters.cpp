@@ -16,20 +16,26 @@ constexpr std::string_view above_zero = R"("type":"number","exclusiveMinimum":0)
 constexpr std::string_view from_one = R"("type":"integer","minimum":1)";
 constexpr std::string_view from_zero = R"("type":"integer","minimum":0)";
 
+constexpr field_row typical_p_row{"typical_p", schema::number,
+                                  "1 or absent: this server has no typical sampling",
+                                  field_use::refused};
+constexpr field_row watermark_row{"watermark", schema::boolean,
+                                  "false or absent: this server marks no output",
+                                  field_use::refused};
+constexpr field_row adapter_row{"adapter_id", schema::string,
+                                "empty or absent: this server has no adapters", field_use::refused};
+
 constexpr std::array parameter_rows = {
     field_row{"do_sample", schema::boolean, "Tokens are drawn, not the likeliest taken."},
     field_row{"temperature", R"("type":"number","exclusiveMinimum":0,"maximum":100)",
-              "A lower one favours the likelier tokens. Given, tokens are drawn."},
+              "A lower one favours the likelier tokens. Other than 1, tokens are drawn."},
     field_row{"top_k", from_one, "Keeps the k likeliest tokens. Given, tokens are drawn."},
     field_row{"top_p", R"("type":"number","exclusiveMinimum":0,"maximum":1)",
               "Keeps the likeliest tokens that together have this share of the probability. Below "
               "1, tokens are drawn."},
-    field_row{"typical_p", schema::number, "1 or absent: this server has no typical sampling",
-              field_use::refused},
-    field_row{"watermark", schema::boolean, "false: this server marks no output",
-              field_use::refused},
-    field_row{"adapter_id", schema::string, "absent: this server has no adapters",
-              field_use::refused},
+    typical_p_row,
+    watermark_row,
+    adapter_row,
     field_row{"repetition_penalty", above_zero,
               "Divides the logits of tokens of prompt and output; 1 changes none."},
     field_row{"frequency_penalty", R"("type":"number","minimum":-2,"maximum":2)",
@@ -37,22 +43,21 @@ constexpr std::array parameter_rows = {
     field_row{"max_new_tokens", from_one, "The most tokens of the output."},
     field_row{"stop", schema::strings, "Texts that end the output, and stay in it."},
     field_row{"truncate", from_one, "Only the last so many tokens of the prompt are read."},
-    field_row{"best_of", from_one,
-              "So many outputs are drawn, and the likeliest answers; not in a stream."},
+    field_row{
+        "best_of", from_one,
+        "So many outputs are drawn, and the likeliest is the answer; not in a stream, nor with "
+        "`seed`."},
     field_row{"seed", from_zero, "The same seed and request give the same output."},
     field_row{"details", schema::boolean, "The answer has its tokens and why it ended."},
     field_row{"decoder_input_details", schema::boolean,
               "The answer has the prompt's tokens as well; not in a stream."},
     field_row{"top_n_tokens", from_zero,
               "How many likeliest tokens are named in each place of the details."},
-    field_row{"grammar", schema::object, "What the output must look like: `type` and `value`."},
+    field_row{
+        "grammar", schema::object,
+        "What the output must look like: `type` is json, regex or json_schema, and `value` the "
+        "schema or the expression."},
     field_row{"return_full_text", schema::boolean, "The text begins with the prompt."}};
-
-constexpr std::string_view rule_of(std::string_view refused) {
-  for (const auto& row : parameter_rows)
-    if (row.name == refused) return row.note;
-  return {};
-}
 
 void read_above_zero(fields& from, std::string_view name, float most, std::string_view rule,
                      float& to) {
@@ -71,18 +76,17 @@ bool read_distribution(fields& from, bool do_sample, config::sampling_params& to
 }
 
 void refuse_what_is_missing(fields& from) {
-  const auto refuse = [&](std::string_view name) {
-    from.reject(name, rule_of(name), *from.find(name));
-  };
   float typical_p = 1;
-  from.read("typical_p", typical_p);
-  if (typical_p != 1) refuse("typical_p");
   bool watermark = false;
-  from.read("watermark", watermark);
-  if (watermark) refuse("watermark");
   std::string adapter;
-  from.read("adapter_id", adapter);
-  if (!adapter.empty()) refuse("adapter_id");
+  from.read(typical_p_row.name, typical_p);
+  from.read(watermark_row.name, watermark);
+  from.read(adapter_row.name, adapter);
+  if (!from.ok()) return;
+  for (const auto& [row, wanted] :
+       {std::pair(typical_p_row, typical_p != 1), std::pair(watermark_row, watermark),
+        std::pair(adapter_row, !adapter.empty())})
+    if (wanted) from.reject(row.name, row.note, *from.find(row.name));
 }
 
 /// Penalties, limits and what ends an output.
@@ -103,7 +107,7 @@ void read_best_of(fields& from, bool samples, const config::limit_options& limit
   if (to.best_of == 1) return;
   const auto& given = *from.find("best_of");
   if (to.stream) from.reject("best_of", "1 in a stream", given);
-  if (!samples) from.reject("best_of", "1 unless `do_sample` is true", given);
+  if (!samples) from.reject("best_of", "1 unless tokens are drawn, as with `do_sample`", given);
   if (const auto* seed = from.find("seed"))
     from.reject("seed", "absent where `best_of` is above 1", *seed);
 }

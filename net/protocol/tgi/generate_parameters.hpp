@@ -23,7 +23,7 @@ struct generate_parameters {
 /// Reads `parameters` of the body, also where it is absent.
 void read_generate_parameters(fields& from, const codec_context& context, generate_parameters& to);
 
-/// Its members, for "/openapi.json".
+/// The members of `parameters`, for "/openapi.json".
 field_rows generate_parameter_rows();
 
 } // namespace twill::net

@@ -395,6 +395,9 @@ TEST_CASE("a prompt ends where its last message does, for an answer that goes on
   CHECK(cut("<a>{{ " + m + " | trim }}<b>", " \n so") == "<a>so");
   CHECK(cut("<a>{{ " + m + " | trim }}<b>", "so \n") == "<a>so");
   CHECK(cut("<a>{{ " + m + " }}<b>", "so \n") == "<a>so \n");
+  CHECK(cut("<a>{{ " + m + " | trim }}<b>", "\xC2\xA0so\xE2\x80\x83") ==
+        "<a>so"); // as Python trims
+  CHECK(cut("<a>{{ " + m + " }}<b>", " \xC2\xA0") == "none");
   CHECK(cut("<a>{{ " + m + " }}<b>{{ " + m + " }}<c>", "so") == "<a>so<b>so");
   CHECK(cut("<a>{{ " + m + ".split('</think>')[-1] }}<b>", "x</think>so") == "none");
   CHECK(cut("<a>{{ " + m + " }}<b>{{ messages[0].role }}", "so") == "none");

@@ -28,7 +28,7 @@ const std::map<std::string, value_object, std::less<>>& least_bodies() {
       {"/api/chat", {{"messages", hello}}},
       {"/api/generate", {{"prompt", "hello"}}},
       {"/", {{"inputs", "hello"}}},
-      {"/v1/embeddings", {{"input", "hello"}}},
+      {"/v1/embeddings", {{"messages", hello}}},
       {"/v1/score", {{"text_1", "hello"}, {"text_2", "hello"}}},
       {"/score", {{"text_1", "hello"}, {"text_2", "hello"}}},
       {"/v1/rerank", {{"query", "hello"}, {"documents", json(R"(["hello"])")}}},
@@ -72,7 +72,7 @@ void for_each_field(const field_rows& rows, const described_field& in, Check che
     one.path += row.name;
     if (in.path.empty())
       std::erase_if(one.others, [&](const auto& member) {
-        return member.first == row.name || (row.name == "messages" && member.first == "input");
+        return member.first == row.name || (row.name == "input" && member.first == "messages");
       });
     check(one);
     if (row.members != nullptr) for_each_field(row.members(), one, check);

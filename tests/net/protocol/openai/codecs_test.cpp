@@ -233,6 +233,7 @@ TEST_CASE("A chat goes on from its last message where that is the beginning of a
       {begun, R"("continue_final_message":1)"},
       {R"({"role":"user","content":"x"})", R"("continue_final_message":true)"},
       {R"({"role":"assistant","content":""})", R"("continue_final_message":true)"},
+      {R"({"role":"assistant","content":" \n\t"})", R"("continue_final_message":true)"},
       {R"({"role":"assistant","content":"x","tool_calls":[{"id":"1","type":"function",
            "function":{"name":"f","arguments":"{}"}}]})",
        R"("continue_final_message":true)"}};
