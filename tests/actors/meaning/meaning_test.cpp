@@ -133,8 +133,9 @@ TEST_CASE("a request means the same whatever happens to it, on every kind of mod
   }
   CAPTURE(sums.cuts, sums.pauses, sums.reloads, sums.cached_tokens, sums.fetched_blocks);
   CAPTURE(sums.preemptions, sums.restarts, sums.deaths, sums.orders);
-  CHECK(sums.preemptions > 5);
-  CHECK(sums.restarts > 2);
-  CHECK(sums.cuts > 2);
-  CHECK(sums.cached_tokens > 50);
+  // Each of these must have happened; how often depends on when threads run.
+  CHECK(sums.preemptions > 0);
+  CHECK(sums.restarts > 0);
+  CHECK(sums.cuts > 0);
+  CHECK(sums.cached_tokens > 0);
 }
