@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "config/base/assert.hpp"
 #include "net/protocol/foreign_fields.hpp"
 #include "net/protocol/json/members.hpp"
 #include "net/protocol/llamacpp/completion_biases.hpp"
@@ -86,8 +87,13 @@ float number_in(fields& from, std::string_view name, float absent) {
   return read;
 }
 
-void refuse(fields& from, std::string_view name, std::string_view rule) {
-  if (from.ok()) from.reject(name, rule, *from.find(name));
+/// Refuses a field by the rule of its row.
+void refuse(fields& from, std::string_view name) {
+  if (!from.ok()) return;
+  const auto row = std::find_if(sampling_rows.begin(), sampling_rows.end(),
+                                [&](const field_row& one) { return one.name == name; });
+  TWILL_ASSERT(row != sampling_rows.end(), "a refused field without a row");
+  from.reject(name, row->note, *from.find(name));
 }
 
 /// A number beyond the range is the nearest one in it, as in llama.cpp.
@@ -117,33 +123,28 @@ void read_penalty_window(fields& from, config::sampling_params& to) {
 }
 
 void refuse_other_samplers(fields& from) {
-  if (number_in(from, "dynatemp_range", 0) != 0)
-    refuse(from, "dynatemp_range", "0: the temperature is the same for all tokens");
-  if (number_in(from, "top_n_sigma", -1) > 0)
-    refuse(from, "top_n_sigma", "0 or less, which is off");
+  if (number_in(from, "dynatemp_range", 0) != 0) refuse(from, "dynatemp_range");
+  if (number_in(from, "top_n_sigma", -1) > 0) refuse(from, "top_n_sigma");
   if (number_in(from, "xtc_probability", 0) > 0 && number_in(from, "xtc_threshold", 0.1f) <= 0.5f)
-    refuse(from, "xtc_probability", "0, which is off");
-  if (number_in(from, "typical_p", 1) < 1) refuse(from, "typical_p", "1, which is off");
+    refuse(from, "xtc_probability");
+  if (number_in(from, "typical_p", 1) < 1) refuse(from, "typical_p");
   if (number_in(from, "dry_multiplier", 0) > 0 && number_in(from, "dry_penalty_last_n", 64) != 0)
-    refuse(from, "dry_multiplier", "0, which is off");
-  if (number_in(from, "mirostat", 0) != 0) refuse(from, "mirostat", "0, which is off");
-  if (number_in(from, "adaptive_target", -1) >= 0)
-    refuse(from, "adaptive_target", "negative, which is off");
-  if (number_in(from, "min_keep", 0) > 1) refuse(from, "min_keep", "0 or 1");
-  if (number_in(from, "n_indent", 0) > 0) refuse(from, "n_indent", "0, which is off");
-  if (number_in(from, "t_max_predict_ms", 0) > 0)
-    refuse(from, "t_max_predict_ms", "0 or less, which is off");
-  if (number_in(from, "reasoning_budget_tokens", -1) >= 0)
-    refuse(from, "reasoning_budget_tokens", "negative, which is off");
+    refuse(from, "dry_multiplier");
+  if (number_in(from, "mirostat", 0) != 0) refuse(from, "mirostat");
+  if (number_in(from, "adaptive_target", -1) >= 0) refuse(from, "adaptive_target");
+  if (number_in(from, "min_keep", 0) > 1) refuse(from, "min_keep");
+  if (number_in(from, "n_indent", 0) > 0) refuse(from, "n_indent");
+  if (number_in(from, "t_max_predict_ms", 0) > 0) refuse(from, "t_max_predict_ms");
+  if (number_in(from, "reasoning_budget_tokens", -1) >= 0) refuse(from, "reasoning_budget_tokens");
 }
 
 void refuse_what_is_not_there(fields& from) {
   bool lazy = false;
   from.read("grammar_lazy", lazy);
-  if (lazy) refuse(from, "grammar_lazy", "false: a grammar holds from the first token on");
+  if (lazy) refuse(from, "grammar_lazy");
   for (const auto* name : {"grammar_triggers", "image_data"})
     if (const auto* v = from.find(name); v != nullptr && *v != value(value_list{}))
-      refuse(from, name, "an empty list, or absent");
+      refuse(from, name);
   const auto* adapters = from.find("lora");
   if (adapters == nullptr) return;
   const auto* list = adapters->as_list();
@@ -151,7 +152,7 @@ void refuse_what_is_not_there(fields& from) {
                       const auto* scale = member(one, "scale");
                       return scale != nullptr && scale->as_number() == 0.0;
                     });
-  if (!none) refuse(from, "lora", "an empty list, or one with every `scale` 0: there are none");
+  if (!none) refuse(from, "lora");
 }
 
 /// -1 and the like stand for a fresh seed, which is drawn here so that the reply can name it.

@@ -6,7 +6,7 @@
 #include "net/protocol/llamacpp/props.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/body_mutation.hpp"
-#include "tests/net/support/codec_support.hpp"
+#include "tests/net/support/played_call.hpp"
 
 using namespace twill;
 using namespace twill::net;
@@ -39,25 +39,8 @@ struct llamacpp_bench : codec_bench {
 using ids = std::vector<std::int32_t>;
 using biases = std::vector<std::pair<std::int32_t, float>>;
 
-std::string play(call& c, std::vector<actors::event> events) {
-  std::string out;
-  for (auto& ev : events)
-    c.encoder->on_event(0, std::move(ev), out);
-  c.encoder->on_end(out);
-  return out;
-}
-
-std::vector<value> stream_events(const std::string& stream) {
-  std::vector<value> out;
-  std::size_t start = 0;
-  while (start < stream.size()) {
-    const auto end = stream.find("\n\n", start);
-    REQUIRE(end != std::string::npos);
-    REQUIRE(stream.compare(start, 6, "data: ") == 0);
-    out.push_back(json(stream.substr(start + 6, end - start - 6)));
-    start = end + 2;
-  }
-  return out;
+std::vector<value> events_in(const std::string& stream) {
+  return stream_events(stream, "data: ");
 }
 
 } // namespace
@@ -318,7 +301,7 @@ TEST_CASE("A stream brings parts and then an object with everything but the text
   llamacpp_bench b;
   auto c = b.make(R"("stream":true,"n_probs":2,"timings_per_token":true)");
   const auto events =
-      stream_events(play(c, {started(9), piece("Hel", 5), piece("lo\n", 6), finished()}));
+      events_in(play(c, {started(9), piece("Hel", 5), piece("lo\n", 6), finished()}));
   REQUIRE(events.size() == 3);
   CHECK(at(events[0], "content") == value("Hel"));
   CHECK(at(events[0], "tokens") == json("[5]"));
@@ -333,7 +316,7 @@ TEST_CASE("A stream brings parts and then an object with everything but the text
   CHECK(at(events[2], "tokens_predicted") == value(2));
 
   auto bare = b.make(R"("stream":true)");
-  const auto first = stream_events(play(bare, {started(), piece("a"), finished()})).front();
+  const auto first = events_in(play(bare, {started(), piece("a"), finished()})).front();
   CHECK(first.find("timings") == nullptr);
   CHECK(first.find("completion_probabilities") == nullptr);
 }
@@ -364,7 +347,7 @@ TEST_CASE("Several prompts and choices are a list, and parts of a stream have th
     CHECK(at(whole, i, "prompt") == value(i < 2 ? "a" : "b"));
   }
   std::map<std::int64_t, std::string> streamed;
-  for (const auto& event : stream_events(begin(R"(,"stream":true)")))
+  for (const auto& event : events_in(begin(R"(,"stream":true)")))
     streamed[*at(event, "index").as_int()] += *at(event, "content").as_string();
   for (int i = 0; i < 4; ++i)
     CHECK(streamed[i] == expected[i]);
@@ -515,7 +498,7 @@ void play_mutated(const operations& sequence) {
   }
   c.encoder->on_end(out);
   if (c.stream)
-    stream_events(out);
+    events_in(out);
   else
     json(out);
 }

@@ -6,7 +6,7 @@
 #include "net/protocol/tgi/tgi_error.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/body_mutation.hpp"
-#include "tests/net/support/codec_support.hpp"
+#include "tests/net/support/played_call.hpp"
 
 using namespace twill;
 using namespace twill::net;
@@ -33,25 +33,8 @@ struct tgi_bench : codec_bench {
   }
 };
 
-std::string play(call& c, std::vector<actors::event> events) {
-  std::string out;
-  for (auto& ev : events)
-    c.encoder->on_event(0, std::move(ev), out);
-  c.encoder->on_end(out);
-  return out;
-}
-
-std::vector<value> stream_events(const std::string& stream) {
-  std::vector<value> out;
-  std::size_t start = 0;
-  while (start < stream.size()) {
-    const auto end = stream.find("\n\n", start);
-    REQUIRE(end != std::string::npos);
-    REQUIRE(stream.compare(start, 5, "data:") == 0);
-    out.push_back(json(stream.substr(start + 5, end - start - 5)));
-    start = end + 2;
-  }
-  return out;
+std::vector<value> events_in(const std::string& stream) {
+  return stream_events(stream, "data:");
 }
 
 actors::event end_token(std::int32_t choice = 0, bool last = true) {
@@ -270,7 +253,7 @@ TEST_CASE("A stream has an event for each token, and the text in the last") {
   auto merged = piece("a", 5);
   merged.tokens.push_back({{6, "b", -1.0f}, {}});
   merged.text = "ab";
-  const auto events = stream_events(play(c, {started(4), merged, end_token()}));
+  const auto events = events_in(play(c, {started(4), merged, end_token()}));
   REQUIRE(events.size() == 3);
   for (int i = 0; i < 3; ++i)
     CHECK(at(events[static_cast<std::size_t>(i)], "index") == value(i + 1));
@@ -285,7 +268,7 @@ TEST_CASE("A stream has an event for each token, and the text in the last") {
         json(R"({"finish_reason":"eos_token","generated_tokens":3,"seed":null,"input_length":4})"));
 
   auto bare = b.make(R"("max_new_tokens":5)", parse_generate_stream);
-  const auto last = stream_events(play(bare, {started(), piece("a"), finished()})).back();
+  const auto last = events_in(play(bare, {started(), piece("a"), finished()})).back();
   CHECK(last.find("top_tokens") == nullptr);
   CHECK(at(last, "details").is_null());
   CHECK(at(last, "generated_text") == value("a"));
@@ -300,7 +283,7 @@ TEST_CASE("Tokens of a stream have whole characters") {
     ev.text = std::move(text);
     return ev;
   };
-  const auto events = stream_events(play(
+  const auto events = events_in(play(
       c, {started(), token("a\xF0\x9F", "a"), token("\x8C", ""),
           token("\x8D\xC3", "\xF0\x9F\x8C\x8D"), token("x", "\xEF\xBF\xBDx"), token("\xE2", ""),
           token("\x82\xAC", "\xE2\x82\xAC"), token("\xE2\x82", ""), end_token()}));
@@ -323,7 +306,7 @@ TEST_CASE("A character that the end cuts is given as far as it came") {
   auto cut = piece("\xE2\x82");
   cut.text = "\xEF\xBF\xBD";
   cut.finish = actors::finish_reason::length;
-  const auto events = stream_events(play(c, {started(), std::move(cut)}));
+  const auto events = events_in(play(c, {started(), std::move(cut)}));
   REQUIRE(events.size() == 1);
   CHECK(at(events[0], "token", "text").as_string()->substr(0, 3) == "\xEF\xBF\xBD");
   CHECK(at(events[0], "generated_text") == value("\xEF\xBF\xBD"));
@@ -337,7 +320,7 @@ TEST_CASE("The compatible route answers a list, or a stream where the body says 
   auto stream = parse_compat_generate(json(R"({"inputs":"a","stream":true})"), b.context);
   REQUIRE(stream.ok());
   CHECK(stream.value().stream);
-  CHECK(stream_events(play(stream.value(), {started(), piece("Hi"), end_token()})).size() == 2);
+  CHECK(events_in(play(stream.value(), {started(), piece("Hi"), end_token()})).size() == 2);
   CHECK(!parse_compat_generate(json(R"({"inputs":"a","stream":1})"), b.context).ok());
 }
 
@@ -446,7 +429,7 @@ void play_mutated(const operations& sequence) {
   }
   const auto out = play(c, std::move(events));
   if (c.stream)
-    demand(at(stream_events(out).back(), "generated_text").as_string() != nullptr, "it ends");
+    demand(at(events_in(out).back(), "generated_text").as_string() != nullptr, "it ends");
   else
     json(out);
 }
