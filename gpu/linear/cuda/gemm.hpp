@@ -54,6 +54,7 @@ struct gemm_args {
 ///   fragments_of(words, k)          of a half of the step's columns, for both tiles of outputs
 ///   multiply(fragments, x, k, part, sum)   adds the half's products
 ///   begin_segment(more), end_segment(part, sum), and after that load_scales() for the next segment
+///   settle(sum)                     exchanges sums so that those of tile i are sum[i]
 ///   output_of(lane, i, j)           the warp's output that row lane / 4 + 8 * j of tile i is
 
 /// The panel of a pair that lanes 0 to 15, or 16 to 31, read where each half of a warp has one. The
@@ -185,6 +186,9 @@ struct gemm {
       }
     }
     ptx.template wait<0>();
+    TWILL_UNROLL
+    for (int i = 0; i < Pairs * Tiles; ++i)
+      weights.settle(sums[i / Tiles][i % Tiles]);
   }
 
   /// Adds up a tile's slices and writes its outputs.

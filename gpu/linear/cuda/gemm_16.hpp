@@ -103,10 +103,14 @@ struct gemm_f16_weights {
   TWILL_KERNEL_MEMBER void begin_segment(bool) {}
   TWILL_KERNEL_MEMBER void end_segment(const part&, float (&)[2][4]) const {}
   TWILL_KERNEL_MEMBER void load_scales() {}
+  TWILL_KERNEL_MEMBER void settle(float (&)[2][4]) const {}
 };
 
 /// bf16 lies in pairs of columns, which are registers of mma as they are: a lane copies and reads
-/// the four pairs of its octet, for four outputs as gemm_w4.hpp has them.
+/// the four pairs of its octet, for four outputs as gemm_w4.hpp has them. It reads two outputs at a
+/// time, so that the four registers of a tile of outputs come from two loads: from one load of 16
+/// bytes they would first have to be moved. Half of the lanes have the two tiles exchanged, or the
+/// loads of 8 bytes would meet in the banks.
 template <class Ptx>
 struct gemm_bf16_weights {
   using ptx_type = Ptx;
@@ -121,10 +125,14 @@ struct gemm_bf16_weights {
   Ptx ptx;
   const unsigned char* codes; ///< the lane's, of the step that is copied next
   unsigned base;              ///< the lane's bytes of slot 0
+  unsigned first, second;     ///< those of its tiles of outputs
+  bool exchanged;             ///< whether they are tiles 1 and 0
 
   TWILL_KERNEL_MEMBER gemm_bf16_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
                                         int warp_base, int segment)
-      : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)) {
+      : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)), exchanged(lane / 8 % 2 == 1) {
+    first = base + (exchanged ? 8 : 0);
+    second = base + (exchanged ? 0 : 8);
     codes = w.codes + panel_of(w, pair, lane) * w.codes_stride + lane % 4 * 256 +
             lane / 4 % 4 * 16 + std::int64_t{segment} * 1024;
   }
@@ -142,41 +150,50 @@ struct gemm_bf16_weights {
   TWILL_KERNEL_MEMBER void skip(int steps) { codes += steps * 1024; }
 
   struct words {
-    words4 pair[4];
+    words2 pair[4][2]; ///< (pair of columns, tile of outputs)
   };
 
   TWILL_KERNEL_MEMBER words read(int slot) const {
     words to;
     TWILL_UNROLL
-    for (int i = 0; i < 4; ++i)
-      to.pair[i] = ptx.template load_shared<words4>(
-          base + static_cast<unsigned>(slot * step_bytes + i * 512));
+    for (int i = 0; i < 8; ++i)
+      to.pair[i / 2][i % 2] = ptx.template load_shared<words2>(
+          (i % 2 == 0 ? first : second) + static_cast<unsigned>(slot * step_bytes + i / 2 * 512));
     return to;
   }
 
   struct fragments {
-    words4 pair[2];
+    std::uint32_t a[2][4]; ///< (tile, register)
   };
 
   TWILL_KERNEL_MEMBER fragments fragments_of(const words& w, int k) const {
-    return {{w.pair[2 * k], w.pair[2 * k + 1]}};
+    fragments to;
+    TWILL_UNROLL
+    for (int r = 0; r < 8; ++r)
+      to.a[r / 4][r % 4] = w.pair[2 * k + r % 4 / 2][r / 4].word[r % 2];
+    return to;
   }
 
   struct part {};
 
   TWILL_KERNEL_MEMBER void multiply(const fragments& f, const words4& x, int k, part&,
                                     float (&sum)[2][4]) const {
-    const words4 &low = f.pair[0], &high = f.pair[1];
     TWILL_UNROLL
     for (int i = 0; i < 2; ++i)
-      ptx.mma_bf16(sum[i],
-                   {low.word[2 * i], low.word[2 * i + 1], high.word[2 * i], high.word[2 * i + 1]},
-                   {x.word[2 * k], x.word[2 * k + 1]});
+      ptx.mma_bf16(sum[i], f.a[i], {x.word[2 * k], x.word[2 * k + 1]});
   }
 
   TWILL_KERNEL_MEMBER void begin_segment(bool) {}
   TWILL_KERNEL_MEMBER void end_segment(const part&, float (&)[2][4]) const {}
   TWILL_KERNEL_MEMBER void load_scales() {}
+  TWILL_KERNEL_MEMBER void settle(float (&sum)[2][4]) const {
+    TWILL_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      const float other = sum[1][j];
+      sum[1][j] = exchanged ? sum[0][j] : other;
+      sum[0][j] = exchanged ? other : sum[0][j];
+    }
+  }
 };
 
 } // namespace twill::gpu::cuda

@@ -3,8 +3,9 @@
 // A lane reads 16 bytes a step: column octet lane % 4 of outputs 4 * (lane / 4 % 4) to + 3 of panel
 // lane / 16. Its four words are rows lane / 4 and lane / 4 + 8 of two tiles of mma's first operand,
 // so a tile's rows are not the panels' rows in their order, and the columns of a step are not
-// multiplied in their order: each lane has the same octet of weights and activations. Bytes 0 and 2
-// of a word, shifted, give a pair of columns at once.
+// multiplied in their order: each lane has the same octet of weights and activations. A byte
+// permute moves two neighbouring columns to where a pair of 16 bits begins, for both nibbles of
+// their bytes.
 //
 // A code becomes the float 2^n + code by setting bits, then a subtraction removes 2^n and the zero
 // point exactly. The idea of the conversion: Kim et al., "Who Says Elephants Can't Run", 2022
@@ -36,7 +37,7 @@ struct gemm_w4_weights {
   static constexpr int step_bytes = 512;
   static constexpr int steps_ahead = 12;
   static constexpr int sums_padding = 1;
-  static constexpr bool crowded = Form == params_form::offsets_f32;
+  static constexpr bool crowded = params_type::has_offsets;
   static constexpr bool sixteens = false;
   static constexpr float sum_unit = 1;
   static constexpr int bytes_between = 4 * static_cast<int>(detail::code_line_bytes); ///< of steps
@@ -85,19 +86,17 @@ struct gemm_w4_weights {
     for (int r = 0; r < 4; ++r) {
       const std::uint32_t word = words.word[r];
       std::uint32_t* const a = &to.a[r / 2][r % 2];
-      a[0] = params.without_zero(low_nibbles(word >> (4 * k)), zeros[r], ones);
-      a[2] = params.without_zero(low_nibbles(word >> (4 * k + 8)), zeros[r], ones);
+      a[0] =
+          params.without_zero(low_nibbles(ptx.permute(word, 0, 0x4140) >> (4 * k)), zeros[r], ones);
+      a[2] =
+          params.without_zero(low_nibbles(ptx.permute(word, 0, 0x4342) >> (4 * k)), zeros[r], ones);
     }
     return to;
   }
 
   TWILL_KERNEL_MEMBER void multiply(const fragments& f, const words4& x, int k, part& to,
                                     float (&)[2][4]) const {
-    // Pairs of columns 0 and 2, 1 and 3; or 4 and 6, 5 and 7.
-    params.multiply(f.a,
-                    {ptx.permute(x.word[2 * k], x.word[2 * k + 1], 0x5410),
-                     ptx.permute(x.word[2 * k], x.word[2 * k + 1], 0x7632)},
-                    ones, to);
+    params.multiply(f.a, {x.word[2 * k], x.word[2 * k + 1]}, ones, to);
   }
 
   /// Takes over a segment's zero points, and loads those of the next.
@@ -112,6 +111,8 @@ struct gemm_w4_weights {
 
   /// The next segment's, where there is one.
   TWILL_KERNEL_MEMBER void load_scales() { params.load_scales(); }
+
+  TWILL_KERNEL_MEMBER void settle(float (&)[2][4]) const {}
 
 private:
   TWILL_KERNEL_MEMBER std::uint32_t low_nibbles(std::uint32_t word) const {

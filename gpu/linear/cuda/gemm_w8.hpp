@@ -144,6 +144,8 @@ struct gemm_w8_weights {
   /// The next segment's, where there is one.
   TWILL_KERNEL_MEMBER void load_scales() { params.load_scales(); }
 
+  TWILL_KERNEL_MEMBER void settle(float (&)[2][4]) const {}
+
 private:
   static constexpr std::uint32_t above = Bf16 ? 0 : 0x64U; ///< a code
 
