@@ -43,6 +43,8 @@ struct gemm_args {
 /// What `Weights` is, for each lane of a warp:
 ///   ptx_type, step_bytes (of a warp's copies), steps_ahead, segment_steps (which divide
 ///   steps_ahead), sums_padding, crowded: that two blocks of 32 rows have too few registers
+///   prefill_tiles, prefill_row_warps: the larger shape of prefill_gemm.hpp, as its registers and
+///   shared memory have room for it
 ///   sixteens   the lane's columns of a step are 4 * (lane % 4) to + 3 of both its 16s, else column
 ///              octet lane % 4
 ///   sum_unit   the power of two that a sum of 1 stands for

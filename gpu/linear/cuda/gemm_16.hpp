@@ -24,6 +24,8 @@ struct gemm_f16_weights {
   static constexpr int steps_ahead = 3;
   static constexpr int sums_padding = 8;
   static constexpr bool crowded = false;
+  static constexpr int prefill_tiles = 8;
+  static constexpr int prefill_row_warps = 2;
   static constexpr bool sixteens = false;
   static constexpr float sum_unit = 1;
 
@@ -119,6 +121,8 @@ struct gemm_bf16_weights {
   static constexpr int steps_ahead = 3;
   static constexpr int sums_padding = 1;
   static constexpr bool crowded = false;
+  static constexpr int prefill_tiles = 8;
+  static constexpr int prefill_row_warps = 2;
   static constexpr bool sixteens = false;
   static constexpr float sum_unit = 1;
 

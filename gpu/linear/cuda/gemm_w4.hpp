@@ -38,6 +38,8 @@ struct gemm_w4_weights {
   static constexpr int steps_ahead = 12;
   static constexpr int sums_padding = 1;
   static constexpr bool crowded = params_type::has_offsets;
+  static constexpr int prefill_tiles = 8;
+  static constexpr int prefill_row_warps = 1;
   static constexpr bool sixteens = false;
   static constexpr float sum_unit = 1;
   static constexpr int bytes_between = 4 * static_cast<int>(detail::code_line_bytes); ///< of steps

@@ -1,15 +1,18 @@
 // linear()'s CUDA form: products of 4-bit, 8-bit and 16-bit weights with f16 and bf16 activations.
-// Up to 32 rows share one reading of the weights; more rows go 32 at a time, in one launch, with
-// the same bits. Other weights and compute types are the portable form's.
+// Few rows go through gemm.hpp and many through prefill_gemm.hpp, with the same bits. Other weights
+// and compute types are the portable form's.
 #include <cstdint>
 
+#include "config/base/assert.hpp"
 #include "gpu/cuda/cuda_backends.hpp"
 #include "gpu/detail/launches.hpp"
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/detail/space.hpp"
 #include "gpu/linear/cuda/gemm_16.hpp"
+#include "gpu/linear/cuda/gemm_plan.hpp"
 #include "gpu/linear/cuda/gemm_w4.hpp"
 #include "gpu/linear/cuda/gemm_w8.hpp"
+#include "gpu/linear/cuda/prefill_gemm.hpp"
 #include "gpu/linear/cuda/to_16_bits.hpp"
 
 namespace twill::gpu::cuda {
@@ -27,6 +30,12 @@ __global__ void __launch_bounds__(gemm_shape<Weights, Tiles, Pairs>::threads,
                                   blocks_at_once<Tiles, Pairs>)
     gemm_kernel(const __grid_constant__ gemm_args args) {
   gemm<Weights, Tiles, Pairs>{device_ptx{}, args}.run();
+}
+
+template <class Weights, int Tiles, int RowWarps>
+__global__ void __launch_bounds__(prefill_gemm_shape<Weights, Tiles, RowWarps>::threads, 1)
+    prefill_gemm_kernel(const __grid_constant__ gemm_args args) {
+  prefill_gemm<Weights, Tiles, RowWarps>{device_ptx{}, args}.run();
 }
 
 template <class From, bool Bf16>
@@ -49,8 +58,47 @@ void launch(cudaStream_t stream, const gemm_args& args) {
 /// busy: they read the activations half as often.
 constexpr std::int64_t outputs_for_two_pairs = 16384;
 
+template <class Shape>
+constexpr prefill_block block_of{Shape::outputs, Shape::rows};
+
+template <class Weights, int Tiles, int RowWarps>
+void launch_prefill(cudaStream_t stream, const gemm_args& args) {
+  using shape = prefill_gemm_shape<Weights, Tiles, RowWarps>;
+  static_assert(shape::shared_bytes <= 99 * 1024, "what a block may have on every GPU");
+  const auto kernel = prefill_gemm_kernel<Weights, Tiles, RowWarps>;
+  static const cudaError_t allowed = cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape::shared_bytes);
+  TWILL_ASSERT(allowed == cudaSuccess, "linear: the GPU must allow 99 KiB of shared memory");
+  kernel<<<static_cast<unsigned>(shape::blocks(args.w, args.m)), shape::threads,
+           shape::shared_bytes, stream>>>(args);
+  detail::count_launch();
+}
+
+/// Multiprocessors of the GPU: a process has one.
+int multiprocessors() {
+  static const int n = [] {
+    int count = 1, id = 0;
+    cudaGetDevice(&id);
+    cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, id);
+    return count;
+  }();
+  return n;
+}
+
 template <class Weights>
 void launch(cudaStream_t stream, const gemm_args& args) {
+  constexpr int row_warps = Weights::prefill_row_warps;
+  constexpr int small = prefill_small_tiles, large = Weights::prefill_tiles;
+  switch (plan_gemm(args.w.rows, args.m, multiprocessors(),
+                    block_of<prefill_gemm_shape<Weights, small, row_warps>>,
+                    block_of<prefill_gemm_shape<Weights, large, row_warps>>)) {
+  case gemm_form::prefill_small:
+    return launch_prefill<Weights, small, row_warps>(stream, args);
+  case gemm_form::prefill_large:
+    return launch_prefill<Weights, large, row_warps>(stream, args);
+  case gemm_form::decode:
+    break;
+  }
   if (args.m <= gemm_tile)
     launch<Weights, 1, 1>(stream, args);
   else if (args.m <= 2 * gemm_tile)

@@ -13,6 +13,7 @@
 #include "gpu/linear/cuda/gemm_16.hpp"
 #include "gpu/linear/cuda/gemm_w4.hpp"
 #include "gpu/linear/cuda/gemm_w8.hpp"
+#include "gpu/linear/cuda/prefill_gemm.hpp"
 #include "gpu/linear/packed_matrix.hpp"
 #include "tests/gpu/cuda/emulator.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
@@ -22,6 +23,9 @@ namespace twill::gpu::test {
 using twill::test::block_report;
 using twill::test::emulated_ptx;
 
+/// Whether a product goes through prefill_gemm, and in which of its shapes.
+enum class prefill_size : std::uint8_t { none, small, large };
+
 struct call {
   bool bf16 = false;
   std::int64_t m = 1;
@@ -30,7 +34,8 @@ struct call {
   std::vector<float> bias;
   bool accumulate = false;
   bool order_records = false;
-  int pairs = 2;          ///< of panels, with more than 16 rows
+  int pairs = 2; ///< of panels, with more than 16 rows
+  prefill_size prefill = prefill_size::none;
   std::vector<float> out; // (m, rows)
 };
 
@@ -49,9 +54,10 @@ inline call random_call(const detail::packed_view& w, std::int64_t m, bool bf16)
   return c;
 }
 
-template <class Weights, int Tiles, int Pairs>
-block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
-  using shape = cuda::gemm_shape<Weights, Tiles, Pairs>;
+/// Runs a body over all blocks of its shape.
+template <class Body>
+block_report run_body(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
+  using shape = typename Body::shape;
   const detail::packed_view& w = args.w;
   block_report sum;
   const auto blocks = static_cast<int>(shape::blocks(w, args.m));
@@ -67,7 +73,7 @@ block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& 
                     {c.out.data(), c.out.size() * 4, true}},
          .order_records = c.order_records},
         [&](emulated_ptx ptx) {
-          cuda::gemm<Weights, Tiles, Pairs>{ptx, args}.run();
+          Body{ptx, args}.run();
         });
     sum.bank_conflicts += one.bank_conflicts;
     sum.shared_accesses += one.shared_accesses;
@@ -77,11 +83,17 @@ block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& 
 
 template <class Weights>
 block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
-  if (args.m <= 8) return run<Weights, 1, 1>(args, x, c);
-  if (args.m <= 16) return run<Weights, 2, 1>(args, x, c);
+  using cuda::gemm, cuda::prefill_gemm;
+  constexpr int row_warps = Weights::prefill_row_warps;
+  if (c.prefill == prefill_size::large)
+    return run_body<prefill_gemm<Weights, Weights::prefill_tiles, row_warps>>(args, x, c);
+  if (c.prefill == prefill_size::small)
+    return run_body<prefill_gemm<Weights, cuda::prefill_small_tiles, row_warps>>(args, x, c);
+  if (args.m <= 8) return run_body<gemm<Weights, 1, 1>>(args, x, c);
+  if (args.m <= 16) return run_body<gemm<Weights, 2, 1>>(args, x, c);
   if constexpr (!Weights::crowded)
-    if (c.pairs == 1) return run<Weights, 4, 1>(args, x, c);
-  return run<Weights, 4, 2>(args, x, c);
+    if (c.pairs == 1) return run_body<gemm<Weights, 4, 1>>(args, x, c);
+  return run_body<gemm<Weights, 4, 2>>(args, x, c);
 }
 
 /// The form that the packed matrix has, with bf16 or f16 activations.
@@ -154,8 +166,9 @@ inline void check_product(const matrix& w, const detail::packed_view& packed, st
 
 /// Rows of activations that lie apart, a bias, and outputs that are added to.
 inline void check_strided(const matrix& w, const detail::packed_view& packed, std::int64_t m,
-                          bool bf16) {
+                          bool bf16, prefill_size prefill = prefill_size::none) {
   call c = random_call(packed, m, bf16);
+  c.prefill = prefill;
   c.extra = 24;
   c.bias = random_floats(packed.rows, 7);
   c.accumulate = true;

@@ -1,0 +1,289 @@
+// The body of a product of packed weights with many rows of activations: what prompts spend most of
+// their time in. It is written over Ptx (gpu/cuda/ptx.hpp): linear_cuda.cu makes kernels of it,
+// tests emulate it. `Weights` says how a kind of weights comes from memory, as for gemm.hpp.
+//
+// A block multiplies some pairs of row panels, of 32 outputs each, with as many rows as its warps
+// have. A warp has one pair and 8 * Tiles rows, and makes its weights 16 bits wide once for all of
+// them. Activations, and weights where several warps share them, pass through slots of shared
+// memory, a step of 32 columns each, copied three steps ahead.
+//
+// A row has the bits that gemm.hpp gives it: the operands and the columns of each mma are the same,
+// a segment's products are summed from its first column on, segments of a slice in their order, and
+// slices in theirs. Here one warp sums all slices of an output, where a block of gemm.hpp has a
+// warp for each. So an output has three sums at once: of a segment, of a slice, and of the slices
+// before it. The last lie in shared memory where segments are summed apart, since registers would
+// not hold all three.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gpu/cuda/ptx.hpp"
+#include "gpu/detail/packed_view.hpp"
+#include "gpu/linear/cuda/gemm.hpp"
+
+namespace twill::gpu::cuda {
+
+inline constexpr int prefill_small_tiles = 4; ///< of the smaller shape, for any weights
+
+/// The shape of a block: eight warps, of which `RowWarps` have the same pair of panels and other
+/// rows, 8 * Tiles each.
+template <class Weights, int Tiles, int RowWarps>
+struct prefill_gemm_shape {
+  static constexpr int warps = 8;
+  static constexpr int threads = 32 * warps;
+  static constexpr int pairs = warps / RowWarps;
+  static constexpr int warp_rows = gemm_tile * Tiles;
+  static constexpr int rows = warp_rows * RowWarps;
+  static constexpr int outputs = gemm_outputs * pairs;
+  /// Slots of shared memory for steps: one is read while the others are copied to.
+  static constexpr int slots = 4;
+  static_assert(slots % Weights::segment_steps == 0);
+  /// Whether the sums of the slices so far lie in registers.
+  static constexpr bool totals_in_registers = std::is_empty_v<typename Weights::part>;
+
+  static constexpr int row_bytes = gemm_step * 2; ///< of a step's activations
+  static constexpr int x_bytes = rows * row_bytes;
+  static constexpr unsigned x_at = pairs * slots * Weights::step_bytes;
+  static constexpr unsigned totals_at = x_at + slots * x_bytes;
+  static constexpr int shared_bytes =
+      static_cast<int>(totals_at) + (totals_in_registers ? 0 : threads * Tiles * 2 * 16);
+
+  /// Blocks of a grid for m rows: groups of rows of the same panels follow each other.
+  static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
+    return (w.rows + outputs - 1) / outputs * ((m + rows - 1) / rows);
+  }
+};
+
+template <class Weights, int Tiles, int RowWarps>
+struct prefill_gemm {
+  using shape = prefill_gemm_shape<Weights, Tiles, RowWarps>;
+  using sums = float[Tiles][2][4]; ///< (tile of rows, tile of outputs, element of mma's d)
+  static constexpr int segment_steps = Weights::segment_steps;
+
+  typename Weights::ptx_type ptx;
+  const gemm_args& args;
+
+  /// What the warp has: a pair of panels, counted in the matrix and in the block, and its first
+  /// row, counted in the block.
+  TWILL_KERNEL_MEMBER int lane() const { return ptx.thread() % 32; }
+  TWILL_KERNEL_MEMBER int pair_of_block() const { return ptx.thread() / 32 % shape::pairs; }
+  TWILL_KERNEL_MEMBER int row_warp() const { return ptx.thread() / 32 / shape::pairs; }
+
+  /// Where a row's 16 bytes number `chunk` of a step lie. Rows 2 and 3 of four have their halves
+  /// exchanged, so that loads of 8 bytes meet different banks too.
+  TWILL_KERNEL_MEMBER static unsigned place(int row, int chunk) {
+    return static_cast<unsigned>(row * shape::row_bytes + (chunk ^ (row & 2)) * 16);
+  }
+
+  /// What a thread copies of the activations: 16 bytes of every 64th row. Rows that are not there
+  /// are read as the last one, and not written.
+  struct row_copies {
+    static constexpr int apart = shape::threads / 4;
+    static constexpr int passes = (shape::rows + apart - 1) / apart;
+    const std::uint16_t* from[passes];
+    unsigned to;
+    int first;
+  };
+  TWILL_KERNEL_MEMBER row_copies copies_of(int first_row) const {
+    row_copies c;
+    c.first = ptx.thread() / 4;
+    c.to = shape::x_at + place(c.first, ptx.thread() % 4);
+    TWILL_UNROLL
+    for (int i = 0; i < row_copies::passes; ++i) {
+      const int row = first_row + c.first + i * row_copies::apart;
+      c.from[i] = args.x + (row < args.m ? row : args.m - 1) * args.x_stride + ptx.thread() % 4 * 8;
+    }
+    return c;
+  }
+  TWILL_KERNEL_MEMBER void copy_rows(const row_copies& c, int step, int slot) const {
+    TWILL_UNROLL
+    for (int i = 0; i < row_copies::passes; ++i)
+      if (shape::rows % row_copies::apart == 0 || c.first + i * row_copies::apart < shape::rows)
+        ptx.copy_async(c.to + static_cast<unsigned>(slot * shape::x_bytes +
+                                                    i * row_copies::apart * shape::row_bytes),
+                       c.from[i] + step * gemm_step);
+  }
+
+  /// The lane's activations of a step: of row lane / 4 of a tile.
+  TWILL_KERNEL_MEMBER words4 columns_at(int slot, int tile) const {
+    const int row = row_warp() * shape::warp_rows + tile * gemm_tile + lane() / 4;
+    const unsigned at = shape::x_at + static_cast<unsigned>(slot * shape::x_bytes);
+    if constexpr (Weights::sixteens) {
+      const unsigned half = lane() % 2 * 8;
+      const auto low = ptx.template load_shared<words2>(at + place(row, lane() % 4 / 2) + half);
+      const auto high =
+          ptx.template load_shared<words2>(at + place(row, 2 + lane() % 4 / 2) + half);
+      return {{low.word[0], low.word[1], high.word[0], high.word[1]}};
+    } else {
+      return ptx.template load_shared<words4>(at + place(row, lane() % 4));
+    }
+  }
+
+  /// Adds a step's products. Four tiles of rows at a time are enough to keep tensor cores busy.
+  TWILL_KERNEL_MEMBER void multiply_step(Weights& weights, int slot,
+                                         typename Weights::part (&part)[Tiles], sums& sum) const {
+    const auto words = weights.read(slot);
+    const auto low = weights.fragments_of(words, 0);
+    const auto high = weights.fragments_of(words, 1);
+    TWILL_UNROLL
+    for (int first = 0; first < Tiles; first += 4) {
+      constexpr int most = Tiles < 4 ? Tiles : 4;
+      words4 x[most];
+      TWILL_UNROLL
+      for (int n = 0; n < most; ++n)
+        if (first + n < Tiles) x[n] = columns_at(slot, first + n);
+      TWILL_UNROLL
+      for (int n = 0; n < most; ++n)
+        if (first + n < Tiles) weights.multiply(low, x[n], 0, part[first + n], sum[first + n]);
+      TWILL_UNROLL
+      for (int n = 0; n < most; ++n)
+        if (first + n < Tiles) weights.multiply(high, x[n], 1, part[first + n], sum[first + n]);
+    }
+  }
+
+  /// Where the thread keeps four sums of the slices so far.
+  TWILL_KERNEL_MEMBER unsigned total_at(int tile, int i) const {
+    return shape::totals_at +
+           static_cast<unsigned>(((tile * 2 + i) * shape::threads + ptx.thread()) * 16);
+  }
+  /// Adds a slice's sums to those of the slices before it.
+  TWILL_KERNEL_MEMBER void add_slice(bool is_first, const sums& sum, sums& totals) const {
+    TWILL_UNROLL
+    for (int n = 0; n < Tiles; ++n)
+      TWILL_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      floats4 total{};
+      if constexpr (shape::totals_in_registers) {
+        TWILL_UNROLL
+        for (int j = 0; j < 4; ++j)
+          totals[n][i][j] += sum[n][i][j];
+      } else {
+        if (!is_first) total = ptx.template load_shared<floats4>(total_at(n, i));
+        TWILL_UNROLL
+        for (int j = 0; j < 4; ++j)
+          total.value[j] += sum[n][i][j];
+        ptx.store_shared(total_at(n, i), total);
+      }
+    }
+  }
+
+  TWILL_KERNEL_MEMBER void multiply(int pair, int first_row, sums& totals) const {
+    constexpr int segment_columns = gemm_step * segment_steps;
+    const int segments = static_cast<int>(args.w.cols) / segment_columns;
+    const int of_slice = (segments + gemm_slices - 1) / gemm_slices;
+    const int steps = segments * segment_steps;
+    const row_copies rows = copies_of(first_row);
+    Weights weights(ptx, args.w, pair, lane(), pair_of_block() * shape::slots * Weights::step_bytes,
+                    0);
+    // Warps with the same weights take turns to copy them.
+    const auto copy = [&](int of_weights, int step, int slot) {
+      if (step < steps) {
+        if (RowWarps == 1 || step % RowWarps == row_warp()) weights.copy(of_weights, slot);
+        copy_rows(rows, step, slot);
+      }
+      ptx.commit();
+    };
+    TWILL_UNROLL
+    for (int i = 0; i < shape::slots - 1; ++i)
+      copy(i, i, i);
+    weights.skip(shape::slots - 1);
+    int slot = 0;
+    for (int begin = 0; begin < segments; begin += of_slice) {
+      const int end = begin + of_slice < segments ? begin + of_slice : segments;
+      sums sum = {};
+      for (int segment = begin; segment < end; ++segment) {
+        weights.begin_segment(segment + 1 < segments);
+        typename Weights::part part[Tiles];
+        TWILL_UNROLL
+        for (int i = 0; i < segment_steps; ++i) {
+          ptx.template wait<shape::slots - 2>();
+          ptx.barrier(); // the step's copies have landed, and the step before has been read
+          copy(i, segment * segment_steps + i + shape::slots - 1,
+               (slot + i + shape::slots - 1) % shape::slots);
+          multiply_step(weights, slot + i, part, sum);
+        }
+        TWILL_UNROLL
+        for (int n = 0; n < Tiles; ++n)
+          weights.end_segment(part[n], sum[n]);
+        weights.load_scales();
+        weights.skip(segment_steps);
+        slot = slot + segment_steps == shape::slots ? 0 : slot + segment_steps;
+      }
+      add_slice(begin == 0, sum, totals);
+    }
+    ptx.template wait<0>();
+    if constexpr (shape::totals_in_registers) {
+      TWILL_UNROLL
+      for (int n = 0; n < Tiles; ++n)
+        weights.settle(totals[n]);
+    }
+  }
+
+  /// The value of an output, from its sum.
+  TWILL_KERNEL_MEMBER float finished(float total, float bias, float before) const {
+    total *= Weights::sum_unit;
+    if (args.bias != nullptr) total += bias;
+    return args.accumulate ? before + total : total;
+  }
+
+  /// Writes the warp's outputs. A lane has four of each row: neighbours in most kinds of weights,
+  /// which are then written at once where `out` lies so.
+  TWILL_KERNEL_MEMBER void finish(std::int64_t first_output, int first_row,
+                                  const sums& totals) const {
+    constexpr bool neighbours = Weights::output_of(0, 1, 1) == 3;
+    const bool at_once =
+        neighbours && first_output + Weights::output_of(lane(), 1, 1) < args.w.rows &&
+        reinterpret_cast<std::uintptr_t>(args.out) % 16 == 0 && args.out_stride % 4 == 0;
+    float bias[4] = {};
+    TWILL_UNROLL
+    for (int o = 0; o < 4; ++o) {
+      const std::int64_t output = first_output + Weights::output_of(lane(), o / 2, o % 2);
+      if (args.bias != nullptr && output < args.w.rows) bias[o] = ptx.load(args.bias + output);
+    }
+    TWILL_UNROLL
+    for (int n = 0; n < Tiles; ++n) {
+      floats4 total[2]; // of the tiles of outputs
+      TWILL_UNROLL
+      for (int i = 0; i < 2; ++i)
+        if constexpr (shape::totals_in_registers)
+          total[i] = {{totals[n][i][0], totals[n][i][1], totals[n][i][2], totals[n][i][3]}};
+        else
+          total[i] = ptx.template load_shared<floats4>(total_at(n, i));
+      TWILL_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        const int row = first_row + n * gemm_tile + lane() % 4 * 2 + e;
+        if (row >= args.m) continue;
+        float* const to = args.out + row * args.out_stride + first_output;
+        if (at_once) {
+          auto* const four = reinterpret_cast<floats4*>(to + Weights::output_of(lane(), 0, 0));
+          floats4 value{};
+          if (args.accumulate) value = ptx.load(four);
+          TWILL_UNROLL
+          for (int o = 0; o < 4; ++o)
+            value.value[o] = finished(total[o / 2].value[o % 2 * 2 + e], bias[o], value.value[o]);
+          ptx.store(four, value);
+          continue;
+        }
+        TWILL_UNROLL
+        for (int o = 0; o < 4; ++o) {
+          const int output = Weights::output_of(lane(), o / 2, o % 2);
+          if (first_output + output >= args.w.rows) continue;
+          const float before = args.accumulate ? ptx.load(to + output) : 0.0f;
+          ptx.store(to + output, finished(total[o / 2].value[o % 2 * 2 + e], bias[o], before));
+        }
+      }
+    }
+  }
+
+  TWILL_KERNEL_MEMBER void run() const {
+    const int groups = (args.m + shape::rows - 1) / shape::rows;
+    const int first_row = ptx.block() % groups * shape::rows;
+    const int pair = ptx.block() / groups * shape::pairs + pair_of_block();
+    sums totals = {};
+    multiply(pair, first_row, totals);
+    finish(std::int64_t{pair} * gemm_outputs, first_row + row_warp() * shape::warp_rows, totals);
+  }
+};
+
+} // namespace twill::gpu::cuda

@@ -1,0 +1,108 @@
+#include "tests/catch.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+
+#include "tests/gpu/cuda/gemm_harness.hpp"
+
+using namespace twill::gpu;
+using namespace twill::gpu::test;
+
+namespace {
+
+struct weights_case {
+  weight_kind kind;
+  std::int32_t group;
+  offsets form;
+  bool bf16; ///< activations
+};
+constexpr weights_case all_weights[] = {
+    {weight_kind::f16, 0, offsets::factored, false},
+    {weight_kind::bf16, 0, offsets::factored, true},
+    {weight_kind::grouped_u4, 128, offsets::zero_points, false},
+    {weight_kind::grouped_u4, 64, offsets::zero_points, true},
+    {weight_kind::grouped_u4, 32, offsets::factored, false},
+    {weight_kind::grouped_u4, 64, offsets::zero_points_f32, true},
+    {weight_kind::grouped_u4, 32, offsets::stored_f16, false},
+    {weight_kind::grouped_u4, 32, offsets::stored_f32, true},
+    {weight_kind::grouped_u8, 128, offsets::zero_points, false},
+    {weight_kind::grouped_u8, 32, offsets::factored, true},
+    {weight_kind::grouped_u8, 32, offsets::zero_points_f32, false},
+    {weight_kind::grouped_u8, 32, offsets::stored_f16, true},
+    {weight_kind::grouped_u8, 64, offsets::stored_f32, false},
+    {weight_kind::grouped_u8, 16, offsets::zero_points, true},
+    {weight_kind::grouped_u8, 16, offsets::zero_points_f32, false},
+};
+
+matrix matrix_of(weight_kind kind, std::int64_t rows, std::int64_t cols, std::int32_t group,
+                 offsets form) {
+  matrix w = random_matrix(kind, rows, cols, group, form, 2);
+  // Packing takes 255 of a scale in f32 for an offset that is none, where the product rounds up.
+  if (kind == weight_kind::grouped_u8 && form == offsets::zero_points_f32)
+    for (std::size_t g = 0; g < w.scales.size(); ++g)
+      if (w.group_offsets[g] < -254.5F * w.scales[g]) set_zero(w, g, 254);
+  return w;
+}
+
+std::vector<float> product_of(const detail::packed_view& packed, const call& from,
+                              prefill_size size) {
+  call c = from;
+  c.prefill = size;
+  CHECK(emulate(packed, c).bank_conflicts == 0);
+  return c.out;
+}
+
+} // namespace
+
+TEST_CASE("cuda products of many rows agree with a naive product, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  const auto [kind, group, form, bf16] =
+      GENERATE(from_range(std::begin(all_weights), std::end(all_weights)));
+  const auto size = GENERATE(prefill_size::small, prefill_size::large);
+  struct shape {
+    std::int64_t rows, cols, m;
+  };
+  // Fewer columns than slots hold, last blocks with few rows and outputs, and one row alone.
+  for (const auto& [rows, cols, m] : {shape{1, 128, 1}, shape{300, 128, 66}, shape{35, 640, 97}}) {
+    CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), bf16, rows, cols, m);
+    const matrix w = matrix_of(kind, rows, cols, group, form);
+    const auto packed = pack(*dev, w.source(), "w").value();
+    call c = random_call(packed.get().view, m, bf16);
+    c.prefill = size;
+    CHECK(emulate(packed.get().view, c).bank_conflicts == 0);
+    check(c, exact(w, c.x, m, compute_type::f32));
+  }
+}
+
+TEST_CASE("cuda products of many rows sum a row as those of few do, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  const auto [kind, group, form, bf16] =
+      GENERATE(from_range(std::begin(all_weights), std::end(all_weights)));
+  CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), bf16);
+  // Of 128 columns a segment: nine segments, so eight slices, three of them empty.
+  const matrix w = matrix_of(kind, 64, 1152, group, form);
+  const auto packed = pack(*dev, w.source(), "w").value();
+  call c = random_call(packed.get().view, 70, bf16);
+  c.order_records = true;
+  const std::vector<float> few = product_of(packed.get().view, c, prefill_size::none);
+  for (const auto size : {prefill_size::small, prefill_size::large}) {
+    CAPTURE(static_cast<int>(size));
+    const std::vector<float> many = product_of(packed.get().view, c, size);
+    CHECK(std::memcmp(many.data(), few.data(), few.size() * sizeof(float)) == 0);
+  }
+  CHECK(std::none_of(few.begin(), few.end(), [](float x) { return std::isnan(x); }));
+}
+
+TEST_CASE("cuda products of many rows take strides, bias and what is there, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  const auto kind = GENERATE(weight_kind::grouped_u4, weight_kind::f16, weight_kind::bf16);
+  const auto size = GENERATE(prefill_size::small, prefill_size::large);
+  // Rows of outputs begin at multiples of 16 bytes, or not.
+  for (const std::int64_t rows : {36, 37}) {
+    CAPTURE(static_cast<int>(kind), static_cast<int>(size), rows);
+    const matrix w = random_matrix(kind, rows, 256, 64, offsets::zero_points, 3);
+    check_strided(w, pack(*dev, w.source(), "w").value().get().view, 65, kind == weight_kind::bf16,
+                  size);
+  }
+}
