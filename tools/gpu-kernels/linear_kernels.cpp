@@ -43,7 +43,12 @@ constexpr form forms[] = {
 };
 
 constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 64};
-constexpr std::array<std::int64_t, 4> seed_row_counts{1, 4, 8, 32};
+constexpr std::array<std::int64_t, 4> seed_row_counts{1, 5, 32, 2048};
+constexpr std::array<std::int64_t, 4> small_row_counts{1, 5, 32, 66}; ///< at toy shapes
+/// Of the shapes that are large enough for the kernels for prompts, in both of their block sizes.
+constexpr std::array<std::int64_t, 4> prompt_row_counts{1, 33, 130, 700};
+/// Of a matrix of which not all outputs are held to the reference, it has every so many.
+constexpr std::int64_t compared_step = 997, prompt_compared_step = 89;
 /// Floats between an output row's end and the next one, which no kernel may write.
 constexpr std::int64_t guard = 5;
 
@@ -225,33 +230,6 @@ void check_matrix(gpu::device& dev, const options& given, const gpu::test::matri
   out.checked(examine(dev, t, kernel, full));
 }
 
-void check_small_shapes(gpu::device& dev, const options& given, results& out) {
-  struct shape {
-    std::int64_t rows, cols;
-    std::int32_t group;
-  };
-  const auto text = [](const shape& s) {
-    return std::to_string(s.cols) + " -> " + std::to_string(s.rows);
-  };
-  for (const form& f : forms) {
-    const bool grouped = gpu::is_grouped(f.kind);
-    for (const shape& s :
-         {shape{1, 8, 8}, shape{16, 32, 32}, shape{35, 240, 48}, shape{33, 288, 16},
-          shape{17, 1024, 128}, shape{20, 1152, 128}, shape{9, 2080, 32}})
-      for (const auto& [how, name] :
-           {std::pair{offsets::zero_points, "f16 scales, zeros"},
-            std::pair{offsets::zero_points_f32, "zeros"}, std::pair{offsets::factored, "factored"},
-            std::pair{offsets::stored_f16, "f16 offsets"},
-            std::pair{offsets::stored_f32, "offsets"}}) {
-        if (!grouped && how != offsets::zero_points) continue;
-        const std::int32_t group = grouped ? s.group : 0;
-        const std::string in = grouped ? ", groups of " + std::to_string(group) + ", " + name : "";
-        check_matrix(dev, given, gpu::test::random_matrix(f.kind, s.rows, s.cols, group, how, 2),
-                     f.compute, text(s) + in, out);
-      }
-  }
-}
-
 /// Some rows of a source, for the reference.
 gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std::int64_t> rows) {
   gpu::test::matrix w;
@@ -275,6 +253,73 @@ gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std:
     }
   }
   return w;
+}
+
+/// A matrix of which the bits of all outputs are compared, and every `step`th and the last with the
+/// reference.
+void check_some(gpu::device& dev, const gpu::weight_source& source, compute_type compute,
+                std::span<const std::int64_t> counts, std::int64_t step, const std::string& shape,
+                results& out) {
+  const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
+  if (!has_kernel(dev, packed, compute)) return;
+  const std::int64_t most = counts.back();
+  trial t{&packed, compute, counts, gpu::test::spiky_floats(most * source.cols, 5), source.cols, {},
+          {},      {},      {}};
+  for (std::int64_t n = 0; n < source.rows; n += step)
+    t.compared.push_back(n);
+  t.compared.push_back(source.rows - 1);
+  t.want = gpu::test::exact(rows_of(source, t.compared), t.x, most, compute);
+  out.checked(examine(dev, t, kernel_name(gpu::name_of(source.kind), compute), shape));
+}
+
+struct matrix_shape {
+  std::int64_t rows, cols;
+  std::int32_t group;
+};
+
+/// f(make, compute, kernel, shape) for each form of weights and of scales: make() is the matrix,
+/// and the last two are its names.
+template <class F>
+void for_forms(std::span<const matrix_shape> shapes, const F& f) {
+  for (const form& one : forms)
+    for (const matrix_shape& s : shapes)
+      for (const auto& [how, name] :
+           {std::pair{offsets::zero_points, "f16 scales, zeros"},
+            std::pair{offsets::zero_points_f32, "zeros"}, std::pair{offsets::factored, "factored"},
+            std::pair{offsets::stored_f16, "f16 offsets"},
+            std::pair{offsets::stored_f32, "offsets"}}) {
+        const bool grouped = gpu::is_grouped(one.kind);
+        if (!grouped && how != offsets::zero_points) continue;
+        const std::int32_t group = grouped ? s.group : 0;
+        std::string shape = std::to_string(s.cols) + " -> " + std::to_string(s.rows);
+        if (grouped) shape += ", groups of " + std::to_string(group) + ", " + name;
+        const auto make = [&, form_of_scales = how] {
+          return gpu::test::random_matrix(one.kind, s.rows, s.cols, group, form_of_scales, 2);
+        };
+        f(make, one.compute, kernel_name(gpu::name_of(one.kind), one.compute), shape);
+      }
+}
+
+void check_small_shapes(gpu::device& dev, const options& given, results& out) {
+  constexpr matrix_shape shapes[] = {{1, 8, 8},       {16, 32, 32},    {35, 240, 48}, {33, 288, 16},
+                                     {17, 1024, 128}, {20, 1152, 128}, {9, 2080, 32}};
+  for_forms(shapes, [&](const auto& make, compute_type compute, const std::string&,
+                        const std::string& shape) {
+    check_matrix(dev, given, make(), compute, shape, out);
+  });
+}
+
+/// Enough rows and outputs that prompts' kernels are taken; neither fills its last block.
+void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
+  const std::int64_t rows = given.small ? 67 : 5035;
+  const matrix_shape shapes[] = {{rows, 640, 128}, {rows, 640, 32}, {rows, 288, 16}};
+  for_forms(shapes, [&](const auto& make, compute_type compute, const std::string& kernel,
+                        const std::string& shape) {
+    const std::string prompt = shape + ", prompt";
+    if (!chosen(given, kernel, prompt)) return;
+    const gpu::test::matrix w = make();
+    check_some(dev, w.source(), compute, prompt_row_counts, prompt_compared_step, prompt, out);
+  });
 }
 
 /// What `auto` computes such weights in on a GPU, where AWQ and GPTQ state f16 and GGUF nothing.
@@ -311,70 +356,59 @@ bool takes(gpu::device& dev, const bench::seed_layer& seed, const bench::product
   return has_kernel(dev, bench::value_of(gpu::pack(dev, some, "weights")), compute);
 }
 
-/// At the seeds' shapes all outputs are held to their bits, and every 997th to the reference.
 void check_seed_shapes(gpu::device& dev, const options& given, results& out) {
   for (const bench::seed_layer& seed : layers_of(given))
     for (const bench::product_shape& s : seed.products()) {
       const compute_type compute = compute_of(dev, seed);
-      const std::string kernel = kernel_name(gpu::name_of(seed.kind), compute);
-      if (!chosen(given, kernel, shape_of(seed, s))) continue;
+      if (!chosen(given, kernel_name(gpu::name_of(seed.kind), compute), shape_of(seed, s)))
+        continue;
       if (!takes(dev, seed, s, compute)) continue;
-      const gpu::weight_source source = source_of(seed, s);
-      const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
-      const std::int64_t most = seed_row_counts.back();
-      trial t{&packed,
-              compute,
-              seed_row_counts,
-              gpu::test::spiky_floats(most * s.cols, 5),
-              s.cols,
-              {},
-              {},
-              {},
-              {}};
-      for (std::int64_t n = 0; n < s.rows; n += 997)
-        t.compared.push_back(n);
-      t.compared.push_back(s.rows - 1);
-      t.want = gpu::test::exact(rows_of(source, t.compared), t.x, most, compute);
-      out.checked(examine(dev, t, kernel, shape_of(seed, s)));
+      check_some(dev, source_of(seed, s), compute, given.small ? small_row_counts : seed_row_counts,
+                 compared_step, shape_of(seed, s), out);
     }
 }
 
 void check(gpu::device& dev, const options& given, results& out) {
   check_small_shapes(dev, given, out);
+  check_prompt_shapes(dev, given, out);
   check_seed_shapes(dev, given, out);
 }
 
-/// A layer's four products at 1, 8 and 32 rows, and each alone at one row.
+/// A layer's four products at 1, 8 and 32 rows and those of a prompt, and each alone at one row and
+/// as many.
 void measure_layer(gpu::device& dev, const options& given, const bench::seed_layer& seed,
                    results& out) {
   const compute_type compute = compute_of(dev, seed);
   const std::string kernel = kernel_name(gpu::name_of(seed.kind), compute);
+  const std::int64_t prompt_rows = given.small ? 64 : 2048;
   bench::kernel_selection turns;
   turns.small = given.small;
   turns.bytes_in_turn = 4 * gpu::cache_bytes(dev);
   std::vector<std::unique_ptr<bench::product>> made;
   for (const bench::product_shape& s : seed.products()) {
     if (!takes(dev, seed, s, compute)) return;
-    made.push_back(std::make_unique<bench::product>(dev, turns, source_of(seed, s), 32));
+    made.push_back(std::make_unique<bench::product>(dev, turns, source_of(seed, s), prompt_rows));
   }
-  const auto time = [&](const std::string& shape, double bytes, std::int32_t turn,
-                        const std::function<void()>& f) {
+  const auto time = [&](const std::string& shape, const bench::kernel_case& of) {
     if (chosen(given, kernel, shape))
-      out.timed({kernel, shape, bytes,
-                 gpu::time_launches(dev, {.turn = turn, .graphs = given.graphs}, f)});
+      out.timed({kernel, shape, of.bytes, of.operations,
+                 gpu::time_launches(dev, {.turn = of.turn, .graphs = given.graphs}, of.run)});
   };
-  for (const std::int64_t m : {1, 8, 32}) {
+  for (const std::int64_t m : {std::int64_t{1}, std::int64_t{8}, std::int64_t{32}, prompt_rows}) {
     const std::string rows = " x " + std::to_string(m);
-    double bytes = 0;
+    bench::kernel_case layer;
     for (std::size_t i = 0; i < made.size(); ++i) {
       const bench::kernel_case one = made[i]->measured(m, compute);
-      bytes += one.bytes;
-      if (m == 1) time(shape_of(seed, seed.products()[i]) + rows, one.bytes, one.turn, one.run);
+      layer.bytes += one.bytes;
+      layer.operations += one.operations;
+      if (m == 1 || m == prompt_rows) time(shape_of(seed, seed.products()[i]) + rows, one);
     }
-    time(std::string(seed.name) + " layer" + rows, bytes, bench::turns_of(turns, bytes), [&] {
+    layer.turn = bench::turns_of(turns, layer.bytes);
+    layer.run = [&] {
       for (const auto& one : made)
         one->run(m, compute);
-    });
+    };
+    time(std::string(seed.name) + " layer" + rows, layer);
   }
 }
 

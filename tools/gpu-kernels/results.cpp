@@ -38,8 +38,8 @@ void results::checked(const outcome& found) {
 
 void results::timed(const timing& found) {
   if (!std::exchange(table_begun_, true))
-    std::printf("%-36s %-30s %10s %9s %8s %s\n", "kernel", "shape", "us", "GB/s", "of copy",
-                "timed by");
+    std::printf("%-36s %-30s %10s %9s %8s %8s %s\n", "kernel", "shape", "us", "GB/s", "of copy",
+                "TFLOP/s", "timed by");
   const double seconds = found.times.median(), rate = found.bytes / seconds;
   std::printf("%-36s %-30s %10.1f %9.1f ", found.kernel.c_str(), found.shape.c_str(), seconds * 1e6,
               rate / 1e9);
@@ -47,7 +47,7 @@ void results::timed(const timing& found) {
     std::printf("%6.1f %%", 100 * rate / copy_rate_);
   else
     std::printf("%8s", "-");
-  std::printf(" %s\n", gpu::name_of(found.times.how));
+  std::printf(" %8.1f %s\n", found.operations / seconds / 1e12, gpu::name_of(found.times.how));
   std::fflush(stdout);
   json_.write(to_json(
       value_object{{"record", "time"},
@@ -60,6 +60,7 @@ void results::timed(const timing& found) {
                    {"us_most", found.times.most() * 1e6},
                    {"bytes", found.bytes},
                    {"gb_per_s", rate / 1e9},
+                   {"operations_per_s", found.operations / seconds},
                    {"share_of_copy", copy_rate_ > 0 ? value(rate / copy_rate_) : value(nullptr)}}));
 }
 

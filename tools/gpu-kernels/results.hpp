@@ -23,7 +23,8 @@ struct outcome {
 /// One kernel's time at one shape.
 struct timing {
   std::string kernel, shape;
-  double bytes = 0; ///< read or written at least
+  double bytes = 0;      ///< read or written at least
+  double operations = 0; ///< a multiply-add is two
   gpu::launch_times times;
 };
 

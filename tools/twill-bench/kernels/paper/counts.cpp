@@ -2,19 +2,35 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "tools/twill-bench/kernels/paper/arithmetic.hpp"
 
 namespace twill::bench::paper {
 
-const gemm_plan& plan_of(weight_format weights) {
-  const gemm_plan* smallest = nullptr; // of as many bits: larger groups come first
-  for (const gemm_plan& plan : gemm_plans) {
+namespace {
+
+template <class Plan>
+const Plan& chosen_of(std::span<const Plan> plans, weight_format weights) {
+  const Plan* smallest = nullptr; // of as many bits: larger groups come first
+  for (const Plan& plan : plans) {
     if (plan.weights.bits != weights.bits) continue;
     smallest = &plan;
     if (plan.weights.group <= weights.group) break;
   }
   return *smallest;
+}
+
+/// Of a packed matrix with its scales.
+double weight_bytes(double weights, weight_format format, int group_bytes) {
+  return weights * format.bits / 8 +
+         (format.group == 0 ? 0 : weights / static_cast<double>(format.group) * group_bytes);
+}
+
+} // namespace
+
+const gemm_plan& plan_of(weight_format weights) {
+  return chosen_of<gemm_plan>(gemm_plans, weights);
 }
 
 kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
@@ -27,9 +43,7 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
   const bool two_pairs = gemm_rows[i] > 16 && outputs >= gemm_outputs_for_two_pairs;
   const std::int64_t output_groups = ceil_div(outputs, gemm_outputs * (two_pairs ? 2 : 1));
   const double weights = static_cast<double>(columns) * static_cast<double>(outputs);
-  const double of_groups =
-      format.group == 0 ? 0 : weights / static_cast<double>(format.group) * plan.group_bytes;
-  const double bytes = weights * format.bits / 8 + of_groups;
+  const double bytes = weight_bytes(weights, format, plan.group_bytes);
   const double tiles = static_cast<double>(row_groups * (gemm_rows[i] / 8));
 
   kernel_counts c;
@@ -50,6 +64,30 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
       blocks_at_once(on, 32 * gemm_slices, plan.registers[two_pairs ? 3 : i], gemm_bytes_in_flight);
   c.bytes_in_flight = gemm_bytes_in_flight;
   c.end_s = gemm_end_s;
+  return c;
+}
+
+kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t columns,
+                             std::int64_t outputs, weight_format format) {
+  const prefill_plan& plan = chosen_of<prefill_plan>(prefill_plans, format);
+  const std::int64_t row_groups = ceil_div(rows, plan.rows);
+  const std::int64_t output_groups = ceil_div(outputs, plan.outputs);
+  const double bytes = weight_bytes(static_cast<double>(columns) * static_cast<double>(outputs),
+                                    format, plan_of(format).group_bytes);
+  const double x_bytes = static_cast<double>(rows * columns) * 2;
+  const double out_bytes = static_cast<double>(rows * outputs) * 4;
+  const double of_block = static_cast<double>(plan.outputs * plan.rows);
+
+  kernel_counts c;
+  c.dram_bytes = bytes + x_bytes + out_bytes;
+  c.l2_bytes = static_cast<double>(row_groups) * bytes +
+               static_cast<double>(output_groups) * x_bytes + out_bytes;
+  c.blocks = output_groups * row_groups;
+  c.mmas = static_cast<double>(c.blocks) * of_block * static_cast<double>(columns) / fma_of_mma;
+  c.warp_instructions = c.mmas * plan.instructions;
+  c.tensor_share = prefill_tensor_share;
+  c.warps_of_block = 8;
+  c.end_s = of_block * 4 * on.multiprocessors / on.dram_bytes_per_s;
   return c;
 }
 

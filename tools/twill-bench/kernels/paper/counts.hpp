@@ -1,4 +1,4 @@
-// counts: what twill's decode kernels read, issue and occupy (plans.hpp holds their constants).
+// counts: what twill's kernels read, issue and occupy (plans.hpp holds their constants).
 // Pure functions.
 #pragma once
 
@@ -17,6 +17,11 @@ const gemm_plan& plan_of(weight_format weights);
 /// once, and from L2 again for every further 32 rows; activations and outputs are in L2.
 kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
                           std::int64_t outputs, weight_format format);
+
+/// The same product for a prompt's rows. Weights, activations and outputs each pass between L2 and
+/// DRAM once. A block's outputs are written when nothing else runs on its multiprocessor.
+kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t columns,
+                             std::int64_t outputs, weight_format format);
 
 struct attention_shape {
   std::int32_t n_heads, n_kv_heads, head_dim;

@@ -50,6 +50,22 @@ inline constexpr double gemm_end_s = 0.5e-6;           ///< slices added up. Ass
 /// What a warp's mma reach of the card's rate. Derived: Marlin's plateau of 141 of 312 TFLOP/s.
 inline constexpr double gemm_tensor_share = 0.45;
 
+/// A product of packed weights with the rows of a prompt, in the larger of its two shapes: one
+/// block of eight warps at a time on a multiprocessor.
+struct prefill_plan {
+  weight_format weights;
+  int outputs, rows;   ///< of a block
+  double instructions; ///< of a warp, for each mma: the whole inner loop, as counted for sm_80
+};
+inline constexpr prefill_plan prefill_plans[] = {
+    {{4, 128}, 256, 64, 4.27}, {{4, 64}, 256, 64, 5.8},  {{4, 32}, 256, 64, 7.66},
+    {{8, 64}, 256, 48, 6.42},  {{8, 32}, 256, 48, 8.46}, {{8, 16}, 256, 48, 10.75},
+    {{16, 0}, 128, 128, 3.12},
+};
+/// What its mma reach of the card's rate. Assumption: each step of 32 columns waits at a barrier,
+/// and the two warps of a scheduler seldom fill the gap that one leaves.
+inline constexpr double prefill_tensor_share = 0.75;
+
 // Decode attention over 16-bit KV with head_dim 128 and up to 8 query heads of a KV head. The
 // machine code for sm_80 has about 9,500 warp instructions for a chunk of 131,072 bytes of KV and
 // 2,000 for a block's start. Loads and the end are guesses.

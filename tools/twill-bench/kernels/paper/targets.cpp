@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "tools/twill-bench/kernels/paper/counts.hpp"
 #include "tools/twill-bench/kernels/paper/decode_step.hpp"
 
 namespace twill::bench::paper {
@@ -28,6 +29,16 @@ layer_time products(const card& on, const seed_layer& seed, std::int64_t rows,
     sum.seconds += k.one.seconds;
   }
   return sum;
+}
+
+/// Operations a second of a layer's products with a prompt's rows.
+double prompt_rate(const card& on, const seed_layer& seed, std::int64_t rows) {
+  double operations = 0, seconds = 0;
+  for (const product_shape& p : seed.products()) {
+    operations += 2.0 * static_cast<double>(rows * p.cols * p.rows);
+    seconds += predict(on, prefill_counts(on, rows, p.cols, p.rows, format_of(seed))).seconds;
+  }
+  return operations / seconds;
 }
 
 /// Attention with the launch that combines its chunks.
@@ -88,6 +99,9 @@ std::vector<target> targets_of(const card& on) {
                           products(on, seed, 8, format_of(seed)).seconds,
                       1.3, unit::factor, true});
   }
+  for (const seed_layer& seed : seeds())
+    list.push_back({"prompt of 2048: of the tensor rate", seed.name,
+                    prompt_rate(on, seed, 2048) / (2 * on.tensor_fma_per_s), hopper ? 0.45 : 0.60});
   const std::int64_t positions = hopper ? 4096 : 2048;
   for (const seed_layer& seed : seeds()) {
     const std::string at = std::string(seed.name) + ", " + std::to_string(positions) + " positions";

@@ -1,4 +1,4 @@
-// targets: the speeds that twill's decode kernels are meant to reach, and what the model on paper
+// targets: the speeds that twill's kernels are meant to reach, and what the model on paper
 // says of each. Pure functions.
 //
 // On A100 and A6000, shares of bandwidth are held against the data sheet's. H100 and H200 have the
