@@ -28,4 +28,9 @@ TWILL_KERNEL_INLINE float fast_exp(float x) {
   return p * bits_to_f32(static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127) << 23);
 }
 
+/// x * sigmoid(x).
+TWILL_KERNEL_INLINE float silu(float x) {
+  return x / (1.0f + fast_exp(-x));
+}
+
 } // namespace twill::gpu::detail

@@ -25,8 +25,8 @@ struct linear_backend {
   /// run() with silu_mul() in the write-out; null where the backend has no such form. Returns
   /// false, and has done nothing, for weights or numbers of rows where it cannot or would not gain.
   bool (*run_silu_mul)(device& dev, const linear_args& args, tensor_ref out);
-  /// Whether run() reads x in 16 bits too, where it supports the compute type. run_silu_mul() never
-  /// does, and never writes them.
+  /// Whether run() and run_silu_mul() read x in 16 bits too, where run() supports the compute type,
+  /// and run_silu_mul() writes them.
   bool reads_halves = false;
 };
 

@@ -67,7 +67,8 @@ void linear_silu_mul(device& dev, const linear_args& args, tensor_ref out) {
   if (args.x.rows() == 0) return;
   const detail::linear_backend& backend = backend_for(dev, args);
   const bool floats = args.x.type == dtype::f32 && out.type == dtype::f32;
-  if (floats && backend.run_silu_mul != nullptr && backend.run_silu_mul(dev, args, out)) return;
+  const bool takes = backend.run_silu_mul != nullptr && (floats || backend.reads_halves);
+  if (takes && backend.run_silu_mul(dev, args, out)) return;
   linear(dev, args);
   silu_mul(dev, args.out, out);
 }

@@ -21,6 +21,7 @@
 
 #include "gpu/cuda/ptx.hpp"
 #include "gpu/detail/packed_view.hpp"
+#include "gpu/tensor.hpp"
 
 namespace twill::gpu::cuda {
 
@@ -28,6 +29,14 @@ inline constexpr int gemm_slices = 8;   ///< of the columns; changing it changes
 inline constexpr int gemm_outputs = 32; ///< of a warp
 inline constexpr int gemm_tile = 8;     ///< rows of activations of one mma
 inline constexpr int gemm_step = 32;    ///< columns
+
+/// Where silu_mul() of a product goes in place of the product, if `data` is not null. The first
+/// half of the matrix's rows is the gate; a half is a whole number of pairs of panels.
+struct gated_output {
+  void* data; // (m, rows / 2) f32, f16 or bf16
+  dtype type;
+  std::int64_t stride; ///< elements
+};
 
 struct gemm_args {
   detail::packed_view w;
@@ -38,6 +47,7 @@ struct gemm_args {
   float* out;              // (m, rows)
   std::int64_t out_stride; ///< elements
   bool accumulate;         ///< adds to `out`
+  gated_output gated;      ///< of prefill_gemm.hpp alone
 };
 
 /// What `Weights` is, for each lane of a warp:

@@ -86,16 +86,21 @@ int multiprocessors() {
 }
 
 template <class Weights>
+gemm_form form_of(const gemm_args& args) {
+  constexpr int row_warps = Weights::prefill_row_warps;
+  return plan_gemm(args.w.rows, args.m, multiprocessors(),
+                   block_of<prefill_gemm_shape<Weights, prefill_small_tiles, row_warps>>,
+                   block_of<prefill_gemm_shape<Weights, Weights::prefill_tiles, row_warps>>);
+}
+
+template <class Weights>
 void launch(cudaStream_t stream, const gemm_args& args) {
   constexpr int row_warps = Weights::prefill_row_warps;
-  constexpr int small = prefill_small_tiles, large = Weights::prefill_tiles;
-  switch (plan_gemm(args.w.rows, args.m, multiprocessors(),
-                    block_of<prefill_gemm_shape<Weights, small, row_warps>>,
-                    block_of<prefill_gemm_shape<Weights, large, row_warps>>)) {
+  switch (form_of<Weights>(args)) {
   case gemm_form::prefill_small:
-    return launch_prefill<Weights, small, row_warps>(stream, args);
+    return launch_prefill<Weights, prefill_small_tiles, row_warps>(stream, args);
   case gemm_form::prefill_large:
-    return launch_prefill<Weights, large, row_warps>(stream, args);
+    return launch_prefill<Weights, Weights::prefill_tiles, row_warps>(stream, args);
   case gemm_form::decode:
     break;
   }
@@ -109,13 +114,19 @@ void launch(cudaStream_t stream, const gemm_args& args) {
     launch<Weights, 4, 1>(stream, args);
 }
 
-template <bool Bf16>
-void launch_grouped(cudaStream_t stream, const gemm_args& args) {
-  const auto launch_with = [&]<class Weights>() { launch<Weights>(stream, args); };
-  if (args.w.kind == weight_kind::grouped_u8)
-    with_gemm_w8_weights<device_ptx, Bf16>(args.w, launch_with);
+/// Calls f.template operator()<Weights>() for a matrix that supports() took.
+template <class F>
+void with_weights(const detail::packed_view& w, bool bf16, const F& f) {
+  if (w.kind == weight_kind::f16)
+    f.template operator()<gemm_f16_weights<device_ptx>>();
+  else if (w.kind == weight_kind::bf16)
+    f.template operator()<gemm_bf16_weights<device_ptx>>();
+  else if (w.kind == weight_kind::grouped_u8)
+    bf16 ? with_gemm_w8_weights<device_ptx, true>(w, f)
+         : with_gemm_w8_weights<device_ptx, false>(w, f);
   else
-    with_gemm_w4_weights<device_ptx, Bf16>(args.w, launch_with);
+    bf16 ? with_gemm_w4_weights<device_ptx, true>(w, f)
+         : with_gemm_w4_weights<device_ptx, false>(w, f);
 }
 
 template <class From, bool Bf16>
@@ -177,7 +188,8 @@ void find_rows(device& dev, const linear_args& given, bool bf16, gemm_args& args
   args.x_stride = args.w.cols;
 }
 
-void run(device& dev, const linear_args& given) {
+/// All but the activations.
+gemm_args args_of(const linear_args& given) {
   gemm_args args{};
   args.w = given.weights->get().view;
   args.m = static_cast<int>(given.x.rows());
@@ -185,19 +197,36 @@ void run(device& dev, const linear_args& given) {
   args.out = given.out.as<float>();
   args.out_stride = given.out.row_stride;
   args.accumulate = given.accumulate;
+  return args;
+}
+
+void run(device& dev, const linear_args& given, gemm_args& args) {
   const bool bf16 = detail::effective_compute(args.w, given.compute) == compute_type::bf16;
   find_rows(dev, given, bf16, args);
   const cudaStream_t stream = stream_of(dev.where());
-  if (args.w.kind == weight_kind::f16)
-    launch<gemm_f16_weights<device_ptx>>(stream, args);
-  else if (args.w.kind == weight_kind::bf16)
-    launch<gemm_bf16_weights<device_ptx>>(stream, args);
-  else
-    bf16 ? launch_grouped<true>(stream, args) : launch_grouped<false>(stream, args);
+  with_weights(args.w, bf16, [&]<class Weights>() { launch<Weights>(stream, args); });
+}
+
+void run(device& dev, const linear_args& given) {
+  gemm_args args = args_of(given);
+  run(dev, given, args);
+}
+
+/// The kernel for few rows has no such form: its product is small.
+bool run_silu_mul(device& dev, const linear_args& given, tensor_ref out) {
+  gemm_args args = args_of(given);
+  if (args.w.rows % (2 * gemm_outputs) != 0) return false;
+  const bool bf16 = detail::effective_compute(args.w, given.compute) == compute_type::bf16;
+  gemm_form form = gemm_form::decode;
+  with_weights(args.w, bf16, [&]<class Weights>() { form = form_of<Weights>(args); });
+  if (form == gemm_form::decode) return false;
+  args.gated = {out.data, out.type, out.row_stride};
+  run(dev, given, args);
+  return true;
 }
 
 } // namespace
 
-constinit const detail::linear_backend linear{supports, scratch_bytes, run, nullptr, true};
+constinit const detail::linear_backend linear{supports, scratch_bytes, run, run_silu_mul, true};
 
 } // namespace twill::gpu::cuda

@@ -13,18 +13,29 @@
 // warp for each. So an output has three sums at once: of a segment, of a slice, and of the slices
 // before it. The last lie in shared memory where segments are summed apart, since registers would
 // not hold all three.
+//
+// For silu_mul() of a product, half of a block's warps have pairs of the gate, and the others those
+// that it multiplies. Their sums meet in shared memory, so the product goes through no other.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include "gpu/cuda/ptx.hpp"
+#include "gpu/detail/activation_element.hpp"
+#include "gpu/detail/kernel_math.hpp"
 #include "gpu/detail/packed_view.hpp"
 #include "gpu/linear/cuda/gemm.hpp"
 
 namespace twill::gpu::cuda {
 
 inline constexpr int prefill_small_tiles = 4; ///< of the smaller shape, for any weights
+
+/// Four elements that are stored at once.
+template <class T>
+struct alignas(4 * sizeof(T)) four_of {
+  T value[4];
+};
 
 /// The shape of a block: eight warps, of which `RowWarps` have the same pair of panels and other
 /// rows, 8 * Tiles each.
@@ -45,9 +56,12 @@ struct prefill_gemm_shape {
   static constexpr int row_bytes = gemm_step * 2; ///< of a step's activations
   static constexpr int x_bytes = rows * row_bytes;
   static constexpr unsigned x_at = pairs * slots * Weights::step_bytes;
-  static constexpr unsigned totals_at = x_at + slots * x_bytes;
+  static constexpr int total_bytes = threads * Tiles * 2 * 16;
+  /// Sums that lie in registers are stored only when nothing else is needed there.
+  static constexpr unsigned totals_at = totals_in_registers ? 0 : x_at + slots * x_bytes;
   static constexpr int shared_bytes =
-      static_cast<int>(totals_at) + (totals_in_registers ? 0 : threads * Tiles * 2 * 16);
+      static_cast<int>(x_at) + slots * x_bytes + (totals_in_registers ? 0 : total_bytes);
+  static_assert(total_bytes <= shared_bytes && Tiles % 2 == 0);
 
   /// Blocks of a grid for m rows: groups of rows of the same panels follow each other.
   static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
@@ -60,6 +74,8 @@ struct prefill_gemm {
   using shape = prefill_gemm_shape<Weights, Tiles, RowWarps>;
   using sums = float[Tiles][2][4]; ///< (tile of rows, tile of outputs, element of mma's d)
   static constexpr int segment_steps = Weights::segment_steps;
+  /// Whether a lane's four outputs of a row lie beside each other.
+  static constexpr bool neighbours = Weights::output_of(0, 1, 1) == 3;
 
   typename Weights::ptx_type ptx;
   const gemm_args& args;
@@ -142,10 +158,10 @@ struct prefill_gemm {
     }
   }
 
-  /// Where the thread keeps four sums of the slices so far.
-  TWILL_KERNEL_MEMBER unsigned total_at(int tile, int i) const {
+  /// Where a thread keeps four sums of the slices so far.
+  TWILL_KERNEL_MEMBER static unsigned total_at(int thread, int tile, int i) {
     return shape::totals_at +
-           static_cast<unsigned>(((tile * 2 + i) * shape::threads + ptx.thread()) * 16);
+           static_cast<unsigned>(((tile * 2 + i) * shape::threads + thread) * 16);
   }
   /// Adds a slice's sums to those of the slices before it.
   TWILL_KERNEL_MEMBER void add_slice(bool is_first, const sums& sum, sums& totals) const {
@@ -159,11 +175,11 @@ struct prefill_gemm {
         for (int j = 0; j < 4; ++j)
           totals[n][i][j] += sum[n][i][j];
       } else {
-        if (!is_first) total = ptx.template load_shared<floats4>(total_at(n, i));
+        if (!is_first) total = ptx.template load_shared<floats4>(total_at(ptx.thread(), n, i));
         TWILL_UNROLL
         for (int j = 0; j < 4; ++j)
           total.value[j] += sum[n][i][j];
-        ptx.store_shared(total_at(n, i), total);
+        ptx.store_shared(total_at(ptx.thread(), n, i), total);
       }
     }
   }
@@ -231,7 +247,6 @@ struct prefill_gemm {
   /// which are then written at once where `out` lies so.
   TWILL_KERNEL_MEMBER void finish(std::int64_t first_output, int first_row,
                                   const sums& totals) const {
-    constexpr bool neighbours = Weights::output_of(0, 1, 1) == 3;
     const bool at_once =
         neighbours && first_output + Weights::output_of(lane(), 1, 1) < args.w.rows &&
         reinterpret_cast<std::uintptr_t>(args.out) % 16 == 0 && args.out_stride % 4 == 0;
@@ -249,7 +264,7 @@ struct prefill_gemm {
         if constexpr (shape::totals_in_registers)
           total[i] = {{totals[n][i][0], totals[n][i][1], totals[n][i][2], totals[n][i][3]}};
         else
-          total[i] = ptx.template load_shared<floats4>(total_at(n, i));
+          total[i] = ptx.template load_shared<floats4>(total_at(ptx.thread(), n, i));
       TWILL_UNROLL
       for (int e = 0; e < 2; ++e) {
         const int row = first_row + n * gemm_tile + lane() % 4 * 2 + e;
@@ -276,13 +291,86 @@ struct prefill_gemm {
     }
   }
 
+  /// Writes silu_mul() of the block's outputs: `first_output` is the first of the warp's pair,
+  /// counted in its half of the matrix. Threads with the same outputs of either half share rows.
+  template <class Element>
+  TWILL_KERNEL_MEMBER void finish_gated(std::int64_t first_output, int first_row) const {
+    using stored = typename Element::stored;
+    constexpr int half_threads = shape::pairs / 2 * 32;
+    const std::int64_t outputs = args.w.rows / 2;
+    const int half = pair_of_block() / (shape::pairs / 2);
+    const int gate_thread = ptx.thread() - half * half_threads;
+    auto* const out = static_cast<stored*>(args.gated.data);
+    const bool at_once = neighbours && first_output + Weights::output_of(lane(), 1, 1) < outputs &&
+                         reinterpret_cast<std::uintptr_t>(out) % (4 * sizeof(stored)) == 0 &&
+                         args.gated.stride % 4 == 0;
+    for (int n = half * Tiles / 2; n < (half + 1) * Tiles / 2; ++n) {
+      floats4 gate[2], up[2]; // of the tiles of outputs
+      TWILL_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        gate[i] = ptx.template load_shared<floats4>(total_at(gate_thread, n, i));
+        up[i] = ptx.template load_shared<floats4>(total_at(gate_thread + half_threads, n, i));
+      }
+      TWILL_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        const int row = first_row + n * gemm_tile + lane() % 4 * 2 + e;
+        if (row >= args.m) continue;
+        four_of<stored> four;
+        TWILL_UNROLL
+        for (int o = 0; o < 4; ++o) {
+          const int j = o % 2 * 2 + e;
+          four.value[o] = Element::narrow(detail::silu(gate[o / 2].value[j] * Weights::sum_unit) *
+                                          (up[o / 2].value[j] * Weights::sum_unit));
+        }
+        stored* const to = out + row * args.gated.stride + first_output;
+        if (at_once) {
+          ptx.store(reinterpret_cast<four_of<stored>*>(to + Weights::output_of(lane(), 0, 0)),
+                    four);
+          continue;
+        }
+        TWILL_UNROLL
+        for (int o = 0; o < 4; ++o) {
+          const int output = Weights::output_of(lane(), o / 2, o % 2);
+          if (first_output + output < outputs) ptx.store(to + output, four.value[o]);
+        }
+      }
+    }
+  }
+
+  /// Stores sums that lie in registers where other warps find them.
+  TWILL_KERNEL_MEMBER void share(const sums& totals) const {
+    if constexpr (shape::totals_in_registers) {
+      ptx.barrier(); // every step's activations and weights have been read
+      TWILL_UNROLL
+      for (int n = 0; n < Tiles; ++n)
+        TWILL_UNROLL
+      for (int i = 0; i < 2; ++i)
+        ptx.store_shared(total_at(ptx.thread(), n, i), floats4{{totals[n][i][0], totals[n][i][1],
+                                                                totals[n][i][2], totals[n][i][3]}});
+    }
+    ptx.barrier();
+  }
+
   TWILL_KERNEL_MEMBER void run() const {
     const int groups = (args.m + shape::rows - 1) / shape::rows;
     const int first_row = ptx.block() % groups * shape::rows;
-    const int pair = ptx.block() / groups * shape::pairs + pair_of_block();
+    const int of_panels = ptx.block() / groups;
+    const int warp_row = first_row + row_warp() * shape::warp_rows;
+    const bool gated = args.gated.data != nullptr;
+    constexpr int half = shape::pairs / 2;
+    int pair = of_panels * shape::pairs + pair_of_block(), skipped = 0;
+    if (gated) {
+      pair = of_panels * half + pair_of_block() % half;
+      skipped = pair_of_block() / half * static_cast<int>(args.w.rows / 2 / gemm_outputs);
+    }
     sums totals = {};
-    multiply(pair, first_row, totals);
-    finish(std::int64_t{pair} * gemm_outputs, first_row + row_warp() * shape::warp_rows, totals);
+    multiply(pair + skipped, first_row, totals);
+    const std::int64_t first_output = std::int64_t{pair} * gemm_outputs;
+    if (!gated) return finish(first_output, warp_row, totals);
+    share(totals);
+    detail::with_activation_element(args.gated.type, [&](auto element) {
+      finish_gated<decltype(element)>(first_output, warp_row);
+    });
   }
 };
 

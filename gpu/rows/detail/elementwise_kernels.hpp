@@ -24,7 +24,7 @@ struct silu_mul_span {
       using Element = decltype(element);
       auto* to = static_cast<typename Element::stored*>(out) + row * out_stride;
       for (long i = begin; i < end; ++i)
-        to[i] = Element::narrow(gate[i] / (1.0f + fast_exp(-gate[i])) * up[i]);
+        to[i] = Element::narrow(silu(gate[i]) * up[i]);
     });
   }
 };
@@ -72,7 +72,7 @@ struct activate_span {
         return v / (1.0f + fast_exp(-2.0f * u));
       });
     case activation::silu:
-      return each(row, begin, end, [](float v) { return v / (1.0f + fast_exp(-v)); });
+      return each(row, begin, end, [](float v) { return silu(v); });
     }
   }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "gpu/detail/packed_matrix_impl.hpp"
@@ -36,7 +37,10 @@ struct call {
   bool order_records = false;
   int pairs = 2; ///< of panels, with more than 16 rows
   prefill_size prefill = prefill_size::none;
-  std::vector<float> out; // (m, rows)
+  std::optional<dtype> gated = {};        ///< silu_mul() of the product in this type
+  std::int64_t gated_extra = 0;           ///< elements between its rows
+  std::vector<unsigned char> gated_out{}; // (m, rows / 2 + gated_extra) of that type
+  std::vector<float> out;                 // (m, rows)
 };
 
 inline float rounded(float value, bool bf16) {
@@ -70,7 +74,8 @@ block_report run_body(const cuda::gemm_args& args, const std::vector<std::uint16
                     {w.scales, static_cast<std::size_t>(w.panels * w.scales_stride), false},
                     {x.data(), x.size() * 2, false},
                     {c.bias.data(), c.bias.size() * 4, false},
-                    {c.out.data(), c.out.size() * 4, true}},
+                    {c.out.data(), c.out.size() * 4, true},
+                    {c.gated_out.data(), c.gated_out.size(), true}},
          .order_records = c.order_records},
         [&](emulated_ptx ptx) {
           Body{ptx, args}.run();
@@ -133,6 +138,11 @@ inline block_report emulate(const detail::packed_view& w, call& c) {
   args.out = c.out.data();
   args.out_stride = w.rows;
   args.accumulate = c.accumulate;
+  if (c.gated) {
+    const std::int64_t gated_stride = w.rows / 2 + c.gated_extra;
+    c.gated_out.assign(static_cast<std::size_t>(c.m * gated_stride) * size_of(*c.gated), 0xff);
+    args.gated = {c.gated_out.data(), *c.gated, gated_stride};
+  }
   return c.bf16 ? run_as_packed<true>(args, x, c) : run_as_packed<false>(args, x, c);
 }
 

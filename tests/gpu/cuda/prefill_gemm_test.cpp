@@ -106,3 +106,46 @@ TEST_CASE("cuda products of many rows take strides, bias and what is there, emul
                   size);
   }
 }
+
+TEST_CASE("cuda products with silu_mul have the bits of both ops, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  const auto [kind, group, form, bf16] =
+      GENERATE(values<weights_case>({{weight_kind::grouped_u4, 128, offsets::zero_points, false},
+                                     {weight_kind::grouped_u4, 32, offsets::stored_f16, true},
+                                     {weight_kind::grouped_u8, 32, offsets::factored, true},
+                                     {weight_kind::f16, 0, offsets::factored, false},
+                                     {weight_kind::bf16, 0, offsets::factored, true}}));
+  const auto size = GENERATE(prefill_size::small, prefill_size::large);
+  CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), bf16, static_cast<int>(size));
+  // Halves of five pairs of panels, which fill one block and a part of another; 16-bit weights'
+  // blocks have two pairs of a half.
+  const std::int64_t outputs = 160, m = 37;
+  const matrix w = matrix_of(kind, 2 * outputs, 128, group, form);
+  const auto packed = pack(*dev, w.source(), "w").value();
+  const detail::packed_view& view = packed.get().view;
+  call c = random_call(view, m, bf16);
+  const std::vector<float> product = product_of(view, c, size);
+  c.prefill = size;
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16})
+    for (const std::int64_t extra : {0, 3}) { // rows lie at multiples of four elements, or do not
+      CAPTURE(static_cast<int>(type), extra);
+      c.gated = type;
+      c.gated_extra = extra;
+      c.out.assign(c.out.size(), 7.0F);
+      CHECK(emulate(view, c).bank_conflicts == 0);
+      CHECK(std::all_of(c.out.begin(), c.out.end(), [](float x) { return x == 7.0F; }));
+      std::vector<unsigned char> want(c.gated_out.size(), 0xff);
+      detail::with_activation_element(type, [&](auto element) {
+        using Element = decltype(element);
+        for (std::int64_t r = 0; r < m; ++r)
+          for (std::int64_t n = 0; n < outputs; ++n) {
+            const float* const gate = product.data() + r * 2 * outputs + n;
+            const auto value = Element::narrow(detail::silu(gate[0]) * gate[outputs]);
+            std::memcpy(want.data() +
+                            static_cast<std::size_t>(r * (outputs + extra) + n) * sizeof value,
+                        &value, sizeof value);
+          }
+      });
+      CHECK(c.gated_out == want);
+    }
+}

@@ -98,27 +98,34 @@ TEST_CASE("x in 16 bits gives the bits of an x in f32 that linear rounds, for ev
 }
 
 TEST_CASE("linear_silu_mul writes and reads 16 bits as its two ops do") {
+  struct shape {
+    std::int64_t rows, m;
+  };
   for (const int form : twill::test::forms()) {
     auto dev = twill::test::open_form(form);
-    const matrix w = random_matrix(weight_kind::grouped_u4, 64, 96, 32, offsets::zero_points, 4);
-    const auto packed = pack(*dev, w.source(), "w").value();
-    for (const auto& [compute, type] : halves)
-      for (const std::int64_t m : {1, 5}) {
+    // The last is large enough for a GPU's kernel for prompts.
+    for (const auto& [rows, m] : {shape{64, 1}, shape{64, 5}, shape{5120, 130}}) {
+      const matrix w =
+          random_matrix(weight_kind::grouped_u4, rows, 96, 32, offsets::zero_points, 4);
+      const auto packed = pack(*dev, w.source(), "w").value();
+      const auto n = static_cast<std::size_t>(m * rows / 2);
+      for (const auto& [compute, type] : halves) {
         const auto values = random_floats(m * w.cols, 5);
         const buffer x = to_device(*dev, rounded(values, type));
-        const buffer both = dev->allocate(static_cast<std::size_t>(m * 64) * 4, "both").value();
-        const buffer apart = dev->allocate(static_cast<std::size_t>(m * 32) * 4, "apart").value();
-        const buffer at_once = dev->allocate(static_cast<std::size_t>(m * 32) * 2, "out").value();
+        const buffer both = dev->allocate(2 * n * 4, "both").value();
+        const buffer apart = dev->allocate(n * 4, "apart").value();
+        const buffer at_once = dev->allocate(n * 2, "out").value();
         const linear_args args = args_of(packed, x, type, m, w.cols, both, compute);
         linear(*dev, args);
-        silu_mul(*dev, args.out, view_2d(apart.data(), dtype::f32, m, 32));
-        linear_silu_mul(*dev, args, view_2d(at_once.data(), type, m, 32));
-        std::vector<std::uint16_t> actual(static_cast<std::size_t>(m * 32));
+        silu_mul(*dev, args.out, view_2d(apart.data(), dtype::f32, m, rows / 2));
+        linear_silu_mul(*dev, args, view_2d(at_once.data(), type, m, rows / 2));
+        std::vector<std::uint16_t> actual(n);
         dev->fence();
-        dev->download(actual.data(), at_once.data(), actual.size() * 2);
-        CAPTURE(twill::test::name_of_form(form), name_of(compute), m);
-        CHECK(actual == rounded(to_host(*dev, apart, actual.size()), type));
+        dev->download(actual.data(), at_once.data(), n * 2);
+        CAPTURE(twill::test::name_of_form(form), name_of(compute), rows, m);
+        CHECK(actual == rounded(to_host(*dev, apart, n), type));
       }
+    }
   }
 }
 
