@@ -1,4 +1,5 @@
 // The kernels behind linear(): products of activations and packed weights.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -43,10 +44,12 @@ constexpr form forms[] = {
 };
 
 constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 64};
+/// The last is of a prompt, but no more than give so many outputs: the host compares each of them.
 constexpr std::array<std::int64_t, 4> seed_row_counts{1, 5, 32, 2048};
-constexpr std::array<std::int64_t, 4> small_row_counts{1, 5, 32, 66}; ///< at toy shapes
+constexpr std::int64_t most_seed_outputs = std::int64_t{16} << 20;
+constexpr std::int64_t small_prompt = 66; ///< rows, at toy shapes
 /// Of the shapes that are large enough for the kernels for prompts, in both of their block sizes.
-constexpr std::array<std::int64_t, 4> prompt_row_counts{1, 33, 130, 700};
+constexpr std::array<std::int64_t, 4> prompt_row_counts{1, 33, 300, 700};
 /// Of a matrix of which not all outputs are held to the reference, it has every so many.
 constexpr std::int64_t compared_step = 997, prompt_compared_step = 89;
 /// Floats between an output row's end and the next one, which no kernel may write.
@@ -311,7 +314,7 @@ void check_small_shapes(gpu::device& dev, const options& given, results& out) {
 
 /// Enough rows and outputs that prompts' kernels are taken; neither fills its last block.
 void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
-  const std::int64_t rows = given.small ? 67 : 5035;
+  const std::int64_t rows = given.small ? 67 : 2571;
   const matrix_shape shapes[] = {{rows, 640, 128}, {rows, 640, 32}, {rows, 288, 16}};
   for_forms(shapes, [&](const auto& make, compute_type compute, const std::string& kernel,
                         const std::string& shape) {
@@ -363,8 +366,10 @@ void check_seed_shapes(gpu::device& dev, const options& given, results& out) {
       if (!chosen(given, kernel_name(gpu::name_of(seed.kind), compute), shape_of(seed, s)))
         continue;
       if (!takes(dev, seed, s, compute)) continue;
-      check_some(dev, source_of(seed, s), compute, given.small ? small_row_counts : seed_row_counts,
-                 compared_step, shape_of(seed, s), out);
+      std::array<std::int64_t, 4> counts = seed_row_counts;
+      counts.back() =
+          given.small ? small_prompt : std::min(counts.back(), most_seed_outputs / s.rows);
+      check_some(dev, source_of(seed, s), compute, counts, compared_step, shape_of(seed, s), out);
     }
 }
 
