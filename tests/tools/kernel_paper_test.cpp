@@ -5,6 +5,7 @@
 #include "tools/twill-bench/kernels/paper/counts.hpp"
 #include "tools/twill-bench/kernels/paper/decode_step.hpp"
 #include "tools/twill-bench/kernels/paper/marlin.hpp"
+#include "tools/twill-bench/kernels/paper/serving.hpp"
 #include "tools/twill-bench/kernels/paper/targets.hpp"
 
 using namespace twill::bench;
@@ -261,4 +262,33 @@ TEST_CASE("a mark is met from its figure on, or up to it") {
       CHECK(t.figure >= 0);
       CHECK(t.wanted > 0);
     }
+}
+
+TEST_CASE("a published cell gives the requests under way and the mean output") {
+  const request_load load = load_of(512, 1.59, 812.33, 13.55);
+  CHECK(load.input == 512);
+  CHECK(load.output == Approx(510.9).epsilon(0.001));
+  CHECK(load.concurrency == Approx(11.0).epsilon(0.001)); // 812.33 tokens/s of 13.55 ms each
+}
+
+TEST_CASE("a server's requests pay for their prompts, and share their decode steps") {
+  const card& a100 = card_of("A100-40G");
+  const seed_layer& mistral = seed_layers[0];
+  const served s = serve(a100, mistral, {512, 100, 8});
+  CHECK(s.step_s == Approx(step_of(a100, mistral, 8, 562).step_s()));
+  CHECK(s.prompt_s == Approx(prompt_step_of(a100, mistral, 512).step_s()));
+  CHECK(s.tokens_per_s == Approx(100 / (s.prompt_s + 100 * s.step_s / 8)));
+  // Whoever has less than one request under way has one.
+  CHECK(serve(a100, mistral, {512, 100, 0.3}).step_s == serve(a100, mistral, {512, 100, 1}).step_s);
+  CHECK(s.step_s > least_step_s(a100, mistral));
+}
+
+TEST_CASE("attention of a prompt multiplies each row by what lies before it, in two parts") {
+  const card& a100 = card_of("A100-40G");
+  const attention_shape shape{32, 8, 128};
+  const kernel_counts c = prefill_attention_counts(a100, shape, 1536);
+  CHECK(c.blocks == 8 * 1536 * 4 / prefill_attention_rows);
+  // Scores and sums: 2 products of 128 dimensions with the mean of 800 positions, each doubled.
+  CHECK(c.mmas == 32.0 * 1536 * 800 * 128 * 2 * 2 / 2048);
+  CHECK(prefill_attention_counts(a100, shape, 3072).mmas > 3.8 * c.mmas);
 }

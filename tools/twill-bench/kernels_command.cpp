@@ -9,6 +9,8 @@
 #include "gpu/peak_rates.hpp"
 #include "tools/twill-bench/kernels/cases.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
+#include "tools/twill-bench/kernels/json_lines.hpp"
+#include "tools/twill-bench/kernels/paper/cells.hpp"
 #include "tools/twill-bench/kernels/paper/report.hpp"
 #include "tools/twill-bench/kernels/report.hpp"
 
@@ -27,7 +29,9 @@ struct kernels_arguments {
 
 int run(kernels_arguments arguments) {
   if (arguments.paper) {
-    paper::report(arguments.json_path);
+    json_lines lines(arguments.json_path);
+    paper::report(lines);
+    paper::report_cells(lines);
     return 0;
   }
   const auto dev = value_of(gpu::device::open(arguments.device));
@@ -100,8 +104,8 @@ void add_kernels_command(CLI::App& app, int& exit_code) {
   CLI::Option* paper = command->add_flag(
       "--paper", arguments->paper,
       "Runs nothing: prints what arithmetic on counts says of CUDA's kernels and of a decode step "
-      "of "
-      "the seed models on A100, A6000 and H100, and which of their marks it reaches.");
+      "of the seed models on A100, A6000 and H100, which of their marks it reaches, and what a "
+      "server would reach in the cells of the published sweeps.");
   for (CLI::Option* option : command->get_options())
     if (option != paper && option != json && option != command->get_help_ptr())
       paper->excludes(option);

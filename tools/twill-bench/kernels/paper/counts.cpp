@@ -120,6 +120,32 @@ kernel_counts attention_counts(const card& on, const attention_shape& shape, std
   return c;
 }
 
+kernel_counts prefill_attention_counts(const card& on, const attention_shape& shape,
+                                       std::int64_t rows) {
+  const double kv_bytes = static_cast<double>(rows * shape.n_kv_heads) * shape.head_dim * 2 * 2;
+  const double row_bytes = static_cast<double>(rows * shape.n_heads) * shape.head_dim;
+  const std::int64_t group = shape.n_heads / shape.n_kv_heads;
+  const std::int64_t blocks_of_head = ceil_div(rows * group, prefill_attention_rows);
+  // A block sees the positions up to its last row, in whole tiles of 32.
+  const double seen = static_cast<double>(rows) / 2 + 32;
+
+  kernel_counts c;
+  c.blocks = blocks_of_head * shape.n_kv_heads;
+  c.dram_bytes = kv_bytes + row_bytes * (4 + 2); // queries in f32, outputs in 16 bits
+  c.l2_bytes = row_bytes * (4 + 2) + static_cast<double>(c.blocks) * seen * shape.head_dim * 2 * 2;
+  // Queries times keys and weights times values, each factor of which is in two parts.
+  c.mmas = static_cast<double>(c.blocks * prefill_attention_rows) * seen * shape.head_dim * 2 * 2 /
+           fma_of_mma;
+  c.warp_instructions = c.mmas * prefill_attention_instructions;
+  c.tensor_share = prefill_tensor_share;
+  c.warps_of_block = prefill_attention_warps;
+  c.blocks_at_once = blocks_at_once(on, 32 * prefill_attention_warps, prefill_attention_registers,
+                                    prefill_attention_shared_bytes);
+  c.first_loads = attention_first_loads;
+  c.end_s = attention_end_s;
+  return c;
+}
+
 kernel_counts row_counts(const card& on, std::int64_t blocks, double bytes, double dram_bytes) {
   kernel_counts c;
   c.dram_bytes = dram_bytes;

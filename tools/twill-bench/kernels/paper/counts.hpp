@@ -30,6 +30,11 @@ struct attention_shape {
 kernel_counts attention_counts(const card& on, const attention_shape& shape, std::int64_t sequences,
                                std::int64_t positions);
 
+/// Attention of a prompt of `rows` tokens over itself, with KV in 16 bits. Blocks with less to see
+/// take less time, and are even on average: they count as if all had the mean.
+kernel_counts prefill_attention_counts(const card& on, const attention_shape& shape,
+                                       std::int64_t rows);
+
 /// A kernel of `blocks` blocks that moves `bytes` through L2 and `dram_bytes` of them from DRAM.
 kernel_counts row_counts(const card& on, std::int64_t blocks, double bytes, double dram_bytes = 0);
 

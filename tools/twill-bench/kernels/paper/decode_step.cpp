@@ -18,6 +18,36 @@ double bytes(std::int64_t count, int each) {
   return static_cast<double>(count) * each;
 }
 
+/// Of all rows, whatever they are: f32 from products and residuals, 16 bits to the next product and
+/// to KV.
+void add_row_kernels(const card& on, const seed_layer& seed, std::int64_t rows, decode_step& step) {
+  const std::int64_t hidden = rows * seed.hidden, q = rows * seed.n_heads * seed.head_dim;
+  const std::int64_t kv = rows * 2 * seed.n_kv_heads * seed.head_dim;
+  step.kernels.push_back(
+      made(on, "norm", 2 * seed.n_layers + 1, row_counts(on, rows, bytes(hidden, 4 + 2))));
+  step.kernels.push_back(
+      made(on, "rope, KV store", seed.n_layers, row_counts(on, rows, bytes(q + kv, 4 + 2))));
+  step.kernels.push_back(
+      made(on, "embedding", 1, row_counts(on, rows, bytes(hidden, 2 + 4), bytes(hidden, 2))));
+}
+
+void add_activation(const card& on, const seed_layer& seed, std::int64_t rows, decode_step& step) {
+  const std::int64_t mlp = rows * seed.mlp;
+  step.kernels.push_back(made(on, "activation", seed.n_layers,
+                              row_counts(on, rows, bytes(mlp, (seed.gated ? 8 : 4) + 2))));
+}
+
+/// The logits of `rows` rows and what is chosen from them.
+void add_choice(const card& on, const seed_layer& seed, std::int64_t rows, decode_step& step) {
+  const std::int64_t logits = rows * seed.vocabulary;
+  step.kernels.push_back(
+      made(on, "head", 1, gemm_counts(on, rows, seed.hidden, seed.vocabulary, {16, 0})));
+  step.kernels.push_back(
+      made(on, "choice", 1, row_counts(on, rows * choice_blocks, bytes(logits, 4))));
+  step.kernels.push_back(
+      made(on, "choice, merge", 1, row_counts(on, rows, bytes(rows * choice_blocks, 8))));
+}
+
 } // namespace
 
 std::int64_t decode_step::launches() const {
@@ -66,28 +96,31 @@ step_kernel combine_of_step(const seed_layer& seed, std::int64_t positions) {
 
 decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
                     std::int64_t positions) {
-  const std::int64_t hidden = rows * seed.hidden, mlp = rows * seed.mlp;
-  const std::int64_t q = rows * seed.n_heads * seed.head_dim;
-  const std::int64_t kv = rows * 2 * seed.n_kv_heads * seed.head_dim;
-  const std::int64_t logits = rows * seed.vocabulary;
   decode_step step;
   step.rows = rows;
-  const auto add = [&](step_kernel k) {
-    if (k.launches > 0) step.kernels.push_back(std::move(k));
-  };
   for (const product_shape& product : seed.products())
-    add(product_of_step(on, seed, product, rows, format_of(seed)));
-  add(attention_of_step(on, seed, rows, positions));
-  add(combine_of_step(seed, positions));
-  // f32 from products and residuals, 16 bits to the next product and to KV.
-  add(made(on, "norm", 2 * seed.n_layers + 1, row_counts(on, rows, bytes(hidden, 4 + 2))));
-  add(made(on, "rope, KV store", seed.n_layers, row_counts(on, rows, bytes(q + kv, 4 + 2))));
-  add(made(on, "activation", seed.n_layers,
-           row_counts(on, rows, bytes(mlp, (seed.gated ? 8 : 4) + 2))));
-  add(made(on, "embedding", 1, row_counts(on, rows, bytes(hidden, 2 + 4), bytes(hidden, 2))));
-  add(made(on, "head", 1, gemm_counts(on, rows, seed.hidden, seed.vocabulary, {16, 0})));
-  add(made(on, "choice", 1, row_counts(on, rows * choice_blocks, bytes(logits, 4))));
-  add(made(on, "choice, merge", 1, row_counts(on, rows, bytes(rows * choice_blocks, 8))));
+    step.kernels.push_back(product_of_step(on, seed, product, rows, format_of(seed)));
+  step.kernels.push_back(attention_of_step(on, seed, rows, positions));
+  if (step_kernel combine = combine_of_step(seed, positions); combine.launches > 0)
+    step.kernels.push_back(std::move(combine));
+  add_row_kernels(on, seed, rows, step);
+  add_activation(on, seed, rows, step);
+  add_choice(on, seed, rows, step);
+  return step;
+}
+
+decode_step prompt_step_of(const card& on, const seed_layer& seed, std::int64_t rows) {
+  decode_step step;
+  step.rows = rows;
+  for (const product_shape& p : seed.products())
+    step.kernels.push_back(
+        made(on, p.name, seed.n_layers, prefill_counts(on, rows, p.cols, p.rows, format_of(seed))));
+  const attention_shape shape{seed.n_heads, seed.n_kv_heads, seed.head_dim};
+  step.kernels.push_back(
+      made(on, "attention", seed.n_layers, prefill_attention_counts(on, shape, rows)));
+  add_row_kernels(on, seed, rows, step);
+  if (!seed.gated) add_activation(on, seed, rows, step);
+  add_choice(on, seed, 1, step);
   return step;
 }
 

@@ -1,5 +1,5 @@
-// decode_step: the kernels of one decode step of a seed model, by the model on paper. Pure
-// functions.
+// decode_step: the kernels of one decode step, and of a prompt's step, of a seed model, by the
+// model on paper. Pure functions.
 //
 // Launches are those of the code as it is planned: a layer has two norms, one kernel for rope and
 // the store of KV, one for the activation, four products and attention in two launches; a residual
@@ -49,6 +49,10 @@ step_kernel combine_of_step(const seed_layer& seed, std::int64_t positions);
 
 decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
                     std::int64_t positions);
+
+/// The step of a prompt of `rows` tokens: its products and attention are the kernels for prompts,
+/// the product of gate and value has their activation inside, and one row goes through the head.
+decode_step prompt_step_of(const card& on, const seed_layer& seed, std::int64_t rows);
 
 /// The seeds that the report is about: those whose figures on an A100-40G are published.
 inline constexpr int n_paper_seeds = 4; // the first of seed_layers

@@ -8,7 +8,6 @@
 
 #include <boost/json.hpp>
 
-#include "tools/twill-bench/kernels/json_lines.hpp"
 #include "tools/twill-bench/kernels/paper/decode_step.hpp"
 #include "tools/twill-bench/kernels/paper/marlin.hpp"
 #include "tools/twill-bench/kernels/paper/targets.hpp"
@@ -211,8 +210,7 @@ void print_target(json_lines& lines, const card& on, const target& t, double exc
 
 } // namespace
 
-void report(const std::string& json_path) {
-  json_lines lines(json_path);
+void report(json_lines& lines) {
   std::printf("%s", preface);
   print_cards(lines);
   print_marlin(lines);

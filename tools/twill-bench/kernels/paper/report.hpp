@@ -2,12 +2,11 @@
 // programs.
 #pragma once
 
-#include <string>
+#include "tools/twill-bench/kernels/json_lines.hpp"
 
 namespace twill::bench::paper {
 
-/// Prints the report to standard output. `json_path`: the file of the JSON lines; empty: none.
-/// Throws std::runtime_error where it cannot be written.
-void report(const std::string& json_path);
+/// Prints the report to standard output.
+void report(json_lines& lines);
 
 } // namespace twill::bench::paper
