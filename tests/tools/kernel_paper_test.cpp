@@ -133,7 +133,7 @@ TEST_CASE("Marlin's own counts give its published speed on an A100 within 15 %")
 TEST_CASE("a prompt's product counts whole blocks, and each operand as often as blocks read it") {
   const card& a100 = card_of("A100-40G");
   // 5 blocks of 64 rows, of which the last has one, and 17 of 256 outputs, of which the last has 4.
-  const kernel_counts c = prefill_counts(a100, 257, 4096, 4100, {4, 128});
+  const kernel_counts c = prefill_counts(a100, 257, 4096, 4100, {4, 128}, false);
   const double weights = 4096.0 * 4100 / 2 + 4096.0 * 4100 / 128 * 3;
   const double x = 257 * 4096 * 2, out = 257 * 4100 * 4;
   CHECK(c.blocks == 5 * 17);
@@ -141,10 +141,12 @@ TEST_CASE("a prompt's product counts whole blocks, and each operand as often as 
   CHECK(c.l2_bytes == 5 * weights + 17 * x + out);
   CHECK(c.mmas == 5.0 * 64 * 17 * 256 * 4096 / 2048);
   CHECK(c.warp_instructions == Approx(c.mmas * 4.28));
-  CHECK(prefill_counts(a100, 257, 4096, 4100, {16, 0}).blocks == 3 * 33);
+  CHECK(prefill_counts(a100, 257, 4096, 4100, {16, 0}, false).blocks == 3 * 33);
+  // The product of gate and value has half as many outputs, of 2 bytes.
+  CHECK(prefill_counts(a100, 257, 4096, 4100, {4, 128}, true).dram_bytes == weights + x + out / 4);
   // Groups between two plans take the next smaller one's.
-  CHECK(prefill_counts(a100, 257, 4096, 4100, {8, 96}).warp_instructions ==
-        prefill_counts(a100, 257, 4096, 4100, {8, 64}).warp_instructions);
+  CHECK(prefill_counts(a100, 257, 4096, 4100, {8, 96}, false).warp_instructions ==
+        prefill_counts(a100, 257, 4096, 4100, {8, 64}, false).warp_instructions);
 }
 
 TEST_CASE("a product counts its weights, its blocks and their activations") {

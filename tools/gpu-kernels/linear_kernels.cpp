@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/detail/kernel_math.hpp"
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/linear/linear.hpp"
@@ -48,9 +49,10 @@ constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 
 constexpr std::array<std::int64_t, 4> seed_row_counts{1, 5, 32, 2048};
 constexpr std::int64_t most_seed_outputs = std::int64_t{16} << 20;
 constexpr std::int64_t small_prompt = 66; ///< rows, at toy shapes
-/// Of the shapes that are large enough for the kernels for prompts, in both of their block sizes.
-constexpr std::array<std::int64_t, 4> prompt_row_counts{1, 33, 300, 700};
-/// Of a matrix of which not all outputs are held to the reference, it has every so many.
+/// Of shapes with 2,571 outputs: with 58 to 142 multiprocessors these take both block sizes of the
+/// kernels for prompts, whatever the weights.
+constexpr std::array<std::int64_t, 4> prompt_row_counts{1, 200, 300, 460};
+/// Of matrices of which not all outputs are held to the reference: the distance of those that are.
 constexpr std::int64_t compared_step = 997, prompt_compared_step = 89;
 /// Floats between an output row's end and the next one, which no kernel may write.
 constexpr std::int64_t guard = 5;
@@ -182,6 +184,20 @@ std::vector<std::int64_t> all_of(std::int64_t n) {
   return list;
 }
 
+/// Adds a bias, and outputs that are added to.
+void add_before(trial& t) {
+  const std::int64_t outputs = t.weights->rows();
+  t.bias = gpu::test::random_floats(outputs, 7);
+  t.before = gpu::test::random_floats(t.row_counts.back() * outputs, 8);
+  const std::size_t n = t.compared.size();
+  for (std::size_t i = 0; i < t.want.value.size(); ++i) {
+    const auto output = static_cast<std::size_t>(t.compared[i % n]);
+    t.want.value[i] += double{t.bias[output]} +
+                       double{t.before[i / n * static_cast<std::size_t>(outputs) + output]};
+    t.want.bound[i] += 1e-5; // bias and sum are rounded as well
+  }
+}
+
 /// A plain call, and one with strided and unaligned rows, a column order, a bias and outputs that
 /// are added to.
 void check_matrix(gpu::device& dev, const options& given, const gpu::test::matrix& w,
@@ -220,16 +236,13 @@ void check_matrix(gpu::device& dev, const options& given, const gpu::test::matri
           w.cols + 3,
           all_of(w.rows),
           gpu::test::exact(w, x, most, compute),
-          gpu::test::random_floats(w.rows, 7),
-          gpu::test::random_floats(most * w.rows, 8)};
+          {},
+          {}};
   t.x.assign(static_cast<std::size_t>(most * t.x_stride), NAN); // between rows: never read
   for (std::int64_t i = 0; i < most * w.cols; ++i)
     t.x[static_cast<std::size_t>(i / w.cols * t.x_stride + w.cols - 1 - i % w.cols)] =
         x[static_cast<std::size_t>(i)];
-  for (std::size_t i = 0; i < t.want.value.size(); ++i) {
-    t.want.value[i] += double{t.bias[i % t.bias.size()]} + double{t.before[i]};
-    t.want.bound[i] += 1e-5; // bias and sum are rounded as well
-  }
+  add_before(t);
   out.checked(examine(dev, t, kernel, full));
 }
 
@@ -260,11 +273,8 @@ gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std:
 
 /// A matrix of which the bits of all outputs are compared, and every `step`th and the last with the
 /// reference.
-void check_some(gpu::device& dev, const gpu::weight_source& source, compute_type compute,
-                std::span<const std::int64_t> counts, std::int64_t step, const std::string& shape,
-                results& out) {
-  const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
-  if (!has_kernel(dev, packed, compute)) return;
+trial trial_of(const gpu::packed_matrix& packed, const gpu::weight_source& source,
+               compute_type compute, std::span<const std::int64_t> counts, std::int64_t step) {
   const std::int64_t most = counts.back();
   trial t{&packed, compute, counts, gpu::test::spiky_floats(most * source.cols, 5), source.cols, {},
           {},      {},      {}};
@@ -272,7 +282,7 @@ void check_some(gpu::device& dev, const gpu::weight_source& source, compute_type
     t.compared.push_back(n);
   t.compared.push_back(source.rows - 1);
   t.want = gpu::test::exact(rows_of(source, t.compared), t.x, most, compute);
-  out.checked(examine(dev, t, kernel_name(gpu::name_of(source.kind), compute), shape));
+  return t;
 }
 
 struct matrix_shape {
@@ -312,7 +322,39 @@ void check_small_shapes(gpu::device& dev, const options& given, results& out) {
   });
 }
 
-/// Enough rows and outputs that prompts' kernels are taken; neither fills its last block.
+/// What linear_silu_mul() writes must have the bits of silu_mul() of what linear() writes.
+std::string gated_fault(gpu::device& dev, const trial& t, std::int64_t m) {
+  const std::int64_t outputs = t.weights->rows() / 2, cols = t.weights->cols();
+  const std::vector<float> product = outputs_of(dev, t, m);
+  const gpu::buffer x = gpu::test::to_device(dev, t.x);
+  const gpu::buffer room = gpu::test::to_device(dev, product);
+  const gpu::buffer to = gpu::test::to_device(
+      dev, std::vector<float>(static_cast<std::size_t>(m * (outputs + guard)), NAN));
+  gpu::linear_args args;
+  args.x = gpu::view_2d(x.data(), gpu::dtype::f32, m, cols);
+  args.out = gpu::view_2d(room.data(), gpu::dtype::f32, m, 2 * outputs);
+  args.weights = t.weights;
+  args.compute = t.compute;
+  gpu::tensor_ref out = gpu::view_2d(to.data(), gpu::dtype::f32, m, outputs);
+  out.row_stride = outputs + guard;
+  const auto& backend = dev.ops().get<gpu::detail::linear_backend>();
+  if (backend.run_silu_mul == nullptr || !backend.run_silu_mul(dev, args, out)) return {};
+  const std::vector<float> got =
+      gpu::test::to_host(dev, to, static_cast<std::size_t>(m * (outputs + guard)));
+  for (std::int64_t row = 0; row < m; ++row)
+    for (std::int64_t n = 0; n < outputs; ++n) {
+      const float* const gate = product.data() + row * (2 * outputs + guard) + n;
+      const float want = gpu::detail::silu(gate[0]) * gate[outputs];
+      const float& value = got[static_cast<std::size_t>(row * (outputs + guard) + n)];
+      if (std::memcmp(&value, &want, sizeof want) != 0)
+        return place(row, n) + " of silu_mul must be " + exact_text(want) + ", got " +
+               exact_text(value);
+    }
+  return {};
+}
+
+/// Enough rows and outputs that prompts' kernels are taken; neither fills its last block. Outputs
+/// that are no multiple of four are written one by one.
 void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
   const std::int64_t rows = given.small ? 67 : 2571;
   const matrix_shape shapes[] = {{rows, 640, 128}, {rows, 640, 32}, {rows, 288, 16}};
@@ -321,7 +363,30 @@ void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
     const std::string prompt = shape + ", prompt";
     if (!chosen(given, kernel, prompt)) return;
     const gpu::test::matrix w = make();
-    check_some(dev, w.source(), compute, prompt_row_counts, prompt_compared_step, prompt, out);
+    const auto packed = bench::value_of(gpu::pack(dev, w.source(), "weights"));
+    if (!has_kernel(dev, packed, compute)) return;
+    trial t = trial_of(packed, w.source(), compute, prompt_row_counts, prompt_compared_step);
+    add_before(t);
+    out.checked(examine(dev, t, kernel, prompt));
+  });
+}
+
+/// The same, four outputs at a time, and with silu_mul().
+void check_gated_shapes(gpu::device& dev, const options& given, results& out) {
+  const std::int64_t rows = given.small ? 128 : 2624;
+  const matrix_shape shapes[] = {{rows, 640, 128}, {rows, 640, 32}, {rows, 288, 16}};
+  for_forms(shapes, [&](const auto& make, compute_type compute, const std::string& kernel,
+                        const std::string& shape) {
+    const std::string gated = shape + ", gated";
+    if (!chosen(given, kernel, gated)) return;
+    const gpu::test::matrix w = make();
+    const auto packed = bench::value_of(gpu::pack(dev, w.source(), "weights"));
+    if (!has_kernel(dev, packed, compute)) return;
+    const trial t = trial_of(packed, w.source(), compute, prompt_row_counts, prompt_compared_step);
+    outcome found = examine(dev, t, kernel, gated);
+    for (const std::int64_t m : t.row_counts)
+      if (found.fault.empty()) found.fault = gated_fault(dev, t, m);
+    out.checked(found);
   });
 }
 
@@ -369,18 +434,22 @@ void check_seed_shapes(gpu::device& dev, const options& given, results& out) {
       std::array<std::int64_t, 4> counts = seed_row_counts;
       counts.back() =
           given.small ? small_prompt : std::min(counts.back(), most_seed_outputs / s.rows);
-      check_some(dev, source_of(seed, s), compute, counts, compared_step, shape_of(seed, s), out);
+      const gpu::weight_source source = source_of(seed, s);
+      const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
+      out.checked(examine(dev, trial_of(packed, source, compute, counts, compared_step),
+                          kernel_name(gpu::name_of(seed.kind), compute), shape_of(seed, s)));
     }
 }
 
 void check(gpu::device& dev, const options& given, results& out) {
   check_small_shapes(dev, given, out);
   check_prompt_shapes(dev, given, out);
+  check_gated_shapes(dev, given, out);
   check_seed_shapes(dev, given, out);
 }
 
-/// A layer's four products at 1, 8 and 32 rows and those of a prompt, and each alone at one row and
-/// as many.
+/// A layer's four products together at 1, 8, 32 and a prompt's rows, and each alone at 1 row and a
+/// prompt's.
 void measure_layer(gpu::device& dev, const options& given, const bench::seed_layer& seed,
                    results& out) {
   const compute_type compute = compute_of(dev, seed);

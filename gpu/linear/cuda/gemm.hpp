@@ -53,8 +53,9 @@ struct gemm_args {
 /// What `Weights` is, for each lane of a warp:
 ///   ptx_type, step_bytes (of a warp's copies), steps_ahead, segment_steps (which divide
 ///   steps_ahead), sums_padding, crowded: that two blocks of 32 rows have too few registers
+///   swaps_tiles: that some lanes multiply their two tiles of outputs in the other order
 ///   prefill_tiles, prefill_row_warps: the larger shape of prefill_gemm.hpp, as its registers and
-///   shared memory have room for it
+///   shared memory have room for it; prefill_small_cost: see prefill_block
 ///   sixteens   the lane's columns of a step are 4 * (lane % 4) to + 3 of both its 16s, else column
 ///              octet lane % 4
 ///   sum_unit   the power of two that a sum of 1 stands for
@@ -66,7 +67,7 @@ struct gemm_args {
 ///   fragments_of(words, k)          of a half of the step's columns, for both tiles of outputs
 ///   multiply(fragments, x, k, part, sum)   adds the half's products
 ///   begin_segment(more), end_segment(part, sum), and after that load_scales() for the next segment
-///   settle(sum)                     exchanges sums so that those of tile i are sum[i]
+///   unswap_tiles(sum)               where swaps_tiles, puts the sums of tile i into sum[i]
 ///   output_of(lane, i, j)           the warp's output that row lane / 4 + 8 * j of tile i is
 
 /// The panel of a pair that lanes 0 to 15, or 16 to 31, read where each half of a warp has one. The
@@ -198,9 +199,11 @@ struct gemm {
       }
     }
     ptx.template wait<0>();
-    TWILL_UNROLL
-    for (int i = 0; i < Pairs * Tiles; ++i)
-      weights.settle(sums[i / Tiles][i % Tiles]);
+    if constexpr (Weights::swaps_tiles) {
+      TWILL_UNROLL
+      for (int i = 0; i < Pairs * Tiles; ++i)
+        weights.unswap_tiles(sums[i / Tiles][i % Tiles]);
+    }
   }
 
   /// Adds up a tile's slices and writes its outputs.

@@ -24,8 +24,10 @@ struct gemm_f16_weights {
   static constexpr int steps_ahead = 3;
   static constexpr int sums_padding = 8;
   static constexpr bool crowded = false;
+  static constexpr bool swaps_tiles = false;
   static constexpr int prefill_tiles = 8;
   static constexpr int prefill_row_warps = 2;
+  static constexpr double prefill_small_cost = 1.05;
   static constexpr bool sixteens = false;
   static constexpr float sum_unit = 1;
 
@@ -105,7 +107,6 @@ struct gemm_f16_weights {
   TWILL_KERNEL_MEMBER void begin_segment(bool) {}
   TWILL_KERNEL_MEMBER void end_segment(const part&, float (&)[2][4]) const {}
   TWILL_KERNEL_MEMBER void load_scales() {}
-  TWILL_KERNEL_MEMBER void settle(float (&)[2][4]) const {}
 };
 
 /// bf16 lies in pairs of columns, which are registers of mma as they are: a lane copies and reads
@@ -121,16 +122,18 @@ struct gemm_bf16_weights {
   static constexpr int steps_ahead = 3;
   static constexpr int sums_padding = 1;
   static constexpr bool crowded = false;
+  static constexpr bool swaps_tiles = true;
   static constexpr int prefill_tiles = 8;
   static constexpr int prefill_row_warps = 2;
+  static constexpr double prefill_small_cost = 1.05;
   static constexpr bool sixteens = false;
   static constexpr float sum_unit = 1;
 
   Ptx ptx;
   const unsigned char* codes; ///< the lane's, of the step that is copied next
   unsigned base;              ///< the lane's bytes of slot 0
-  unsigned first, second;     ///< those of its tiles of outputs
-  bool exchanged;             ///< whether they are tiles 1 and 0
+  unsigned first, second;     ///< those of the outputs that it multiplies as tiles 0 and 1
+  bool exchanged;             ///< whether these are its outputs 2 and 3, and 0 and 1
 
   TWILL_KERNEL_MEMBER gemm_bf16_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
                                         int warp_base, int segment)
@@ -190,7 +193,7 @@ struct gemm_bf16_weights {
   TWILL_KERNEL_MEMBER void begin_segment(bool) {}
   TWILL_KERNEL_MEMBER void end_segment(const part&, float (&)[2][4]) const {}
   TWILL_KERNEL_MEMBER void load_scales() {}
-  TWILL_KERNEL_MEMBER void settle(float (&sum)[2][4]) const {
+  TWILL_KERNEL_MEMBER void unswap_tiles(float (&sum)[2][4]) const {
     TWILL_UNROLL
     for (int j = 0; j < 4; ++j) {
       const float other = sum[1][j];

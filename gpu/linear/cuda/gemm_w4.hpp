@@ -37,9 +37,11 @@ struct gemm_w4_weights {
   static constexpr int step_bytes = 512;
   static constexpr int steps_ahead = 12;
   static constexpr int sums_padding = 1;
+  static constexpr bool swaps_tiles = false;
   static constexpr bool crowded = params_type::has_offsets;
   static constexpr int prefill_tiles = 8;
   static constexpr int prefill_row_warps = 1;
+  static constexpr double prefill_small_cost = SegmentSteps == 4 ? 1.3 : 1.5;
   static constexpr bool sixteens = false;
   static constexpr float sum_unit = 1;
   static constexpr int bytes_between = 4 * static_cast<int>(detail::code_line_bytes); ///< of steps
@@ -113,8 +115,6 @@ struct gemm_w4_weights {
 
   /// The next segment's, where there is one.
   TWILL_KERNEL_MEMBER void load_scales() { params.load_scales(); }
-
-  TWILL_KERNEL_MEMBER void settle(float (&)[2][4]) const {}
 
 private:
   TWILL_KERNEL_MEMBER std::uint32_t low_nibbles(std::uint32_t word) const {

@@ -49,10 +49,12 @@ struct gemm_w8_weights {
   static constexpr int step_bytes = 1024;
   static constexpr int steps_ahead = 6;
   static constexpr int sums_padding = 1;
+  static constexpr bool swaps_tiles = false;
   static constexpr bool crowded =
       params_type::has_offsets || (sixteens && Form == params_form::f16);
   static constexpr int prefill_tiles = 6;
   static constexpr int prefill_row_warps = 1;
+  static constexpr double prefill_small_cost = 1.25;
   static constexpr float sum_unit = Bf16 ? 64 : 1;
   static constexpr std::uint32_t ones = Bf16 ? 0x3c803c80U : 0x3c003c00U; ///< 1 / sum_unit
   static constexpr std::uint32_t code_factor = 0x7f007f00U, zero_factor = 0xff00ff00U; // +-2^127
@@ -145,8 +147,6 @@ struct gemm_w8_weights {
 
   /// The next segment's, where there is one.
   TWILL_KERNEL_MEMBER void load_scales() { params.load_scales(); }
-
-  TWILL_KERNEL_MEMBER void settle(float (&)[2][4]) const {}
 
 private:
   static constexpr std::uint32_t above = Bf16 ? 0 : 0x64U; ///< a code

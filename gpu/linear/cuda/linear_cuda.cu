@@ -59,7 +59,9 @@ void launch(cudaStream_t stream, const gemm_args& args) {
 constexpr std::int64_t outputs_for_two_pairs = 16384;
 
 template <class Shape>
-constexpr prefill_block block_of{Shape::outputs, Shape::rows};
+constexpr prefill_block block_of(double cost) {
+  return {Shape::outputs, Shape::rows, cost};
+}
 
 template <class Weights, int Tiles, int RowWarps>
 void launch_prefill(cudaStream_t stream, const gemm_args& args) {
@@ -68,7 +70,9 @@ void launch_prefill(cudaStream_t stream, const gemm_args& args) {
   const auto kernel = prefill_gemm_kernel<Weights, Tiles, RowWarps>;
   static const cudaError_t allowed = cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape::shared_bytes);
-  TWILL_ASSERT(allowed == cudaSuccess, "linear: the GPU must allow 99 KiB of shared memory");
+  // Any other failure is of an earlier kernel, and device::fence() reports it.
+  TWILL_ASSERT(allowed != cudaErrorInvalidValue,
+               "linear: the GPU must allow 99 KiB of shared memory");
   kernel<<<static_cast<unsigned>(shape::blocks(args.w, args.m)), shape::threads,
            shape::shared_bytes, stream>>>(args);
   detail::count_launch();
@@ -89,8 +93,9 @@ template <class Weights>
 gemm_form form_of(const gemm_args& args) {
   constexpr int row_warps = Weights::prefill_row_warps;
   return plan_gemm(args.w.rows, args.m, multiprocessors(),
-                   block_of<prefill_gemm_shape<Weights, prefill_small_tiles, row_warps>>,
-                   block_of<prefill_gemm_shape<Weights, Weights::prefill_tiles, row_warps>>);
+                   block_of<prefill_gemm_shape<Weights, prefill_small_tiles, row_warps>>(
+                       Weights::prefill_small_cost),
+                   block_of<prefill_gemm_shape<Weights, Weights::prefill_tiles, row_warps>>(1));
 }
 
 template <class Weights>

@@ -15,80 +15,37 @@
 // not hold all three.
 //
 // For silu_mul() of a product, half of a block's warps have pairs of the gate, and the others those
-// that it multiplies. Their sums meet in shared memory, so the product goes through no other.
+// that it multiplies. Both sums meet in shared memory, so the product is never written to global
+// memory.
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "gpu/cuda/ptx.hpp"
 #include "gpu/detail/activation_element.hpp"
-#include "gpu/detail/kernel_math.hpp"
 #include "gpu/detail/packed_view.hpp"
 #include "gpu/linear/cuda/gemm.hpp"
+#include "gpu/linear/cuda/prefill_gemm_shape.hpp"
+#include "gpu/linear/cuda/prefill_outputs.hpp"
 
 namespace twill::gpu::cuda {
-
-inline constexpr int prefill_small_tiles = 4; ///< of the smaller shape, for any weights
-
-/// Four elements that are stored at once.
-template <class T>
-struct alignas(4 * sizeof(T)) four_of {
-  T value[4];
-};
-
-/// The shape of a block: eight warps, of which `RowWarps` have the same pair of panels and other
-/// rows, 8 * Tiles each.
-template <class Weights, int Tiles, int RowWarps>
-struct prefill_gemm_shape {
-  static constexpr int warps = 8;
-  static constexpr int threads = 32 * warps;
-  static constexpr int pairs = warps / RowWarps;
-  static constexpr int warp_rows = gemm_tile * Tiles;
-  static constexpr int rows = warp_rows * RowWarps;
-  static constexpr int outputs = gemm_outputs * pairs;
-  /// Slots of shared memory for steps: one is read while the others are copied to.
-  static constexpr int slots = 4;
-  static_assert(slots % Weights::segment_steps == 0);
-  /// Whether the sums of the slices so far lie in registers.
-  static constexpr bool totals_in_registers = std::is_empty_v<typename Weights::part>;
-
-  static constexpr int row_bytes = gemm_step * 2; ///< of a step's activations
-  static constexpr int x_bytes = rows * row_bytes;
-  static constexpr unsigned x_at = pairs * slots * Weights::step_bytes;
-  static constexpr int total_bytes = threads * Tiles * 2 * 16;
-  /// Sums that lie in registers are stored only when nothing else is needed there.
-  static constexpr unsigned totals_at = totals_in_registers ? 0 : x_at + slots * x_bytes;
-  static constexpr int shared_bytes =
-      static_cast<int>(x_at) + slots * x_bytes + (totals_in_registers ? 0 : total_bytes);
-  static_assert(total_bytes <= shared_bytes && Tiles % 2 == 0);
-
-  /// Blocks of a grid for m rows: groups of rows of the same panels follow each other.
-  static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
-    return (w.rows + outputs - 1) / outputs * ((m + rows - 1) / rows);
-  }
-};
 
 template <class Weights, int Tiles, int RowWarps>
 struct prefill_gemm {
   using shape = prefill_gemm_shape<Weights, Tiles, RowWarps>;
-  using sums = float[Tiles][2][4]; ///< (tile of rows, tile of outputs, element of mma's d)
+  using sums = prefill_sums<shape>;
   static constexpr int segment_steps = Weights::segment_steps;
-  /// Whether a lane's four outputs of a row lie beside each other.
-  static constexpr bool neighbours = Weights::output_of(0, 1, 1) == 3;
 
   typename Weights::ptx_type ptx;
   const gemm_args& args;
 
-  /// What the warp has: a pair of panels, counted in the matrix and in the block, and its first
-  /// row, counted in the block.
   TWILL_KERNEL_MEMBER int lane() const { return ptx.thread() % 32; }
-  TWILL_KERNEL_MEMBER int pair_of_block() const { return ptx.thread() / 32 % shape::pairs; }
-  TWILL_KERNEL_MEMBER int row_warp() const { return ptx.thread() / 32 / shape::pairs; }
+  TWILL_KERNEL_MEMBER int pair_of_block() const { return shape::pair_of(ptx.thread()); }
+  TWILL_KERNEL_MEMBER int row_warp() const { return shape::row_warp_of(ptx.thread()); }
 
   /// Where a row's 16 bytes number `chunk` of a step lie. Rows 2 and 3 of four have their halves
   /// exchanged, so that loads of 8 bytes meet different banks too.
-  TWILL_KERNEL_MEMBER static unsigned place(int row, int chunk) {
+  TWILL_KERNEL_MEMBER static unsigned swizzled(int row, int chunk) {
     return static_cast<unsigned>(row * shape::row_bytes + (chunk ^ (row & 2)) * 16);
   }
 
@@ -104,7 +61,7 @@ struct prefill_gemm {
   TWILL_KERNEL_MEMBER row_copies copies_of(int first_row) const {
     row_copies c;
     c.first = ptx.thread() / 4;
-    c.to = shape::x_at + place(c.first, ptx.thread() % 4);
+    c.to = shape::x_at + swizzled(c.first, ptx.thread() % 4);
     TWILL_UNROLL
     for (int i = 0; i < row_copies::passes; ++i) {
       const int row = first_row + c.first + i * row_copies::apart;
@@ -127,12 +84,12 @@ struct prefill_gemm {
     const unsigned at = shape::x_at + static_cast<unsigned>(slot * shape::x_bytes);
     if constexpr (Weights::sixteens) {
       const unsigned half = lane() % 2 * 8;
-      const auto low = ptx.template load_shared<words2>(at + place(row, lane() % 4 / 2) + half);
+      const auto low = ptx.template load_shared<words2>(at + swizzled(row, lane() % 4 / 2) + half);
       const auto high =
-          ptx.template load_shared<words2>(at + place(row, 2 + lane() % 4 / 2) + half);
+          ptx.template load_shared<words2>(at + swizzled(row, 2 + lane() % 4 / 2) + half);
       return {{low.word[0], low.word[1], high.word[0], high.word[1]}};
     } else {
-      return ptx.template load_shared<words4>(at + place(row, lane() % 4));
+      return ptx.template load_shared<words4>(at + swizzled(row, lane() % 4));
     }
   }
 
@@ -158,11 +115,6 @@ struct prefill_gemm {
     }
   }
 
-  /// Where a thread keeps four sums of the slices so far.
-  TWILL_KERNEL_MEMBER static unsigned total_at(int thread, int tile, int i) {
-    return shape::totals_at +
-           static_cast<unsigned>(((tile * 2 + i) * shape::threads + thread) * 16);
-  }
   /// Adds a slice's sums to those of the slices before it.
   TWILL_KERNEL_MEMBER void add_slice(bool is_first, const sums& sum, sums& totals) const {
     TWILL_UNROLL
@@ -175,11 +127,12 @@ struct prefill_gemm {
         for (int j = 0; j < 4; ++j)
           totals[n][i][j] += sum[n][i][j];
       } else {
-        if (!is_first) total = ptx.template load_shared<floats4>(total_at(ptx.thread(), n, i));
+        if (!is_first)
+          total = ptx.template load_shared<floats4>(shape::total_at(ptx.thread(), n, i));
         TWILL_UNROLL
         for (int j = 0; j < 4; ++j)
           total.value[j] += sum[n][i][j];
-        ptx.store_shared(total_at(ptx.thread(), n, i), total);
+        ptx.store_shared(shape::total_at(ptx.thread(), n, i), total);
       }
     }
   }
@@ -229,111 +182,11 @@ struct prefill_gemm {
       add_slice(begin == 0, sum, totals);
     }
     ptx.template wait<0>();
-    if constexpr (shape::totals_in_registers) {
+    static_assert(shape::totals_in_registers || !Weights::swaps_tiles);
+    if constexpr (Weights::swaps_tiles) {
       TWILL_UNROLL
       for (int n = 0; n < Tiles; ++n)
-        weights.settle(totals[n]);
-    }
-  }
-
-  /// The value of an output, from its sum.
-  TWILL_KERNEL_MEMBER float finished(float total, float bias, float before) const {
-    total *= Weights::sum_unit;
-    if (args.bias != nullptr) total += bias;
-    return args.accumulate ? before + total : total;
-  }
-
-  /// Writes the warp's outputs. A lane has four of each row: neighbours in most kinds of weights,
-  /// which are then written at once where `out` lies so.
-  TWILL_KERNEL_MEMBER void finish(std::int64_t first_output, int first_row,
-                                  const sums& totals) const {
-    const bool at_once =
-        neighbours && first_output + Weights::output_of(lane(), 1, 1) < args.w.rows &&
-        reinterpret_cast<std::uintptr_t>(args.out) % 16 == 0 && args.out_stride % 4 == 0;
-    float bias[4] = {};
-    TWILL_UNROLL
-    for (int o = 0; o < 4; ++o) {
-      const std::int64_t output = first_output + Weights::output_of(lane(), o / 2, o % 2);
-      if (args.bias != nullptr && output < args.w.rows) bias[o] = ptx.load(args.bias + output);
-    }
-    TWILL_UNROLL
-    for (int n = 0; n < Tiles; ++n) {
-      floats4 total[2]; // of the tiles of outputs
-      TWILL_UNROLL
-      for (int i = 0; i < 2; ++i)
-        if constexpr (shape::totals_in_registers)
-          total[i] = {{totals[n][i][0], totals[n][i][1], totals[n][i][2], totals[n][i][3]}};
-        else
-          total[i] = ptx.template load_shared<floats4>(total_at(ptx.thread(), n, i));
-      TWILL_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        const int row = first_row + n * gemm_tile + lane() % 4 * 2 + e;
-        if (row >= args.m) continue;
-        float* const to = args.out + row * args.out_stride + first_output;
-        if (at_once) {
-          auto* const four = reinterpret_cast<floats4*>(to + Weights::output_of(lane(), 0, 0));
-          floats4 value{};
-          if (args.accumulate) value = ptx.load(four);
-          TWILL_UNROLL
-          for (int o = 0; o < 4; ++o)
-            value.value[o] = finished(total[o / 2].value[o % 2 * 2 + e], bias[o], value.value[o]);
-          ptx.store(four, value);
-          continue;
-        }
-        TWILL_UNROLL
-        for (int o = 0; o < 4; ++o) {
-          const int output = Weights::output_of(lane(), o / 2, o % 2);
-          if (first_output + output >= args.w.rows) continue;
-          const float before = args.accumulate ? ptx.load(to + output) : 0.0f;
-          ptx.store(to + output, finished(total[o / 2].value[o % 2 * 2 + e], bias[o], before));
-        }
-      }
-    }
-  }
-
-  /// Writes silu_mul() of the block's outputs: `first_output` is the first of the warp's pair,
-  /// counted in its half of the matrix. Threads with the same outputs of either half share rows.
-  template <class Element>
-  TWILL_KERNEL_MEMBER void finish_gated(std::int64_t first_output, int first_row) const {
-    using stored = typename Element::stored;
-    constexpr int half_threads = shape::pairs / 2 * 32;
-    const std::int64_t outputs = args.w.rows / 2;
-    const int half = pair_of_block() / (shape::pairs / 2);
-    const int gate_thread = ptx.thread() - half * half_threads;
-    auto* const out = static_cast<stored*>(args.gated.data);
-    const bool at_once = neighbours && first_output + Weights::output_of(lane(), 1, 1) < outputs &&
-                         reinterpret_cast<std::uintptr_t>(out) % (4 * sizeof(stored)) == 0 &&
-                         args.gated.stride % 4 == 0;
-    for (int n = half * Tiles / 2; n < (half + 1) * Tiles / 2; ++n) {
-      floats4 gate[2], up[2]; // of the tiles of outputs
-      TWILL_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        gate[i] = ptx.template load_shared<floats4>(total_at(gate_thread, n, i));
-        up[i] = ptx.template load_shared<floats4>(total_at(gate_thread + half_threads, n, i));
-      }
-      TWILL_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        const int row = first_row + n * gemm_tile + lane() % 4 * 2 + e;
-        if (row >= args.m) continue;
-        four_of<stored> four;
-        TWILL_UNROLL
-        for (int o = 0; o < 4; ++o) {
-          const int j = o % 2 * 2 + e;
-          four.value[o] = Element::narrow(detail::silu(gate[o / 2].value[j] * Weights::sum_unit) *
-                                          (up[o / 2].value[j] * Weights::sum_unit));
-        }
-        stored* const to = out + row * args.gated.stride + first_output;
-        if (at_once) {
-          ptx.store(reinterpret_cast<four_of<stored>*>(to + Weights::output_of(lane(), 0, 0)),
-                    four);
-          continue;
-        }
-        TWILL_UNROLL
-        for (int o = 0; o < 4; ++o) {
-          const int output = Weights::output_of(lane(), o / 2, o % 2);
-          if (first_output + output < outputs) ptx.store(to + output, four.value[o]);
-        }
-      }
+        weights.unswap_tiles(totals[n]);
     }
   }
 
@@ -345,8 +198,9 @@ struct prefill_gemm {
       for (int n = 0; n < Tiles; ++n)
         TWILL_UNROLL
       for (int i = 0; i < 2; ++i)
-        ptx.store_shared(total_at(ptx.thread(), n, i), floats4{{totals[n][i][0], totals[n][i][1],
-                                                                totals[n][i][2], totals[n][i][3]}});
+        ptx.store_shared(
+            shape::total_at(ptx.thread(), n, i),
+            floats4{{totals[n][i][0], totals[n][i][1], totals[n][i][2], totals[n][i][3]}});
     }
     ptx.barrier();
   }
@@ -358,19 +212,19 @@ struct prefill_gemm {
     const int warp_row = first_row + row_warp() * shape::warp_rows;
     const bool gated = args.gated.data != nullptr;
     constexpr int half = shape::pairs / 2;
-    int pair = of_panels * shape::pairs + pair_of_block(), skipped = 0;
+    int pair = of_panels * shape::pairs + pair_of_block(), first_of_half = 0;
     if (gated) {
       pair = of_panels * half + pair_of_block() % half;
-      skipped = pair_of_block() / half * static_cast<int>(args.w.rows / 2 / gemm_outputs);
+      first_of_half = pair_of_block() / half * static_cast<int>(args.w.rows / 2 / gemm_outputs);
     }
     sums totals = {};
-    multiply(pair + skipped, first_row, totals);
+    multiply(first_of_half + pair, first_row, totals);
     const std::int64_t first_output = std::int64_t{pair} * gemm_outputs;
-    if (!gated) return finish(first_output, warp_row, totals);
+    const prefill_outputs<shape> outputs{ptx, args, first_output, warp_row};
+    if (!gated) return outputs.write(totals);
     share(totals);
-    detail::with_activation_element(args.gated.type, [&](auto element) {
-      finish_gated<decltype(element)>(first_output, warp_row);
-    });
+    detail::with_activation_element(
+        args.gated.type, [&](auto element) { outputs.template write_gated<decltype(element)>(); });
   }
 };
 

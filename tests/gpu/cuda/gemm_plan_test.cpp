@@ -8,7 +8,7 @@ using namespace twill::gpu::cuda;
 
 namespace {
 
-constexpr prefill_block small{256, 32}, large{256, 64};
+constexpr prefill_block small{256, 32, 1.3}, large{256, 64, 1};
 constexpr std::int64_t a100 = 108; ///< multiprocessors
 
 gemm_form form_of(std::int64_t outputs, std::int64_t m) {
@@ -42,13 +42,12 @@ TEST_CASE("cuda products go through blocks that keep more of the GPU busy") {
 TEST_CASE("cuda products take no form that costs more than another") {
   const auto waves = [](const prefill_block& of, std::int64_t outputs, std::int64_t m) {
     const std::int64_t n = (of.count(outputs, m) + a100 - 1) / a100;
-    return static_cast<double>(n * a100 * of.outputs * of.rows);
+    return of.cost * static_cast<double>(n * a100 * of.outputs * of.rows);
   };
   for (std::int64_t outputs = 100; outputs < 40000; outputs += 777)
     for (std::int64_t m = 33; m < 3000; m += 51) {
       const double costs[] = {decode_cost * static_cast<double>((m + 31) / 32 * 32 * outputs),
-                              prefill_small_cost * waves(small, outputs, m),
-                              waves(large, outputs, m)};
+                              waves(small, outputs, m), waves(large, outputs, m)};
       const double taken = costs[static_cast<int>(form_of(outputs, m))];
       REQUIRE((taken <= costs[0] && taken <= costs[1] && taken <= costs[2]));
     }

@@ -1,5 +1,6 @@
 #include "tests/catch.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -63,8 +64,11 @@ TEST_CASE("cuda products of many rows agree with a naive product, emulated") {
   struct shape {
     std::int64_t rows, cols, m;
   };
-  // Fewer columns than slots hold, last blocks with few rows and outputs, and one row alone.
-  for (const auto& [rows, cols, m] : {shape{1, 128, 1}, shape{300, 128, 66}, shape{35, 640, 97}}) {
+  // One segment, of fewer steps than there are slots, one row alone, and last blocks with few rows
+  // and outputs.
+  const std::int64_t least = std::max(group, 32);
+  for (const auto& [rows, cols, m] :
+       {shape{1, 128, 1}, shape{33, least, 5}, shape{300, 128, 66}, shape{35, 640, 97}}) {
     CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), bf16, rows, cols, m);
     const matrix w = matrix_of(kind, rows, cols, group, form);
     const auto packed = pack(*dev, w.source(), "w").value();

@@ -31,14 +31,14 @@ void print_cell(json_lines& lines, const card& on, const seed_layer& seed,
                 f.ms_per_output_token, least_step_s(on, seed) * 1e3);
     return;
   }
-  const request_load load = load_of(cell.input_tokens, f.requests_per_s, f.output_tokens_per_s,
-                                    f.ms_per_output_token);
+  const request_load load =
+      load_of(cell.input_tokens, f.requests_per_s, f.output_tokens_per_s, f.ms_per_output_token);
   const served s = serve(on, seed, load);
   const double ratio = s.tokens_per_s / f.output_tokens_per_s;
   ++sum.cells;
   sum.ahead += ratio > 1 ? 1 : 0;
-  std::printf("%10.1f %10.0f %10.0f %7.2f %10.1f %8.1f\n", load.concurrency,
-              f.output_tokens_per_s, s.tokens_per_s, ratio, s.prompt_s * 1e3, s.step_s * 1e3);
+  std::printf("%10.1f %10.0f %10.0f %7.2f %10.1f %8.1f\n", load.concurrency, f.output_tokens_per_s,
+              s.tokens_per_s, ratio, s.prompt_s * 1e3, s.step_s * 1e3);
   lines.write(json::serialize(json::object{{"record", "paper_cell"},
                                            {"card", on.name},
                                            {"model", seed.name},

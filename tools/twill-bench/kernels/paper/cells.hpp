@@ -1,5 +1,5 @@
-// cells: the published sweeps of the seed models beside what the model on paper says of twill on the
-// same card, an A100 with 40 GB.
+// cells: the published sweeps of the seed models beside what the model on paper says of twill on
+// the same card, an A100 with 40 GB.
 #pragma once
 
 #include "tools/twill-bench/kernels/json_lines.hpp"

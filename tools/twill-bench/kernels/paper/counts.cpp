@@ -68,14 +68,15 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
 }
 
 kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t columns,
-                             std::int64_t outputs, weight_format format) {
+                             std::int64_t outputs, weight_format format, bool gated) {
   const prefill_plan& plan = chosen_of<prefill_plan>(prefill_plans, format);
   const std::int64_t row_groups = ceil_div(rows, plan.rows);
   const std::int64_t output_groups = ceil_div(outputs, plan.outputs);
   const double bytes = weight_bytes(static_cast<double>(columns) * static_cast<double>(outputs),
                                     format, plan_of(format).group_bytes);
   const double x_bytes = static_cast<double>(rows * columns) * 2;
-  const double out_bytes = static_cast<double>(rows * outputs) * 4;
+  const double each = gated ? 0.5 * 2 : 4; // bytes
+  const double out_bytes = static_cast<double>(rows * outputs) * each;
   const double of_block = static_cast<double>(plan.outputs * plan.rows);
 
   kernel_counts c;
@@ -87,7 +88,7 @@ kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t col
   c.warp_instructions = c.mmas * plan.instructions;
   c.tensor_share = prefill_tensor_share;
   c.warps_of_block = 8;
-  c.end_s = of_block * 4 * on.multiprocessors / on.dram_bytes_per_s;
+  c.end_s = of_block * each * on.multiprocessors / on.dram_bytes_per_s;
   return c;
 }
 

@@ -19,9 +19,11 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
                           std::int64_t outputs, weight_format format);
 
 /// The same product for a prompt's rows. Weights, activations and outputs each pass between L2 and
-/// DRAM once. A block's outputs are written when nothing else runs on its multiprocessor.
+/// DRAM once, which is too few where L2 is smaller than they are. A block's outputs are written
+/// when nothing else runs on its multiprocessor: in f32, or, where a half of them is the gate of
+/// the other (`gated`), their product in 16 bits.
 kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t columns,
-                             std::int64_t outputs, weight_format format);
+                             std::int64_t outputs, weight_format format, bool gated);
 
 struct attention_shape {
   std::int32_t n_heads, n_kv_heads, head_dim;

@@ -109,12 +109,18 @@ decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
   return step;
 }
 
+kernel_counts prompt_product_counts(const card& on, const seed_layer& seed,
+                                    const product_shape& product, std::int64_t rows) {
+  const bool gated = seed.gated && product.rows == 2 * std::int64_t{seed.mlp};
+  return prefill_counts(on, rows, product.cols, product.rows, format_of(seed), gated);
+}
+
 decode_step prompt_step_of(const card& on, const seed_layer& seed, std::int64_t rows) {
   decode_step step;
   step.rows = rows;
   for (const product_shape& p : seed.products())
     step.kernels.push_back(
-        made(on, p.name, seed.n_layers, prefill_counts(on, rows, p.cols, p.rows, format_of(seed))));
+        made(on, p.name, seed.n_layers, prompt_product_counts(on, seed, p, rows)));
   const attention_shape shape{seed.n_heads, seed.n_kv_heads, seed.head_dim};
   step.kernels.push_back(
       made(on, "attention", seed.n_layers, prefill_attention_counts(on, shape, rows)));

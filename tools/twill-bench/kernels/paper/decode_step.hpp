@@ -50,6 +50,9 @@ step_kernel combine_of_step(const seed_layer& seed, std::int64_t positions);
 decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
                     std::int64_t positions);
 
+kernel_counts prompt_product_counts(const card& on, const seed_layer& seed,
+                                    const product_shape& product, std::int64_t rows);
+
 /// The step of a prompt of `rows` tokens: its products and attention are the kernels for prompts,
 /// the product of gate and value has their activation inside, and one row goes through the head.
 decode_step prompt_step_of(const card& on, const seed_layer& seed, std::int64_t rows);

@@ -36,7 +36,7 @@ double prompt_rate(const card& on, const seed_layer& seed, std::int64_t rows) {
   double operations = 0, seconds = 0;
   for (const product_shape& p : seed.products()) {
     operations += 2.0 * static_cast<double>(rows * p.cols * p.rows);
-    seconds += predict(on, prefill_counts(on, rows, p.cols, p.rows, format_of(seed))).seconds;
+    seconds += predict(on, prompt_product_counts(on, seed, p, rows)).seconds;
   }
   return operations / seconds;
 }
@@ -99,9 +99,15 @@ std::vector<target> targets_of(const card& on) {
                           products(on, seed, 8, format_of(seed)).seconds,
                       1.3, unit::factor, true});
   }
+  const auto prompt = [&](const seed_layer& layer) {
+    list.push_back({"prompt of 2048: of the tensor rate", layer.name,
+                    prompt_rate(on, layer, 2048) / (2 * on.tensor_fma_per_s),
+                    hopper ? 0.45 : 0.60});
+  };
   for (const seed_layer& seed : seeds())
-    list.push_back({"prompt of 2048: of the tensor rate", seed.name,
-                    prompt_rate(on, seed, 2048) / (2 * on.tensor_fma_per_s), hopper ? 0.45 : 0.60});
+    prompt(seed);
+  for (const seed_layer& layer : gguf_layers)
+    prompt(layer);
   const std::int64_t positions = hopper ? 4096 : 2048;
   for (const seed_layer& seed : seeds()) {
     const std::string at = std::string(seed.name) + ", " + std::to_string(positions) + " positions";
