@@ -70,6 +70,10 @@ struct device_ptx {
     return atomicAdd(counter, value);
   }
 
+  /// a + b rounded by itself. The compiler may make one multiply-add of a product and a sum, with
+  /// other bits; of add() it never does. For sums whose bits two kernels must have in common.
+  __device__ static float add(float a, float b) { return __fadd_rn(a, b); }
+
   /// Bit i of the result is bit 4 * a_i + 2 * b_i + c_i of `Table`: the same function of 0xf0, 0xcc
   /// and 0xaa.
   template <std::uint32_t Table>
@@ -82,6 +86,19 @@ struct device_ptx {
   __device__ static std::uint32_t sub_f16x2(std::uint32_t a, std::uint32_t b) {
     std::uint32_t to;
     asm("sub.rn.f16x2 %0, %1, %2;\n" : "=r"(to) : "r"(a), "r"(b));
+    return to;
+  }
+
+  /// Two f32 as f16, `low` in the lower half, rounded to nearest even.
+  __device__ static std::uint32_t narrow_f16x2(float low, float high) {
+    std::uint32_t to;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(to) : "f"(high), "f"(low));
+    return to;
+  }
+  /// The same as bf16.
+  __device__ static std::uint32_t narrow_bf16x2(float low, float high) {
+    std::uint32_t to;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(to) : "f"(high), "f"(low));
     return to;
   }
 

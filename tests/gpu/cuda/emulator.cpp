@@ -464,7 +464,7 @@ private:
         for (int k = 0; k < 16; ++k) {
           const float product = value(a[row][k]) * value(b[k][column]);
           zero = zero && product == 0;
-          hash = mixed(hash, std::uint64_t{a[row][k]} << 16 | b[k][column]);
+          hash = mixed(hash, product == 0 ? 0 : std::uint64_t{a[row][k]} << 16 | b[k][column]);
           if (!shape_.order_records) sum += product;
         }
         if (shape_.order_records && !zero) sum = float_of(hash);
@@ -581,6 +581,18 @@ std::uint32_t emulated_ptx::sub_f16x2(std::uint32_t a, std::uint32_t b) const {
     to |= static_cast<std::uint32_t>(gpu::detail::f32_to_f16(difference)) << (16 * i);
   }
   return to;
+}
+
+float emulated_ptx::add(float a, float b) const {
+  return a + b;
+}
+
+std::uint32_t emulated_ptx::narrow_f16x2(float low, float high) const {
+  return gpu::detail::f32_to_f16(low) | std::uint32_t{gpu::detail::f32_to_f16(high)} << 16;
+}
+
+std::uint32_t emulated_ptx::narrow_bf16x2(float low, float high) const {
+  return gpu::detail::f32_to_bf16(low) | std::uint32_t{gpu::detail::f32_to_bf16(high)} << 16;
 }
 
 std::uint32_t emulated_ptx::fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {

@@ -20,7 +20,8 @@
 //
 // Records of order. With `order_records`, an mma does not multiply: it makes each element of d from
 // the bits that it had and the bits of its 16 pairs of factors, so that d is a fingerprint of all
-// mma of this sum, in their sequence. Sixteen products of zero leave d as it is. The fingerprints
+// mma of this sum, in their sequence. A product of zero is the same whatever its factors are, and
+// sixteen of them leave d as it is. The fingerprints
 // are floats of mixed signs and magnitudes, on which the body's own f32 operations go on as ever;
 // a different order of these shows by its rounding. So where two kernels are given inputs without
 // two equal products of a sum, every output that they store has the same bits if they sum it in the
@@ -94,11 +95,14 @@ public:
   float load_l2(const float* from) const { return load(from); }
   void fence() const;
   std::int32_t atomic_add(std::int32_t* counter, std::int32_t value) const;
+  float add(float a, float b) const; // out of line, so that no compiler makes a multiply-add of it
   template <std::uint32_t Table>
   std::uint32_t lop3(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
     return lop3(a, b, c, Table);
   }
   std::uint32_t sub_f16x2(std::uint32_t a, std::uint32_t b) const;
+  std::uint32_t narrow_f16x2(float low, float high) const;
+  std::uint32_t narrow_bf16x2(float low, float high) const;
   std::uint32_t fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const;
   std::uint32_t permute(std::uint32_t a, std::uint32_t b, std::uint32_t selector) const;
   template <class T>

@@ -330,6 +330,14 @@ TEST_CASE("cuda emulator: arithmetic on pairs of 16 bits rounds once, to nearest
          ptx.fma_bf16x2(pair_of(0x1p-8F * (1 + 0x1p-7F), 0x1p-8F, true),
                         pair_of(1 - 0x1p-7F, 1, true), pair_of(1 + 0x1p-7F, 1, true)),
          pair_of(1 + 0x1p-7F, 1, true));
+    // The lower half comes first; halfway goes to even.
+    same("narrow f16", ptx.narrow_f16x2(1.5F, -2), 0xc0003e00U);
+    same("narrow f16", ptx.narrow_f16x2(2049, 2051), pair_of(2048, 2052));
+    same("narrow bf16", ptx.narrow_bf16x2(1.5F, -2), 0xc0003fc0U);
+    same("narrow bf16", ptx.narrow_bf16x2(257, 259), pair_of(256, 260, true));
+    // A sum of a rounded product is no multiply-add.
+    const float x = 1 + 0x1p-12F;
+    same("add", gpu::detail::f32_to_bits(ptx.add(x * x, -1)), gpu::detail::f32_to_bits(0x1p-11F));
     same("permute", ptx.permute(0x33221100U, 0x77665544U, 0x5410), 0x55441100U);
     same("permute", ptx.permute(0x33221100U, 0x77665544U, 0x7632), 0x77663322U);
     same("permute", ptx.permute(0x33221100U, 0, 0x4242), 0x00220022U);
@@ -550,6 +558,22 @@ TEST_CASE("cuda emulator: a record of order is a row's, with any rows beside it"
       if (!first_row) CHECK(sums[4 * t + i] == 0);
     }
   CHECK(rows == 16);
+}
+
+TEST_CASE("cuda emulator: a record of order does not depend on the factors of products of zero") {
+  const auto record = [](float first, float beside_zero) {
+    float sum = 0;
+    run_block({.order_records = true}, [&](emulated_ptx ptx) {
+      float d[4] = {};
+      const std::uint32_t a = pair_of(first, 0), b = pair_of(3, beside_zero);
+      ptx.mma_f16(d, {a, a, a, a}, {b, b});
+      if (ptx.thread() == 0) sum = d[0];
+    });
+    return sum;
+  };
+  CHECK(record(2, 5) == record(2, 7));
+  CHECK(record(2, 5) != record(4, 5));
+  CHECK(record(0, 5) == 0);
 }
 
 TEST_CASE("cuda emulator: a record of order shows how a body adds its sums") {
