@@ -1,12 +1,14 @@
-// attention()'s CUDA form: decode_attention, row by row. The shapes that supports() refuses go
-// through the portable form.
+// attention()'s CUDA form: decode_attention, row by row, and prefill_attention for the sequences of
+// a step that have several rows. The shapes that supports() refuses go through the portable form.
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "config/base/assert.hpp"
 #include "gpu/attention/cuda/combine_attention.hpp"
 #include "gpu/attention/cuda/decode_attention.hpp"
 #include "gpu/attention/cuda/plan.hpp"
+#include "gpu/attention/cuda/prefill_attention.hpp"
 #include "gpu/cuda/cuda_backends.hpp"
 #include "gpu/detail/attention_backend.hpp"
 #include "gpu/detail/launches.hpp"
@@ -28,6 +30,8 @@ constexpr int blocks_at_once() {
 }
 /// What every block may have without asking.
 constexpr int plain_shared = 48 * 1024;
+/// Blocks of prefill attention that the registers of a multiprocessor leave room for.
+constexpr int prefill_blocks_at_once = 2;
 
 template <class Element, int Dim, int Tiles>
 __global__ void __launch_bounds__(decode_threads,
@@ -36,23 +40,34 @@ __global__ void __launch_bounds__(decode_threads,
   decode_attention<Element, Dim, Tiles, device_ptx>{{device_ptx{}}, args}.run();
 }
 
+template <class Element, int Dim>
+__global__ void __launch_bounds__(prefill_shape<Element, Dim>::threads, prefill_blocks_at_once)
+    prefill_attention_kernel(const prefill_attention_args args) {
+  prefill_attention<Element, Dim, device_ptx>(device_ptx{}, args).run();
+}
+
 __global__ void __launch_bounds__(combine_threads)
     combine_attention_kernel(const combine_attention_args args) {
   combine_attention<device_ptx>{device_ptx{}, args}.run();
 }
 
-template <class Element, int Dim, int Tiles>
-void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_args& args) {
-  constexpr int shared = decode_shape<Element, Dim, Tiles>::shared_bytes;
-  static_assert(shared <= most_shared_of_block);
-  const auto kernel = decode_attention_kernel<Element, Dim, Tiles>;
-  if constexpr (shared > plain_shared) {
+/// Launches a kernel whose blocks have this many threads and bytes of shared memory.
+template <auto Kernel, int Threads, int Shared, class Args>
+void launch_blocks(cudaStream_t stream, std::int64_t blocks, const Args& args) {
+  static_assert(Shared <= most_shared_of_block);
+  if constexpr (Shared > plain_shared) {
     static const cudaError_t allowed =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+        cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shared);
     TWILL_ASSERT(allowed == cudaSuccess, "attention: the GPU must allow 99 KiB of shared memory");
   }
-  kernel<<<static_cast<unsigned>(blocks), decode_threads, shared, stream>>>(args);
+  Kernel<<<static_cast<unsigned>(blocks), Threads, Shared, stream>>>(args);
   detail::count_launch();
+}
+
+template <class Element, int Dim, int Tiles>
+void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_args& args) {
+  launch_blocks<decode_attention_kernel<Element, Dim, Tiles>, decode_threads,
+                decode_shape<Element, Dim, Tiles>::shared_bytes>(stream, blocks, args);
 }
 
 template <class Element, int Dim>
@@ -79,6 +94,28 @@ void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_arg
   }
 }
 
+template <class Element, int Dim>
+void launch(cudaStream_t stream, std::int64_t blocks, const prefill_attention_args& args) {
+  using shape = prefill_shape<Element, Dim>;
+  launch_blocks<prefill_attention_kernel<Element, Dim>, shape::threads, shape::shared_bytes>(
+      stream, blocks, args);
+}
+
+/// For KV that prefill_takes().
+template <class Element>
+void launch(cudaStream_t stream, std::int64_t blocks, const prefill_attention_args& args) {
+  if constexpr (!std::is_same_v<Element, float>) switch (args.kv.head_dim) {
+    case 64:
+      return launch<Element, 64>(stream, blocks, args);
+    case 80:
+      return launch<Element, 80>(stream, blocks, args);
+    case 96:
+      return launch<Element, 96>(stream, blocks, args);
+    default:
+      return launch<Element, 128>(stream, blocks, args);
+    }
+}
+
 bool supports(const device&, const ragged_batch&, const attention_args& args) {
   return decode_takes(args.kv);
 }
@@ -88,11 +125,39 @@ std::int64_t scratch_bytes(const device&, std::int32_t n_heads, std::int32_t n_k
   return most_result_bytes({n_heads, n_kv_heads, head_dim}, n_tokens, reach);
 }
 
-void run(device& dev, const ragged_batch& batch, const attention_args& given) {
+/// The sequences of a step that have several rows.
+void run_prefill(const device& dev, const ragged_batch& batch, const attention_args& given,
+                 const decode_heads& heads) {
+  prefill_attention_args args{};
+  args.q = given.q.as<const float>();
+  args.q_stride = given.q.row_stride;
+  args.out = {given.out.data, given.out.type, given.out.row_stride};
+  args.kv = given.kv;
+  args.group = heads.group();
+  args.n_sequences = batch.n_sequences;
+  args.tiles =
+      static_cast<std::int32_t>(prefill_tiles(batch.n_tokens, batch.n_sequences, args.group));
+  args.least_rows = 2;
+  args.scale = given.scale;
+  args.window = given.window;
+  args.slopes = given.alibi_slopes;
+  args.max_blocks = batch.max_blocks;
+  args.positions = batch.positions;
+  args.first_token = batch.first_token;
+  args.block_table = batch.block_table;
+  with_kv_element(given.kv.type, [&](auto element) {
+    launch<decltype(element)>(stream_of(dev.where()), std::int64_t{args.tiles} * heads.n_kv_heads,
+                              args);
+  });
+}
+
+/// Every row of a step or, with `alone`, the rows that are alone in their sequences.
+void run_decode(device& dev, const ragged_batch& batch, const attention_args& given,
+                const decode_heads& heads, bool alone) {
   const kv_layer& kv = given.kv;
-  const decode_heads heads{given.n_heads, kv.n_kv_heads, kv.head_dim};
-  const decode_plan plan = plan_decode(
-      heads, batch.n_tokens, std::int64_t{batch.max_blocks} * kv.block_tokens, given.window);
+  const std::int32_t n = alone ? batch.n_sequences : batch.n_tokens;
+  const decode_plan plan =
+      plan_decode(heads, n, std::int64_t{batch.max_blocks} * kv.block_tokens, given.window);
   decode_attention_args args{};
   args.kv = kv;
   args.group = heads.group();
@@ -104,6 +169,7 @@ void run(device& dev, const ragged_batch& batch, const attention_args& given) {
   args.q_stride = given.q.row_stride;
   args.max_blocks = batch.max_blocks;
   args.sequence_of = batch.sequence_of;
+  args.first_token = alone ? batch.first_token : nullptr;
   args.positions = batch.positions;
   args.block_table = batch.block_table;
   args.q = given.q.as<const float>();
@@ -114,16 +180,20 @@ void run(device& dev, const ragged_batch& batch, const attention_args& given) {
     args.results = {floats, floats + results, floats + 2 * results, given.n_heads, plan.chunks};
   }
   const cudaStream_t stream = stream_of(dev.where());
-  for (std::int64_t row = 0; row < batch.n_tokens; row += plan.rows_at_once) {
-    const std::int64_t rows = std::min(plan.rows_at_once, batch.n_tokens - row);
+  for (std::int64_t row = 0; row < n; row += plan.rows_at_once) {
+    const std::int64_t rows = std::min(plan.rows_at_once, n - row);
     with_kv_element(kv.type, [&](auto element) {
       launch<decltype(element)>(stream, rows * heads.blocks() * plan.splits, args);
     });
     if (plan.splits > 1) {
       combine_attention_kernel<<<static_cast<unsigned>(rows * given.n_heads), combine_threads, 0,
                                  stream>>>(
-          {args.results, kv.head_dim, args.window, args.positions, args.out});
+          {args.results, kv.head_dim, args.window, args.positions, args.first_token, args.out});
       detail::count_launch();
+    }
+    if (alone) {
+      args.first_token += rows;
+      continue;
     }
     args.q += rows * args.q_stride;
     args.out.data = static_cast<char*>(args.out.data) +
@@ -131,6 +201,15 @@ void run(device& dev, const ragged_batch& batch, const attention_args& given) {
     args.positions += rows;
     args.sequence_of += rows;
   }
+}
+
+void run(device& dev, const ragged_batch& batch, const attention_args& given) {
+  const decode_heads heads{given.n_heads, given.kv.n_kv_heads, given.kv.head_dim};
+  const bool prefills =
+      prefill_takes(given.kv) && prefill_pays(heads, batch.n_tokens, batch.n_sequences);
+  if (prefills) run_prefill(dev, batch, given, heads);
+  // A sequence that is the only one has several rows then.
+  if (!prefills || batch.n_sequences > 1) run_decode(dev, batch, given, heads, prefills);
 }
 
 } // namespace

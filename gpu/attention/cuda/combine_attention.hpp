@@ -13,8 +13,9 @@ namespace twill::gpu::cuda {
 struct combine_attention_args {
   chunk_results results;
   std::int32_t head_dim;
-  std::int32_t window;           ///< 0: none
-  const std::int32_t* positions; // (n_tokens)
+  std::int32_t window;             ///< 0: none
+  const std::int32_t* positions;   // (n_tokens)
+  const std::int32_t* first_token; // see decode_row()
   attention_output out;
 };
 
@@ -26,12 +27,14 @@ struct combine_attention {
   const combine_attention_args& args;
 
   TWILL_KERNEL_MEMBER void run() {
-    const std::int64_t row = ptx.block() / args.results.n_heads;
+    const std::int64_t number = ptx.block() / args.results.n_heads;
+    const std::int64_t row = decode_row(ptx, number, args.first_token);
+    if (row < 0) return;
     const int head = ptx.block() % args.results.n_heads;
     const int end = ptx.load(args.positions + row) + 1;
     const int begin = args.window > 0 && end > args.window ? end - args.window : 0;
     const int chunks = (end - 1) / decode_chunk - begin / decode_chunk + 1;
-    const std::int64_t at = args.results.place(row, head, 0);
+    const std::int64_t at = args.results.place(number, head, 0);
     for (int d = ptx.thread(); d < args.head_dim; d += combine_threads) {
       merged_chunks merged;
       float total = 0;

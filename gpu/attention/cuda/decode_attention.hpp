@@ -37,6 +37,7 @@ struct decode_attention_args {
   std::int32_t max_blocks;
   const std::int32_t* positions;   // (n_tokens)
   const std::int32_t* sequence_of; // (n_tokens)
+  const std::int32_t* first_token; // see decode_row()
   const std::int32_t* block_table; // (n_sequences, max_blocks)
   chunk_results results;           ///< read by combine_attention; unused with one split
 };
@@ -52,13 +53,13 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
   using base::column_of, base::dimension_of, base::has_sum, base::head_of, base::lane, base::larger,
       base::largest_of_16, base::multiply_keys, base::multiply_values, base::position_of, base::ptx,
       base::shared_head, base::store_query, base::sum_of, base::thread_heads, base::thread_sums,
-      base::warp;
+      base::warp, base::with_alibi;
   using typename base::accumulators;
 
   const decode_attention_args& args;
 
-  /// The block's work.
-  std::int64_t row = 0;
+  /// The block's work: a row, whose number in the launch is `number`.
+  std::int64_t row = 0, number = 0;
   int kv_head = 0, head = 0, heads = 0; ///< `head` is its first query head, of `heads`
   int begin = 0, end = 0;               ///< the row sees positions [begin, end)
   const std::int32_t* table = nullptr;  ///< of its sequence's blocks
@@ -85,15 +86,12 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
         largest = larger(largest, ::fabsf(x[i]));
       }
       largest = largest_of_16(largest);
-      const std::uint32_t exponent = detail::f32_to_bits(largest) & 0x7f800000U;
-      const bool scales = !shape::f32 && exponent != 0 && exponent < 253U << 23;
-      const float down = scales ? detail::bits_to_f32((254U << 23) - exponent) : 1.0f;
+      const query_scale by = shape::f32 ? query_scale{1, 1} : query_scale_of(largest);
       TWILL_UNROLL
       for (int i = 0; i < Dim / 16; ++i)
-        store_query(h, lane() % 16 + 16 * i, x[i] * down);
+        store_query(h, lane() % 16 + 16 * i, x[i] * by.down);
       if (lane() % 16 == 0)
-        ptx.store_shared(shape::factors_at + static_cast<unsigned>(h) * 4,
-                         scales ? detail::bits_to_f32(exponent) : 1.0f);
+        ptx.store_shared(shape::factors_at + static_cast<unsigned>(h) * 4, by.up);
     }
   }
   TWILL_KERNEL_MEMBER bool is_seen(int position) const { return position >= from && position < to; }
@@ -214,8 +212,7 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
       score *=
           ptx.template load_shared<float>(shape::key_scales_at + static_cast<unsigned>(column) * 4);
     if (args.slopes != nullptr && h < heads)
-      score +=
-          ptx.load(args.slopes + head + h) * static_cast<float>(chunk_begin + position - (end - 1));
+      score = with_alibi(score, ptx.load(args.slopes + head + h), chunk_begin + position, end);
     return is_seen(position) ? score : -INFINITY;
   }
 
@@ -265,14 +262,14 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
     return ptx.template load_shared<floats2>(shape::tops_at + static_cast<unsigned>(h) * 8);
   }
 
-  /// Stores a chunk's result for combine_attention. `number` counts from the row's first chunk.
-  TWILL_KERNEL_MEMBER void store_chunk(int number, const accumulators& sum) const {
+  /// Stores a chunk's result for combine_attention. `chunk` counts from the row's first chunk.
+  TWILL_KERNEL_MEMBER void store_chunk(int chunk, const accumulators& sum) const {
     const chunk_results& results = args.results;
     const float scale = value_scale();
     TWILL_UNROLL
     for (int i = 0; i < thread_heads; ++i) {
       if (head_of(i) >= heads) continue;
-      const std::int64_t place = results.place(row, head + head_of(i), number);
+      const std::int64_t place = results.place(number, head + head_of(i), chunk);
       if (dimension_of(0) == 0) {
         const floats2 top = top_and_sum(head_of(i));
         ptx.store(results.tops + place, top.value[0]);
@@ -286,27 +283,30 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
   }
 
   TWILL_KERNEL_MEMBER void run() {
-    find_work();
+    if (!find_work()) return;
     const int first_chunk = begin / decode_chunk;
     const int last_chunk = (end - 1) / decode_chunk;
     const int mine = ptx.block() / args.parts % args.splits;
     if (first_chunk + mine > last_chunk) return;
     merged_chunks merged[thread_heads];
     totals total = {};
-    for (int number = mine; first_chunk + number <= last_chunk; number += args.splits) {
+    for (int chunk = mine; first_chunk + chunk <= last_chunk; chunk += args.splits) {
       accumulators sum = {};
-      attend(first_chunk + number, number == mine, sum);
+      attend(first_chunk + chunk, chunk == mine, sum);
       if (args.splits > 1)
-        store_chunk(number, sum);
+        store_chunk(chunk, sum);
       else
         merge_chunk(sum, merged, total);
     }
     if (args.splits == 1) store_output(merged, total);
   }
 
-  TWILL_KERNEL_MEMBER void find_work() {
+  /// False where there is nothing to do.
+  TWILL_KERNEL_MEMBER bool find_work() {
     const int item = ptx.block() / args.parts / args.splits;
-    row = item / args.kv.n_kv_heads;
+    number = item / args.kv.n_kv_heads;
+    row = decode_row(ptx, number, args.first_token);
+    if (row < 0) return false;
     kv_head = item % args.kv.n_kv_heads;
     const int skipped = ptx.block() % args.parts * shape::heads;
     head = kv_head * args.group + skipped;
@@ -321,6 +321,7 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
       together *= 2;
     key_segment = ptx.thread() / (32 * together) * together + ptx.thread() % together;
     key_dim = ptx.thread() / together % 32;
+    return true;
   }
 
   TWILL_KERNEL_MEMBER void merge_chunk(const accumulators& sum,

@@ -8,16 +8,16 @@
 
 #include <cstdint>
 
-#include "gpu/attention/cuda/decode_pieces.hpp"
+#include "gpu/attention/cuda/mma_pieces.hpp"
 
 namespace twill::gpu::cuda {
 
 template <class Shape, class Ptx>
-struct decode_mma : decode_pieces<Shape, Ptx> {
-  using base = decode_pieces<Shape, Ptx>;
-  using base::lane, base::narrow, base::ptx, base::warp, base::widen;
+struct decode_mma : mma_pieces<Shape, Ptx> {
+  using base = mma_pieces<Shape, Ptx>;
+  using base::columns, base::lane, base::multiply_piece, base::narrow, base::ptx, base::warp,
+      base::widen;
 
-  static constexpr int columns = Shape::columns;
   /// Pieces of a value that a warp has: every fourth.
   static constexpr int warp_segments = (Shape::value_segments + Shape::warps - 1) / Shape::warps;
 
@@ -45,7 +45,7 @@ struct decode_mma : decode_pieces<Shape, Ptx> {
                               h % decode_tile_heads * Shape::query_pitch + dimension * 2);
     const std::uint16_t part = narrow(x);
     ptx.store_shared(at, part);
-    ptx.store_shared(at + decode_tile_heads * Shape::query_pitch, narrow(x - widen(part)));
+    ptx.store_shared(at + decode_tile_heads * Shape::query_pitch, narrow(ptx.add(x, -widen(part))));
   }
 
   /// Stores the scores of the warp's piece of a sub-tile's positions, the first of which is
@@ -126,33 +126,6 @@ private:
                          static_cast<unsigned>(tile * Shape::weight_bytes +
                                                lane() / 4 * Shape::score_pitch + column * 4),
                      floats2{{score(h, column, d[0] + d[2]), score(h, column + 1, d[1] + d[3])}});
-  }
-
-  TWILL_KERNEL_MEMBER void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t low,
-                                    std::uint32_t high) const {
-    const std::uint32_t b[2] = {low, high};
-    if constexpr (Shape::bf16)
-      ptx.mma_bf16(d, a, b);
-    else
-      ptx.mma_f16(d, a, b);
-  }
-  /// d[0] += a * b, where b's halves are one register of ldmatrix each. Of codes, d[0] takes the
-  /// even bytes and d[1] the odd ones.
-  TWILL_KERNEL_MEMBER void multiply_piece(float (&d)[columns][4], const std::uint32_t (&a)[4],
-                                          std::uint32_t low, std::uint32_t high) const {
-    if constexpr (columns == 1) {
-      multiply(d[0], a, low, high);
-    } else {
-      multiply(d[0], a, codes(low), codes(high));
-      multiply(d[1], a, codes(low >> 8), codes(high >> 8));
-    }
-  }
-  /// Bytes 0 and 2 of four codes as two f16. 1024 + 128 + code is the f16 of the bits 0x6480 ^
-  /// code.
-  TWILL_KERNEL_MEMBER std::uint32_t codes(std::uint32_t four) const {
-    constexpr std::uint32_t and_xor = (0xf0 & 0xcc) ^ 0xaa;
-    constexpr std::uint32_t offset = 0x64806480U;
-    return ptx.sub_f16x2(ptx.template lop3<and_xor>(four, 0x00ff00ffU, offset), offset);
   }
 
   /// A rows of 16 columns of a tile in shared memory: rows of `pitch` bytes.

@@ -11,8 +11,8 @@ namespace twill::gpu::cuda {
 template <class Shape, class Ptx>
 struct decode_softmax : decode_pieces<Shape, Ptx> {
   using base = decode_pieces<Shape, Ptx>;
-  using base::lane, base::larger, base::largest_of_16, base::narrow, base::ptx, base::shared_head,
-      base::warp, base::widen;
+  using base::lane, base::larger, base::largest_of_16, base::ptx, base::shared_head, base::split,
+      base::warp;
 
   int first, last; ///< the chunk's sub-tiles [first, last) have scores
 
@@ -43,13 +43,13 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
     for (int i = 0; i < pairs; ++i) {
       TWILL_UNROLL
       for (int c = 0; c < 2; ++c) {
-        x[i][c] = ::expf(x[i][c] - top);
-        sum += x[i][c];
+        x[i][c] = ::expf(ptx.add(x[i][c], -top));
+        sum = ptx.add(sum, x[i][c]);
       }
     }
     TWILL_UNROLL
     for (int mask = 8; mask > 0; mask /= 2)
-      sum += ptx.shuffle_xor(sum, mask);
+      sum = ptx.add(sum, ptx.shuffle_xor(sum, mask));
     if (lane() % 16 == 0)
       ptx.store_shared(Shape::tops_at +
                            static_cast<unsigned>(tile * decode_tile_heads + shared_head()) * 8,
@@ -66,20 +66,17 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
         ptx.store_shared(row + static_cast<unsigned>(column) * 4, floats2{{x[i][0], x[i][1]}});
         continue;
       }
-      std::uint32_t parts[2] = {};
-      TWILL_UNROLL
-      for (int c = 0; c < 2; ++c) {
-        float weight = x[i][c];
-        if constexpr (Shape::scaled)
-          weight *= over * ptx.template load_shared<float>(Shape::value_scales_at +
-                                                           static_cast<unsigned>(column + c) * 4);
-        const std::uint16_t part = narrow(weight);
-        parts[0] |= std::uint32_t{part} << (16 * c);
-        parts[1] |= std::uint32_t{narrow(weight - widen(part))} << (16 * c);
+      if constexpr (Shape::scaled) {
+        TWILL_UNROLL
+        for (int c = 0; c < 2; ++c)
+          x[i][c] *= over * ptx.template load_shared<float>(Shape::value_scales_at +
+                                                            static_cast<unsigned>(column + c) * 4);
       }
+      std::uint32_t first_parts, second_parts;
+      split(x[i][0], x[i][1], first_parts, second_parts);
       const unsigned at = row + static_cast<unsigned>(column) * 2;
-      ptx.store_shared(at, parts[0]);
-      ptx.store_shared(at + 8 * Shape::weight_pitch, parts[1]);
+      ptx.store_shared(at, first_parts);
+      ptx.store_shared(at + 8 * Shape::weight_pitch, second_parts);
     }
   }
   /// The first of the thread's pair of columns among columns [32i, 32i + 32).

@@ -9,16 +9,27 @@
 
 namespace twill::gpu::cuda {
 
-/// Results of chunks in device memory, one for each row, query head and chunk. It does not own the
-/// memory.
+/// The row of number `number` in a launch. Without `first_token`, (n_sequences + 1), every row of
+/// the step is one of the launch. With it the rows that are alone in their sequences are, of which
+/// `number` is the sequence's; -1 where that has none or several, which prefill attention takes.
+template <class Ptx>
+TWILL_KERNEL_FUNCTION std::int64_t decode_row(Ptx ptx, std::int64_t number,
+                                              const std::int32_t* first_token) {
+  if (first_token == nullptr) return number;
+  const std::int32_t first = ptx.load(first_token + number);
+  return ptx.load(first_token + number + 1) - first == 1 ? first : -1;
+}
+
+/// Results of chunks in device memory, one for each row of a launch, query head and chunk. It does
+/// not own the memory.
 struct chunk_results {
   float* tops;    // (rows, n_heads, chunks) largest scores
   float* weights; // (rows, n_heads, chunks) sums of exp(score - top)
   float* sums;    // (rows, n_heads, chunks, head_dim) of values with these weights
   std::int32_t n_heads, chunks;
 
-  TWILL_KERNEL_MEMBER std::int64_t place(std::int64_t row, int head, int chunk) const {
-    return (row * n_heads + head) * chunks + chunk;
+  TWILL_KERNEL_MEMBER std::int64_t place(std::int64_t number, int head, int chunk) const {
+    return (number * n_heads + head) * chunks + chunk;
   }
 };
 

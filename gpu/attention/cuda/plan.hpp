@@ -1,4 +1,4 @@
-// How decode attention is launched, and which KV it takes: arithmetic of the host.
+// How attention is launched, and which KV its kernels take: arithmetic of the host.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "gpu/attention/attention.hpp"
 #include "gpu/attention/cuda/decode_shape.hpp"
+#include "gpu/attention/cuda/prefill_shape.hpp"
 
 namespace twill::gpu::cuda {
 
@@ -81,6 +82,30 @@ inline bool decode_takes(const kv_layer& kv) {
   };
   return dim && kv.block_tokens * bytes % 16 == 0 && kv.block_stride * bytes % 16 == 0 &&
          kv.apart * bytes % 16 == 0 && is_aligned(kv.keys) && is_aligned(kv.values);
+}
+
+/// Whether prefill attention takes KV that decode attention takes.
+inline bool prefill_takes(const kv_layer& kv) {
+  return kv.type != dtype::f32 && kv.head_dim <= 128;
+}
+
+/// Tiles of a prefill attention launch for each KV head: see prefill_tile_of().
+inline std::int64_t prefill_tiles(std::int64_t n_tokens, std::int64_t n_sequences,
+                                  std::int32_t group) {
+  return n_tokens * group / prefill_rows + n_sequences;
+}
+
+/// Rows beyond one for each sequence, times KV heads, from which on prefill attention takes the
+/// sequences that have several rows. A block of it takes all chunks of its rows, one after the
+/// other, so few rows would leave most of the GPU idle, where decode attention splits chunks among
+/// blocks.
+inline constexpr std::int64_t prefill_enough_rows = 256;
+
+/// Which kernels a step takes. A row has the same bits in either.
+inline bool prefill_pays(const decode_heads& of, std::int64_t n_tokens, std::int64_t n_sequences) {
+  return (n_tokens - n_sequences) * of.n_kv_heads >= prefill_enough_rows &&
+         n_tokens * of.group() <= 0x7fffffff &&
+         prefill_tiles(n_tokens, n_sequences, of.group()) * of.n_kv_heads <= decode_most_blocks;
 }
 
 } // namespace twill::gpu::cuda

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "gpu/attention/cuda/plan.hpp"
 #include "gpu/detail/shapes.hpp"
@@ -57,6 +59,45 @@ TEST_CASE("the launches of every plan of cuda decode attention hold at most 2^31
       }
 }
 
+TEST_CASE("cuda prefill attention has tiles for every cut of a step into sequences") {
+  for (const std::int32_t group : {1, 3, 8, 16, 47, 48, 49, 71, 128})
+    for (const std::vector<std::int32_t>& lengths : {std::vector<std::int32_t>{1},
+                                                     {48},
+                                                     {49},
+                                                     {1, 1, 1, 1},
+                                                     {0, 47, 0, 1, 96, 5, 0},
+                                                     {100, 3, 2000},
+                                                     std::vector<std::int32_t>(70, 13)}) {
+      CAPTURE(group, lengths);
+      const std::int32_t n = std::accumulate(lengths.begin(), lengths.end(), 0);
+      const auto sequences = static_cast<std::int32_t>(lengths.size());
+      std::int32_t first = 0;
+      for (std::int32_t s = 0; s < sequences; ++s) {
+        const std::int32_t next = first + lengths[static_cast<std::size_t>(s)];
+        const std::int32_t tiles =
+            prefill_tile_of(s + 1, next, group) - prefill_tile_of(s, first, group);
+        CHECK(tiles * prefill_rows >= (next - first) * group);
+        first = next;
+      }
+      CHECK(prefill_tile_of(0, 0, group) == 0);
+      CHECK(prefill_tile_of(sequences, n, group) == prefill_tiles(n, sequences, group));
+    }
+}
+
+TEST_CASE("cuda prefill attention is taken where its blocks keep a GPU busy") {
+  const decode_heads of{32, 8, 128};
+  CHECK(prefill_pays(of, 512, 1));
+  CHECK(prefill_pays(of, 64 + 512, 65)); // 64 decodes beside a prompt
+  CHECK(prefill_pays(of, 64 * 5, 64));   // drafts of many sequences
+  CHECK_FALSE(prefill_pays(of, 1, 1));
+  CHECK_FALSE(prefill_pays(of, 256, 256));
+  CHECK_FALSE(prefill_pays(of, 8, 1)); // drafts of one sequence
+  // Counts of query rows, and blocks of a launch, that an int does not hold.
+  CHECK_FALSE(prefill_pays({128, 1, 64}, 0x7fffffff / 128 + 1, 1));
+  CHECK(prefill_pays({128, 1, 64}, 0x7fffffff / 128, 1));
+  CHECK_FALSE(prefill_pays({4096, 4096, 64}, 48 << 19, 1));
+}
+
 TEST_CASE("cuda decode attention takes KV that copies of 16 bytes reach") {
   alignas(16) static unsigned char memory[32];
   const auto takes = [](dtype type, std::int32_t dim, std::int32_t block_tokens,
@@ -80,6 +121,12 @@ TEST_CASE("cuda decode attention takes KV that copies of 16 bytes reach") {
     CHECK(takes(dtype::bf16, dim, 24));
     CHECK(takes(dtype::i8, dim, 16));
     CHECK(takes(dtype::f32, dim, 4));
+    for (const dtype type : {dtype::f16, dtype::bf16, dtype::i8, dtype::f32}) {
+      kv_layer kv;
+      kv.type = type;
+      kv.head_dim = dim;
+      CHECK(prefill_takes(kv) == (type != dtype::f32 && dim != 256));
+    }
   }
   for (const std::int32_t dim : {3, 16, 40, 100, 192})
     CHECK_FALSE(takes(dtype::f16, dim, 16));

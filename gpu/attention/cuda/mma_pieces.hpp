@@ -1,0 +1,48 @@
+// How pieces of 16 bytes of KV in 16 bits and int8 become factors of mma, for the kernels of
+// decoding and of prompts.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/attention/cuda/decode_pieces.hpp"
+
+namespace twill::gpu::cuda {
+
+template <class Shape, class Ptx>
+struct mma_pieces : decode_pieces<Shape, Ptx> {
+  using base = decode_pieces<Shape, Ptx>;
+  using base::ptx;
+
+  static constexpr int columns = Shape::columns;
+
+  /// d[0] += a * b, where b's halves are one register of ldmatrix each. Of codes, d[0] takes the
+  /// even bytes and d[1] the odd ones.
+  TWILL_KERNEL_MEMBER void multiply_piece(float (&d)[columns][4], const std::uint32_t (&a)[4],
+                                          std::uint32_t low, std::uint32_t high) const {
+    if constexpr (columns == 1) {
+      multiply(d[0], a, low, high);
+    } else {
+      multiply(d[0], a, codes(low), codes(high));
+      multiply(d[1], a, codes(low >> 8), codes(high >> 8));
+    }
+  }
+
+private:
+  TWILL_KERNEL_MEMBER void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t low,
+                                    std::uint32_t high) const {
+    const std::uint32_t b[2] = {low, high};
+    if constexpr (Shape::bf16)
+      ptx.mma_bf16(d, a, b);
+    else
+      ptx.mma_f16(d, a, b);
+  }
+  /// Bytes 0 and 2 of four codes as two f16. 1024 + 128 + code is the f16 of the bits 0x6480 ^
+  /// code.
+  TWILL_KERNEL_MEMBER std::uint32_t codes(std::uint32_t four) const {
+    constexpr std::uint32_t and_xor = (0xf0 & 0xcc) ^ 0xaa;
+    constexpr std::uint32_t offset = 0x64806480U;
+    return ptx.sub_f16x2(ptx.template lop3<and_xor>(four, 0x00ff00ffU, offset), offset);
+  }
+};
+
+} // namespace twill::gpu::cuda

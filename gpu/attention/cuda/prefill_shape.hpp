@@ -1,0 +1,88 @@
+// The sizes of the prefill attention kernel: what a block has, and where in shared memory it lies.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gpu/attention/cuda/decode_shape.hpp"
+
+namespace twill::gpu::cuda {
+
+/// Query rows of a warp: pairs of a token and a query head. In mma their leading 16 bits are rows 0
+/// to 7, the rest rows 8 to 15.
+inline constexpr int prefill_warp_rows = 8;
+/// Positions whose scores a row keeps in registers: decode attention's chunk, counted from 0.
+inline constexpr int prefill_chunk = decode_chunk;
+
+inline constexpr int prefill_warps = 6;
+/// Query rows of a block.
+inline constexpr int prefill_rows = prefill_warp_rows * prefill_warps;
+
+/// The number of a sequence's first tile, where its first row is row `first` of the batch. A tile
+/// is prefill_rows query rows of one sequence and KV head, or fewer at the end of the sequence. A
+/// sequence has room for one tile more than it needs, or for as many: so where its tiles begin
+/// depends on what lies before it in closed form, and the host knows how many there are at most.
+TWILL_KERNEL_FUNCTION std::int32_t prefill_tile_of(std::int32_t sequence, std::int32_t first,
+                                                   std::int32_t group) {
+  return first * group / prefill_rows + sequence;
+}
+
+/// Keys and values pass through slots of shared memory. A slot has the keys of a sub-tile, which is
+/// four pieces of 16 bytes of positions, or 32 dimensions of the values of more positions.
+template <class Element, int Dim>
+struct prefill_shape {
+  static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 128);
+  static_assert(std::is_same_v<Element, kv_f16> || std::is_same_v<Element, kv_bf16> ||
+                std::is_same_v<Element, kv_i8>);
+
+  static constexpr int dim = Dim;
+  static constexpr bool bf16 = std::is_same_v<Element, kv_bf16>;
+  static constexpr bool scaled = kv_element<Element>::scaled;
+  static constexpr int threads = 32 * prefill_warps;
+  static constexpr int piece = 16 / static_cast<int>(sizeof(Element)); ///< elements of 16 bytes
+  static constexpr int pieces = prefill_chunk / piece;                 ///< of a chunk's positions
+  static constexpr int columns = piece / 8; ///< tiles of 8 columns of mma that a piece is
+  static constexpr int key_segments = 4;    ///< pieces of a key's dimension in a sub-tile
+  static constexpr int positions = key_segments * piece; ///< of a sub-tile
+  static constexpr int sub_tiles = prefill_chunk / positions;
+
+  static constexpr int slot_bytes = Dim * key_segments * 16;
+  static constexpr int slots = 3;
+  static constexpr int slice = 32; ///< dimensions of values in a slot
+  static constexpr int slices = (Dim + slice - 1) / slice;
+  static constexpr int value_segments = slice / piece; ///< pieces of a value in a slot
+  /// Positions of values in a slot: a power of two.
+  static constexpr int value_positions_of(int room) {
+    int most = 32;
+    while (2 * most <= room && most < prefill_chunk)
+      most *= 2;
+    return most;
+  }
+  static constexpr int value_positions = value_positions_of(slot_bytes / (value_segments * 16));
+  static constexpr int value_tiles = prefill_chunk / value_positions;
+
+  /// Sums of values of a slice that a thread has: of one row. Those of all chunks are in shared
+  /// memory, in f32.
+  static constexpr int thread_sums = value_segments * columns * 2;
+  static constexpr int total_bytes = slices * thread_sums * threads * 4;
+
+  /// What is known of a chunk before its copies begin: where its pieces lie, and its scales. There
+  /// is room for two chunks.
+  static constexpr int known_bytes = 8 * pieces + (scaled ? 8 * prefill_chunk : 0);
+  static constexpr unsigned key_scales_at = 8 * pieces; ///< from a chunk's first byte
+  static constexpr unsigned value_scales_at = key_scales_at + 4 * prefill_chunk;
+
+  /// Whether threads keep their factors of queries in shared memory, as registers do not suffice.
+  static constexpr bool keeps_queries = scaled && Dim > 96;
+  static constexpr int query_bytes = keeps_queries ? Dim * threads : 0;
+
+  static constexpr unsigned totals_at = slots * slot_bytes;
+  static constexpr unsigned queries_at = totals_at + total_bytes;
+  static constexpr unsigned known_at = queries_at + query_bytes;
+  /// What is needed of a query row and of the block once in a chunk: registers are scarcer.
+  static constexpr unsigned rows_at = known_at + 2 * known_bytes;
+  static constexpr unsigned block_at = rows_at + 8 * prefill_rows;
+  static constexpr int shared_bytes = block_at + 16;
+};
+
+} // namespace twill::gpu::cuda

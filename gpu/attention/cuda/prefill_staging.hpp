@@ -1,0 +1,191 @@
+// How the keys and values of a prefill attention block come into shared memory: through a ring of
+// slots, copied some steps ahead and from chunk to chunk without a break.
+//
+// A chunk's steps are its sub-tiles of keys, then for each slice of dimensions its tiles of values;
+// what no row of the block sees is left out. Zeros take the place of keys and values in a step that
+// no row of the block sees, which may be anything.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/attention/cuda/prefill_work.hpp"
+#include "gpu/detail/kv_place.hpp"
+
+namespace twill::gpu::cuda {
+
+template <class Element, class Shape, class Ptx>
+struct prefill_staging : prefill_work<Shape, Ptx> {
+  using base = prefill_work<Shape, Ptx>;
+  using base::args, base::column_of, base::of_block, base::position_of, base::ptx, base::this_block;
+  using base::base;
+  using typename base::kept_block;
+
+  static constexpr int ahead = Shape::slots - 1;
+
+  TWILL_KERNEL_MEMBER int first_chunk() const { return of_block.begin / prefill_chunk; }
+  TWILL_KERNEL_MEMBER int last_chunk() const { return (of_block.end - 1) / prefill_chunk; }
+  /// What the block sees of a chunk, counted from the chunk's first position.
+  TWILL_KERNEL_MEMBER position_range seen_in(int chunk) const {
+    const int begin = of_block.begin - chunk * prefill_chunk;
+    const int end = of_block.end - chunk * prefill_chunk;
+    return {begin > 0 ? begin : 0, end < prefill_chunk ? end : prefill_chunk};
+  }
+  /// Where in shared memory begins what is known of a chunk.
+  TWILL_KERNEL_MEMBER static unsigned known_of(int chunk) {
+    return Shape::known_at + static_cast<unsigned>(chunk) % 2 * Shape::known_bytes;
+  }
+
+  /// Begins the first copies. Afterwards the block begins with the first step.
+  TWILL_KERNEL_MEMBER void begin_steps() {
+    next_chunk = first_chunk();
+    next_tile = seen_in(next_chunk).begin / Shape::positions;
+    ptx.barrier(); // find_work() has stored what it found
+    find_places(next_chunk);
+    ptx.barrier();
+    for (int i = 0; i < ahead; ++i)
+      stage_next();
+  }
+  /// Waits for the copies of a step and begins those of a later one. Returns the step's slot.
+  TWILL_KERNEL_MEMBER unsigned begin_step() {
+    ptx.template wait<ahead - 1>();
+    ptx.barrier(); // this step's copies are there, and the last step's slot is free
+    stage_next();
+    return next_slot; // the next step's copies take this step's slot
+  }
+  /// Finds the place of each piece of a chunk's positions, and reads the scales. Between this and
+  /// the first copies of the chunk a barrier() is due, and between the softmax of the chunk two
+  /// before and this.
+  TWILL_KERNEL_MEMBER void find_places(int chunk) {
+    if (chunk > last_chunk()) return;
+    const kv_layer& kv = args.kv;
+    const kept_block block = this_block();
+    const std::int32_t* table = args.block_table + std::int64_t{block.sequence} * args.max_blocks;
+    const position_range is_seen = seen_in(chunk);
+    const unsigned known = known_of(chunk);
+    static_assert(Shape::pieces <= Shape::threads);
+    if (const int i = ptx.thread(); i < Shape::pieces) {
+      piece_place place{};
+      if (is_seen.meets(i * Shape::piece, (i + 1) * Shape::piece)) {
+        const int position = chunk * prefill_chunk + i * Shape::piece;
+        const int column = position / kv.block_tokens;
+        const int offset = position - column * kv.block_tokens;
+        place = piece_place::of(detail::block_at(kv, ptx.load(table + column)) +
+                                    std::int64_t{block.kv_head} * kv.block_tokens * Shape::dim,
+                                offset);
+      }
+      ptx.store_shared(known + static_cast<unsigned>(i) * 8, place);
+    }
+    if constexpr (Shape::scaled) {
+      TWILL_UNROLL_TIMES(1)
+      for (int i = ptx.thread(); i < prefill_chunk; i += Shape::threads) {
+        float key = 0, value = 0;
+        if (is_seen.meets(i, i + 1)) {
+          const int position = chunk * prefill_chunk + i;
+          const int column = position / kv.block_tokens;
+          const std::int64_t at = detail::block_scales_at(kv, ptx.load(table + column)) +
+                                  std::int64_t{block.kv_head} * kv.block_tokens +
+                                  (position - column * kv.block_tokens);
+          key = ptx.load(kv.key_scales + at);
+          value = ptx.load(kv.value_scales + at);
+        }
+        const unsigned to_scale = known + static_cast<unsigned>(column_of(i)) * 4;
+        ptx.store_shared(to_scale + Shape::key_scales_at, key);
+        ptx.store_shared(to_scale + Shape::value_scales_at, value);
+      }
+    }
+  }
+
+private:
+  /// Where a piece of positions lies: the values that begin there, in pieces, and the offset of the
+  /// first position in its block, in pieces. Both in 64 bits: they are read for every copy.
+  struct piece_place {
+    std::int64_t bits;
+
+    TWILL_KERNEL_MEMBER static piece_place of(std::int64_t head_at, int offset) {
+      return {(head_at + std::int64_t{offset} * Shape::dim) / Shape::piece * 65536 +
+              offset / Shape::piece};
+    }
+    /// Elements from the first value of the arena.
+    TWILL_KERNEL_MEMBER std::int64_t value() const { return (bits >> 16) * Shape::piece; }
+    /// Elements from the first key of the arena.
+    TWILL_KERNEL_MEMBER std::int64_t key() const {
+      return value() - (bits & 65535) * (Shape::piece * (Shape::dim - 1));
+    }
+  };
+  static constexpr int key_dims = Shape::threads / Shape::key_segments; ///< copied at once
+
+  /// What is copied next: a sub-tile of keys, or, where next_slice is not negative, of values.
+  int next_chunk = 0, next_slice = -1, next_tile = 0;
+  unsigned next_slot = 0;
+
+  TWILL_KERNEL_MEMBER void stage_next() {
+    if (next_chunk <= last_chunk()) {
+      const position_range is_seen = seen_in(next_chunk);
+      if (next_slice < 0)
+        stage_keys(is_seen);
+      else
+        stage_values(is_seen);
+      advance(is_seen);
+    }
+    next_slot += Shape::slot_bytes;
+    if (next_slot == Shape::slots * Shape::slot_bytes) next_slot = 0;
+    ptx.commit();
+    ptx.sync_warp(); // some threads copy less; ldmatrix and mma want a warp together
+  }
+  TWILL_KERNEL_MEMBER void advance(const position_range& is_seen) {
+    ++next_tile;
+    if (next_tile * (next_slice < 0 ? Shape::positions : Shape::value_positions) < is_seen.end)
+      return;
+    next_tile = is_seen.begin / Shape::value_positions;
+    if (++next_slice < Shape::slices) return;
+    ++next_chunk;
+    next_slice = -1;
+    next_tile = 0; // only the first chunk begins with what is not seen
+  }
+
+  /// A thread copies the same piece of several dimensions' keys.
+  TWILL_KERNEL_MEMBER void stage_keys(const position_range& is_seen) {
+    const int key_segment = ptx.thread() % Shape::key_segments;
+    const int key_dim = ptx.thread() / Shape::key_segments;
+    const int number = next_tile * Shape::key_segments + key_segment;
+    const bool zeros = !is_seen.meets(number * Shape::piece, (number + 1) * Shape::piece);
+    const std::int64_t step = args.kv.block_tokens; // from a dimension of a key to the next
+    const auto place = ptx.template load_shared<piece_place>(known_of(next_chunk) +
+                                                             static_cast<unsigned>(number) * 8);
+    const Element* keys = static_cast<const Element*>(args.kv.keys) + place.key() + key_dim * step;
+    const unsigned to = next_slot + swizzled<Shape::key_segments>(key_dim, key_segment);
+    TWILL_UNROLL
+    for (int d = 0; d < Shape::dim; d += key_dims)
+      if (Shape::dim % key_dims == 0 || d + key_dim < Shape::dim)
+        ptx.copy_async_or_zeros(to + d * Shape::key_segments * 16, keys + d * step, zeros);
+  }
+  /// A thread copies the same segment of several columns' values.
+  TWILL_KERNEL_MEMBER void stage_values(const position_range& is_seen) {
+    constexpr int segments = Shape::value_segments;
+    constexpr int together = Shape::threads / segments; // columns that are copied at once
+    static_assert(together % 16 == 0); // so these columns lie at the same place of their pieces
+    const int column = ptx.thread() / segments;
+    const int segment = ptx.thread() % segments;
+    const int dimension = next_slice * Shape::slice + segment * Shape::piece;
+    if (Shape::dim % Shape::slice != 0 && dimension >= Shape::dim) return;
+    const int position = position_of(column); // in the tile
+    const int tile_begin = next_tile * Shape::value_positions;
+    const auto before = static_cast<unsigned>(tile_begin + position - is_seen.begin);
+    const auto n_seen = static_cast<unsigned>(is_seen.end - is_seen.begin);
+    const unsigned places =
+        known_of(next_chunk) + static_cast<unsigned>(tile_begin + position) / Shape::piece * 8;
+    const Element* values = static_cast<const Element*>(args.kv.values) + dimension +
+                            position % Shape::piece * Shape::dim;
+    const unsigned to = next_slot + swizzled<segments>(column, segment);
+    TWILL_UNROLL
+    for (int i = 0; i < Shape::value_positions; i += together) {
+      if (Shape::value_positions % together != 0 && column + i >= Shape::value_positions) continue;
+      const auto place = ptx.template load_shared<piece_place>(
+          places + static_cast<unsigned>(i / Shape::piece * 8));
+      ptx.copy_async_or_zeros(to + static_cast<unsigned>(i * segments) * 16, values + place.value(),
+                              before + static_cast<unsigned>(i) >= n_seen);
+    }
+  }
+};
+
+} // namespace twill::gpu::cuda
