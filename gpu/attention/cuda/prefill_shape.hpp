@@ -73,7 +73,7 @@ struct prefill_shape {
   static constexpr unsigned value_scales_at = key_scales_at + 4 * prefill_chunk;
 
   /// Whether threads keep their factors of queries in shared memory, as registers do not suffice.
-  static constexpr bool keeps_queries = scaled && Dim > 96;
+  static constexpr bool keeps_queries = scaled && Dim > 80;
   static constexpr int query_bytes = keeps_queries ? Dim * threads : 0;
 
   static constexpr unsigned totals_at = slots * slot_bytes;

@@ -1,9 +1,10 @@
 // How the keys and values of a prefill attention block come into shared memory: through a ring of
 // slots, copied some steps ahead and from chunk to chunk without a break.
 //
-// A chunk's steps are its sub-tiles of keys, then for each slice of dimensions its tiles of values;
-// what no row of the block sees is left out. Zeros take the place of keys and values in a step that
-// no row of the block sees, which may be anything.
+// Warps take turns: one makes all copies of a step, which takes fewer instructions than a share of
+// every step. A chunk's steps are its sub-tiles of keys, then for each slice of dimensions its
+// tiles of values; what no row of the block sees is left out. Zeros take the place of keys and
+// values in a step that no row of the block sees, which may be anything.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace twill::gpu::cuda {
 template <class Element, class Shape, class Ptx>
 struct prefill_staging : prefill_work<Shape, Ptx> {
   using base = prefill_work<Shape, Ptx>;
-  using base::args, base::column_of, base::of_block, base::position_of, base::ptx, base::this_block;
+  using base::args, base::column_of, base::lane, base::of_block, base::position_of, base::ptx,
+      base::this_block, base::warp;
   using base::base;
   using typename base::kept_block;
 
@@ -37,6 +39,7 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
 
   /// Begins the first copies. Afterwards the block begins with the first step.
   TWILL_KERNEL_MEMBER void begin_steps() {
+    steps_to_turn = warp();
     next_chunk = first_chunk();
     next_tile = seen_in(next_chunk).begin / Shape::positions;
     ptx.barrier(); // find_work() has stored what it found
@@ -112,25 +115,27 @@ private:
       return value() - (bits & 65535) * (Shape::piece * (Shape::dim - 1));
     }
   };
-  static constexpr int key_dims = Shape::threads / Shape::key_segments; ///< copied at once
-
   /// What is copied next: a sub-tile of keys, or, where next_slice is not negative, of values.
   int next_chunk = 0, next_slice = -1, next_tile = 0;
   unsigned next_slot = 0;
+  int steps_to_turn = 0; ///< until this warp makes all copies of a step
 
   TWILL_KERNEL_MEMBER void stage_next() {
     if (next_chunk <= last_chunk()) {
       const position_range is_seen = seen_in(next_chunk);
-      if (next_slice < 0)
-        stage_keys(is_seen);
-      else
-        stage_values(is_seen);
+      if (steps_to_turn == 0) {
+        if (next_slice < 0)
+          stage_keys(is_seen);
+        else
+          stage_values(is_seen);
+      }
       advance(is_seen);
     }
+    steps_to_turn = steps_to_turn == 0 ? prefill_warps - 1 : steps_to_turn - 1;
     next_slot += Shape::slot_bytes;
     if (next_slot == Shape::slots * Shape::slot_bytes) next_slot = 0;
     ptx.commit();
-    ptx.sync_warp(); // some threads copy less; ldmatrix and mma want a warp together
+    ptx.sync_warp(); // some threads copy nothing; ldmatrix and mma want a warp together
   }
   TWILL_KERNEL_MEMBER void advance(const position_range& is_seen) {
     ++next_tile;
@@ -143,47 +148,56 @@ private:
     next_tile = 0; // only the first chunk begins with what is not seen
   }
 
-  /// A thread copies the same piece of several dimensions' keys.
+  /// A thread copies the same piece of every eighth dimension's keys.
   TWILL_KERNEL_MEMBER void stage_keys(const position_range& is_seen) {
-    const int key_segment = ptx.thread() % Shape::key_segments;
-    const int key_dim = ptx.thread() / Shape::key_segments;
-    const int number = next_tile * Shape::key_segments + key_segment;
-    const bool zeros = !is_seen.meets(number * Shape::piece, (number + 1) * Shape::piece);
-    const std::int64_t step = args.kv.block_tokens; // from a dimension of a key to the next
+    constexpr int together = 32 / Shape::key_segments; // dimensions that are copied at once
+    const int segment = lane() % Shape::key_segments;
+    const int dim = lane() / Shape::key_segments;
+    const int number = next_tile * Shape::key_segments + segment;
     const auto place = ptx.template load_shared<piece_place>(known_of(next_chunk) +
                                                              static_cast<unsigned>(number) * 8);
-    const Element* keys = static_cast<const Element*>(args.kv.keys) + place.key() + key_dim * step;
-    const unsigned to = next_slot + swizzled<Shape::key_segments>(key_dim, key_segment);
-    TWILL_UNROLL
-    for (int d = 0; d < Shape::dim; d += key_dims)
-      if (Shape::dim % key_dims == 0 || d + key_dim < Shape::dim)
-        ptx.copy_async_or_zeros(to + d * Shape::key_segments * 16, keys + d * step, zeros);
+    const bool zeros = !is_seen.meets(number * Shape::piece, (number + 1) * Shape::piece);
+    const std::int64_t step = args.kv.block_tokens; // from a dimension of a key to the next
+    const Element* keys = static_cast<const Element*>(args.kv.keys) + place.key() + dim * step;
+    const unsigned to = next_slot + swizzled<Shape::key_segments>(dim, segment);
+    TWILL_UNROLL_TIMES(4)
+    for (int d = 0; d < Shape::dim; d += together) {
+      ptx.copy_async_or_zeros(to + static_cast<unsigned>(d * Shape::key_segments) * 16, keys,
+                              zeros);
+      keys += together * step;
+    }
   }
-  /// A thread copies the same segment of several columns' values.
+  /// A thread copies the same segment of the value at the same place of each piece.
   TWILL_KERNEL_MEMBER void stage_values(const position_range& is_seen) {
     constexpr int segments = Shape::value_segments;
-    constexpr int together = Shape::threads / segments; // columns that are copied at once
-    static_assert(together % 16 == 0); // so these columns lie at the same place of their pieces
-    const int column = ptx.thread() / segments;
-    const int segment = ptx.thread() % segments;
+    static_assert(32 / segments == Shape::piece);
+    const int column = lane() / segments;
+    const int segment = lane() % segments;
     const int dimension = next_slice * Shape::slice + segment * Shape::piece;
     if (Shape::dim % Shape::slice != 0 && dimension >= Shape::dim) return;
-    const int position = position_of(column); // in the tile
+    const int position = position_of(column); // in a piece
     const int tile_begin = next_tile * Shape::value_positions;
     const auto before = static_cast<unsigned>(tile_begin + position - is_seen.begin);
     const auto n_seen = static_cast<unsigned>(is_seen.end - is_seen.begin);
     const unsigned places =
-        known_of(next_chunk) + static_cast<unsigned>(tile_begin + position) / Shape::piece * 8;
-    const Element* values = static_cast<const Element*>(args.kv.values) + dimension +
-                            position % Shape::piece * Shape::dim;
+        known_of(next_chunk) + static_cast<unsigned>(tile_begin) / Shape::piece * 8;
+    const Element* values =
+        static_cast<const Element*>(args.kv.values) + dimension + position * Shape::dim;
     const unsigned to = next_slot + swizzled<segments>(column, segment);
-    TWILL_UNROLL
-    for (int i = 0; i < Shape::value_positions; i += together) {
-      if (Shape::value_positions % together != 0 && column + i >= Shape::value_positions) continue;
-      const auto place = ptx.template load_shared<piece_place>(
-          places + static_cast<unsigned>(i / Shape::piece * 8));
-      ptx.copy_async_or_zeros(to + static_cast<unsigned>(i * segments) * 16, values + place.value(),
-                              before + static_cast<unsigned>(i) >= n_seen);
+    TWILL_UNROLL_TIMES(1)
+    for (int i = 0; i < Shape::value_positions; i += 4 * Shape::piece) {
+      piece_place place[4];
+      TWILL_UNROLL
+      for (int j = 0; j < 4; ++j)
+        place[j] = ptx.template load_shared<piece_place>(
+            places + static_cast<unsigned>(i / Shape::piece + j) * 8);
+      TWILL_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        const int more = i + j * Shape::piece;
+        ptx.copy_async_or_zeros(to + static_cast<unsigned>(more * segments) * 16,
+                                values + place[j].value(),
+                                before + static_cast<unsigned>(more) >= n_seen);
+      }
     }
   }
 };
