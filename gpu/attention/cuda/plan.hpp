@@ -84,9 +84,10 @@ inline bool decode_takes(const kv_layer& kv) {
          kv.apart * bytes % 16 == 0 && is_aligned(kv.keys) && is_aligned(kv.values);
 }
 
-/// Whether prefill attention takes KV that decode attention takes.
+/// Whether prefill attention takes KV that decode attention takes. It keeps a place in a block in
+/// 16 bits, in pieces of 8 positions or more.
 inline bool prefill_takes(const kv_layer& kv) {
-  return kv.type != dtype::f32 && kv.head_dim <= 128;
+  return kv.type != dtype::f32 && kv.head_dim <= 128 && kv.block_tokens <= 65536 * 8;
 }
 
 /// Tiles of a prefill attention launch for each KV head: see prefill_tile_of().

@@ -72,8 +72,9 @@ struct prefill_shape {
   static constexpr unsigned key_scales_at = 8 * pieces; ///< from a chunk's first byte
   static constexpr unsigned value_scales_at = key_scales_at + 4 * prefill_chunk;
 
-  /// Whether threads keep their factors of queries in shared memory, as registers do not suffice.
-  static constexpr bool keeps_queries = scaled && Dim > 80;
+  /// Whether threads keep their factors of queries in shared memory: with scales, registers do not
+  /// suffice.
+  static constexpr bool keeps_queries = scaled;
   static constexpr int query_bytes = keeps_queries ? Dim * threads : 0;
 
   static constexpr unsigned totals_at = slots * slot_bytes;

@@ -125,7 +125,10 @@ TEST_CASE("cuda decode attention takes KV that copies of 16 bytes reach") {
       kv_layer kv;
       kv.type = type;
       kv.head_dim = dim;
+      kv.block_tokens = 65536 * 8;
       CHECK(prefill_takes(kv) == (type != dtype::f32 && dim != 256));
+      kv.block_tokens += 8;
+      CHECK_FALSE(prefill_takes(kv));
     }
   }
   for (const std::int32_t dim : {3, 16, 40, 100, 192})

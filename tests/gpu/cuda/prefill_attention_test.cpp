@@ -16,7 +16,8 @@ struct prefill_options {
   std::int32_t least_rows = 1;
   bool grid = false; ///< blocks take turns
   bool order_records = false;
-  int spare_columns = 0; ///< of the block table
+  int spare_columns = 0;  ///< of the block table
+  bool backwards = false; ///< rows are in the opposite order, of a step with one sequence
   dtype out_type = dtype::f32;
 };
 
@@ -41,7 +42,8 @@ std::vector<float> prefill(sequences<Element, Dim>& from, const std::vector<piec
     columns = std::max(columns, first_column + static_cast<std::int64_t>(t.size()));
   columns += o.spare_columns;
   const auto n_sequences = static_cast<std::int64_t>(step.size());
-  const std::vector<asked> rows = rows_of(step);
+  std::vector<asked> rows = rows_of(step);
+  if (o.backwards) std::reverse(rows.begin(), rows.end());
   const auto n = static_cast<std::int64_t>(rows.size());
   const arena<std::int32_t> table(n_sequences * columns), first_token(n_sequences + 1),
       positions(n);
@@ -252,6 +254,19 @@ TEST_CASE("cuda prefill attention has the same bits however prompts are cut, emu
   };
   cut.operator()<kv_f16>({.n_heads = 5});
   cut.operator()<kv_i8>({.n_heads = 2, .window = 60, .alibi = true});
+}
+
+TEST_CASE("cuda prefill attention takes rows in any order of positions, emulated") {
+  sequences<kv_f16, 64> from({.n_heads = 1, .window = 20}, {300});
+  const std::vector<piece> step = {{0, 230, 60}};
+  auto want = check(from, step);
+  block_report report;
+  const auto got = prefill(from, step, {.backwards = true}, report);
+  for (std::size_t i = 0; i < want.size(); i += 64)
+    std::reverse(want.begin() + static_cast<std::ptrdiff_t>(i),
+                 want.begin() + static_cast<std::ptrdiff_t>(i + 64));
+  std::reverse(want.begin(), want.end());
+  CHECK(same_bits(want, got));
 }
 
 TEST_CASE("cuda prefill attention finds the tiles of many sequences, emulated") {
