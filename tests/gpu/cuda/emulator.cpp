@@ -425,6 +425,10 @@ private:
   void load(int first, bool transposed) {
     for (int matrix = 0; matrix < 4; ++matrix) {
       std::uint16_t rows[8][8];
+      std::vector<shared_access> together;
+      for (int r = 0; r < 8; ++r)
+        together.push_back({thread(first + matrix * 8 + r).offset, sizeof rows[r]});
+      report_.bank_conflicts += extra_passes(together);
       for (int r = 0; r < 8; ++r)
         read(first + matrix * 8 + r, thread(first + matrix * 8 + r).offset, rows[r],
              sizeof rows[r]);
@@ -491,10 +495,14 @@ private:
   }
 
   int extra_passes(int first, int n, std::size_t i) {
+    std::vector<shared_access> together;
+    for (int t = first; t < first + n; ++t)
+      if (i < thread(t).accesses.size()) together.push_back(thread(t).accesses[i]);
+    return extra_passes(together);
+  }
+  static int extra_passes(const std::vector<shared_access>& together) {
     std::vector<unsigned> words_of[32];
-    for (int t = first; t < first + n; ++t) {
-      if (i >= thread(t).accesses.size()) continue;
-      const shared_access& access = thread(t).accesses[i];
+    for (const shared_access& access : together) {
       for (unsigned at = access.offset / 4; at < (access.offset + access.bytes + 3) / 4; ++at) {
         auto& words = words_of[at % 32];
         if (std::find(words.begin(), words.end(), at) == words.end()) words.push_back(at);

@@ -68,7 +68,8 @@ struct grid_shape {
 };
 
 struct block_report {
-  /// Passes over the banks beyond the least that the warps' shared accesses could take.
+  /// Passes over the banks beyond the least that the warps' shared accesses and ldmatrix could
+  /// take. Those of copy_async() are not counted.
   std::int64_t bank_conflicts = 0;
   std::int64_t shared_accesses = 0; ///< of whole warps
 };

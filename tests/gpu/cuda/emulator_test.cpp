@@ -358,6 +358,23 @@ TEST_CASE("cuda emulator: bank conflicts are counted") {
   CHECK(conflicts(8) == 1);
   CHECK(conflicts(128) == 31);
   CHECK(conflicts(36) == 0);
+  // ldmatrix takes the eight rows of a matrix at once.
+  const auto of_matrices = [](unsigned stride) {
+    return run_block({.shared_bytes = 32 * 128},
+                     [&](emulated_ptx ptx) {
+                       const auto at = static_cast<unsigned>(ptx.thread());
+                       for (unsigned i = 0; i < 128; i += 4)
+                         ptx.store_shared(4 * at + 32 * i, 1.0f);
+                       ptx.sync_warp();
+                       std::uint32_t rows[4];
+                       ptx.load_matrices<false>(rows, at * stride);
+                     })
+        .bank_conflicts;
+  };
+  CHECK(of_matrices(16) == 0);
+  CHECK(of_matrices(32) == 4);
+  CHECK(of_matrices(128) == 28);
+  CHECK(of_matrices(80) == 0);
 }
 
 namespace {
