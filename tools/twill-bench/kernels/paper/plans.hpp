@@ -81,13 +81,14 @@ inline constexpr int attention_first_loads = 3;             ///< length, block t
 inline constexpr double attention_end_s = 0.5e-6;
 inline constexpr double combine_s = 2e-6; ///< the launch that adds the chunks, all of it
 
-// Attention of a prompt's rows over 16-bit KV with head_dim 128. As tools/check-cuda counts them
-// for sm_80; a mma has eight query rows, each in two parts.
+// Attention of a prompt's rows over 16-bit KV with head_dim 128. The machine code for sm_80 has
+// about 3,900 instructions of a warp for a chunk of 256 positions, which are 512 mma of eight query
+// rows, each in two parts.
 inline constexpr int prefill_attention_rows = 48; ///< pairs of a row and a query head, of a block
 inline constexpr int prefill_attention_warps = 6; ///< of a block
-inline constexpr int prefill_attention_registers = 255;
-inline constexpr int prefill_attention_shared_bytes = 60 * 1024;
-inline constexpr double prefill_attention_instructions = 3.5; ///< of a warp, for each mma
+inline constexpr int prefill_attention_registers = 168;
+inline constexpr int prefill_attention_shared_bytes = 49 * 1024; ///< of a block
+inline constexpr double prefill_attention_instructions = 7.6;    ///< of a warp, for each mma
 
 // Kernels of one row: norms, rope with the store of KV, activation, embedding, choosing tokens.
 inline constexpr int row_warps = 8; ///< of a block
