@@ -15,10 +15,29 @@ def find_haproxy() -> tuple:
     if there := shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"):
         return there, ""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "twill/haproxy"
-    if not cache.exists():
+    if fault_of(cache):
+        shutil.rmtree(cache, ignore_errors=True)
         fetch(cache)
-    libraries = {str(one.parent) for below in SUBFOLDERS for one in (cache / below).rglob("*.so*")}
-    return str(cache / "usr/sbin/haproxy"), ":".join(sorted(libraries))
+        if fault := fault_of(cache):
+            raise FileNotFoundError("haproxy does not run from its packages: " + fault)
+    return str(program_in(cache)), libraries_in(cache)
+
+
+def program_in(cache: pathlib.Path) -> pathlib.Path:
+    return cache / "usr/sbin/haproxy"
+
+
+def libraries_in(cache: pathlib.Path) -> str:
+    return ":".join(sorted({str(one.parent) for below in SUBFOLDERS for one in (cache / below).rglob("*.so*")}))
+
+
+def fault_of(cache: pathlib.Path) -> str:
+    """Why the program in the cache does not run, such as a library that is missing; empty where it does."""
+    if not program_in(cache).exists():
+        return "it is not there"
+    done = subprocess.run([program_in(cache), "-v"], env={**os.environ, "LD_LIBRARY_PATH": libraries_in(cache)}, capture_output=True,
+                          text=True)
+    return "" if done.returncode == 0 else done.stderr[-500:] or f"status {done.returncode}"
 
 
 def fetch(into: pathlib.Path):
@@ -43,7 +62,8 @@ def fetch(into: pathlib.Path):
 
 
 def packages() -> list:
-    """haproxy and what it needs that is not installed, by what an installation would fetch."""
-    lines = subprocess.run(["apt-get", "install", "--print-uris", "-qq", "--no-install-recommends", "haproxy"], capture_output=True,
-                           text=True).stdout.splitlines()
-    return [line.split()[1].split("_")[0] for line in lines if line.startswith("'")]
+    """haproxy and what it needs that is not installed, by what an installation would install. (What it would fetch lacks the
+    packages that apt has already fetched.)"""
+    lines = subprocess.run(["apt-get", "install", "--simulate", "-qq", "--no-install-recommends", "haproxy"], capture_output=True,
+                           text=True, env={**os.environ, "LC_ALL": "C"}).stdout.splitlines()
+    return [line.split()[1] for line in lines if line.startswith("Inst ")]
