@@ -12,6 +12,7 @@
 
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/detail/op_backends.hpp"
+#include "gpu/rows/elementwise.hpp"
 #include "tools/gpu-kernels/family.hpp"
 
 // The harness computes on a GPU; here its checks run on the host's kernels, and on spoilt ones.
@@ -20,7 +21,7 @@ using namespace twill::gpu_kernels;
 
 namespace {
 
-enum class flaw { none, value, unwritten, overrun, batch, luck };
+enum class flaw { none, value, unwritten, overrun, batch, luck, gated };
 flaw planted = flaw::none;
 int runs = 0;
 
@@ -34,6 +35,7 @@ void spoilt(gpu::device& dev, const gpu::linear_args& args) {
   const std::int64_t last_row = args.x.rows() - 1, last = args.out.shape[1] - 1;
   switch (planted) {
   case flaw::none:
+  case flaw::gated:
     break;
   case flaw::value:
     *at(args, last_row, last) += 0.25F;
@@ -54,13 +56,22 @@ void spoilt(gpu::device& dev, const gpu::linear_args& args) {
   }
 }
 
+/// silu_mul() of the host's product, spoilt where that is asked for.
+bool spoilt_silu_mul(gpu::device& dev, const gpu::linear_args& args, gpu::tensor_ref out) {
+  gpu::detail::host_linear.run(dev, args);
+  gpu::silu_mul(dev, args.out, out);
+  float& last = out.as<float>()[out.shape[1] - 1];
+  if (planted == flaw::gated) last = std::nextafter(last, 1e30F);
+  return true;
+}
+
 bool supports(const gpu::detail::packed_view& w, gpu::compute_type asked) {
   return w.kind == gpu::weight_kind::grouped_u4 && asked == gpu::compute_type::f32;
 }
 
 std::unique_ptr<gpu::device> open_spoilt(flaw with) {
   static const gpu::detail::linear_backend linear{supports, gpu::detail::host_linear.scratch_bytes,
-                                                  spoilt, nullptr};
+                                                  spoilt, spoilt_silu_mul};
   static const gpu::detail::op_backends table = [] {
     gpu::detail::op_backends changed = gpu::detail::host_backends();
     std::get<const gpu::detail::linear_backend*>(changed.tables) = &linear;
@@ -118,6 +129,24 @@ TEST_CASE("the harness names each fault of a kernel") {
   }
   CAPTURE(json.text());
   CHECK(json.text().find(words) != std::string::npos);
+}
+
+TEST_CASE("the harness compares silu_mul inside a product with silu_mul of the product") {
+  for (const flaw with : {flaw::none, flaw::gated}) {
+    const json_file json;
+    const auto dev = open_spoilt(with);
+    {
+      results out(json.path);
+      linear_family().check(
+          *dev, {.only = "grouped_u4 f32, 640 -> 128, groups of 32, zeros, gated", .small = true},
+          out);
+      CHECK(out.right() == (with == flaw::none ? 1 : 0));
+      CHECK(out.wrong() == (with == flaw::none ? 0 : 1));
+    }
+    const bool named =
+        json.text().find("row 0, output 63 of silu_mul must be") != std::string::npos;
+    CHECK(named == (with == flaw::gated));
+  }
 }
 
 TEST_CASE("the harness checks and times a layer's products") {

@@ -81,7 +81,7 @@ TEST_CASE("wide characters count two columns, and lines break between them", "[t
 
 TEST_CASE("code and tables stay as they are", "[tools]") {
   const std::string code = "a b c d e f g h i j";
-  for (const std::string text :
+  for (const std::string& text :
        {"```\n" + code + "\n```", "~~~ cpp\n" + code + "\n```\n" + code + "\n~~~~",
         "x\n\n    " + code + "\n\n\t" + code, "| " + code + " |\n|---|",
         "- ```\n  " + code + "\n  ```"})

@@ -66,6 +66,21 @@ void launch_blocks(cudaStream_t stream, std::int64_t blocks, const Args& args) {
   detail::count_launch();
 }
 
+/// f(std::integral_constant<int, dim>{}) with a head_dim that both kernels take.
+template <class F>
+void with_head_dim(std::int32_t dim, const F& f) {
+  switch (dim) {
+  case 64:
+    return f(std::integral_constant<int, 64>{});
+  case 80:
+    return f(std::integral_constant<int, 80>{});
+  case 96:
+    return f(std::integral_constant<int, 96>{});
+  default:
+    return f(std::integral_constant<int, 128>{});
+  }
+}
+
 template <class Element, int Dim, int Tiles>
 void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_args& args) {
   launch_blocks<decode_attention_kernel<Element, Dim, Tiles>, decode_threads,
@@ -80,22 +95,6 @@ void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_arg
     launch<Element, Dim, 2>(stream, blocks, args);
 }
 
-template <class Element>
-void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_args& args) {
-  switch (args.kv.head_dim) {
-  case 64:
-    return launch<Element, 64>(stream, blocks, args);
-  case 80:
-    return launch<Element, 80>(stream, blocks, args);
-  case 96:
-    return launch<Element, 96>(stream, blocks, args);
-  case 128:
-    return launch<Element, 128>(stream, blocks, args);
-  default:
-    return launch<Element, 256>(stream, blocks, args);
-  }
-}
-
 template <class Element, int Dim>
 void launch(cudaStream_t stream, std::int64_t blocks, const prefill_attention_args& args) {
   using shape = prefill_shape<Element, Dim>;
@@ -103,19 +102,20 @@ void launch(cudaStream_t stream, std::int64_t blocks, const prefill_attention_ar
       stream, blocks, args);
 }
 
+/// For KV that decode_takes().
+template <class Element>
+void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_args& args) {
+  if (args.kv.head_dim == 256) return launch<Element, 256>(stream, blocks, args);
+  with_head_dim(args.kv.head_dim,
+                [&](auto dim) { launch<Element, decltype(dim)::value>(stream, blocks, args); });
+}
+
 /// For KV that prefill_takes().
 template <class Element>
 void launch(cudaStream_t stream, std::int64_t blocks, const prefill_attention_args& args) {
-  if constexpr (!std::is_same_v<Element, float>) switch (args.kv.head_dim) {
-    case 64:
-      return launch<Element, 64>(stream, blocks, args);
-    case 80:
-      return launch<Element, 80>(stream, blocks, args);
-    case 96:
-      return launch<Element, 96>(stream, blocks, args);
-    default:
-      return launch<Element, 128>(stream, blocks, args);
-    }
+  if constexpr (!std::is_same_v<Element, float>)
+    with_head_dim(args.kv.head_dim,
+                  [&](auto dim) { launch<Element, decltype(dim)::value>(stream, blocks, args); });
 }
 
 bool supports(const device&, const ragged_batch&, const attention_args& args) {

@@ -1,6 +1,5 @@
 #include "tools/twill-bench/kernels/paper/cells.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <span>
 #include <string>
