@@ -15,6 +15,7 @@ namespace twill::gpu::cuda {
 
 struct peak_args {
   std::uint32_t pair;   ///< of mma: two f16, which all of its operands are made of
+  std::uint32_t codes;  ///< of mma_int8: four int8, likewise
   float factor, addend; ///< of fma
   std::int32_t rounds;
   float* out; // (blocks, peak_threads)
@@ -25,6 +26,7 @@ inline constexpr int peak_chains = 8;
 /// Operations of one thread in one round; a multiply-add is two. A warp's mma is 16 x 8 x 16 of
 /// them.
 inline constexpr double peak_mma_operations = 2.0 * 16 * 8 * 16 / 32 * peak_chains;
+inline constexpr double peak_int8_operations = 2.0 * 16 * 8 * 32 / 32 * peak_chains; // 16 x 8 x 32
 inline constexpr double peak_fma_operations = 2.0 * peak_chains * 4;
 
 template <class Ptx>
@@ -42,6 +44,26 @@ struct peak_loop {
       for (auto& chain : sum)
         ptx.mma_f16(chain, a, b);
     finish(sum);
+  }
+
+  /// The same of int8, with sums in int32, each of which grows by 32 products a round.
+  TWILL_KERNEL_MEMBER void mma_int8() {
+    const std::uint32_t a[4] = {args.codes, args.codes, args.codes, args.codes};
+    const std::uint32_t b[2] = {args.codes, args.codes};
+    std::int32_t sum[peak_chains][4];
+    for (int i = 0; i < 4 * peak_chains; ++i)
+      sum[i / 4][i % 4] = i;
+    for (std::int32_t round = 0; round < args.rounds; ++round)
+      for (auto& chain : sum) {
+        std::int32_t next[4];
+        ptx.mma_s8(next, a, b, chain);
+        for (int i = 0; i < 4; ++i)
+          chain[i] = next[i];
+      }
+    float as_floats[peak_chains][4];
+    for (int i = 0; i < 4 * peak_chains; ++i)
+      as_floats[i / 4][i % 4] = static_cast<float>(sum[i / 4][i % 4]);
+    finish(as_floats);
   }
 
   /// Multiply-adds of f32: each sum becomes sum * factor + addend.

@@ -20,6 +20,9 @@ constexpr int blocks_at_once = 4; ///< of a multiprocessor; registers leave room
 __global__ void __launch_bounds__(peak_threads, blocks_at_once) peak_mma(const peak_args args) {
   peak_loop<device_ptx>{device_ptx{}, args}.mma();
 }
+__global__ void __launch_bounds__(peak_threads, blocks_at_once) peak_int8(const peak_args args) {
+  peak_loop<device_ptx>{device_ptx{}, args}.mma_int8();
+}
 __global__ void __launch_bounds__(peak_threads, blocks_at_once) peak_fma(const peak_args args) {
   peak_loop<device_ptx>{device_ptx{}, args}.fma();
 }
@@ -59,8 +62,8 @@ double rate_of(loop kernel, double operations_of_round, device& dev) {
   double best = 0;
   if (memory.ok() && cudaEventCreate(&began) == cudaSuccess &&
       cudaEventCreate(&ended) == cudaSuccess) {
-    const peak_args args{0x3c003c00U, 0.5F, 1.0F, rounds,
-                         static_cast<float*>(memory.value().data())};
+    const peak_args args{0x3c003c00U, 0x01010101U, 0.5F,
+                         1.0F,        rounds,      static_cast<float*>(memory.value().data())};
     const double operations = operations_of_round * rounds * blocks * peak_threads;
     for (int run = 0; run < runs; ++run)
       if (const double s = seconds_of(kernel, blocks, args, stream_of(dev.where()), began, ended);
@@ -98,11 +101,10 @@ void copy(device& dev, void* to, const void* from, std::size_t bytes) {
   cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(dev.where()));
 }
 
-/// Tensor cores have one speed for f16 and bf16 on all generations that this build is for. Nothing
-/// here issues their int8.
+/// Tensor cores have one speed for f16 and bf16 on all generations that this build is for.
 peak_rates peaks(device& dev) {
   return {rate_of(peak_fma, peak_fma_operations, dev), rate_of(peak_mma, peak_mma_operations, dev),
-          0};
+          rate_of(peak_int8, peak_int8_operations, dev)};
 }
 
 } // namespace

@@ -27,6 +27,9 @@ struct alignas(8) words2 {
 struct alignas(16) words4 {
   std::uint32_t word[4];
 };
+struct alignas(8) floats2 {
+  float value[2];
+};
 struct alignas(16) floats4 {
   float value[4];
 };
@@ -187,6 +190,17 @@ struct device_ptx {
                  "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+
+  /// Warp: the product of a (16, 32) s8 and b (32, 8) s8 plus c (16, 8) s32, modulo 2^32. A
+  /// register holds four k.
+  __device__ static void mma_s8(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
+                                const std::uint32_t (&b)[2], const std::int32_t (&c)[4]) {
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};\n"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]),
+                   "r"(c[1]), "r"(c[2]), "r"(c[3]));
   }
 
 private:

@@ -13,11 +13,6 @@
 
 namespace twill::gpu::cuda {
 
-/// Two neighbouring columns.
-struct alignas(8) floats2 {
-  float value[2];
-};
-
 /// Powers of two that bring a query near 1 and its products back.
 struct query_scale {
   float down, up;

@@ -33,7 +33,8 @@ enum class meeting : std::uint8_t {
   matrices,
   matrices_transposed,
   mma_f16,
-  mma_bf16
+  mma_bf16,
+  mma_s8
 };
 
 struct pending_copy {
@@ -110,6 +111,7 @@ struct emulated_thread {
   unsigned offset = 0;
   std::uint32_t a[4] = {}, b[2] = {}, matrices[4] = {};
   float d[4] = {};
+  std::int32_t integers[4] = {}; ///< d of integers
 };
 
 /// Who touched a byte of shared memory since the last barrier: threads, or -1 for nobody. An epoch
@@ -125,6 +127,10 @@ struct byte_state {
 
 std::uint16_t half_of(std::uint32_t word, int i) {
   return static_cast<std::uint16_t>(word >> (16 * i));
+}
+
+std::int8_t byte_of(std::uint32_t word, int i) {
+  return static_cast<std::int8_t>(word >> (8 * i));
 }
 
 /// a * b + c rounded to odd: of the two f32 around a sum that is none, the one whose last bit is 1.
@@ -381,6 +387,8 @@ private:
       shuffle(first);
     else if (at == meeting::mma_f16 || at == meeting::mma_bf16)
       multiply(first, at == meeting::mma_bf16);
+    else if (at == meeting::mma_s8)
+      multiply_integers(first);
     else
       load(first, at == meeting::matrices_transposed);
     for (int t = first; t < first + warp_size; ++t)
@@ -472,6 +480,29 @@ private:
           if (!shape_.order_records) sum += product;
         }
         if (shape_.order_records && !zero) sum = float_of(hash);
+      }
+  }
+
+  /// mma.m16n8k32.row.col.s32.s8.s8.s32.
+  void multiply_integers(int first) {
+    std::int8_t a[16][32], b[32][8];
+    for (int lane = 0; lane < warp_size; ++lane) {
+      const emulated_thread& from = thread(first + lane);
+      const int group = lane / 4, four = 4 * (lane % 4);
+      for (int i = 0; i < 4; ++i)
+        for (int half = 0; half < 2; ++half) {
+          a[group][16 * half + four + i] = byte_of(from.a[2 * half], i);
+          a[group + 8][16 * half + four + i] = byte_of(from.a[2 * half + 1], i);
+          b[16 * half + four + i][group] = byte_of(from.b[half], i);
+        }
+    }
+    for (int lane = 0; lane < warp_size; ++lane)
+      for (int i = 0; i < 4; ++i) {
+        const int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+        auto sum = static_cast<std::uint32_t>(thread(first + lane).integers[i]);
+        for (int k = 0; k < 32; ++k)
+          sum += static_cast<std::uint32_t>(a[row][k] * b[k][column]);
+        thread(first + lane).integers[i] = static_cast<std::int32_t>(sum);
       }
   }
 
@@ -696,6 +727,16 @@ void emulated_ptx::mma_f16(float (&d)[4], const std::uint32_t (&a)[4],
 void emulated_ptx::mma_bf16(float (&d)[4], const std::uint32_t (&a)[4],
                             const std::uint32_t (&b)[2]) const {
   mma(d, a, b, true);
+}
+
+void emulated_ptx::mma_s8(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
+                          const std::uint32_t (&b)[2], const std::int32_t (&c)[4]) const {
+  emulated_thread& me = block_->thread(thread_);
+  std::copy_n(a, 4, me.a);
+  std::copy_n(b, 2, me.b);
+  std::copy_n(c, 4, me.integers);
+  block_->meet(thread_, meeting::mma_s8);
+  std::copy_n(me.integers, 4, d);
 }
 
 void emulated_ptx::copy_async_or_zeros(unsigned offset, const void* from, bool zeros) const {

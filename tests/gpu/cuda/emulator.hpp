@@ -26,7 +26,8 @@
 // a different order of these shows by its rounding. So where two kernels are given inputs without
 // two equal products of a sum, every output that they store has the same bits if they sum it in the
 // same order. Where the order differs, the bits of one output differ with high probability, not
-// always: compare a hundred outputs or more. The order within an mma is not recorded.
+// always: compare a hundred outputs or more. The order within an mma is not recorded. Sums of
+// integers are exact in any order, so mma_s8() multiplies as ever.
 #pragma once
 
 #include <cstddef>
@@ -131,6 +132,8 @@ public:
   }
   void mma_f16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) const;
   void mma_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) const;
+  void mma_s8(std::int32_t (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+              const std::int32_t (&c)[4]) const;
   void copy_async_or_zeros(unsigned offset, const void* from, bool zeros) const;
 
 private:

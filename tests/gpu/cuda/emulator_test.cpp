@@ -139,6 +139,40 @@ TEST_CASE("cuda emulator: mma multiplies fragments as the PTX ISA lays them out"
     }
 }
 
+TEST_CASE("cuda emulator: mma of integers multiplies fragments as the PTX ISA lays them out") {
+  // The PTX ISA's m16n8k32: a thread's elements a0 to a15, b0 to b7 and c0 to c3.
+  const auto row_of_a = [](int t, int i) { return t / 4 + (i < 4 || (i >= 8 && i < 12) ? 0 : 8); };
+  const auto column_of_a = [](int t, int i) { return t % 4 * 4 + i % 4 + (i < 8 ? 0 : 16); };
+  const auto row_of_b = [](int t, int i) { return t % 4 * 4 + i % 4 + (i < 4 ? 0 : 16); };
+  // Both ends of the ranges, and a sum that wraps around.
+  const auto a = [](int r, int k) { return k == 3 ? -128 : (r * 37 + k * 91) % 256 - 128; };
+  const auto b = [](int k, int j) { return (k * 53 + j * 29) % 256 - 128; };
+  const auto c = [](int r, int j) { return r == 5 ? 0x7fffff00 + j : 1000 * r - 70 * j; };
+  std::int32_t got[32][4];
+  run_block({}, [&](emulated_ptx ptx) {
+    const int t = ptx.thread();
+    std::uint32_t fa[4] = {}, fb[2] = {};
+    std::int32_t fc[4];
+    for (int i = 0; i < 16; ++i)
+      fa[i / 4] |= (static_cast<std::uint32_t>(a(row_of_a(t, i), column_of_a(t, i))) & 255U)
+                   << (8 * (i % 4));
+    for (int i = 0; i < 8; ++i)
+      fb[i / 4] |= (static_cast<std::uint32_t>(b(row_of_b(t, i), t / 4)) & 255U) << (8 * (i % 4));
+    for (int i = 0; i < 4; ++i)
+      fc[i] = c(t / 4 + (i < 2 ? 0 : 8), t % 4 * 2 + i % 2);
+    ptx.mma_s8(got[t], fa, fb, fc);
+  });
+  for (int r = 0; r < 16; ++r)
+    for (int j = 0; j < 8; ++j) {
+      std::int64_t want = c(r, j);
+      for (int k = 0; k < 32; ++k)
+        want += std::int64_t{a(r, k)} * b(k, j);
+      CAPTURE(r, j);
+      REQUIRE(got[holder_by_row[r % 8][j]][2 * (r / 8) + j % 2] ==
+              static_cast<std::int32_t>(static_cast<std::uint32_t>(want)));
+    }
+}
+
 TEST_CASE("cuda emulator: lop3 is the function of its table") {
   // The PTX ISA makes a table of a function by applying it to 0xf0, 0xcc and 0xaa.
   const std::uint32_t a = 0x0f33aa55, b = 0x12345678, c = 0xfedcba98;

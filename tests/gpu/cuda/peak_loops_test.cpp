@@ -37,7 +37,7 @@ float sum_of_beginnings() {
 } // namespace
 
 TEST_CASE("cuda peak rates: each round of mma adds sixteen products to each of a thread's sums") {
-  const cuda::peak_args args{0x3c003c00U, 0, 0, 5, nullptr}; // ones
+  const cuda::peak_args args{0x3c003c00U, 0, 0, 0, 5, nullptr}; // ones
   const auto sums = stored(args, [](auto loop) { loop.mma(); });
   for (const float sum : sums)
     CHECK(sum == sum_of_beginnings() + 5 * 16 * n_sums);
@@ -45,8 +45,17 @@ TEST_CASE("cuda peak rates: each round of mma adds sixteen products to each of a
   CHECK(cuda::peak_mma_operations == 2 * 16 * n_sums);
 }
 
+TEST_CASE(
+    "cuda peak rates: each round of mma of int8 adds 32 products to each of a thread's sums") {
+  const cuda::peak_args args{0, 0x01010101U, 0, 0, 5, nullptr}; // ones
+  const auto sums = stored(args, [](auto loop) { loop.mma_int8(); });
+  for (const float sum : sums)
+    CHECK(sum == sum_of_beginnings() + 5 * 32 * n_sums);
+  CHECK(cuda::peak_int8_operations == 2 * 32 * n_sums);
+}
+
 TEST_CASE("cuda peak rates: each round of fma is one multiply-add of each of a thread's sums") {
-  const cuda::peak_args args{0, 2, 1, 3, nullptr}; // x becomes 8x + 7
+  const cuda::peak_args args{0, 0, 2, 1, 3, nullptr}; // x becomes 8x + 7
   const auto sums = stored(args, [](auto loop) { loop.fma(); });
   for (const float sum : sums)
     CHECK(sum == 8 * sum_of_beginnings() + 7 * n_sums);
