@@ -8,7 +8,7 @@ foreach(folder config gpu models actors net)
   # Kernel bodies that each instruction set's source compiles with its own width and flags.
   list(FILTER headers EXCLUDE REGEX "^gpu/(host/simd.*|linear/host/tile_templates|attention/host/(online_softmax|paged_kv_view|attention_(matmul|f32|bf16)))[.]hpp$")
   # Of the CUDA toolkit, which a host build does not have.
-  list(FILTER headers EXCLUDE REGEX "^gpu/cuda/(cuda_backends|stream_space)[.]hpp$")
+  list(FILTER headers EXCLUDE REGEX "^gpu/(cuda/(cuda_backends|stream_space)|linear/cuda/gemm_launch)[.]hpp$")
   # Shows XGrammar, whose include path its folder alone has.
   list(FILTER headers EXCLUDE REGEX "^models/text/grammar/xgrammar_parts[.]hpp$")
   set(sources "")

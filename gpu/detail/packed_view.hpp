@@ -28,7 +28,8 @@ namespace twill::gpu::detail {
 
 inline constexpr std::int64_t lanes = 16;
 inline constexpr std::int64_t column_octet = 8;
-/// Columns that share an activation scale in int8 compute.
+/// Columns that share an activation scale in int8 compute. In linear/cuda/gemm_i8.hpp up to 128 do,
+/// and the residual always counts.
 inline constexpr std::int64_t activation_group = 32;
 /// int8x2: value = scale * (residual_ratio * code + residual), |residual| <= 64, so that |code| <=
 /// 127 and products are no nearer to saturation than int8's.

@@ -13,11 +13,13 @@ enum class compute_type : std::uint8_t {
   f16,  ///< both operands rounded to f16, f32 sums; values beyond 65504 become infinite
   bf16, ///< both operands rounded to bf16, f32 sums
   /// Activations rounded to int8 per 32 columns, exact int32 sums per group, f32 sums across
-  /// groups. Dense weights are computed as bf16 instead.
+  /// groups. Dense weights are computed as bf16 instead. On NVIDIA GPUs activations are rounded per
+  /// 64 or 128 columns where 8-bit weights have groups of multiples of them, and neither offsets
+  /// nor zero points of their own.
   int8,
   /// int8 with a second product for the residual: what rounding the activations left over, in codes
-  /// 128 times finer, where a few values dominate their 32 columns. Dense weights are computed as
-  /// f32 instead.
+  /// 128 times finer, where a few values dominate their 32 columns, on NVIDIA GPUs everywhere.
+  /// Dense weights are computed as f32 instead.
   int8x2,
   /// int8 under the name for models whose weights were all rounded to 8 bits before packing, and
   /// where no layer has a residual.

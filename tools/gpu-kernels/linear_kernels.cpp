@@ -39,6 +39,7 @@ constexpr form forms[] = {
     {weight_kind::grouped_u4, compute_type::f32},  {weight_kind::grouped_u4, compute_type::f16},
     {weight_kind::grouped_u4, compute_type::bf16}, {weight_kind::grouped_u4, compute_type::int8},
     {weight_kind::grouped_u8, compute_type::f16},  {weight_kind::grouped_u8, compute_type::bf16},
+    {weight_kind::grouped_u8, compute_type::int8}, {weight_kind::grouped_u8, compute_type::int8x2},
     {weight_kind::f16, compute_type::f32},         {weight_kind::f16, compute_type::f16},
     {weight_kind::f16, compute_type::bf16},        {weight_kind::bf16, compute_type::bf16},
     {weight_kind::f32, compute_type::f32},
@@ -208,13 +209,14 @@ void check_matrix(gpu::device& dev, const options& given, const gpu::test::matri
   if (const std::string plain = shape + ", plain"; chosen(given, kernel, plain)) {
     const auto packed = bench::value_of(gpu::pack(dev, w.source(), "weights"));
     if (!has_kernel(dev, packed, compute)) return;
+    const gpu::test::int8_rounding rounding = gpu::test::int8_rounding_of(dev, packed);
     const trial t{&packed,
                   compute,
                   row_counts,
                   x,
                   w.cols,
                   all_of(w.rows),
-                  gpu::test::exact(w, x, most, compute),
+                  gpu::test::exact(w, x, most, compute, rounding),
                   {},
                   {}};
     out.checked(examine(dev, t, kernel, plain));
@@ -229,13 +231,14 @@ void check_matrix(gpu::device& dev, const options& given, const gpu::test::matri
   source.column_order = order;
   const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
   if (!has_kernel(dev, packed, compute)) return;
+  const gpu::test::int8_rounding rounding = gpu::test::int8_rounding_of(dev, packed);
   trial t{&packed,
           compute,
           row_counts,
           {},
           w.cols + 3,
           all_of(w.rows),
-          gpu::test::exact(w, x, most, compute),
+          gpu::test::exact(w, x, most, compute, rounding),
           {},
           {}};
   t.x.assign(static_cast<std::size_t>(most * t.x_stride), NAN); // between rows: never read
@@ -273,15 +276,17 @@ gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std:
 
 /// A matrix of which the bits of all outputs are compared, and every `step`th and the last with the
 /// reference.
-trial trial_of(const gpu::packed_matrix& packed, const gpu::weight_source& source,
-               compute_type compute, std::span<const std::int64_t> counts, std::int64_t step) {
+trial trial_of(const gpu::device& dev, const gpu::packed_matrix& packed,
+               const gpu::weight_source& source, compute_type compute,
+               std::span<const std::int64_t> counts, std::int64_t step) {
   const std::int64_t most = counts.back();
   trial t{&packed, compute, counts, gpu::test::spiky_floats(most * source.cols, 5), source.cols, {},
           {},      {},      {}};
   for (std::int64_t n = 0; n < source.rows; n += step)
     t.compared.push_back(n);
   t.compared.push_back(source.rows - 1);
-  t.want = gpu::test::exact(rows_of(source, t.compared), t.x, most, compute);
+  t.want = gpu::test::exact(rows_of(source, t.compared), t.x, most, compute,
+                            gpu::test::int8_rounding_of(dev, packed));
   return t;
 }
 
@@ -365,7 +370,7 @@ void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
     const gpu::test::matrix w = make();
     const auto packed = bench::value_of(gpu::pack(dev, w.source(), "weights"));
     if (!has_kernel(dev, packed, compute)) return;
-    trial t = trial_of(packed, w.source(), compute, prompt_row_counts, prompt_compared_step);
+    trial t = trial_of(dev, packed, w.source(), compute, prompt_row_counts, prompt_compared_step);
     add_before(t);
     out.checked(examine(dev, t, kernel, prompt));
   });
@@ -382,7 +387,8 @@ void check_gated_shapes(gpu::device& dev, const options& given, results& out) {
     const gpu::test::matrix w = make();
     const auto packed = bench::value_of(gpu::pack(dev, w.source(), "weights"));
     if (!has_kernel(dev, packed, compute)) return;
-    const trial t = trial_of(packed, w.source(), compute, prompt_row_counts, prompt_compared_step);
+    const trial t =
+        trial_of(dev, packed, w.source(), compute, prompt_row_counts, prompt_compared_step);
     outcome found = examine(dev, t, kernel, gated);
     for (const std::int64_t m : t.row_counts)
       if (found.fault.empty()) found.fault = gated_fault(dev, t, m);
@@ -390,8 +396,10 @@ void check_gated_shapes(gpu::device& dev, const options& given, results& out) {
   });
 }
 
-/// What `auto` computes such weights in on a GPU, where AWQ and GPTQ state f16 and GGUF nothing.
+/// What `auto` computes such weights in on a GPU, where AWQ and GPTQ state f16 and GGUF nothing;
+/// int8 for what w8a8 rounds.
 compute_type compute_of(const gpu::device& dev, const bench::seed_layer& seed) {
+  if (seed.int8) return compute_type::int8;
   const bool f16 = dev.info().multiplies_f16 && seed.kind != weight_kind::bf16 &&
                    seed.kind != weight_kind::grouped_u8;
   return f16 ? compute_type::f16 : compute_type::bf16;
@@ -403,6 +411,7 @@ std::vector<bench::seed_layer> layers_of(const options& given) {
   std::vector<bench::seed_layer> layers(std::begin(bench::seed_layers),
                                         std::end(bench::seed_layers));
   layers.insert(layers.end(), std::begin(bench::gguf_layers), std::end(bench::gguf_layers));
+  layers.push_back(bench::w8a8_layer);
   return layers;
 }
 
@@ -436,7 +445,7 @@ void check_seed_shapes(gpu::device& dev, const options& given, results& out) {
           given.small ? small_prompt : std::min(counts.back(), most_seed_outputs / s.rows);
       const gpu::weight_source source = source_of(seed, s);
       const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
-      out.checked(examine(dev, trial_of(packed, source, compute, counts, compared_step),
+      out.checked(examine(dev, trial_of(dev, packed, source, compute, counts, compared_step),
                           kernel_name(gpu::name_of(seed.kind), compute), shape_of(seed, s)));
     }
 }

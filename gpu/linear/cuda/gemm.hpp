@@ -1,23 +1,24 @@
 // The body of a product of packed weights with rows of activations: what decoding spends most of
-// its time in. It is written over Ptx (gpu/cuda/ptx.hpp): linear_cuda.cu makes kernels of it, tests
-// emulate it. `Weights` says how a kind of weights comes from memory: gemm_w4.hpp, gemm_w8.hpp,
-// gemm_16.hpp.
+// its time in. It is written over Ptx (gpu/cuda/ptx.hpp): gemm_launch.hpp makes kernels of it,
+// tests emulate it. `Weights` says how a kind of weights comes from memory and is multiplied:
+// gemm_w4.hpp, gemm_w8.hpp, gemm_i8.hpp, gemm_16.hpp.
 //
 // A warp multiplies two row panels, 32 outputs, with 8 * Tiles rows, up to 32. More rows are more
 // blocks, each of which reads the weights again: good for decoding, slow for prompts. Weights are
-// the first operand of mma.m16n8k16 whatever the number of rows, so one row costs as many
+// the first operand of mma whatever the number of rows, so one row costs as many
 // instructions as eight, and as little memory as the weights have. The columns are cut into slices
 // of whole segments, one for each of `slices` warps of a block, which walk their slices upwards, 32
 // columns a step; then the block adds the slices in their order. Where segments and slices begin
 // depends on the matrix alone. So a row has the same bits alone and among any others, in every
 // launch of this body.
 //
-// Weights are copied to shared memory some steps ahead and read once. Activations are 16 bits wide
-// and come straight from the caches, one step ahead: warps of a block share none of them but those
-// that multiply the same slice with other panels.
+// Weights are copied to shared memory some steps ahead and read once. Activations are 16 or 8 bits
+// wide and come straight from the caches, one step ahead: warps of a block share none of them but
+// those that multiply the same slice with other panels.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "gpu/cuda/ptx.hpp"
 #include "gpu/detail/packed_view.hpp"
@@ -38,10 +39,17 @@ struct gated_output {
   std::int64_t stride; ///< elements
 };
 
+/// Of int8 activations, for each segment of the columns: the rows' scales and sums of codes.
+struct int8_row_params {
+  const float* values; // (segments, rows, 2): scale, sum
+  std::int64_t rows;   ///< m rounded up to a multiple of gemm_tile; those past m have any values
+};
+
 struct gemm_args {
   detail::packed_view w;
-  const std::uint16_t* x; // (m, cols) f16 or bf16; rows begin at multiples of 16 bytes
-  std::int64_t x_stride;  ///< elements
+  const void* x;            // (m, cols) f16, bf16 or int8; rows begin at multiples of 16 bytes
+  std::int64_t x_stride;    ///< elements
+  int8_row_params x_params; ///< of int8
   int m;
   const float* bias;       // (rows), or null
   float* out;              // (m, rows)
@@ -56,6 +64,8 @@ struct gemm_args {
 ///   swaps_tiles: that some lanes multiply their two tiles of outputs in the other order
 ///   prefill_tiles, prefill_row_warps: the larger shape of prefill_gemm.hpp, as its registers and
 ///   shared memory have room for it; prefill_small_cost: see prefill_block
+///   x_bytes    of an activation: 2, or 1 of int8, which has x_params
+///   halves     mma of two tiles a step: 2 of 16 columns each, or 1 of 32
 ///   sixteens   the lane's columns of a step are 4 * (lane % 4) to + 3 of both its 16s, else column
 ///              octet lane % 4
 ///   sum_unit   the power of two that a sum of 1 stands for
@@ -64,9 +74,10 @@ struct gemm_args {
 ///   skip(steps)                     goes on to what is copied next
 ///   read(slot)                      what a step's copies brought, once they have landed; then the
 ///                                   slot may be copied to
-///   fragments_of(words, k)          of a half of the step's columns, for both tiles of outputs
+///   fragments_of(words, k)          of half k of the step's columns, for both tiles of outputs
 ///   multiply(fragments, x, k, part, sum)   adds the half's products
 ///   begin_segment(more), end_segment(part, sum), and after that load_scales() for the next segment
+///   end_segment(part, params, sum)  of int8: the x_params of both rows that the lane has of a tile
 ///   unswap_tiles(sum)               where swaps_tiles, puts the sums of tile i into sum[i]
 ///   output_of(lane, i, j)           the warp's output that row lane / 4 + 8 * j of tile i is
 
@@ -109,14 +120,40 @@ struct gemm {
   typename Weights::ptx_type ptx;
   const gemm_args& args;
 
-  /// The lane's activations of a step.
-  TWILL_KERNEL_MEMBER words4 columns_at(const char* from) const {
-    if constexpr (Weights::sixteens) {
+  /// The lane's activations of a step: eight columns.
+  using columns = std::conditional_t<Weights::x_bytes == 1, words2, words4>;
+  TWILL_KERNEL_MEMBER columns columns_at(const char* from) const {
+    if constexpr (Weights::x_bytes == 1) {
+      return ptx.load(reinterpret_cast<const words2*>(from));
+    } else if constexpr (Weights::sixteens) {
       const auto low = ptx.load(reinterpret_cast<const words2*>(from));
       const auto high = ptx.load(reinterpret_cast<const words2*>(from + gemm_step / 2 * 2));
       return {{low.word[0], low.word[1], high.word[0], high.word[1]}};
     } else {
       return ptx.load(reinterpret_cast<const words4*>(from));
+    }
+  }
+
+  /// The x_params of both rows that the lane has of each tile, where activations have some. Tiles
+  /// that are not there have those of the last one.
+  struct row_params {
+    floats4 of_tile[Tiles];
+  };
+  struct no_params {};
+  TWILL_KERNEL_MEMBER auto params_of(int first_row, int segment) const {
+    if constexpr (Weights::x_bytes == 2) {
+      return no_params{};
+    } else {
+      row_params to;
+      const int rows = static_cast<int>(args.x_params.rows), last = rows - gemm_tile;
+      const float* const from = args.x_params.values + std::int64_t{segment} * rows * 2;
+      TWILL_UNROLL
+      for (int n = 0; n < Tiles; ++n) {
+        const int row = first_row + n * gemm_tile;
+        to.of_tile[n] = ptx.load(reinterpret_cast<const floats4*>(
+            from + ((row < last ? row : last) + ptx.thread() % 4 * 2) * 2));
+      }
+      return to;
     }
   }
 
@@ -133,7 +170,9 @@ struct gemm {
 
     // A lane has its columns of row lane / 4 of each tile. Rows that are not there are read as the
     // last one, and not written.
-    const auto* const x_rows = reinterpret_cast<const char*>(args.x + first_row * args.x_stride);
+    using element = std::conditional_t<Weights::x_bytes == 1, std::int8_t, std::uint16_t>;
+    const auto* const x_rows = reinterpret_cast<const char*>(static_cast<const element*>(args.x) +
+                                                             first_row * args.x_stride);
     unsigned x_at[Tiles]; // bytes
     TWILL_UNROLL
     for (int n = 0; n < Tiles; ++n) {
@@ -141,13 +180,13 @@ struct gemm {
       x_at[n] =
           static_cast<unsigned>((row < last ? row : last) * static_cast<int>(args.x_stride) +
                                 lane % 4 * (Weights::sixteens ? 4 : 8) + begin * segment_columns) *
-          2;
+          Weights::x_bytes;
     }
-    words4 x[Tiles];
+    columns x[Tiles];
     const auto load_rows = [&](int step) {
       TWILL_UNROLL
       for (int n = 0; n < Tiles; ++n)
-        x[n] = columns_at(x_rows + x_at[n] + step * gemm_step * 2);
+        x[n] = columns_at(x_rows + x_at[n] + step * gemm_step * Weights::x_bytes);
     };
 
     Weights weights(ptx, args.w, pair, lane, base, begin);
@@ -171,6 +210,7 @@ struct gemm {
       for (; segment < slice_end; ++segment) {
         const bool more = segment + 1 < end;
         weights.begin_segment(more);
+        [[maybe_unused]] const auto params = params_of(first_row, segment);
         typename Weights::part part[Tiles];
         TWILL_UNROLL_TIMES(Tiles > 2 ? 1 : segment_steps) // with more tiles registers are short
         for (int i = 0; i < segment_steps; ++i) {
@@ -179,7 +219,7 @@ struct gemm {
           if (segment + shape::ahead / segment_steps < end) weights.copy(i, slot + i);
           ptx.commit();
           TWILL_UNROLL
-          for (int k = 0; k < 2; ++k) {
+          for (int k = 0; k < Weights::halves; ++k) {
             const auto fragments = weights.fragments_of(words, k);
             TWILL_UNROLL
             for (int n = 0; n < Tiles; ++n)
@@ -189,11 +229,14 @@ struct gemm {
         }
         TWILL_UNROLL
         for (int n = 0; n < Tiles; ++n)
-          weights.end_segment(part[n], sum[n]);
+          if constexpr (Weights::x_bytes == 1)
+            weights.end_segment(part[n], params.of_tile[n], sum[n]);
+          else
+            weights.end_segment(part[n], sum[n]);
         weights.load_scales();
         TWILL_UNROLL
         for (int n = 0; n < Tiles; ++n)
-          x_at[n] += segment_columns * 2;
+          x_at[n] += segment_columns * Weights::x_bytes;
         weights.skip(segment_steps);
         slot = slot + segment_steps == shape::ahead ? 0 : slot + segment_steps;
       }

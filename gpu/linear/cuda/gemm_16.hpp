@@ -18,6 +18,7 @@ namespace twill::gpu::cuda {
 /// columns by 8 outputs then lie in one piece, and ldmatrix transposes them.
 template <class Ptx>
 struct gemm_f16_weights {
+  static constexpr int x_bytes = 2, halves = 2;
   using ptx_type = Ptx;
   static constexpr int segment_steps = 1;
   static constexpr int step_bytes = 2048;
@@ -116,6 +117,7 @@ struct gemm_f16_weights {
 /// loads of 8 bytes would meet in the banks.
 template <class Ptx>
 struct gemm_bf16_weights {
+  static constexpr int x_bytes = 2, halves = 2;
   using ptx_type = Ptx;
   static constexpr int segment_steps = 1;
   static constexpr int step_bytes = 2048;

@@ -30,6 +30,7 @@ inline bool gemm_w4_takes(const detail::packed_view& w) {
 /// SegmentSteps: the columns between two scalings / 32, a whole group or an equal part of one.
 template <class Ptx, bool Bf16, int SegmentSteps, params_form Form>
 struct gemm_w4_weights {
+  static constexpr int x_bytes = 2, halves = 2;
   using ptx_type = Ptx;
   using params_type = segment_params<Ptx, Bf16, gemm_step * SegmentSteps, Form>;
   using part = typename params_type::part;

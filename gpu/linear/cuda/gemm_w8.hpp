@@ -1,10 +1,7 @@
 // Weights of 8 bits for gemm.hpp: grouped_u8 as it lies in memory.
 //
-// As in gemm_w4.hpp a lane reads 16 bytes for a half of a step: four columns of four outputs of
-// panel lane / 16, which are rows lane / 4 and lane / 4 + 8 of two tiles of mma's first operand. In
-// groups of 32 and more columns the two halves are columns 0 to 3 and 4 to 7 of octet lane % 4, so
-// that a lane has the same octet of the activations. In groups of 16 they are columns 4 * (lane %
-// 4) to + 3 of either 16, so that one mma takes the columns of one group.
+// The four outputs whose codes a lane reads are rows lane / 4 and lane / 4 + 8 of two tiles of
+// mma's first operand.
 //
 // A byte permute puts a pair of codes into 16 bits each, and one instruction makes both code - zero
 // point, exactly:
@@ -24,6 +21,7 @@
 #include "gpu/detail/packed_view.hpp"
 #include "gpu/linear/cuda/gemm.hpp"
 #include "gpu/linear/cuda/segment_params.hpp"
+#include "gpu/linear/cuda/w8_codes.hpp"
 
 namespace twill::gpu::cuda {
 
@@ -39,14 +37,16 @@ inline bool gemm_w8_takes(const detail::packed_view& w) {
 
 /// Columns: between two scalings, a whole group or an equal part of one. 16 is two scalings a step.
 template <class Ptx, bool Bf16, int Columns, params_form Form>
-struct gemm_w8_weights {
+struct gemm_w8_weights : w8_codes<Ptx, Columns == gemm_w8_sixteen> {
   static constexpr bool sixteens = Columns == gemm_w8_sixteen;
   static constexpr int segment_steps = sixteens ? 1 : Columns / gemm_step;
   static constexpr int groups = sixteens ? 2 : 1; ///< of a segment
+  static constexpr int x_bytes = 2, halves = 2;
   using ptx_type = Ptx;
+  using codes_type = w8_codes<Ptx, sixteens>;
+  using words = typename codes_type::words;
   using params_type = segment_params<Ptx, Bf16, gemm_step * segment_steps, Form, groups>;
   using part = typename params_type::part;
-  static constexpr int step_bytes = 1024;
   static constexpr int steps_ahead = 6;
   static constexpr int sums_padding = 1;
   static constexpr bool swaps_tiles = false;
@@ -58,14 +58,7 @@ struct gemm_w8_weights {
   static constexpr float sum_unit = Bf16 ? 64 : 1;
   static constexpr std::uint32_t ones = Bf16 ? 0x3c803c80U : 0x3c003c00U; ///< 1 / sum_unit
   static constexpr std::uint32_t code_factor = 0x7f007f00U, zero_factor = 0xff00ff00U; // +-2^127
-  /// Bytes between the codes of four columns and the next four, of a panel.
-  static constexpr int line_bytes = static_cast<int>(detail::code_line_bytes);
-  static constexpr int bytes_between = gemm_step / 4 * line_bytes;             ///< of steps
-  static constexpr int bytes_to_half = sixteens ? 4 * line_bytes : line_bytes; ///< of a step
 
-  Ptx ptx;
-  const unsigned char* codes; ///< the lane's, of the step that is copied next
-  unsigned base;              ///< the lane's bytes of slot 0
   params_type params;
   /// What a pair of an output's codes loses: 1024 + zero point in f16; -zero point / 64 in bf16, to
   /// be added.
@@ -73,38 +66,9 @@ struct gemm_w8_weights {
 
   TWILL_KERNEL_MEMBER gemm_w8_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
                                       int warp_base, int segment)
-      : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)),
+      : codes_type(p, w, pair, lane, warp_base, std::int64_t{segment} * segment_steps),
         params(p, w, panel_of(w, pair, lane), lane / 4 % 4, segment) {
-    codes = w.codes + panel_of(w, pair, lane) * w.codes_stride +
-            lane % 4 * (sixteens ? line_bytes : 2 * line_bytes) + lane / 4 % 4 * 16 +
-            std::int64_t{segment} * segment_steps * bytes_between;
     set_zeros();
-  }
-
-  /// output_of(lane, i, j): the output that rows lane / 4 and lane / 4 + 8 (j) of tile i are.
-  TWILL_KERNEL_MEMBER static constexpr int output_of(int lane, int i, int j) {
-    return lane / 4 * 4 + 2 * i + j;
-  }
-
-  TWILL_KERNEL_MEMBER void copy(int step, int slot) const {
-    TWILL_UNROLL
-    for (int k = 0; k < 2; ++k)
-      ptx.copy_async(base + static_cast<unsigned>(slot * step_bytes + k * step_bytes / 2),
-                     codes + step * bytes_between + k * bytes_to_half);
-  }
-  TWILL_KERNEL_MEMBER void skip(int steps) { codes += steps * bytes_between; }
-
-  struct words {
-    words4 half[2];
-  };
-
-  TWILL_KERNEL_MEMBER words read(int slot) const {
-    words to;
-    TWILL_UNROLL
-    for (int k = 0; k < 2; ++k)
-      to.half[k] = ptx.template load_shared<words4>(
-          base + static_cast<unsigned>(slot * step_bytes + k * step_bytes / 2));
-    return to;
   }
 
   struct fragments {
@@ -117,8 +81,8 @@ struct gemm_w8_weights {
     for (int r = 0; r < 4; ++r) {
       const std::uint32_t word = w.half[k].word[r], zero = zeros[sixteens ? k : 0][r];
       std::uint32_t* const a = &to.a[r / 2][r % 2];
-      a[0] = params.without_zero(ptx.permute(word, above, 0x4140), zero, code_factor);
-      a[2] = params.without_zero(ptx.permute(word, above, 0x4342), zero, code_factor);
+      a[0] = params.without_zero(this->ptx.permute(word, above, 0x4140), zero, code_factor);
+      a[2] = params.without_zero(this->ptx.permute(word, above, 0x4342), zero, code_factor);
     }
     return to;
   }
@@ -159,7 +123,7 @@ private:
     for (int r = 0; r < 4; ++r) {
       const std::uint32_t pair = params.zero_pair(g, r);
       if constexpr (Bf16)
-        zeros[g][r] = ptx.fma_bf16x2(pair, zero_factor, 0);
+        zeros[g][r] = this->ptx.fma_bf16x2(pair, zero_factor, 0);
       else
         zeros[g][r] = 0x64006400U | pair;
     }

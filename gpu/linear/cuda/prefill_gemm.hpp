@@ -1,11 +1,11 @@
 // The body of a product of packed weights with many rows of activations: what prompts spend most of
-// their time in. It is written over Ptx (gpu/cuda/ptx.hpp): linear_cuda.cu makes kernels of it,
+// their time in. It is written over Ptx (gpu/cuda/ptx.hpp): gemm_launch.hpp makes kernels of it,
 // tests emulate it. `Weights` says how a kind of weights comes from memory, as for gemm.hpp.
 //
 // A block multiplies some pairs of row panels, of 32 outputs each, with as many rows as its warps
-// have. A warp has one pair and 8 * Tiles rows, and makes its weights 16 bits wide once for all of
-// them. Activations, and weights where several warps share them, pass through slots of shared
-// memory, a step of 32 columns each, copied three steps ahead.
+// have. A warp has one pair and 8 * Tiles rows, and makes its weights what mma multiplies once for
+// all of them. Activations, and weights where several warps share them, pass through slots of
+// shared memory, a step of 32 columns each, copied three steps ahead.
 //
 // A row has the bits that gemm.hpp gives it: the operands and the columns of each mma are the same,
 // a segment's products are summed from its first column on, segments of a slice in their order, and
@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "gpu/cuda/ptx.hpp"
 #include "gpu/detail/activation_element.hpp"
@@ -43,29 +44,38 @@ struct prefill_gemm {
   TWILL_KERNEL_MEMBER int pair_of_block() const { return shape::pair_of(ptx.thread()); }
   TWILL_KERNEL_MEMBER int row_warp() const { return shape::row_warp_of(ptx.thread()); }
 
-  /// Where a row's 16 bytes number `chunk` of a step lie. Rows 2 and 3 of four have their halves
-  /// exchanged, so that loads of 8 bytes meet different banks too.
+  /// Where a row's 16 bytes number `chunk` of a step lie. Rows 2 and 3 of four that have 64 bytes
+  /// have their halves exchanged, so that loads of 8 bytes meet different banks too.
+  static constexpr int row_chunks = shape::row_bytes / 16;
   TWILL_KERNEL_MEMBER static unsigned swizzled(int row, int chunk) {
-    return static_cast<unsigned>(row * shape::row_bytes + (chunk ^ (row & 2)) * 16);
+    return static_cast<unsigned>(row * shape::row_bytes +
+                                 (row_chunks == 4 ? chunk ^ (row & 2) : chunk) * 16);
   }
 
-  /// What a thread copies of the activations: 16 bytes of every 64th row. Rows that are not there
-  /// are read as the last one, and not written.
+  TWILL_KERNEL_MEMBER static int next_slot(int slot, int steps = 1) {
+    static_assert((shape::slots & (shape::slots - 1)) == 0);
+    return (slot + steps) & (shape::slots - 1);
+  }
+
+  /// What a thread copies of the activations: 16 bytes of every `apart`th row. Rows that are not
+  /// there are read as the last one, and not written.
   struct row_copies {
-    static constexpr int apart = shape::threads / 4;
+    static constexpr int apart = shape::threads / row_chunks;
     static constexpr int passes = (shape::rows + apart - 1) / apart;
-    const std::uint16_t* from[passes];
+    const char* from[passes];
     unsigned to;
     int first;
   };
   TWILL_KERNEL_MEMBER row_copies copies_of(int first_row) const {
     row_copies c;
-    c.first = ptx.thread() / 4;
-    c.to = shape::x_at + swizzled(c.first, ptx.thread() % 4);
+    c.first = ptx.thread() / row_chunks;
+    c.to = shape::x_at + swizzled(c.first, ptx.thread() % row_chunks);
     TWILL_UNROLL
     for (int i = 0; i < row_copies::passes; ++i) {
       const int row = first_row + c.first + i * row_copies::apart;
-      c.from[i] = args.x + (row < args.m ? row : args.m - 1) * args.x_stride + ptx.thread() % 4 * 8;
+      c.from[i] = static_cast<const char*>(args.x) +
+                  (row < args.m ? row : args.m - 1) * args.x_stride * Weights::x_bytes +
+                  ptx.thread() % row_chunks * 16;
     }
     return c;
   }
@@ -75,14 +85,44 @@ struct prefill_gemm {
       if (shape::rows % row_copies::apart == 0 || c.first + i * row_copies::apart < shape::rows)
         ptx.copy_async(c.to + static_cast<unsigned>(slot * shape::x_bytes +
                                                     i * row_copies::apart * shape::row_bytes),
-                       c.from[i] + step * gemm_step);
+                       c.from[i] + step * shape::row_bytes);
   }
 
-  /// The lane's activations of a step: of row lane / 4 of a tile.
-  TWILL_KERNEL_MEMBER words4 columns_at(int slot, int tile) const {
+  /// What a thread copies of x_params: those of two rows, of the segment that is copied next. Tiles
+  /// that are not there have those of the last one.
+  struct param_copies {
+    const float* from;
+    int slot;
+  };
+  TWILL_KERNEL_MEMBER param_copies param_copies_of(int first_row) const {
+    const int tile = first_row + ptx.thread() / 4 * gemm_tile;
+    const int last = static_cast<int>(args.x_params.rows) - gemm_tile;
+    return {args.x_params.values + ((tile < last ? tile : last) + ptx.thread() % 4 * 2) * 2, 0};
+  }
+  TWILL_KERNEL_MEMBER void copy_params(param_copies& c) const {
+    if (ptx.thread() < shape::rows / 2)
+      ptx.copy_async(params_slot(c.slot) + static_cast<unsigned>(ptx.thread() * 16), c.from);
+    c.from += 2 * args.x_params.rows;
+    c.slot = next_slot(c.slot);
+  }
+  TWILL_KERNEL_MEMBER static unsigned params_slot(int slot) {
+    return shape::params_at + static_cast<unsigned>(slot * shape::params_bytes);
+  }
+  /// Those of both rows that the lane has of a tile.
+  TWILL_KERNEL_MEMBER floats4 params_of(int slot, int tile) const {
+    const int row = row_warp() * shape::warp_rows + tile * gemm_tile + lane() % 4 * 2;
+    return ptx.template load_shared<floats4>(params_slot(slot) + static_cast<unsigned>(row * 8));
+  }
+
+  /// The lane's activations of a step: of row lane / 4 of a tile, eight columns.
+  using columns = std::conditional_t<Weights::x_bytes == 1, words2, words4>;
+  TWILL_KERNEL_MEMBER columns columns_at(int slot, int tile) const {
     const int row = row_warp() * shape::warp_rows + tile * gemm_tile + lane() / 4;
     const unsigned at = shape::x_at + static_cast<unsigned>(slot * shape::x_bytes);
-    if constexpr (Weights::sixteens) {
+    if constexpr (Weights::x_bytes == 1) {
+      return ptx.template load_shared<words2>(at + swizzled(row, 0) +
+                                              static_cast<unsigned>(lane() % 4 * 8));
+    } else if constexpr (Weights::sixteens) {
       const unsigned half = lane() % 2 * 8;
       const auto low = ptx.template load_shared<words2>(at + swizzled(row, lane() % 4 / 2) + half);
       const auto high =
@@ -96,22 +136,25 @@ struct prefill_gemm {
   /// Adds a step's products. Four tiles of rows at a time are enough to keep tensor cores busy.
   TWILL_KERNEL_MEMBER void multiply_step(Weights& weights, int slot,
                                          typename Weights::part (&part)[Tiles], sums& sum) const {
+    constexpr int halves = Weights::halves;
     const auto words = weights.read(slot);
-    const auto low = weights.fragments_of(words, 0);
-    const auto high = weights.fragments_of(words, 1);
+    typename Weights::fragments fragments[halves];
+    TWILL_UNROLL
+    for (int k = 0; k < halves; ++k)
+      fragments[k] = weights.fragments_of(words, k);
     TWILL_UNROLL
     for (int first = 0; first < Tiles; first += 4) {
       constexpr int most = Tiles < 4 ? Tiles : 4;
-      words4 x[most];
+      columns x[most];
       TWILL_UNROLL
       for (int n = 0; n < most; ++n)
         if (first + n < Tiles) x[n] = columns_at(slot, first + n);
       TWILL_UNROLL
+      for (int k = 0; k < halves; ++k)
+        TWILL_UNROLL
       for (int n = 0; n < most; ++n)
-        if (first + n < Tiles) weights.multiply(low, x[n], 0, part[first + n], sum[first + n]);
-      TWILL_UNROLL
-      for (int n = 0; n < most; ++n)
-        if (first + n < Tiles) weights.multiply(high, x[n], 1, part[first + n], sum[first + n]);
+        if (first + n < Tiles)
+          weights.multiply(fragments[k], x[n], k, part[first + n], sum[first + n]);
     }
   }
 
@@ -143,6 +186,8 @@ struct prefill_gemm {
     const int of_slice = (segments + gemm_slices - 1) / gemm_slices;
     const int steps = segments * segment_steps;
     const row_copies rows = copies_of(first_row);
+    param_copies params{};
+    if constexpr (Weights::x_bytes == 1) params = param_copies_of(first_row);
     Weights weights(ptx, args.w, pair, lane(), pair_of_block() * shape::slots * Weights::step_bytes,
                     0);
     // Warps with the same weights take turns to copy them.
@@ -150,6 +195,8 @@ struct prefill_gemm {
       if (step < steps) {
         if (RowWarps == 1 || step % RowWarps == row_warp()) weights.copy(of_weights, slot);
         copy_rows(rows, step, slot);
+        if constexpr (Weights::x_bytes == 1)
+          if (step % segment_steps == 0) copy_params(params);
       }
       ptx.commit();
     };
@@ -157,7 +204,7 @@ struct prefill_gemm {
     for (int i = 0; i < shape::slots - 1; ++i)
       copy(i, i, i);
     weights.skip(shape::slots - 1);
-    int slot = 0;
+    int slot = 0, params_slot = 0;
     for (int begin = 0; begin < segments; begin += of_slice) {
       const int end = begin + of_slice < segments ? begin + of_slice : segments;
       sums sum = {};
@@ -169,15 +216,19 @@ struct prefill_gemm {
           ptx.template wait<shape::slots - 2>();
           ptx.barrier(); // the step's copies have landed, and the step before has been read
           copy(i, segment * segment_steps + i + shape::slots - 1,
-               (slot + i + shape::slots - 1) % shape::slots);
+               next_slot(slot, i + shape::slots - 1));
           multiply_step(weights, slot + i, part, sum);
         }
         TWILL_UNROLL
         for (int n = 0; n < Tiles; ++n)
-          weights.end_segment(part[n], sum[n]);
+          if constexpr (Weights::x_bytes == 1)
+            weights.end_segment(part[n], params_of(params_slot, n), sum[n]);
+          else
+            weights.end_segment(part[n], sum[n]);
         weights.load_scales();
         weights.skip(segment_steps);
-        slot = slot + segment_steps == shape::slots ? 0 : slot + segment_steps;
+        slot = next_slot(slot, segment_steps);
+        params_slot = next_slot(params_slot);
       }
       add_slice(begin == 0, sum, totals);
     }

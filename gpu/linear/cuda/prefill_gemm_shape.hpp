@@ -30,14 +30,19 @@ struct prefill_gemm_shape {
   /// Whether the sums of the slices so far lie in registers.
   static constexpr bool totals_in_registers = std::is_empty_v<typename Weights::part>;
 
-  static constexpr int row_bytes = gemm_step * 2; ///< of a step's activations
+  static constexpr int row_bytes = gemm_step * Weights::x_bytes; ///< of a step's activations
   static constexpr int x_bytes = rows * row_bytes;
   static constexpr unsigned x_at = pairs * slots * Weights::step_bytes;
+  /// x_params of a segment, where activations are int8: 8 bytes a row. They have slots of their
+  /// own, as many as steps have, which is enough for any number of steps a segment.
+  static constexpr int params_bytes = Weights::x_bytes == 1 ? rows * 8 : 0;
+  static constexpr unsigned params_at = x_at + slots * x_bytes;
+  static constexpr unsigned slots_end = params_at + slots * params_bytes;
   static constexpr int total_bytes = threads * Tiles * 2 * 16;
   /// Sums that lie in registers are stored only when nothing else is needed there.
-  static constexpr unsigned totals_at = totals_in_registers ? 0 : x_at + slots * x_bytes;
+  static constexpr unsigned totals_at = totals_in_registers ? 0 : slots_end;
   static constexpr int shared_bytes =
-      static_cast<int>(x_at) + slots * x_bytes + (totals_in_registers ? 0 : total_bytes);
+      static_cast<int>(slots_end) + (totals_in_registers ? 0 : total_bytes);
   static_assert(total_bytes <= shared_bytes && Tiles % 2 == 0);
 
   /// What a thread's warp has: a pair of panels, and one of the warps' groups of rows.

@@ -99,6 +99,10 @@ struct segment_params {
     }
   }
 
+  /// Of output r of the lane's four, until load_scales().
+  TWILL_KERNEL_MEMBER float scale_of(int r) const { return value_of(scale[0], r); }
+  TWILL_KERNEL_MEMBER float offset_of(int r) const { return value_of(offset[0], r); }
+
   /// Sums of a group's products.
   struct part {
     float product[2][4] = {};

@@ -8,13 +8,16 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gpu/detail/packed_matrix_impl.hpp"
 #include "gpu/linear/cuda/gemm_16.hpp"
+#include "gpu/linear/cuda/gemm_i8.hpp"
 #include "gpu/linear/cuda/gemm_w4.hpp"
 #include "gpu/linear/cuda/gemm_w8.hpp"
 #include "gpu/linear/cuda/prefill_gemm.hpp"
+#include "gpu/linear/cuda/to_8_bits.hpp"
 #include "gpu/linear/packed_matrix.hpp"
 #include "tests/gpu/cuda/emulator.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
@@ -29,6 +32,9 @@ enum class prefill_size : std::uint8_t { none, small, large };
 
 struct call {
   bool bf16 = false;
+  bool int8 = false;     ///< activations are rounded by to_8_bits
+  bool residual = false; ///< of int8: their residual is multiplied instead
+  bool int8x2 = false;   ///< of int8: it is multiplied as well
   std::int64_t m = 1;
   std::vector<float> x;   // (m, cols), rounded
   std::int64_t extra = 0; ///< elements between rows
@@ -58,9 +64,16 @@ inline call random_call(const detail::packed_view& w, std::int64_t m, bool bf16)
   return c;
 }
 
+/// What the kernels read of the activations.
+struct activations {
+  std::vector<std::uint16_t> halves;
+  std::vector<std::int8_t> codes;
+  std::vector<float> params;
+};
+
 /// Runs a body over all blocks of its shape.
 template <class Body>
-block_report run_body(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
+block_report run_body(const cuda::gemm_args& args, const activations& x, call& c) {
   using shape = typename Body::shape;
   const detail::packed_view& w = args.w;
   block_report sum;
@@ -72,7 +85,9 @@ block_report run_body(const cuda::gemm_args& args, const std::vector<std::uint16
          .shared_bytes = shape::shared_bytes,
          .global = {{w.codes, static_cast<std::size_t>(w.panels * w.codes_stride), false},
                     {w.scales, static_cast<std::size_t>(w.panels * w.scales_stride), false},
-                    {x.data(), x.size() * 2, false},
+                    {x.halves.data(), x.halves.size() * 2, false},
+                    {x.codes.data(), x.codes.size(), false},
+                    {x.params.data(), x.params.size() * 4, false},
                     {c.bias.data(), c.bias.size() * 4, false},
                     {c.out.data(), c.out.size() * 4, true},
                     {c.gated_out.data(), c.gated_out.size(), true}},
@@ -87,7 +102,7 @@ block_report run_body(const cuda::gemm_args& args, const std::vector<std::uint16
 }
 
 template <class Weights>
-block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
+block_report run(const cuda::gemm_args& args, const activations& x, call& c) {
   using cuda::gemm, cuda::prefill_gemm;
   constexpr int row_warps = Weights::prefill_row_warps;
   if (c.prefill == prefill_size::large)
@@ -103,8 +118,7 @@ block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& 
 
 /// The form that the packed matrix has, with bf16 or f16 activations.
 template <bool Bf16>
-block_report run_as_packed(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x,
-                           call& c) {
+block_report run_as_packed(const cuda::gemm_args& args, const activations& x, call& c) {
   using ptx = emulated_ptx;
   if (args.w.kind == weight_kind::f16) return run<cuda::gemm_f16_weights<ptx>>(args, x, c);
   if (args.w.kind == weight_kind::bf16) return run<cuda::gemm_bf16_weights<ptx>>(args, x, c);
@@ -118,21 +132,68 @@ block_report run_as_packed(const cuda::gemm_args& args, const std::vector<std::u
   return report;
 }
 
-/// Runs the kernel over all outputs. Memory is checked to the byte.
-inline block_report emulate(const detail::packed_view& w, call& c) {
+/// Activations of 16 bits in rows that lie apart. The last row ends where its columns do.
+inline activations halves_of(const detail::packed_view& w, const call& c, cuda::gemm_args& args) {
   const std::int64_t stride = w.cols + c.extra;
-  // The last row ends where its columns do.
-  std::vector<std::uint16_t> x(static_cast<std::size_t>((c.m - 1) * stride + w.cols), 0x7e00);
+  activations x;
+  x.halves.assign(static_cast<std::size_t>((c.m - 1) * stride + w.cols), 0x7e00);
   for (std::int64_t r = 0; r < c.m; ++r)
     for (std::int64_t k = 0; k < w.cols; ++k) {
       const float value = c.x[static_cast<std::size_t>(r * w.cols + k)];
-      x[static_cast<std::size_t>(r * stride + k)] =
+      x.halves[static_cast<std::size_t>(r * stride + k)] =
           c.bf16 ? detail::f32_to_bf16(value) : detail::f32_to_f16(value);
     }
+  args.x = x.halves.data();
+  args.x_stride = stride;
+  return x;
+}
+
+/// Activations in 8 bits, as to_8_bits makes them of `x`, whose rows lie `stride` apart, in
+/// `order`.
+inline activations codes_of(const detail::packed_view& w, const std::vector<float>& x,
+                            std::int64_t stride, std::int64_t m, bool residual,
+                            const std::vector<std::int32_t>* order, cuda::gemm_args& args) {
+  const std::int64_t rows = cuda::int8_room(w, m).param_rows;
+  activations first, second;
+  for (activations* one : {&first, &second}) {
+    one->codes.assign(static_cast<std::size_t>(m * w.cols), 99);
+    one->params.assign(static_cast<std::size_t>(w.cols / cuda::gemm_i8_columns(w) * rows * 2), NAN);
+  }
+  cuda::to_8_bits_args round{};
+  round.x = x.data();
+  round.x_stride = stride;
+  round.order = order == nullptr ? nullptr : order->data();
+  round.first = {first.codes.data(), first.params.data()};
+  if (residual) round.residual = {second.codes.data(), second.params.data()};
+  round.param_rows = rows;
+  round.m = static_cast<int>(m);
+  round.cols = static_cast<int>(w.cols);
+  round.columns = cuda::gemm_i8_columns(w);
+  twill::test::run_grid(
+      {.blocks = static_cast<int>(cuda::to_8_bits_blocks(round)),
+       .block = {.threads = cuda::to_8_bits_threads,
+                 .global = {{x.data(), x.size() * 4, false},
+                            {round.order, order == nullptr ? 0 : order->size() * 4, false},
+                            {first.codes.data(), first.codes.size(), true},
+                            {first.params.data(), first.params.size() * 4, true},
+                            {second.codes.data(), second.codes.size(), true},
+                            {second.params.data(), second.params.size() * 4, true}}}},
+      [&](emulated_ptx ptx) {
+        cuda::to_8_bits<emulated_ptx>{ptx, round}.run();
+      });
+  activations& given = residual ? second : first;
+  args.x = given.codes.data();
+  args.x_stride = w.cols;
+  args.x_params = {given.params.data(), rows};
+  return std::move(given);
+}
+
+/// Runs the kernel over all outputs. Memory is checked to the byte.
+inline block_report emulate(const detail::packed_view& w, call& c) {
   cuda::gemm_args args{};
   args.w = w;
-  args.x = x.data();
-  args.x_stride = stride;
+  const activations x =
+      c.int8 ? codes_of(w, c.x, w.cols, c.m, c.residual, nullptr, args) : halves_of(w, c, args);
   args.m = static_cast<int>(c.m);
   args.bias = c.bias.empty() ? nullptr : c.bias.data();
   args.out = c.out.data();
@@ -143,7 +204,19 @@ inline block_report emulate(const detail::packed_view& w, call& c) {
     c.gated_out.assign(static_cast<std::size_t>(c.m * gated_stride) * size_of(*c.gated), 0xff);
     args.gated = {c.gated_out.data(), *c.gated, gated_stride};
   }
-  return c.bf16 ? run_as_packed<true>(args, x, c) : run_as_packed<false>(args, x, c);
+  if (!c.int8) return c.bf16 ? run_as_packed<true>(args, x, c) : run_as_packed<false>(args, x, c);
+  block_report report;
+  REQUIRE(cuda::gemm_i8_takes(w));
+  const auto multiply = [&](const activations& of) {
+    cuda::with_gemm_i8_weights<emulated_ptx>(
+        w, [&]<class Weights>() { report = run<Weights>(args, of, c); });
+  };
+  multiply(x);
+  if (c.int8x2) {
+    args = cuda::of_residual(args);
+    multiply(codes_of(w, c.x, w.cols, c.m, true, nullptr, args));
+  }
+  return report;
 }
 
 /// Sets the zero point of group g of a grouped matrix.

@@ -8,8 +8,10 @@
 #include <random>
 #include <vector>
 
+#include "gpu/detail/packed_matrix_impl.hpp"
 #include "gpu/detail/packed_view.hpp"
 #include "gpu/device.hpp"
+#include "gpu/linear/cuda/gemm_i8.hpp"
 #include "gpu/linear/linear.hpp"
 
 namespace twill::gpu::test {
@@ -154,6 +156,12 @@ inline matrix with_int16_quant_params(matrix w) {
   return w;
 }
 
+/// How activations are rounded in int8 compute.
+struct int8_rounding {
+  std::int64_t columns = 32;    ///< that share a scale
+  bool always_residual = false; ///< int8x2: not only where few values dominate
+};
+
 /// What a call computes, and how far a result may be from the exact product.
 struct oracle {
   std::vector<double> value; // (m, rows)
@@ -162,10 +170,10 @@ struct oracle {
 
 /// Rounding of each operand and of the sum, worst case: f32 sums err by cols * 2^-24 of the sum of
 /// magnitudes; bf16 by 2^-8 more, f16 by 2^-11; int8 activations by half a step of their 32
-/// columns, int8x2 by half a residual step where few values dominate them; int16 quant params by
-/// the rounding of the offset's fraction.
+/// columns, or as many as `rounding` says, int8x2 by half a residual step where few values dominate
+/// them, or everywhere; int16 quant params by the rounding of the offset's fraction.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
-                    compute_type compute) {
+                    compute_type compute, int8_rounding rounding = {}) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;
   const bool int8 = compute >= compute_type::int8 && grouped;
   const bool f16 = compute == compute_type::f16;
@@ -176,7 +184,8 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
     std::vector<double> step(static_cast<std::size_t>(w.cols));
     for (std::int64_t k = 0; k < w.cols; ++k) {
       double largest = 0, total = 0;
-      for (std::int64_t j = k / 32 * 32; j < std::min(w.cols, k / 32 * 32 + 32); ++j) {
+      const std::int64_t begin = k / rounding.columns * rounding.columns;
+      for (std::int64_t j = begin; j < std::min(w.cols, begin + rounding.columns); ++j) {
         const double value = std::abs(static_cast<double>(row[j]));
         largest = std::max(largest, value);
         total += value;
@@ -184,7 +193,8 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
       // Rounding moves the sum of 32 codes by 16 at most: within that, either step will do.
       const bool has_residual =
           compute == compute_type::int8x2 &&
-          total / largest * 127 + 16 < static_cast<double>(detail::residual_threshold);
+          (rounding.always_residual ||
+           total / largest * 127 + 16 < static_cast<double>(detail::residual_threshold));
       step[static_cast<std::size_t>(k)] = largest / (has_residual ? 127 * 128 : 127);
     }
     for (std::int64_t n = 0; n < w.rows; ++n) {
@@ -208,6 +218,12 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
     }
   }
   return o;
+}
+
+inline int8_rounding int8_rounding_of(const device& dev, const packed_matrix& w) {
+  const detail::packed_view& view = w.get().view;
+  const bool of_cuda = dev.info().kind == "cuda" && cuda::gemm_i8_takes(view);
+  return of_cuda ? int8_rounding{cuda::gemm_i8_columns(view), true} : int8_rounding{};
 }
 
 /// Device copies of a vector and back.

@@ -1,6 +1,6 @@
 // seed_layers: one layer's shapes of the models whose published figures twill is held against, and
-// how many layers they have; gguf_layers: the same of GGUF files. The harness of CUDA's kernels
-// (tools/gpu-kernels) measures at the same shapes.
+// how many layers they have; gguf_layers and w8a8_layer: the same of other weights. The harness of
+// CUDA's kernels (tools/gpu-kernels) measures at the same shapes.
 #pragma once
 
 #include <array>
@@ -25,6 +25,7 @@ struct seed_layer {
   bool alibi;
   std::int32_t n_layers, vocabulary;
   bool float_scales = false; ///< scales are products of two floats, as in Q6_K
+  bool int8 = false;         ///< activations are int8, as with `model.compute` w8a8
 
   std::array<product_shape, 4> products() const {
     const std::int64_t qkv = std::int64_t{n_heads + 2 * n_kv_heads} * head_dim;
@@ -51,6 +52,21 @@ inline constexpr seed_layer gguf_layers[] = {
     {"mistral-7b-q6_k", gpu::weight_kind::grouped_u8, 16, 4096, 32, 8, 128, 14336, true, false, 32,
      32000, true},
 };
+/// The same model as w8a8 rounds it: 256 columns divide its rows.
+inline constexpr seed_layer w8a8_layer = {"mistral-7b-w8a8",
+                                          gpu::weight_kind::grouped_u8,
+                                          256,
+                                          4096,
+                                          32,
+                                          8,
+                                          128,
+                                          14336,
+                                          true,
+                                          false,
+                                          32,
+                                          32000,
+                                          false,
+                                          true};
 /// Toy shapes, to try a program.
 inline constexpr seed_layer small_seed_layers[] = {
     {"small-u4", gpu::weight_kind::grouped_u4, 128, 256, 4, 2, 64, 384, true, true, 2, 512},
