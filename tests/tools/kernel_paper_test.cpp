@@ -140,10 +140,14 @@ TEST_CASE("a prompt's product counts whole blocks, and each operand as often as 
   CHECK(c.dram_bytes == weights + x + out);
   CHECK(c.l2_bytes == 5 * weights + 17 * x + out);
   CHECK(c.mmas == 5.0 * 64 * 17 * 256 * 4096 / 2048);
-  CHECK(c.warp_instructions == Approx(c.mmas * 4.28));
+  CHECK(c.warp_instructions == Approx(c.mmas * 4.3));
   CHECK(prefill_counts(a100, 257, 4096, 4100, {16, 0}, false).blocks == 3 * 33);
   // The product of gate and value has half as many outputs, of 2 bytes.
   CHECK(prefill_counts(a100, 257, 4096, 4100, {4, 128}, true).dram_bytes == weights + x + out / 4);
+  // Of int8, an mma takes twice the columns, and activations half the bytes.
+  const kernel_counts i8 = prefill_counts(a100, 257, 4096, 4100, {8, 128, true}, false);
+  CHECK(i8.mmas == 6.0 * 48 * 17 * 256 * 4096 / 4096);
+  CHECK(i8.dram_bytes == 4096.0 * 4100 + 4096.0 * 4100 / 128 * 2 + x / 2 + out);
   // Groups between two plans take the next smaller one's.
   CHECK(prefill_counts(a100, 257, 4096, 4100, {8, 96}, false).warp_instructions ==
         prefill_counts(a100, 257, 4096, 4100, {8, 64}, false).warp_instructions);

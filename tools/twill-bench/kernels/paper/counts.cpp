@@ -14,11 +14,20 @@ template <class Plan>
 const Plan& chosen_of(std::span<const Plan> plans, weight_format weights) {
   const Plan* smallest = nullptr; // of as many bits: larger groups come first
   for (const Plan& plan : plans) {
-    if (plan.weights.bits != weights.bits) continue;
+    if (plan.weights.bits != weights.bits || plan.weights.int8 != weights.int8) continue;
     smallest = &plan;
     if (plan.weights.group <= weights.group) break;
   }
   return *smallest;
+}
+
+double bytes_of_activation(weight_format format) {
+  return format.int8 ? 1 : 2;
+}
+
+/// Multiply-adds of one mma.
+double mma_size(weight_format format) {
+  return fma_of_mma * (format.int8 ? 2 : 1);
 }
 
 /// Of a packed matrix with its scales.
@@ -49,10 +58,10 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
   kernel_counts c;
   c.dram_bytes = bytes;
   c.l2_bytes = static_cast<double>(row_groups) * bytes +
-               static_cast<double>(output_groups * rows * columns) * 2 +
+               static_cast<double>(output_groups * rows * columns) * bytes_of_activation(format) +
                static_cast<double>(rows * outputs) * 4;
   c.warp_instructions = static_cast<double>(row_groups) * weights * plan.instructions[i] / 32;
-  c.mmas = weights * tiles * 8 / fma_of_mma;
+  c.mmas = weights * tiles * 8 / mma_size(format);
   c.tensor_share = gemm_tensor_share;
   // The last slice may be shorter.
   const std::int64_t segments = ceil_div(columns, plan.segment);
@@ -74,7 +83,7 @@ kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t col
   const std::int64_t output_groups = ceil_div(outputs, plan.outputs);
   const double bytes = weight_bytes(static_cast<double>(columns) * static_cast<double>(outputs),
                                     format, plan_of(format).group_bytes);
-  const double x_bytes = static_cast<double>(rows * columns) * 2;
+  const double x_bytes = static_cast<double>(rows * columns) * bytes_of_activation(format);
   const double each = gated ? 0.5 * 2 : 4; // bytes
   const double out_bytes = static_cast<double>(rows * outputs) * each;
   const double of_block = static_cast<double>(plan.outputs * plan.rows);
@@ -84,7 +93,8 @@ kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t col
   c.l2_bytes = static_cast<double>(row_groups) * bytes +
                static_cast<double>(output_groups) * x_bytes + out_bytes;
   c.blocks = output_groups * row_groups;
-  c.mmas = static_cast<double>(c.blocks) * of_block * static_cast<double>(columns) / fma_of_mma;
+  c.mmas =
+      static_cast<double>(c.blocks) * of_block * static_cast<double>(columns) / mma_size(format);
   c.warp_instructions = c.mmas * plan.instructions;
   c.tensor_share = prefill_tensor_share;
   c.warps_of_block = 8;
@@ -145,6 +155,11 @@ kernel_counts prefill_attention_counts(const card& on, const attention_shape& sh
   c.first_loads = attention_first_loads;
   c.end_s = attention_end_s;
   return c;
+}
+
+kernel_counts rounding_counts(const card& on, std::int64_t rows, std::int64_t columns) {
+  const double bytes = static_cast<double>(rows * columns) * (4 + 1);
+  return row_counts(on, rows * ceil_div(columns, rounding_columns), bytes, bytes);
 }
 
 kernel_counts row_counts(const card& on, std::int64_t blocks, double bytes, double dram_bytes) {

@@ -9,12 +9,14 @@
 
 namespace twill::bench::paper {
 
-/// The plan for such weights. Groups of other sizes take the plan of the next smaller one of as
-/// many bits. A group smaller than every plan's takes the plan with the smallest group.
+/// The plan for such weights and activations. Groups of other sizes take the plan of the next
+/// smaller one of as many bits. A group smaller than every plan's takes the plan with the smallest
+/// group.
 const gemm_plan& plan_of(weight_format weights);
 
-/// A product: out (rows, outputs) f32 = x (rows, columns) f16 * W^T. The weights come from DRAM
-/// once, and from L2 again for every further 32 rows; activations and outputs are in L2.
+/// A product: out (rows, outputs) f32 = x (rows, columns) f16, or int8 as `format` says, * W^T. The
+/// weights come from DRAM once, and from L2 again for every further 32 rows; activations and
+/// outputs are in L2.
 kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
                           std::int64_t outputs, weight_format format);
 
@@ -36,6 +38,9 @@ kernel_counts attention_counts(const card& on, const attention_shape& shape, std
 /// take less time, and are even on average: they count as if all had the mean.
 kernel_counts prefill_attention_counts(const card& on, const attention_shape& shape,
                                        std::int64_t rows);
+
+/// The rounding of (rows, columns) activations from f32 to int8, which also pass through DRAM.
+kernel_counts rounding_counts(const card& on, std::int64_t rows, std::int64_t columns);
 
 /// A kernel of `blocks` blocks that moves `bytes` through L2 and `dram_bytes` of them from DRAM.
 kernel_counts row_counts(const card& on, std::int64_t blocks, double bytes, double dram_bytes = 0);

@@ -70,7 +70,7 @@ double decode_step::step_s() const {
 
 weight_format format_of(const seed_layer& seed) {
   if (seed.kind == gpu::weight_kind::grouped_u4) return {4, seed.group};
-  return seed.kind == gpu::weight_kind::grouped_u8 ? weight_format{8, seed.group}
+  return seed.kind == gpu::weight_kind::grouped_u8 ? weight_format{8, seed.group, seed.int8}
                                                    : weight_format{16, 0};
 }
 

@@ -16,6 +16,7 @@ namespace twill::bench::paper {
 struct weight_format {
   int bits;           ///< 4, 8 or 16
   std::int32_t group; ///< columns of a scale and a zero point; 0 with 16 bits
+  bool int8 = false;  ///< activations are int8, else 16 bits
 };
 
 /// A product of weights with few rows of activations, for up to 8, 16 and 32 rows a block.
@@ -29,7 +30,8 @@ struct gemm_plan {
 };
 
 // As tools/check-cuda counts them for sm_80, the whole loop. Of 32 rows with groups of 128 or 64
-// its inner loop lacks the scaling at a segment's end, for which 0.5 and 1 were added.
+// its inner loop lacks the scaling at a segment's end, for which 0.5 and 1 were added, and 0.8 with
+// int8 activations.
 inline constexpr gemm_plan gemm_plans[] = {
     {"gemm_w4/128", {4, 128}, 128, 3, {2.33, 2.56, 3.56}, {72, 118, 128, 168}},
     {"gemm_w4/64", {4, 64}, 64, 3, {2.77, 3.08, 4.09}, {64, 96, 128, 168}},
@@ -37,6 +39,7 @@ inline constexpr gemm_plan gemm_plans[] = {
     {"gemm_w8/64", {8, 64}, 64, 3, {2.33, 2.64, 3.66}, {61, 87, 128, 162}},
     {"gemm_w8/32", {8, 32}, 32, 2, {3.19, 3.75, 4.81}, {54, 76, 125, 159}}, // Q8_0
     {"gemm_w8/16", {8, 16}, 32, 4, {3.78, 4.53, 6.03}, {66, 98, 128, 178}}, // Q6_K
+    {"gemm_i8/128", {8, 128, true}, 128, 2, {1.24, 1.64, 2.62}, {78, 104, 163, 163}},
     {"gemm_16", {16, 0}, 32, 0, {1.38, 1.62, 2.38}, {52, 70, 96, 124}},
 };
 
@@ -57,10 +60,11 @@ struct prefill_plan {
   int outputs, rows;   ///< of a block
   double instructions; ///< of a warp, for each mma: the whole inner loop, as counted for sm_80
 };
+/// An mma of int8 multiplies twice as many columns in the time of one of 16 bits.
 inline constexpr prefill_plan prefill_plans[] = {
-    {{4, 128}, 256, 64, 4.28}, {{4, 64}, 256, 64, 5.81}, {{4, 32}, 256, 64, 7.72},
-    {{8, 64}, 256, 48, 6.44},  {{8, 32}, 256, 48, 8.5},  {{8, 16}, 256, 48, 10.75},
-    {{16, 0}, 128, 128, 3.12},
+    {{4, 128}, 256, 64, 4.3}, {{4, 64}, 256, 64, 5.77},        {{4, 32}, 256, 64, 7.62},
+    {{8, 64}, 256, 48, 6.29}, {{8, 32}, 256, 48, 8.33},        {{8, 16}, 256, 48, 10.67},
+    {{16, 0}, 128, 128, 3.1}, {{8, 128, true}, 256, 48, 8.46},
 };
 /// What its mma reach of the card's rate. Assumption: each step of 32 columns waits at a barrier,
 /// and the two warps of a scheduler seldom fill the gap that one leaves.
@@ -95,6 +99,7 @@ inline constexpr int row_warps = 8; ///< of a block
 inline constexpr int row_registers = 40;
 inline constexpr double row_instructions = 0.25; ///< of a warp, for 32 bytes. Guess
 inline constexpr double row_end_s = 0.3e-6;      ///< a reduction over the block. Guess
+inline constexpr int rounding_columns = 1024;    ///< of a row's activations to int8, by a block
 inline constexpr int choice_blocks = 16; ///< of a row of logits; a second launch merges them
 
 } // namespace twill::bench::paper

@@ -37,6 +37,7 @@ double prompt_rate(const card& on, const seed_layer& seed, std::int64_t rows) {
   for (const product_shape& p : seed.products()) {
     operations += 2.0 * static_cast<double>(rows * p.cols * p.rows);
     seconds += predict(on, prompt_product_counts(on, seed, p, rows)).seconds;
+    if (seed.int8) seconds += predict(on, rounding_counts(on, rows, p.cols)).seconds;
   }
   return operations / seconds;
 }
@@ -108,6 +109,8 @@ std::vector<target> targets_of(const card& on) {
     prompt(seed);
   for (const seed_layer& layer : gguf_layers)
     prompt(layer);
+  list.push_back({"prompt of 2048: of the int8 rate", w8a8_layer.name,
+                  prompt_rate(on, w8a8_layer, 2048) / (4 * on.tensor_fma_per_s), 0.45});
   const std::int64_t positions = hopper ? 4096 : 2048;
   for (const seed_layer& seed : seeds()) {
     const std::string at = std::string(seed.name) + ", " + std::to_string(positions) + " positions";
