@@ -78,11 +78,6 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
     return failure{errc::unsupported,
                    "`model.compute` may be f16 only on a GPU; got \"f16\" on the " + device.kind +
                        ": use auto, int8, bf16 or f32"};
-  // The only kernels of w8a8 are the host's: a GPU would read its codes by the portable form.
-  if (compute == "w8a8" && device.multiplies_f16)
-    return failure{errc::unsupported,
-                   "`model.compute` may be w8a8 only on the host; got \"w8a8\" on the " +
-                       device.kind + ": use auto, f16, bf16 or f32"};
   if (compute == "auto")
     choice.compute = auto_compute(spec, weights, device);
   else if (compute == "f16")
@@ -106,12 +101,14 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
 }
 
 std::shared_ptr<const checkpoint> weights_for(gpu::compute_type compute, const model_spec& spec,
-                                              std::shared_ptr<const checkpoint> weights) {
+                                              std::shared_ptr<const checkpoint> weights,
+                                              const gpu::device_info& device) {
   if (compute != gpu::compute_type::w8a8) return weights;
   std::set<std::string> kept{spec.names.positions};
   const auto table = weights->matrix(spec.names.embedding);
   if (!spec.tied_head || (table.ok() && table.value().group > 0)) kept.insert(spec.names.embedding);
-  return rounded_to_8_bits(std::move(weights), kept);
+  return rounded_to_8_bits(std::move(weights), kept,
+                           device.multiplies_f16 ? w8a8_kernels::gpu : w8a8_kernels::host);
 }
 
 } // namespace twill::models

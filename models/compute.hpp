@@ -29,18 +29,18 @@ struct compute_choice {
 ///
 /// KV auto is f32 with f32 compute, and bf16 with bf16 compute on a device that multiplies f16.
 /// Otherwise it is bf16 on hosts that multiply bf16, where attention needs no conversion, and f16
-/// elsewhere, which is three bits more precise at the same size. A word that is none of these,
-/// f16 on a device that does not multiply it, and w8a8 on one that does (a GPU, which has no kernel
-/// for its codes) fail with `unsupported`.
+/// elsewhere, which is three bits more precise at the same size. A word that is none of these, and
+/// f16 on a device that does not multiply it, fail with `unsupported`.
 result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
                                        const model_spec& spec, const checkpoint& weights,
                                        const gpu::device_info& device);
 
-/// The checkpoint that a decoder is to load. For w8a8 the matrices of linear layers, a separate
-/// head and a tied embedding of 16 or 32 bits are rounded to 8 bits (see w8a8_weights.hpp); for all
-/// other compute types it is `weights` itself.
+/// The checkpoint that a decoder is to load on `device`. For w8a8 the matrices of linear layers, a
+/// separate head and a tied embedding of 16 or 32 bits are rounded to 8 bits (see
+/// w8a8_weights.hpp); for all other compute types it is `weights` itself.
 std::shared_ptr<const checkpoint> weights_for(gpu::compute_type compute, const model_spec& spec,
-                                              std::shared_ptr<const checkpoint> weights);
+                                              std::shared_ptr<const checkpoint> weights,
+                                              const gpu::device_info& device);
 
 /// The kind that most values of the checkpoint's matrices have: "Q4_1", "F16", ...
 std::string main_kind(const checkpoint& weights);

@@ -111,7 +111,8 @@ private:
     auto choice = models::resolve_compute(options_.model.compute, options_.kv.type, model.spec,
                                           *model.weights, device_->info());
     if (!choice.ok()) return executor_failure(choice.error());
-    model.weights = models::weights_for(choice.value().compute, model.spec, model.weights);
+    model.weights =
+        models::weights_for(choice.value().compute, model.spec, model.weights, device_->info());
     auto size = size_decoder({options_, *device_, model, choice.value(), usable_bytes(*device_),
                               tiers_ ? tiers_->host().taken() : 0});
     if (!size.ok()) return size.error();

@@ -76,7 +76,8 @@ result<opened_model> open_files(pooled_files& pool, std::size_t index) {
   auto choice = models::resolve_compute(options.model.compute, options.kv.type, model.spec,
                                         *model.weights, device.value()->info());
   if (!choice.ok()) return executor_failure(choice.error());
-  model.weights = models::weights_for(choice.value().compute, model.spec, model.weights);
+  model.weights = models::weights_for(choice.value().compute, model.spec, model.weights,
+                                      device.value()->info());
   const auto need = estimate_need({options, *device.value(), model, choice.value(), budget});
   pool.paths[index] = options.model.path;
   opened_model opened;

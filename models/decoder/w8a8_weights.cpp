@@ -22,10 +22,12 @@ constexpr float middle = 128; ///< the code that stands for zero
 constexpr float least = 1e-30F;
 
 /// The size of the groups of a row; 0 when the columns have no such size.
-std::int32_t group_of(std::int64_t columns) {
-  for (const std::int64_t multiple : {32, 8})
+std::int32_t group_of(std::int64_t columns, w8a8_kernels kernels) {
+  for (const std::int64_t multiple : {128, 64, 32, 8}) {
+    if (multiple > 32 && kernels == w8a8_kernels::host) continue;
     for (std::int64_t group = most_columns; group > 0; group -= multiple)
       if (columns % group == 0) return static_cast<std::int32_t>(group);
+  }
   return 0;
 }
 
@@ -126,24 +128,25 @@ struct rounding {
 };
 
 /// A group of 0 means that the matrix is not rounded.
-rounding rounding_of(const gpu::weight_source& from) {
-  if (from.kind == gpu::weight_kind::grouped_u4 && from.group % 32 == 0)
+rounding rounding_of(const gpu::weight_source& from, w8a8_kernels kernels) {
+  if (kernels == w8a8_kernels::host && from.kind == gpu::weight_kind::grouped_u4 &&
+      from.group % 32 == 0)
     for (std::int64_t group = most_columns / from.group * from.group; group >= 64;
          group -= from.group)
       if (from.cols % group == 0) return {static_cast<std::int32_t>(group), true};
-  return {group_of(from.cols), false};
+  return {group_of(from.cols, kernels), false};
 }
 
 class w8a8_checkpoint final : public checkpoint {
 public:
   w8a8_checkpoint(std::shared_ptr<const checkpoint> source,
-                  const std::set<std::string>& as_they_are)
+                  const std::set<std::string>& as_they_are, w8a8_kernels kernels)
       : source_(std::move(source)), infos_(source_->tensors()) {
     for (tensor_info& t : infos_) {
       by_name_[t.name] = &t;
       if (t.shape.size() != 2 || as_they_are.count(t.name) > 0) continue;
       const auto from = source_->matrix(t.name);
-      const rounding how = from.ok() ? rounding_of(from.value()) : rounding{};
+      const rounding how = from.ok() ? rounding_of(from.value(), kernels) : rounding{};
       if (how.group == 0) continue;
       roundings_[t.name] = how;
       t.type = "INT8";
@@ -192,8 +195,9 @@ private:
 } // namespace
 
 std::shared_ptr<const checkpoint> rounded_to_8_bits(std::shared_ptr<const checkpoint> source,
-                                                    const std::set<std::string>& as_they_are) {
-  return std::make_shared<w8a8_checkpoint>(std::move(source), as_they_are);
+                                                    const std::set<std::string>& as_they_are,
+                                                    w8a8_kernels kernels) {
+  return std::make_shared<w8a8_checkpoint>(std::move(source), as_they_are, kernels);
 }
 
 } // namespace twill::models

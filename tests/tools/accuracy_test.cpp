@@ -111,7 +111,7 @@ TEST_CASE("each family in f32 has the perplexity and the tokens of its reference
     const tally& rounded = tallies.value().back();
     CHECK(rounded.same_argmax() > 0.9);
     CHECK(rounded.mean_kl() > 1e-3); // of 8 bits: nothing here could be exact
-    CHECK(rounded.mean_kl() < 0.02);
+    CHECK(rounded.mean_kl() < (test::shared_device().info().multiplies_f16 ? 0.04 : 0.02));
     const tally& t = tallies.value().front();
     CHECK(t.reference_perplexity() == Approx(golden_perplexity(golden_path(name))).epsilon(1e-4));
     CHECK(t.same_argmax() > 0.9);

@@ -51,7 +51,8 @@ public:
     o.n_blocks = a.at_once * blocks_;
     o.max_step_tokens = std::max(a.step_tokens, a.at_once);
     o.max_sequences = o.max_logit_rows = a.at_once;
-    const auto weights = models::weights_for(o.compute, model_->spec, model_->weights);
+    const auto weights =
+        models::weights_for(o.compute, model_->spec, model_->weights, dev_->info());
     decoder_ = value_of(models::decoder::load(*dev_, model_->spec, *weights, o, {}));
     chosen_ = value_of(dev_->allocate(static_cast<std::size_t>(a.at_once) * 4, "bench"));
     std::printf("device: %s, %s, %d threads, %s; %s, compute %s, KV %s\n",

@@ -122,7 +122,7 @@ void print_model(const std::string& path, config::options options, gpu::device& 
                                              *model.weights, device);
   if (!types.ok()) throw client_error(types.detail());
   const auto compute = types.value().compute;
-  model.weights = models::weights_for(compute, model.spec, model.weights);
+  model.weights = models::weights_for(compute, model.spec, model.weights, device);
   const auto need = models::estimate_footprint(model, types.value(), options);
   // Measures, where a plan needs it, before it prints.
   const serving_fit fit =

@@ -87,7 +87,7 @@ std::pair<std::string, std::int64_t> budget_of(const gpu::device_info& device) {
 bool print_memory(models::model model, const models::compute_choice& types, gpu::device& dev,
                   const config::options& options) {
   const models::serving_footprint need = models::estimate_footprint(model, types, options);
-  model.weights = models::weights_for(types.compute, model.spec, model.weights);
+  model.weights = models::weights_for(types.compute, model.spec, model.weights, dev.info());
   const serving_fit fit =
       fit_for_serving(dev, model, types, options, models::offload::measuring::never);
   const std::int64_t packed = models::estimate_packed_weights(model.spec, *model.weights).all();

@@ -94,7 +94,8 @@ struct reference::impl {
     options.n_blocks = pass_tokens / block_tokens;
     options.max_step_tokens = options.max_logit_rows = pass_tokens;
     options.max_sequences = 1;
-    weights = models::weights_for(options.compute, files.spec, files.weights);
+    weights =
+        models::weights_for(options.compute, files.spec, files.weights, shared_device().info());
     runner.emplace(files.spec, *weights, options);
   }
 

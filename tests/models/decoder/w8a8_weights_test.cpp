@@ -129,14 +129,17 @@ void check_rounded(const gpu::weight_source& s, const std::vector<float>& values
 TEST_CASE("matrices are rounded to 8 bits in the widest groups that divide their columns") {
   const struct {
     std::int64_t cols;
-    std::int32_t group; ///< 0 for a matrix that is not rounded
-  } cases[] = {{576, 192}, {1536, 256}, {256, 256}, {13696, 128}, {40, 40}, {264, 88}, {7, 0}};
-  for (const auto& [cols, group] : cases) {
+    std::int32_t group;  ///< 0 for a matrix that is not rounded
+    std::int32_t of_gpu; ///< the same for a GPU's kernels
+  } cases[] = {{576, 192, 192}, {1536, 256, 256}, {256, 256, 256}, {13696, 128, 128},
+               {896, 224, 128}, {640, 160, 128},  {320, 160, 64},  {544, 32, 32},
+               {40, 40, 40},    {264, 88, 88},    {7, 0, 0}};
+  for (const auto& [cols, group, of_gpu] : cases) {
     CAPTURE(cols);
     const auto source = std::make_shared<matrices>();
     const auto values = normal_values(3 * cols, 1);
     source->add("w", 3, cols, values);
-    const auto rounded = rounded_to_8_bits(source, {});
+    const auto rounded = rounded_to_8_bits(source, {}, w8a8_kernels::host);
     const auto s = rounded->matrix("w");
     REQUIRE(s.ok());
     CHECK(s.value().group == group);
@@ -144,6 +147,9 @@ TEST_CASE("matrices are rounded to 8 bits in the widest groups that divide their
     if (group == 0) continue;
     CHECK(rounded->find("w")->bytes == 3 * (cols + 2 * (cols / group)));
     check_rounded(s.value(), values);
+    const auto wide = rounded_to_8_bits(source, {}, w8a8_kernels::gpu)->matrix("w").value();
+    CHECK(wide.group == of_gpu);
+    check_rounded(wide, values);
   }
 }
 
@@ -170,7 +176,7 @@ TEST_CASE("4-bit weights are rounded by the values they stand for, in their own 
     for (std::size_t c = 0; c < backwards.size(); ++c)
       backwards[c] = static_cast<std::int32_t>(backwards.size() - 1 - c);
     source->order("w", backwards);
-    const auto s = rounded_to_8_bits(source, {})->matrix("w");
+    const auto s = rounded_to_8_bits(source, {}, w8a8_kernels::host)->matrix("w");
     REQUIRE(s.ok());
     CHECK(s.value().group == rounded);
     CHECK(s.value().kind ==
@@ -178,6 +184,10 @@ TEST_CASE("4-bit weights are rounded by the values they stand for, in their own 
     check_rounded(s.value(), values);
     REQUIRE(s.value().column_order != nullptr);
     CHECK(*s.value().column_order == backwards);
+    const auto wide = rounded_to_8_bits(source, {}, w8a8_kernels::gpu)->matrix("w").value();
+    CHECK(wide.kind == gpu::weight_kind::grouped_u8);
+    check_rounded(wide, values);
+    CHECK(*wide.column_order == backwards);
   }
 }
 
@@ -190,7 +200,7 @@ TEST_CASE("groups of zeros, tiny and huge values survive; what is not finite is 
     values[5] = top;
     values[6] = -top;
     source->add("w", 1, 64, values);
-    const auto s = rounded_to_8_bits(source, {})->matrix("w");
+    const auto s = rounded_to_8_bits(source, {}, w8a8_kernels::host)->matrix("w");
     REQUIRE(s.ok());
     std::vector<std::uint8_t> codes(64);
     float scale = -1, offset = 0;
@@ -206,7 +216,8 @@ TEST_CASE("groups of zeros, tiny and huge values survive; what is not finite is 
     std::vector<float> values(64, 0.5F);
     values[40] = bad;
     source->add("w", 1, 64, values);
-    const auto packed = gpu::pack(dev, rounded_to_8_bits(source, {})->matrix("w").value(), "the w");
+    const auto packed = gpu::pack(
+        dev, rounded_to_8_bits(source, {}, w8a8_kernels::host)->matrix("w").value(), "the w");
     REQUIRE_FALSE(packed.ok());
     CHECK(packed.detail() == "the w: every value must be finite");
   }
@@ -215,7 +226,7 @@ TEST_CASE("groups of zeros, tiny and huge values survive; what is not finite is 
 TEST_CASE("w8a8 rounds linear layers and the head, not what is only looked up") {
   const auto kinds_of = [](const std::string& folder) {
     const test::golden_folder c(folder);
-    const auto weights = weights_for(gpu::compute_type::w8a8, c.spec, c.weights);
+    const auto weights = weights_for(gpu::compute_type::w8a8, c.spec, c.weights, {});
     std::map<std::string, std::string> kinds;
     for (const tensor_info& t : weights->tensors())
       kinds[t.name] = t.type;
@@ -233,7 +244,15 @@ TEST_CASE("w8a8 rounds linear layers and the head, not what is only looked up") 
   CHECK(opt.at("model.decoder.layers.0.fc1.weight") == "INT8");
 
   const test::golden_folder c("llama-tiny-gptq");
-  CHECK(weights_for(gpu::compute_type::int8, c.spec, c.weights) == c.weights);
+  gpu::device_info chip;
+  chip.multiplies_f16 = true; // a GPU, which has no kernels for 4-bit codes that stand for others
+  for (const auto& [device, kind] :
+       {std::pair(gpu::device_info{}, gpu::weight_kind::grouped_u4_as_u8),
+        std::pair(chip, gpu::weight_kind::grouped_u8)}) {
+    const auto weights = weights_for(gpu::compute_type::w8a8, c.spec, c.weights, device);
+    CHECK(weights->matrix("model.layers.0.mlp.down_proj.weight").value().kind == kind);
+  }
+  CHECK(weights_for(gpu::compute_type::int8, c.spec, c.weights, {}) == c.weights);
 }
 
 TEST_CASE("codes of every kind are multiplied in int8 under w8a8, also where they are widened") {

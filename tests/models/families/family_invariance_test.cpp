@@ -135,7 +135,7 @@ TEST_CASE("other compute types and eight-bit KV do not depend on the batch eithe
     for (const auto& [compute, kv] : {std::pair(gpu::compute_type::bf16, gpu::dtype::bf16),
                                       std::pair(gpu::compute_type::int8, gpu::dtype::i8),
                                       std::pair(gpu::compute_type::w8a8, gpu::dtype::f16)}) {
-      const auto weights = weights_for(compute, c.spec, c.weights);
+      const auto weights = weights_for(compute, c.spec, c.weights, shared_device().info());
       decoder_runner runner(c.spec, *weights, golden_options(compute, kv));
       std::vector<solo> wanted;
       for (const golden_prompt& p : c.prompts)

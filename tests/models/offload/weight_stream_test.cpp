@@ -70,7 +70,7 @@ TEST_CASE("a decoder takes what was projected, and its steps take nothing more",
         std::vector{gpu::compute_type::f32, gpu::compute_type::bf16, gpu::compute_type::int8,
                     gpu::compute_type::w8a8}[random() % 4];
     CAPTURE(gpu::name_of(compute));
-    const auto weights = weights_for(compute, c.spec, c.weights);
+    const auto weights = weights_for(compute, c.spec, c.weights, shared_device().info());
     auto options = golden_options(compute, gpu::dtype::f32);
     options.offload = random_homes(random);
     CAPTURE(options.offload.weights.device, options.offload.weights.host,
@@ -233,7 +233,7 @@ TEST_CASE("weights in any tiers give the bits of resident ones, for every family
                                      gpu::compute_type::w8a8}[random() % 3];
     auto options = compute == gpu::compute_type::f32 ? golden_options()
                                                      : golden_options(compute, gpu::dtype::f16);
-    const auto weights = weights_for(compute, c.spec, c.weights);
+    const auto weights = weights_for(compute, c.spec, c.weights, shared_device().info());
     CAPTURE(gpu::name_of(compute));
     std::vector<logit_row> wanted;
     {

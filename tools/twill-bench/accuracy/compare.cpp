@@ -55,7 +55,7 @@ models::result<std::vector<tally>> compare_types(gpu::device& dev, const subject
     const auto types =
         models::resolve_compute(pair.compute, pair.kv, s.spec, *s.weights, dev.info());
     if (!types.ok()) return types.error();
-    const auto weights = models::weights_for(types.value().compute, s.spec, s.weights);
+    const auto weights = models::weights_for(types.value().compute, s.spec, s.weights, dev.info());
     auto other = teacher::load(dev, s.spec, *weights, types.value(), length);
     if (!other.ok()) return other.error();
     tallies.push_back(run_side_by_side(reference.value(), other.value(), s.sequences));

@@ -59,7 +59,7 @@ public:
     types_ = must(models::resolve_compute(options_.model.compute, options_.kv.type, model_->spec,
                                           *model_->weights, device_->info()))
                  .value();
-    weights_ = models::weights_for(types_.compute, model_->spec, weights_);
+    weights_ = models::weights_for(types_.compute, model_->spec, weights_, device_->info());
     if (flags_.plan || flags_.plan_only) {
       flags_ = planned(flags_, *device_, model_->spec, *weights_, options_);
       options_ = options_of(flags_);
