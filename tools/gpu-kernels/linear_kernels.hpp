@@ -1,0 +1,37 @@
+// linear_kernels: the kernels behind linear(), by name and at the shapes of models, as checks and
+// times ask for them. Everything belongs to the device's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpu/linear/linear.hpp"
+#include "tools/gpu-kernels/family.hpp"
+#include "tools/twill-bench/kernels/seed_layers.hpp"
+
+namespace twill::gpu_kernels {
+
+/// Whether the device's own table has a kernel for these weights.
+bool has_kernel(const gpu::device& dev, const gpu::packed_matrix& weights,
+                gpu::compute_type compute);
+/// Whether options::only chooses it.
+bool chosen(const options& given, const std::string& kernel, const std::string& shape);
+/// "linear grouped_u4 bf16"
+std::string kernel_name(const char* weights, gpu::compute_type compute);
+
+/// The layers that are checked and timed.
+std::vector<bench::seed_layer> layers_of(const options& given);
+/// What `auto` computes such weights in on a GPU, where AWQ and GPTQ state f16 and GGUF nothing;
+/// int8 for what w8a8 rounds.
+gpu::compute_type compute_of(const gpu::device& dev, const bench::seed_layer& seed);
+/// Random weights of a product.
+gpu::weight_source source_of(const bench::seed_layer& seed, const bench::product_shape& s);
+std::string shape_of(const bench::seed_layer& seed, const bench::product_shape& s);
+/// Whether the device has a kernel for a product, judged from a few of its rows.
+bool takes(gpu::device& dev, const bench::seed_layer& seed, const bench::product_shape& s,
+           gpu::compute_type compute);
+
+void check_linear(gpu::device& dev, const options& given, results& out);   ///< linear_checks.cpp
+void measure_linear(gpu::device& dev, const options& given, results& out); ///< linear_times.cpp
+
+} // namespace twill::gpu_kernels
