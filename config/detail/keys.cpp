@@ -34,8 +34,8 @@ const std::vector<key>& rows() {
        "the processor multiplies bf16, else f32. Of weights of 32 bits it is f32. f16 needs a GPU. "
        "w8a8 is int8 with all weights rounded to 8 bits "
        "while they are loaded: prompts and batches are faster, and results a little less precise. "
-       "On a GPU weights of 4 bits then take twice the memory, up to 128 columns share a scale of "
-       "activations, and int8 without w8a8 is slow but for weights of 8 bits."},
+       "On a GPU w8a8 keeps weights of 4 bits in twice the memory, and up to 128 columns of activations "
+       "share a scale; int8 is slow there for weights that do not have 8 bits."},
       {"model.chat_template", TWILL_MEMBER(model.chat_template), "", any_path(),
        "A file with a Jinja chat template. When empty, the model's own template is used."},
       {"model.tool_format", TWILL_MEMBER(model.tool_format), "",

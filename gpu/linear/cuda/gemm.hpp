@@ -5,8 +5,8 @@
 //
 // A warp multiplies two row panels, 32 outputs, with 8 * Tiles rows, up to 32. More rows are more
 // blocks, each of which reads the weights again: good for decoding, slow for prompts. Weights are
-// the first operand of mma whatever the number of rows, so one row costs as many
-// instructions as eight, and as little memory as the weights have. The columns are cut into slices
+// the first operand of mma whatever the number of rows, so one row costs as many instructions as
+// eight, and as little memory as the weights have. The columns are cut into slices
 // of whole segments, one for each of `slices` warps of a block, which walk their slices upwards, 32
 // columns a step; then the block adds the slices in their order. Where segments and slices begin
 // depends on the matrix alone. So a row has the same bits alone and among any others, in every

@@ -204,7 +204,7 @@ struct prefill_gemm {
     for (int i = 0; i < shape::slots - 1; ++i)
       copy(i, i, i);
     weights.skip(shape::slots - 1);
-    int slot = 0, params_slot = 0;
+    int slot = 0, segment_slot = 0; // of the step and of the segment's x_params
     for (int begin = 0; begin < segments; begin += of_slice) {
       const int end = begin + of_slice < segments ? begin + of_slice : segments;
       sums sum = {};
@@ -222,13 +222,13 @@ struct prefill_gemm {
         TWILL_UNROLL
         for (int n = 0; n < Tiles; ++n)
           if constexpr (Weights::x_bytes == 1)
-            weights.end_segment(part[n], params_of(params_slot, n), sum[n]);
+            weights.end_segment(part[n], params_of(segment_slot, n), sum[n]);
           else
             weights.end_segment(part[n], sum[n]);
         weights.load_scales();
         weights.skip(segment_steps);
         slot = next_slot(slot, segment_steps);
-        params_slot = next_slot(params_slot);
+        segment_slot = next_slot(segment_slot);
       }
       add_slice(begin == 0, sum, totals);
     }

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <vector>
 
-#include "gpu/detail/activation_element.hpp"
 #include "gpu/detail/kernel_math.hpp"
 #include "tests/gpu/cuda/gemm_harness.hpp"
 
