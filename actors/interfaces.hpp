@@ -75,8 +75,8 @@ using executor_actor = caf::typed_actor<
 /// here because it carries a handle.
 struct executor_ready {
   executor_actor executor;
-  std::uint64_t life = 0; ///< plans are for this life
-  batcher_limits limits;  ///< what the executor's memory holds; it may be less than before
+  std::uint64_t generation = 0; ///< plans are for this life
+  batcher_limits limits;        ///< what the executor's memory holds; it may be less than before
 };
 
 /// The owner of compiling; it has a thread of its own.

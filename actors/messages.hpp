@@ -205,11 +205,11 @@ struct kv_grant {
 
 /// port -> batcher: tell who holds what.
 struct describe_scheduler {
-  std::shared_ptr<const std::function<void(scheduler_picture)>> told;
+  std::shared_ptr<const std::function<void(scheduler_snapshot)>> callback;
 };
 /// port -> batcher: tell what is taken, and by whom.
 struct ask_ledger {
-  std::shared_ptr<const std::function<void(ledger)>> told;
+  std::shared_ptr<const std::function<void(ledger)>> callback;
 };
 /// batcher -> executor: tell of which sequences there are states.
 struct list_states {};
@@ -227,9 +227,9 @@ struct kv_leases {
     std::int64_t n_blocks = 0;
     std::int64_t n_first = 0; ///< of these, those that no lease before it in the list has
   };
-  std::vector<lease> leases; ///< by rising id
-  std::int64_t n_tied = 0;   ///< blocks that no lease has, and that used ones follow
-  scheduler_picture picture;
+  std::vector<lease> leases;          ///< by rising id
+  std::int64_t n_pinned_by_child = 0; ///< blocks that no lease has, and that used ones follow
+  scheduler_snapshot snapshot;
 };
 
 /// batcher -> executor: a sequence enters the running set, for the first time or again after a
@@ -246,7 +246,7 @@ struct block_copy {
 /// batcher -> executor: one step, prepared while the one before it runs. A decode row names no
 /// token: it takes the token that was drawn last for its sequence.
 struct step_plan {
-  std::uint64_t epoch = 0; ///< the life of the executor that the plan is for; see load_model
+  std::uint64_t generation = 0; ///< the life of the executor that the plan is for; see load_model
   std::uint64_t number = 0;
   std::vector<sequence_id> closes; ///< sequences to forget, before anything else
   std::vector<open_sequence> opens;
@@ -262,7 +262,7 @@ using step_plan_ptr = std::shared_ptr<const step_plan>;
 /// batcher -> executor, ahead of the plans that wait: these sequences leave; steps that have not
 /// begun skip their rows.
 struct skip_sequences {
-  std::uint64_t epoch = 0; ///< as in step_plan
+  std::uint64_t generation = 0; ///< as in step_plan
   std::vector<sequence_id> ids;
 };
 
@@ -275,7 +275,8 @@ struct drawn_token {
   /// step_result::pooled.
   std::int32_t first_top = 0;
   std::int32_t n_top = 0;
-  bool stuck = false; ///< the output's rules let no token through; the sequence cannot go on
+  bool no_allowed_token =
+      false; ///< the output's rules let no token through; the sequence cannot go on
 };
 /// A prompt token that a step has scored.
 struct scored_token {
@@ -287,7 +288,7 @@ struct scored_token {
 };
 /// executor -> batcher: the answer to a step plan.
 struct step_result {
-  std::uint64_t epoch = 0;
+  std::uint64_t generation = 0;
   std::uint64_t number = 0;
   bool ok = true;
   std::string detail;               ///< why the step failed, when not ok
@@ -306,15 +307,15 @@ using step_result_ptr = std::shared_ptr<const step_result>;
 
 /// batcher -> offloader: bring these blocks to host memory; answered by blocks_fetched.
 struct fetch_blocks {
-  std::uint64_t ticket = 0;
+  std::uint64_t fetch_id = 0;
   std::vector<block_key> keys; ///< of blocks that follow each other
   /// From then on nothing more is read for it, and the answer is what is there.
   steady_clock::time_point until;
 };
-/// offloader -> batcher: the first of these blocks, perhaps none. batcher -> itself, later: the
-/// ticket is given up.
+/// offloader -> batcher: the first of the blocks that were asked for, perhaps none. batcher ->
+/// itself, later: the fetch is given up.
 struct blocks_fetched {
-  std::uint64_t ticket = 0;
+  std::uint64_t fetch_id = 0;
   std::vector<host_block> blocks;
   double seconds = 0; ///< that the tiers spent on them, without what was asked before
   bool given_up = false;
@@ -332,44 +333,44 @@ struct blocks_spilled {
 struct open_tiers {
   std::shared_ptr<offloader_core> core;
 };
-/// weight ring -> offloader, by its door: have the transfers run that were ordered by now, and let
-/// the next ones begin when they are ordered (io_threads). The ring waits for the markers of their
-/// ends.
+/// weight ring -> offloader, through its offloader_client: run the transfers that have been ordered
+/// so far, and let the next ones begin as soon as they are ordered (see io_threads). The ring waits
+/// for the end of a transfer by the marker of its copy; no message comes back.
 struct fetch_weights {
-  std::uint64_t ticket = 0;
+  std::uint64_t number = 0; ///< of the order (io_threads)
 };
-/// supervisor -> offloader, once its door leads to it: serve the orders of which another one was
-/// told.
+/// supervisor -> offloader, once the offloader_client sends to it: serve the orders that were sent
+/// to the offloader which it replaces.
 struct serve_orders {};
 
 /// executor -> itself: begin the oldest step that waits.
 struct run_next {};
 /// executor -> itself: the device has computed this step, or refused to.
 struct step_computed {
-  std::uint64_t life = 0;
+  std::uint64_t generation = 0;
   std::uint64_t number = 0;
 };
 
 /// supervisor -> executor: begin this life: load the model, or load it again.
 struct load_model {
-  std::uint64_t life = 0;
+  std::uint64_t generation = 0;
   /// A model that is loaded stays loaded, and only the sequences are forgotten.
   bool keep_weights = false;
 };
 /// executor -> supervisor: the model is loaded and steps of this life can run.
 struct model_loaded {
-  std::uint64_t life = 0;
+  std::uint64_t generation = 0;
   runner_info info;
 };
 /// executor -> supervisor: the model could not be loaded.
 struct load_failed {
-  std::uint64_t life = 0;
+  std::uint64_t generation = 0;
   std::string detail;
   bool device_is_lost = false; ///< and with it every further load
 };
 /// executor -> supervisor: a step failed and the runner is gone; it waits for load_model.
 struct executor_broken {
-  std::uint64_t life = 0;
+  std::uint64_t generation = 0;
   std::string detail;
   bool device_is_lost = false; ///< and with it every further load
 };

@@ -14,16 +14,17 @@ struct framed_schema {
   bool operator==(const framed_schema&) const = default;
 };
 
+enum class grammar_kind {
+  json_object, ///< any JSON object
+  json_schema, ///< `text` is a JSON Schema
+  regex,       ///< `text` is a regular expression of the whole answer
+  choice,      ///< one of `choices`
+  ebnf,        ///< `text` is a grammar in GBNF (llama.cpp) or XGrammar's EBNF; its start is `root`
+  framed,      ///< one of `frames`, or several one after the other
+};
+
 struct grammar_spec {
-  enum class kind {
-    json_object, ///< any JSON object
-    json_schema, ///< `text` is a JSON Schema
-    regex,       ///< `text` is a regular expression of the whole answer
-    choice,      ///< one of `choices`
-    ebnf,   ///< `text` is a grammar in GBNF (llama.cpp) or XGrammar's EBNF; its start is `root`
-    framed, ///< one of `frames`, or several one after the other
-  };
-  kind what = kind::json_object;
+  grammar_kind kind = grammar_kind::json_object;
   std::string text;
   std::vector<std::string> choices;
   /// json_schema, an answer among frames: objects have no properties but those that are spoken of.

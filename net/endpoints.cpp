@@ -210,16 +210,17 @@ std::string_view name_of(http_method method) {
   return all.substr(0, all.find(','));
 }
 
-std::span<const endpoint> endpoints(door by) {
-  if (by == door::clients) return table;
+std::span<const endpoint> endpoints(listener_kind listener) {
+  if (listener == listener_kind::clients) return table;
   return admin_table;
 }
 
-endpoint_match match_endpoint(std::string_view method, std::string_view path, door by) {
+endpoint_match match_endpoint(std::string_view method, std::string_view path,
+                              listener_kind listener) {
   endpoint_match match;
   if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1); // some clients add one
   const auto wanted = method_of(method);
-  for (const auto& row : endpoints(by)) {
+  for (const auto& row : endpoints(listener)) {
     if (!matches(row, path, match.wildcard)) continue;
     if (match.allow.find(names_of(row.method)) == std::string::npos) {
       if (!match.allow.empty()) match.allow += ", ";

@@ -38,7 +38,7 @@ struct endpoint {
 };
 
 /// What clients may ask for at this door.
-std::span<const endpoint> endpoints(door by = door::clients);
+std::span<const endpoint> endpoints(listener_kind listener = listener_kind::clients);
 
 struct endpoint_match {
   const endpoint* target = nullptr; ///< nullptr: no endpoint has this path and method
@@ -46,7 +46,7 @@ struct endpoint_match {
   std::string allow;                ///< the path's methods, comma-separated; empty: unknown path
 };
 endpoint_match match_endpoint(std::string_view method, std::string_view path,
-                              door by = door::clients);
+                              listener_kind listener = listener_kind::clients);
 
 /// The codec of a path that a batch may name; nullptr for any other path.
 codec find_batch_codec(std::string_view path);

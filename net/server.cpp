@@ -212,21 +212,24 @@ private:
 
   /// One address that clients come in by.
   struct entrance {
-    entrance(acceptor a, const asio::strand<asio::io_context::executor_type>& control, door kind)
-        : gate(std::move(a)), pause(control), by(kind) {}
+    entrance(acceptor a, const asio::strand<asio::io_context::executor_type>& control,
+             listener_kind kind)
+        : gate(std::move(a)), pause(control), listener(kind) {}
     acceptor gate;
     asio::steady_timer pause;
-    door by;
+    listener_kind listener;
   };
 
   void add_entrances(listeners& sockets, bool admin) {
     for (std::size_t i = 0; i < sockets.all().size(); ++i) {
       const auto& one = sockets.all()[i];
-      auto by = door::clients;
-      if (admin) by = one.family == AF_UNIX ? door::admin_socket : door::admin_address;
+      auto listener = listener_kind::clients;
+      if (admin)
+        listener =
+            one.family == AF_UNIX ? listener_kind::admin_socket : listener_kind::admin_address;
       const asio::generic::stream_protocol protocol(one.family, 0);
-      entrances_.push_back(
-          std::make_unique<entrance>(acceptor(control_, protocol, sockets.take(i)), control_, by));
+      entrances_.push_back(std::make_unique<entrance>(acceptor(control_, protocol, sockets.take(i)),
+                                                      control_, listener));
     }
   }
 
@@ -281,10 +284,10 @@ private:
                          [this, &at](error_code error, client_socket socket) {
                            if (error == asio::error::operation_aborted) return;
                            if (error) return retry_accept(at, error);
-                           if (at.by == door::clients)
+                           if (at.listener == listener_kind::clients)
                              adopt(std::move(socket));
                            else
-                             adopt_administrator(std::move(socket), at.by);
+                             adopt_administrator(std::move(socket), at.listener);
                            accept(at);
                          });
   }
@@ -305,29 +308,29 @@ private:
     // The sockets of a proxy are counted for those who come through it.
     const auto counted =
         origin.trusted_proxy ? std::string() : counted_as(origin, options.max_per_address);
-    auto ticket = context_.sockets.admit(counted);
-    if (!ticket.has_value()) {
+    auto slot = context_.sockets.admit(counted);
+    if (!slot.has_value()) {
       log::warn("a connection of " + origin.text() +
                 " was closed at once: `server.max_connections` or `server.max_per_address` is "
                 "reached");
       return;
     }
-    arriving_client client{std::move(socket), std::move(*ticket), std::move(origin)};
+    arriving_client client{std::move(socket), std::move(*slot), std::move(origin)};
     client.proxy_header = options.proxy_protocol && client.origin.trusted_proxy;
     if (tls_) client.tls = tls_->current();
     begin(std::move(client));
   }
 
   /// No proxy stands before an administrator, and a Unix socket needs no TLS.
-  void adopt_administrator(client_socket socket, door by) {
+  void adopt_administrator(client_socket socket, listener_kind listener) {
     error_code ignored;
-    client_origin origin{address_of(socket.remote_endpoint(ignored)), false, by};
-    auto ticket = context_.admin_sockets.admit({});
-    if (!ticket.has_value())
+    client_origin origin{address_of(socket.remote_endpoint(ignored)), false, listener};
+    auto slot = context_.admin_sockets.admit({});
+    if (!slot.has_value())
       return log::warn("a connection to `server.admin_listen` was closed at once: " +
                        std::to_string(max_admin_sockets) + " are open");
-    arriving_client client{std::move(socket), std::move(*ticket), std::move(origin)};
-    if (tls_ && by == door::admin_address) client.tls = tls_->current();
+    arriving_client client{std::move(socket), std::move(*slot), std::move(origin)};
+    if (tls_ && listener == listener_kind::admin_address) client.tls = tls_->current();
     begin(std::move(client));
   }
 
@@ -338,8 +341,8 @@ private:
     const auto strand = client.socket.get_executor();
     asio::post(strand, [this, client = std::move(client)]() mutable {
       if (client.proxy_header || client.tls) return receive_client(std::move(client), context_);
-      start_http_session(client_stream(std::move(client.socket)), std::move(client.ticket),
-                         context_, std::move(client.origin));
+      start_http_session(client_stream(std::move(client.socket)), std::move(client.slot), context_,
+                         std::move(client.origin));
     });
   }
 

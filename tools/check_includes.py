@@ -76,7 +76,7 @@ PUBLIC = re.compile(r"^gpu/(?!(?:detail|host|portable|cuda)/)([a-z0-9_]+/)?[a-z0
 HIDDEN = ("kokkos", "cuda", "x86")
 # Sources that a build with CUDA compiles as CUDA (CMakeLists.txt of their folders): these alone may reach Kokkos, which
 # the host's compiler cannot read in such a build.
-KOKKOS_SOURCES = {"gpu/portable/backends.cpp", "tests/gpu/distant/distant_ops.cpp", "tests/gpu/forms.cpp"}
+KOKKOS_SOURCES = {"gpu/portable/backends.cpp", "tests/gpu/distant/distant_ops.cpp", "tests/gpu/implementations.cpp"}
 # Folders of pure functions: the same arguments give the same answer, and nothing else happens. They may name
 # points in time that a caller hands in, but never read a clock.
 PURE = ("actors/scheduling", "models/offload/plan")

@@ -43,33 +43,33 @@ public:
   }
   void use(const executor_ready& ready) {
     executor_ = ready.executor;
-    core_->executor_ready(ready.life, ready.limits);
+    core_->executor_ready(ready.generation, ready.limits);
     pump();
   }
   void use(const offloader_actor& offloader) { offloader_ = offloader; }
   /// Other messages wait, so that both parts are of one moment.
   void describe(const describe_scheduler& order) {
-    ask(self_, kv_, describe_leases{}).await([this, told = order.told](kv_leases& leases) {
-      (*told)(core_->describe(std::move(leases)));
+    ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
+      (*callback)(core_->describe(std::move(leases)));
     });
   }
   /// The executor answers between two steps, so that what it says may be of a later moment.
   void account(const ask_ledger& order) {
-    ask(self_, kv_, describe_leases{}).await([this, told = order.told](kv_leases& leases) {
+    ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
       ledger all = core_->account(leases);
       all.taken("sessions that the batcher answers", static_cast<std::int64_t>(handles_.size()));
       for (const auto& [request, session] : handles_)
         all.held("sessions that the batcher answers", holder_name(request));
       if (tiers_) tiers_->account(all);
-      if (!executor_) return (*told)(std::move(all));
+      if (!executor_) return (*callback)(std::move(all));
       const auto gathered = std::make_shared<ledger>(std::move(all));
       ask(self_, executor_, list_states{})
           .then(
-              [this, told, gathered](const listed_states& states) {
+              [this, callback, gathered](const listed_states& states) {
                 core_->account(states, *gathered);
-                (*told)(std::move(*gathered));
+                (*callback)(std::move(*gathered));
               },
-              [told, gathered](const caf::error&) { (*told)(std::move(*gathered)); });
+              [callback, gathered](const caf::error&) { (*callback)(std::move(*gathered)); });
     });
   }
   /// Applies an order to the core, then does what follows from it.
@@ -83,7 +83,7 @@ private:
   /// Does what the core asks for until it rests or waits for the allocator. While the allocator
   /// answers, other messages wait, so that the core plans from one state.
   void pump() {
-    if (auto left = core_->take_left(); !left.ids.empty() && outstanding_ > 0)
+    if (auto left = core_->take_departed(); !left.ids.empty() && outstanding_ > 0)
       tell_first(self_, executor_, std::move(left));
     for (;;) {
       auto action = core_->next(steady_clock::now());
@@ -106,9 +106,9 @@ private:
     if (outstanding_++ == 0) stats_->watch_steps_from(steady_clock::now());
     ask(self_, executor_, plan)
         .then([this](const step_result_ptr& result) { on_result(*result); },
-              [this, epoch = plan->epoch](const caf::error&) {
+              [this, generation = plan->generation](const caf::error&) {
                 note_answer();
-                core_->step_failed(epoch, "the executor is gone");
+                core_->step_failed(generation, "the executor is gone");
                 pump();
               });
   }
@@ -124,7 +124,7 @@ private:
     if (result.ok)
       core_->step_done(result, steady_clock::now());
     else
-      core_->step_failed(result.epoch, result.detail, result.device_is_lost);
+      core_->step_failed(result.generation, result.detail, result.device_is_lost);
     pump();
     if (tiers_) publish_tiers();
   }
@@ -182,7 +182,7 @@ private:
 
   // batcher_core::tier_sink
   void fetch(fetch_blocks order, std::chrono::milliseconds patience) override {
-    tell_later(self_, batcher_actor{self_}, patience, blocks_fetched{order.ticket, {}, 0, true});
+    tell_later(self_, batcher_actor{self_}, patience, blocks_fetched{order.fetch_id, {}, 0, true});
     if (offloader_) tell(self_, offloader_, std::move(order), batcher_actor{self_});
   }
   void spilled(blocks_spilled blocks) override {

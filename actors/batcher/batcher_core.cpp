@@ -133,11 +133,11 @@ void batcher_core::finish_choice(request_id request, std::int32_t choice) {
 
 /// What steps under way have of it is of no use.
 void batcher_core::leave(sequence_id id) {
-  if (scheduler_.leave(id)) left_.push_back(id);
+  if (scheduler_.leave(id)) departed_.push_back(id);
 }
 
-skip_sequences batcher_core::take_left() {
-  return {pipeline_.epoch(), std::exchange(left_, {})};
+skip_sequences batcher_core::take_departed() {
+  return {pipeline_.generation(), std::exchange(departed_, {})};
 }
 
 template <class F>
@@ -150,10 +150,10 @@ void batcher_core::for_each_choice(request_id request, F&& apply) {
 
 void batcher_core::release(request_id request) {
   if (trace_ != nullptr) trace_->released(request);
-  let_go(request);
+  release_choices(request);
 }
 
-void batcher_core::let_go(request_id request) {
+void batcher_core::release_choices(request_id request) {
   for_each_choice(request, [this](sequence_id id) { leave(id); });
   groups_.mark_released(request);
 }
@@ -170,10 +170,10 @@ void batcher_core::resume(request_id request) {
   groups_.set_paused(request, false);
 }
 
-void batcher_core::executor_ready(std::uint64_t life, const batcher_limits& limits) {
-  if (trace_ != nullptr) trace_->executor_ready(life, limits);
+void batcher_core::executor_ready(std::uint64_t generation, const batcher_limits& limits) {
+  if (trace_ != nullptr) trace_->executor_ready(generation, limits);
   if (pipeline_.has_executor()) lose_executor();
-  pipeline_.executor_ready(life);
+  pipeline_.executor_ready(generation);
   reset_blocks_ = reset_blocks_ || limits.total_blocks != limits_.total_blocks;
   set_limits(limits);
   scheduler_.set_limits(limits.plan);
@@ -215,17 +215,17 @@ void batcher_core::fail(request_id request, const request_error& why) {
   if (groups_.find(request) == nullptr) return;
   if (trace_ != nullptr) trace_->ended(request, why);
   sessions_.failed(request, why);
-  let_go(request);
+  release_choices(request);
 }
 
 void batcher_core::lose_executor() {
   pipeline_.executor_lost();
   prefixes_.forget_device();
-  left_.clear();
+  departed_.clear();
   spills_.clear();
   copies_.clear();
   for (const sequence_id id : fetches_.end_all())
-    scheduler_.let_go(id);
+    scheduler_.unhold(id);
   scheduler_.forget_device();
   groups_.forget_device();
   reset_blocks_ = true;
@@ -292,30 +292,30 @@ bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_po
       grant_.free_blocks)
     return false;
   fetched.blocks.clear();
-  if (match.beyond.empty() || fetched.n_fetches >= most_fetches ||
-      !fetches_.speeds.worth_fetching(match.beyond.size()))
+  if (match.tier_keys.empty() || fetched.n_fetches >= most_fetches ||
+      !fetches_.speeds.worth_fetching(match.tier_keys.size()))
     return false;
   ++fetched.n_fetches;
   fetched.first = n_blocks;
-  fetched.ticket = fetches_.begin(match.id, now, match.beyond.size());
+  fetched.fetch_id = fetches_.begin(match.id, now, match.tier_keys.size());
   scheduler_.hold(match.id);
   fetches_began_ = true;
   // The tiers answer with what is there before the fetch is given up, unless they hang.
-  const auto patience = fetches_.speeds.patience(match.beyond.size());
-  tiers_->fetch({fetched.ticket, match.beyond, now + patience * 3 / 4}, patience);
+  const auto patience = fetches_.speeds.patience(match.tier_keys.size());
+  tiers_->fetch({fetched.fetch_id, match.tier_keys, now + patience * 3 / 4}, patience);
   return true;
 }
 
 void batcher_core::fetched(blocks_fetched answer, steady_clock::time_point now) {
-  if (trace_ != nullptr) trace_->fetched(answer.ticket, answer.blocks.size(), now);
-  const tier_client::fetch ended = fetches_.end(answer.ticket);
+  if (trace_ != nullptr) trace_->fetched(answer.fetch_id, answer.blocks.size(), now);
+  const tier_client::fetch ended = fetches_.end(answer.fetch_id);
   if (ended.id == 0) return;
   if (answer.given_up)
     fetches_.speeds.note_given_up(ended.n_blocks, in_seconds(now - ended.asked));
   else
     fetches_.speeds.note_fetch(answer.blocks.size(), answer.seconds);
   if (sequence* s = groups_.find_sequence(ended.id)) s->fetched.blocks = std::move(answer.blocks);
-  scheduler_.let_go(ended.id);
+  scheduler_.unhold(ended.id);
 }
 
 std::optional<kv_change> batcher_core::take_drops() {
@@ -510,8 +510,8 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
 void batcher_core::expect_rows(const step_plan& plan, std::size_t i) const {
   constexpr std::size_t far = 16, near = 8;
   if (i + far < plan.rows.size()) {
-    groups_.expect(plan.rows[i + far].id);
-    scheduler_.expect(plan.rows[i + far].id);
+    groups_.prefetch(plan.rows[i + far].id);
+    scheduler_.prefetch(plan.rows[i + far].id);
   }
   if (i + near < plan.rows.size()) {
     groups_.expect_sequence(plan.rows[i + near].id);
@@ -533,10 +533,10 @@ void batcher_core::note_copies(const step_plan& plan, const step_result& result)
   if (!decodes && computed_all)
     fetches_.speeds.note_prefill(prompt_tokens, result.seconds - result.copy_seconds);
   if (plan.spills.empty()) return;
-  blocks_spilled told;
+  blocks_spilled spilled;
   for (const block_spill& s : plan.spills)
-    told.blocks.emplace_back(s.identity, s.to);
-  tiers_->spilled(std::move(told));
+    spilled.blocks.emplace_back(s.identity, s.to);
+  tiers_->spilled(std::move(spilled));
 }
 
 void batcher_core::keep_scores(const step_result& result) {
@@ -566,7 +566,7 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
   // A token drawn by a step that was prepared before the end was known is dropped.
   const group& owner = sequence_groups::group_of(s);
   if (s.finished || owner.released) return;
-  if (drawn.stuck)
+  if (drawn.no_allowed_token)
     return fail(
         s.request,
         {errc::executor_failed,
@@ -597,10 +597,10 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
   sessions_.token(s.request, std::move(ready));
 }
 
-void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail,
+void batcher_core::step_failed(std::uint64_t generation, const std::string& detail,
                                bool device_is_lost) {
-  const bool ignored = epoch != pipeline_.epoch();
-  if (trace_ != nullptr) ignored ? trace_->ignored_step() : trace_->step_failed(epoch);
+  const bool ignored = generation != pipeline_.generation();
+  if (trace_ != nullptr) ignored ? trace_->ignored_step() : trace_->step_failed(generation);
   if (ignored) return;
   if (const step_plan_ptr failed = pipeline_.oldest()) {
     std::set<request_id> lost;
@@ -624,9 +624,9 @@ bool batcher_core::may_compute_again(request_id request) {
   return g != nullptr && g->n_lost++ == 0 && !g->drew;
 }
 
-scheduler_picture batcher_core::describe(kv_leases leases) const {
-  scheduler_picture picture = std::move(leases.picture);
-  std::map<sequence_id, scheduler_picture::sequence> all;
+scheduler_snapshot batcher_core::describe(kv_leases leases) const {
+  scheduler_snapshot snapshot = std::move(leases.snapshot);
+  std::map<sequence_id, scheduler_snapshot::sequence> all;
   groups_.each_sequence([&](sequence_id id, const sequence& s, const group& g) {
     auto& one = all[id];
     one.request = s.request;
@@ -640,16 +640,16 @@ scheduler_picture batcher_core::describe(kv_leases leases) const {
   });
   for (auto& lease : leases.leases) {
     const auto found = all.find(lease.id);
-    auto& holder = found == all.end() ? picture.orphans.emplace_back() : found->second;
+    auto& holder = found == all.end() ? snapshot.orphans.emplace_back() : found->second;
     holder.id = lease.id;
     holder.blocks = std::move(lease.blocks);
     holder.n_blocks = lease.n_blocks;
   }
   for (auto& [id, one] : all) {
     one.id = id;
-    picture.sequences.push_back(std::move(one));
+    snapshot.sequences.push_back(std::move(one));
   }
-  return picture;
+  return snapshot;
 }
 
 void batcher_core::publish_gauges() {

@@ -73,7 +73,7 @@ public:
   void waited_too_long(request_id request);
   /// An executor takes plans of this life. Its memory may hold less than that of the life before:
   /// requests that do not fit any more are shortened where nobody asked for their length, or fail.
-  void executor_ready(std::uint64_t life, const batcher_limits& limits);
+  void executor_ready(std::uint64_t generation, const batcher_limits& limits);
 
   /// What is to be done next. After a kv_change, nothing but granted() may be called before it has
   /// been answered, so that a step is planned from one state.
@@ -82,7 +82,7 @@ public:
   void granted(kv_grant grant, steady_clock::time_point now = steady_clock::now());
   /// Sequences that left since the last call although an outstanding step of this life has a row of
   /// them; the executor is to skip it.
-  skip_sequences take_left();
+  skip_sequences take_departed();
   /// Whether a request that has just come may have to wait for its turn.
   bool has_queue() const { return groups_.n_waiting() > 0; }
   /// Fetches that would have taken longer than computing the blocks.
@@ -95,10 +95,11 @@ public:
   /// The requests of the oldest outstanding step fail, except those of which nothing was drawn and
   /// that are lost for the first time. Every sequence that is left is computed again.
   /// With `device_is_lost` no request is computed again.
-  void step_failed(std::uint64_t epoch, const std::string& detail, bool device_is_lost = false);
+  void step_failed(std::uint64_t generation, const std::string& detail,
+                   bool device_is_lost = false);
 
   /// The picture with the allocator's part in it, which is of this moment, too.
-  scheduler_picture describe(kv_leases leases) const;
+  scheduler_snapshot describe(kv_leases leases) const;
   /// What it counts, and what the allocator says of the blocks at this moment.
   ledger account(const kv_leases& leases) const;
   /// Adds the states that the executor of this life has.
@@ -112,7 +113,7 @@ private:
 
   std::optional<request_error> no_room(const submit_prompt& prompt, std::uint64_t client) const;
   void refuse(request_id request, const request_error& why);
-  void let_go(request_id request);
+  void release_choices(request_id request);
   void leave(sequence_id id);
   template <class F>
   void for_each_choice(request_id request, F&& apply);
@@ -152,9 +153,9 @@ private:
   prefix_cache_client prefixes_;
   step_pipeline pipeline_;
   tier_client fetches_;
-  std::vector<sequence_id> left_;   ///< for take_left()
-  std::vector<block_spill> spills_; ///< for the next plan
-  std::vector<block_copy> copies_;  ///< for the next plan: the last one computes what is copied
+  std::vector<sequence_id> departed_; ///< for take_left()
+  std::vector<block_spill> spills_;   ///< for the next plan
+  std::vector<block_copy> copies_;    ///< for the next plan: the last one computes what is copied
 
   phase phase_ = phase::begin;
   bool awaiting_grant_ = false;

@@ -17,19 +17,19 @@ ledger batcher_core::account(const kv_leases& leases) const {
   scheduler_.account(all, [this](sequence_id id) { return holder_of(id); });
 
   const std::string blocks = "KV blocks", prefixes = "prefixes of blocks in use";
-  all.taken(blocks, leases.picture.used_blocks);
+  all.taken(blocks, leases.snapshot.used_blocks);
   for (const auto& lease : leases.leases) {
     const std::string holder = holder_of(lease.id);
     all.held(blocks, holder, lease.n_first);
     all.held(scheduler::known_kv_blocks, holder, lease.n_blocks);
   }
   if (!leases.leases.empty()) all.exists(prefixes, true);
-  all.held(blocks, prefixes, leases.n_tied);
+  all.held(blocks, prefixes, leases.n_pinned_by_child);
 
   // A step under way belongs to all requests that it has rows of.
   all.taken("steps under way", static_cast<std::int64_t>(pipeline_.n_outstanding()));
   all.taken("fetches of KV blocks", static_cast<std::int64_t>(fetches_.under_way().size()));
-  for (const auto& [ticket, fetch] : fetches_.under_way())
+  for (const auto& [fetch_id, fetch] : fetches_.under_way())
     all.held("fetches of KV blocks", holder_of(fetch.id));
   return all;
 }

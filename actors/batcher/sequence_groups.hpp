@@ -24,7 +24,7 @@ public:
   struct fetched_blocks {
     std::int32_t first = 0; ///< the number of the first in the sequence
     std::vector<host_block> blocks;
-    std::uint64_t ticket = 0;   ///< of the fetch under way; 0: none is
+    std::uint64_t fetch_id = 0; ///< of the fetch under way; 0: none is
     std::int32_t n_fetches = 0; ///< since its last admission
 
     /// How many of them follow the first n_blocks of the sequence.
@@ -84,7 +84,7 @@ public:
   const sequence* find_sequence(sequence_id id) const { return sequences_.find(id); }
   sequence& at(sequence_id id) { return sequences_.at(id); }
   /// The sequence will soon be asked for, and later its last token.
-  void expect(sequence_id id) const { sequences_.expect(id); }
+  void prefetch(sequence_id id) const { sequences_.prefetch(id); }
   void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
   const sequence& at(sequence_id id) const { return sequences_.at(id); }
   static group& group_of(const sequence& s) { return *s.owner; }

@@ -20,11 +20,11 @@ public:
   bool has_executor() const { return has_executor_; }
   /// There is an executor, and room for another plan.
   bool has_room() const { return has_executor_ && outstanding_.size() < most_outstanding; }
-  std::uint64_t epoch() const { return epoch_; }
+  std::uint64_t generation() const { return generation_; }
 
-  void executor_ready(std::uint64_t epoch) {
+  void executor_ready(std::uint64_t generation) {
     has_executor_ = true;
-    epoch_ = epoch;
+    generation_ = generation;
   }
   /// Forgets every outstanding step; until the next executor is ready there is no epoch.
   void executor_lost();
@@ -44,8 +44,8 @@ public:
 
 private:
   bool has_executor_ = false;
-  static constexpr std::uint64_t no_epoch = ~std::uint64_t{0};
-  std::uint64_t epoch_ = no_epoch;
+  static constexpr std::uint64_t no_generation = ~std::uint64_t{0};
+  std::uint64_t generation_ = no_generation;
   std::uint64_t number_ = 0;
   std::vector<step_plan_ptr> outstanding_; ///< oldest first
   std::vector<sequence_id> closes_;

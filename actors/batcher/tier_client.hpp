@@ -53,12 +53,12 @@ public:
     std::size_t n_blocks = 0; ///< that were asked for
   };
   std::uint64_t begin(sequence_id id, steady_clock::time_point now, std::size_t n_blocks) {
-    under_way_.emplace(++last_ticket_, fetch{id, now, n_blocks});
-    return last_ticket_;
+    under_way_.emplace(++last_id_, fetch{id, now, n_blocks});
+    return last_id_;
   }
-  /// The fetch that a ticket is of, which is over now; id 0 when it was over before.
-  fetch end(std::uint64_t ticket) {
-    const auto found = under_way_.find(ticket);
+  /// Ends the fetch and returns it; its `id` is 0 when the fetch had ended before.
+  fetch end(std::uint64_t fetch_id) {
+    const auto found = under_way_.find(fetch_id);
     if (found == under_way_.end()) return {};
     const fetch ended = found->second;
     under_way_.erase(found);
@@ -67,19 +67,19 @@ public:
   /// Gives up all; returns the sequences that waited.
   std::vector<sequence_id> end_all() {
     std::vector<sequence_id> waited;
-    for (const auto& [ticket, one] : under_way_)
+    for (const auto& [fetch_id, one] : under_way_)
       waited.push_back(one.id);
     under_way_.clear();
     return waited;
   }
 
-  const auto& under_way() const { return under_way_; } ///< by ticket
+  const auto& under_way() const { return under_way_; } ///< by fetch id
 
   tier_speeds speeds;
 
 private:
-  std::unordered_map<std::uint64_t, fetch> under_way_; ///< by ticket
-  std::uint64_t last_ticket_ = 0;
+  std::unordered_map<std::uint64_t, fetch> under_way_; ///< by fetch id
+  std::uint64_t last_id_ = 0;
 };
 
 } // namespace twill::actors

@@ -224,27 +224,27 @@ public:
     return {{"", shared_->kv_log}};
   }
 
-  void describe(std::function<void(std::vector<scheduler_picture>)> told) const override {
+  void describe(std::function<void(std::vector<scheduler_snapshot>)> callback) const override {
     const batcher_actor batcher = shared_->batcher();
-    if (!batcher) return told({});
+    if (!batcher) return callback({});
     describe_scheduler order;
-    order.told = std::make_shared<const std::function<void(scheduler_picture)>>(
-        [told = std::move(told), shared = shared_](scheduler_picture picture) {
-          if (const auto model = shared->model()) picture.model = model->id;
-          told({std::move(picture)});
+    order.callback = std::make_shared<const std::function<void(scheduler_snapshot)>>(
+        [callback = std::move(callback), shared = shared_](scheduler_snapshot snapshot) {
+          if (const auto model = shared->model()) snapshot.model = model->id;
+          callback({std::move(snapshot)});
         });
     tell_from_outside(batcher, std::move(order));
   }
 
-  void account(std::function<void(ledger)> told) const override {
+  void account(std::function<void(ledger)> callback) const override {
     ask_ledger order;
-    order.told = std::make_shared<const std::function<void(ledger)>>(
-        [told = std::move(told), shared = shared_](ledger all) {
+    order.callback = std::make_shared<const std::function<void(ledger)>>(
+        [callback = std::move(callback), shared = shared_](ledger all) {
           shared->account(all);
-          told(std::move(all));
+          callback(std::move(all));
         });
     const batcher_actor batcher = shared_->batcher();
-    if (!batcher) return (*order.told)({});
+    if (!batcher) return (*order.callback)({});
     tell_from_outside(batcher, std::move(order));
   }
 

@@ -191,10 +191,10 @@ private:
 
   /// Launches a step's forward pass.
   result<gpu::tensor_ref> pass(const executor_step& batch) {
-    models::step_cargo cargo;
-    cargo.bytes = sampler_->describe(batch.draws, decoder_->cargo_of(batch));
-    if (!batch.fed_from.empty()) cargo.drawn = sampler_->drawn();
-    const auto passed = decoder_->forward(batch, cargo);
+    models::step_payload payload;
+    payload.bytes = sampler_->describe(batch.draws, decoder_->payload_of(batch));
+    if (!batch.fed_from.empty()) payload.drawn = sampler_->drawn();
+    const auto passed = decoder_->forward(batch, payload);
     if (!passed.ok()) return executor_failure(passed.error());
     return passed.value();
   }

@@ -41,8 +41,9 @@ public:
   void load(const load_model& order) {
     abandon_steps();
     states_.clear();
-    life_ = order.life;
-    if (order.keep_weights && runner_) return tell(self_, supervisor_, model_loaded{life_, info_});
+    generation_ = order.generation;
+    if (order.keep_weights && runner_)
+      return tell(self_, supervisor_, model_loaded{generation_, info_});
     runner_.reset();
     auto info = guarded<runner_info>([this] {
       runner_ = make_runner_();
@@ -51,10 +52,10 @@ public:
     });
     if (info.ok()) {
       info_ = std::move(info).value();
-      tell(self_, supervisor_, model_loaded{life_, info_});
+      tell(self_, supervisor_, model_loaded{generation_, info_});
     } else {
       const bool lost = drop_runner();
-      tell(self_, supervisor_, load_failed{life_, info.detail(), lost});
+      tell(self_, supervisor_, load_failed{generation_, info.detail(), lost});
     }
   }
 
@@ -69,7 +70,7 @@ public:
   /// whatever happens here.
   void run_oldest() {
     const step_plan_ptr plan = waiting_.front().plan;
-    if (!runner_ || plan->epoch != life_) // made before a failure was known
+    if (!runner_ || plan->generation != generation_) // made before a failure was known
       answer_waiting(not_run(*plan, restarted));
     else if (info_.runs_ahead)
       run_ahead(plan);
@@ -82,12 +83,12 @@ public:
 
   /// After a failure there is nothing to skip, and no plan would close what is noted here.
   void skip(const skip_sequences& order) {
-    if (runner_ && order.epoch == life_) states_.skip(order.ids);
+    if (runner_ && order.generation == generation_) states_.skip(order.ids);
   }
 
   /// Steps that have ended are answered; one that was waited for has been.
   void computed(const step_computed& end) {
-    if (end.life != life_) return;
+    if (end.generation != generation_) return;
     while (!under_way_.empty() && under_way_.front().plan->number <= end.number)
       finish_oldest();
   }
@@ -136,7 +137,7 @@ private:
 
   static std::shared_ptr<step_result> answer_to(const step_plan& plan) {
     auto answer = std::make_shared<step_result>();
-    answer->epoch = plan.epoch;
+    answer->generation = plan.generation;
     answer->number = plan.number;
     return answer;
   }
@@ -152,7 +153,7 @@ private:
   std::shared_ptr<step_result> broken(const step_plan& plan, const std::string& why) {
     states_.clear();
     const bool lost = drop_runner();
-    tell(self_, supervisor_, executor_broken{life_, why, lost});
+    tell(self_, supervisor_, executor_broken{generation_, why, lost});
     auto answer = not_run(plan, why);
     answer->device_is_lost = lost;
     return answer;
@@ -183,7 +184,7 @@ private:
       if (batch_.tokens.empty()) return nothing{};
       if (!batch_.scores.empty() || batch_.n_hidden > 0) return runner_->run(batch_, samples_);
       step.begun = true;
-      return runner_->begin(batch_, [self = self_, end = step_computed{life_, plan->number}] {
+      return runner_->begin(batch_, [self = self_, end = step_computed{generation_, plan->number}] {
         tell_from_outside(executor_actor{self}, end);
       });
     });
@@ -274,7 +275,7 @@ private:
   step_samples samples_;
   runner_info info_;                   ///< of the last load
   std::vector<unsigned char> scratch_; ///< of a block that is copied
-  std::uint64_t life_ = 0;
+  std::uint64_t generation_ = 0;
   std::deque<waiting_step> waiting_;    ///< oldest first; run_next is on its way unless empty
   std::deque<launched_step> under_way_; ///< oldest first; empty unless the runner runs ahead
   steady_clock::time_point last_end_{}; ///< of a step that was under way

@@ -73,9 +73,9 @@ void sequence_states::open(const open_sequence& opened) {
     s.guard.emplace(opened.spec.rules);
     s.mask.resize(models::grammar::mask_words(opened.spec.rules->tokens->size()));
     for (const std::int32_t id : opened.output)
-      s.stuck = s.stuck || !s.guard->accept(id);
+      s.no_allowed_token = s.no_allowed_token || !s.guard->accept(id);
     // Only output that is not this request's own can have come to the grammar's end already.
-    s.stuck = s.stuck || s.guard->is_over();
+    s.no_allowed_token = s.no_allowed_token || s.guard->is_over();
   }
   std::map<std::int32_t, float> biases;
   for (const auto& [id, bias] : opened.spec.sampling->logit_bias)
@@ -97,17 +97,17 @@ void sequence_states::open(const open_sequence& opened) {
 void sequence_states::clear() {
   masks_.settle();
   states_.clear();
-  left_.clear();
+  departed_.clear();
   n_under_way_ = 0;
 }
 
 listed_states sequence_states::list() const {
-  listed_states told;
+  listed_states listed;
   for (const auto& [id, s] : states_)
-    told.open.push_back(id);
-  for (const sequence_id id : left_)
-    if (!states_.contains(id)) told.skipped.push_back(id);
-  return told;
+    listed.open.push_back(id);
+  for (const sequence_id id : departed_)
+    if (!states_.contains(id)) listed.skipped.push_back(id);
+  return listed;
 }
 
 namespace {
@@ -139,7 +139,7 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   masks_.settle(); // of a step that failed before it needed them
   for (sequence_id id : plan.closes) {
     states_.erase(id);
-    if (!left_.empty() && !opens(plan, id)) left_.erase(id);
+    if (!departed_.empty() && !opens(plan, id)) departed_.erase(id);
   }
   for (const open_sequence& opened : plan.opens)
     open(opened);
@@ -163,12 +163,12 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   std::vector<mask_filler::task> masked;
   for (const planned_row& row : plan.rows) {
     state& s = states_.at(row.id);
-    if (s.finished || (s.n_drawing > 0 && s.is_full()) || left_.contains(row.id)) {
+    if (s.finished || (s.n_drawing > 0 && s.is_full()) || departed_.contains(row.id)) {
       newest().skipped.push_back(row.id);
       continue;
     }
     add_row(row, s, out);
-    if (row.draws && s.guard && !s.stuck) masked.push_back({&*s.guard, s.mask});
+    if (row.draws && s.guard && !s.no_allowed_token) masked.push_back({&*s.guard, s.mask});
   }
   if (!out.fed_from.empty()) out.fed_from.resize(out.tokens.size(), -1);
   add_scores(out);
@@ -262,7 +262,7 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
   const prepared_step& step = steps_[oldest_];
   oldest_ = (oldest_ + 1) % most_under_way;
   --n_under_way_;
-  out.epoch = plan.epoch;
+  out.generation = plan.generation;
   out.number = plan.number;
   out.skipped = step.skipped;
   if (!step.pooling.empty()) finish_pooled(step, drawn, out);
@@ -288,10 +288,10 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
     const auto& stops = *s.spec.stop_ids;
     d.stopped = std::binary_search(stops.begin(), stops.end(), d.token);
     if (s.guard) {
-      d.stuck = s.stuck || !s.guard->accept(d.token);
+      d.no_allowed_token = s.no_allowed_token || !s.guard->accept(d.token);
       d.stopped = d.stopped || s.guard->is_over();
     }
-    s.finished = d.stopped || d.stuck || (s.n_drawing == 0 && s.is_full());
+    s.finished = d.stopped || d.no_allowed_token || (s.n_drawing == 0 && s.is_full());
     if (const std::int32_t n_top = s.spec.sampling->logprobs; n_top >= 0) {
       d.logprob = drawn.logprobs[i];
       d.first_top = static_cast<std::int32_t>(out.top.size());

@@ -36,7 +36,7 @@ public:
   bool may_follow(const step_plan& plan) const;
   /// Rows of these sequences are left out of the steps to come, until a plan closes them for good.
   /// They may be opened, also again, later than this is called.
-  void skip(std::span<const sequence_id> ids) { left_.insert(ids.begin(), ids.end()); }
+  void skip(std::span<const sequence_id> ids) { departed_.insert(ids.begin(), ids.end()); }
   /// Applies the plan's closes, opens and grows, then describes its rows; `draws` may be empty.
   /// Spans in the batch point into the states and are valid until the next call. The plan stays
   /// where it is until the step is finished.
@@ -60,7 +60,7 @@ private:
     std::optional<output_guard> guard;
     std::vector<std::uint32_t> mask; ///< the guard's, for the step under way
     std::vector<double> sum;         ///< of hidden states so far, where their mean is wanted
-    bool stuck = false;              ///< the guard refused what was drawn before, or ended with it
+    bool no_allowed_token = false;   ///< the guard refused what was drawn before, or ended with it
     bool finished = false;
     std::size_t n_drawing = 0;   ///< tokens that steps under way draw; `tokens` has them later
     std::int32_t draw_index = 0; ///< the number of the last one among the draws of its step
@@ -107,8 +107,8 @@ private:
   prepared_step& newest() { return steps_[(oldest_ + n_under_way_ - 1) % most_under_way]; }
 
   std::unordered_map<sequence_id, state> states_;
-  std::unordered_set<sequence_id> left_; ///< whose rows are skipped
-  std::vector<const state*> in_step_;    ///< states of the rows in the batch; reused
+  std::unordered_set<sequence_id> departed_; ///< whose rows are skipped
+  std::vector<const state*> in_step_;        ///< states of the rows in the batch; reused
   std::array<prepared_step, most_under_way> steps_;
   std::size_t oldest_ = 0, n_under_way_ = 0;
   mask_filler masks_; ///< last, so that its thread ends before the states do

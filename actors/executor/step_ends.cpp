@@ -55,13 +55,13 @@ void step_ends::watch() {
     const auto done = std::exchange(oldest.done, nullptr);
     ++ended_;
     changed_.notify_all();
-    while (!told(done, lock))
+    while (!report_end(done, lock))
       if (changed_.wait_for(lock, retry_delay, [this] { return stopping_; })) return;
   }
 }
 
 /// False where memory is short: whoever waits to be told would wait for ever.
-bool step_ends::told(const std::function<void()>& done, std::unique_lock<std::mutex>& lock) {
+bool step_ends::report_end(const std::function<void()>& done, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   bool succeeded = true;
   try {

@@ -40,7 +40,7 @@ private:
     std::optional<gpu::result<nothing>> outcome; ///< once it has ended
   };
   void watch();
-  bool told(const std::function<void()>& done, std::unique_lock<std::mutex>& lock);
+  bool report_end(const std::function<void()>& done, std::unique_lock<std::mutex>& lock);
 
   gpu::device& dev_;
   std::array<step, most> steps_; ///< a step's place is its number modulo `most`

@@ -9,10 +9,10 @@ namespace twill::actors {
 
 namespace {
 
-stream_report::kind kind_of(models::offload::lane where) {
-  if (where == models::offload::lane::disk_read) return stream_report::kind::from_disk;
-  if (where == models::offload::lane::host_to_device) return stream_report::kind::from_host;
-  return stream_report::kind::compute;
+stream_report::span_kind kind_of(models::offload::lane where) {
+  if (where == models::offload::lane::disk_read) return stream_report::span_kind::from_disk;
+  if (where == models::offload::lane::host_to_device) return stream_report::span_kind::from_host;
+  return stream_report::span_kind::compute;
 }
 
 } // namespace

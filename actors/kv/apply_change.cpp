@@ -64,7 +64,7 @@ void use_tiers(const block_pool& pool, const kv_change& change, kv_tiers& tiers,
     prefix_match& match = grant.matches[i];
     const std::size_t found = match.blocks.size() * static_cast<std::size_t>(pool.block_tokens());
     tiers.match(pool.name_of_end(match, query.scope), std::span(query.tokens).subspan(found), now,
-                match.beyond);
+                match.tier_keys);
   }
 }
 
@@ -111,33 +111,33 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
 }
 
 kv_leases describe(const block_pool& pool) {
-  kv_leases told;
+  kv_leases all;
   std::vector<bool> held(static_cast<std::size_t>(pool.total()), false);
   pool.each_lease([&](sequence_id id, const std::vector<std::int32_t>& blocks) {
-    told.leases.push_back({id, range_text(blocks), static_cast<std::int64_t>(blocks.size())});
+    all.leases.push_back({id, range_text(blocks), static_cast<std::int64_t>(blocks.size())});
   });
-  std::sort(told.leases.begin(), told.leases.end(),
+  std::sort(all.leases.begin(), all.leases.end(),
             [](const auto& a, const auto& b) { return a.id < b.id; });
-  for (kv_leases::lease& one : told.leases)
+  for (kv_leases::lease& one : all.leases)
     for (const std::int32_t block : pool.blocks(one.id)) {
       one.n_first += held[static_cast<std::size_t>(block)] ? 0 : 1;
       held[static_cast<std::size_t>(block)] = true;
     }
-  id_ranges cached, tied;
+  id_ranges cached, pinned_by_child;
   for (std::int32_t block = 0; block < pool.total(); ++block) {
     if (pool.is_cached(block)) {
       cached.add(static_cast<std::uint64_t>(block));
     } else if (pool.references(block) > 0 && !held[static_cast<std::size_t>(block)]) {
-      tied.add(static_cast<std::uint64_t>(block));
-      ++told.n_tied;
+      pinned_by_child.add(static_cast<std::uint64_t>(block));
+      ++all.n_pinned_by_child;
     }
   }
-  told.picture.cached = cached.text();
-  told.picture.tied = tied.text();
-  told.picture.total_blocks = pool.total();
-  told.picture.used_blocks = pool.used();
-  told.picture.free_blocks = pool.free();
-  return told;
+  all.snapshot.cached = cached.text();
+  all.snapshot.pinned_by_child = pinned_by_child.text();
+  all.snapshot.total_blocks = pool.total();
+  all.snapshot.used_blocks = pool.used();
+  all.snapshot.free_blocks = pool.free();
+  return all;
 }
 
 } // namespace twill::actors

@@ -34,7 +34,7 @@ struct prefix_match {
   sequence_id id = 0;
   std::vector<std::int32_t> blocks; ///< the longest prefix that is in the tree
   std::int32_t n_evictable = 0;     ///< cached blocks among them that no earlier match counted
-  std::vector<block_key> beyond;    ///< the blocks that follow in the tiers off the device
+  std::vector<block_key> tier_keys; ///< the blocks that follow in the tiers off the device
 };
 
 /// The next full blocks of a lease have been computed from `tokens`.

@@ -13,11 +13,11 @@ void kv_event_log::begin(std::optional<std::uint64_t> scope) {
     open_ = true;
     scope_ = scope;
   }
-  add({.what = report::kind::begin, .scope = scope});
+  add({.kind = report_kind::begin, .scope = scope});
 }
 
 void kv_event_log::end() {
-  add({.what = report::kind::begin});
+  add({.kind = report_kind::begin});
   const std::lock_guard lock(mutex_);
   open_ = false;
 }
@@ -27,20 +27,20 @@ void kv_event_log::use_scope(std::optional<std::uint64_t> scope) {
     const std::lock_guard lock(mutex_);
     if (std::exchange(scope_, scope) == scope) return;
   }
-  add({.what = report::kind::begin, .scope = scope});
+  add({.kind = report_kind::begin, .scope = scope});
 }
 
 void kv_event_log::stored(const block_identity& block, kv_medium medium) {
-  add({.what = report::kind::stored, .medium = medium, .block = block.key, .parent = block.parent},
+  add({.kind = report_kind::stored, .medium = medium, .block = block.key, .parent = block.parent},
       block.tokens);
 }
 
 void kv_event_log::removed(const block_key& block, kv_medium medium) {
-  add({.what = report::kind::removed, .medium = medium, .block = block});
+  add({.kind = report_kind::removed, .medium = medium, .block = block});
 }
 
 void kv_event_log::device_is_empty() {
-  add({.what = report::kind::device_is_empty});
+  add({.kind = report_kind::device_is_empty});
 }
 
 void kv_event_log::add(const report& one, const std::vector<std::int32_t>& tokens) {
@@ -78,20 +78,20 @@ void kv_event_log::digest() {
 void kv_event_log::digest_taken() {
   while (next_ < digested_.reports.size()) {
     const report& one = digested_.reports[next_++];
-    switch (one.what) {
-    case report::kind::begin:
+    switch (one.kind) {
+    case report_kind::begin:
       blocks_.begin(one.scope);
       break;
-    case report::kind::stored: {
+    case report_kind::stored: {
       const auto first = digested_.tokens.begin() + static_cast<std::ptrdiff_t>(one.first_token);
       const auto end = first + static_cast<std::ptrdiff_t>(one.n_tokens);
       blocks_.stored({one.block, one.parent, {first, end}}, one.medium);
       break;
     }
-    case report::kind::removed:
+    case report_kind::removed:
       blocks_.removed(one.block, one.medium);
       break;
-    case report::kind::device_is_empty:
+    case report_kind::device_is_empty:
       blocks_.device_is_empty();
       break;
     }
@@ -99,7 +99,7 @@ void kv_event_log::digest_taken() {
 }
 
 void kv_event_log::note(kv_event one) {
-  if (one.what == kv_event::kind::cleared) {
+  if (one.kind == kv_event_kind::cleared) {
     waiting_.clear(); // these blocks are gone
     full_ = false;
   } else if (!full_ && waiting_.size() >= most_) {

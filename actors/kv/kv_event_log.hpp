@@ -55,9 +55,9 @@ public:
   void on_events(std::function<void()> waker) override;
 
 private:
+  enum class report_kind : std::uint8_t { begin, stored, removed, device_is_empty };
   struct report {
-    enum class kind : std::uint8_t { begin, stored, removed, device_is_empty };
-    kind what = kind::begin;
+    report_kind kind = report_kind::begin;
     kv_medium medium = kv_medium::device;
     block_key block, parent;
     std::optional<std::uint64_t> scope;

@@ -40,7 +40,7 @@ void published_blocks::stored(block_identity block, kv_medium medium) {
   if ((e.media & bit(medium)) != 0) return;
   e.media |= bit(medium);
   if (e.published)
-    note_({kv_event::kind::stored, medium, e.block});
+    note_({kv_event_kind::stored, medium, e.block});
   else if (e.begins || (e.parent != nullptr && e.parent->published))
     publish(e);
 }
@@ -52,7 +52,7 @@ void published_blocks::removed(const block_key& block, kv_medium medium) {
 void published_blocks::remove(entry& e, kv_medium medium) {
   if ((e.media & bit(medium)) == 0) return;
   e.media &= static_cast<std::uint8_t>(~bit(medium));
-  if (e.published) note_({kv_event::kind::removed, medium, e.block});
+  if (e.published) note_({kv_event_kind::removed, medium, e.block});
   if (e.media == 0) e.published = false;
   forget(&e);
 }
@@ -65,7 +65,7 @@ void published_blocks::publish(entry& first) {
     next.pop_back();
     e.published = true;
     for (const auto medium : all_media)
-      if ((e.media & bit(medium)) != 0) note_({kv_event::kind::stored, medium, e.block});
+      if ((e.media & bit(medium)) != 0) note_({kv_event_kind::stored, medium, e.block});
     for (entry* child = e.first_child; child != nullptr; child = child->after)
       if (child->media != 0 && !child->published) next.push_back(child);
   }
@@ -109,7 +109,7 @@ std::vector<kv_event> published_blocks::everything() {
     next.pop_back();
     e.published = true;
     for (const auto medium : all_media)
-      if ((e.media & bit(medium)) != 0) events.push_back({kv_event::kind::stored, medium, e.block});
+      if ((e.media & bit(medium)) != 0) events.push_back({kv_event_kind::stored, medium, e.block});
     for (entry* child = e.first_child; child != nullptr; child = child->after)
       if (child->media != 0) next.push_back(child);
   }

@@ -40,7 +40,7 @@ public:
   };
   std::vector<kept_block> scan(std::int32_t n_places, std::int32_t block_tokens,
                                const hash_key& key, const std::atomic<bool>& stop);
-  void expect(std::int32_t place) { store_->expect(place * stride_, stride_); }
+  void prefetch(std::int32_t place) { store_->prefetch(place * stride_, stride_); }
   std::int64_t stride() const { return stride_; }
   std::string describe() const { return store_->describe(); }
 

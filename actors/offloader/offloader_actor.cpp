@@ -27,7 +27,7 @@ offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind:
       [&state](serve_orders) { state.resources->threads()->serve_all(); },
       [&state](const fetch_weights& order) {
         probe("offloader", "fetch_weights");
-        state.resources->threads()->serve(order.ticket);
+        state.resources->threads()->serve(order.number);
       },
       [&state](const open_tiers& order) {
         state.kv = order.core;
@@ -36,9 +36,9 @@ offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind:
       [&state](const fetch_blocks& order, const batcher_actor& batcher) {
         probe("offloader", "fetch_blocks");
         state.kv->fetch(order.keys, order.until,
-                        [batcher, ticket = order.ticket](offloader_core::fetched answer) {
+                        [batcher, fetch_id = order.fetch_id](offloader_core::fetched answer) {
                           tell_from_outside(batcher,
-                                            blocks_fetched{ticket, std::move(answer.blocks),
+                                            blocks_fetched{fetch_id, std::move(answer.blocks),
                                                            answer.seconds, false});
                         });
       },

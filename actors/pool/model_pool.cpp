@@ -45,7 +45,7 @@ request_error shutting_down() {
 }
 
 /// For whoever asked to be told of the end of a request that reached no engine.
-void tell_end(const held_request& held, std::string_view status, bool failed) {
+void report_end(const held_request& held, std::string_view status, bool failed) {
   if (!held.asked.on_end) return;
   const auto now = steady_clock::now();
   request_summary about;
@@ -122,7 +122,7 @@ public:
 
   void cancel(request_id id) override {
     const std::lock_guard lock(mutex_);
-    obey();
+    apply_orders();
     const held_request_ptr held = requests_.find(id);
     if (!held) return;
     held->silenced = true;
@@ -131,7 +131,7 @@ public:
     if (held->where == place::sent)
       models_.port(held->model).cancel(held->inner);
     else
-      tell_end(*held, "cancelled", false);
+      report_end(*held, "cancelled", false);
     forget(*held);
     changed_.notify_one();
   }
@@ -188,35 +188,35 @@ public:
   std::vector<kv_event_feed> kv_events() const override { return kv_events_; }
 
   /// Tells when the last engine has answered, or has ended.
-  void describe(std::function<void(std::vector<scheduler_picture>)> told) const override {
+  void describe(std::function<void(std::vector<scheduler_snapshot>)> callback) const override {
     struct gathering {
       std::mutex mutex;
-      std::vector<scheduler_picture> all;
-      std::function<void(std::vector<scheduler_picture>)> told;
-      ~gathering() { told(std::move(all)); }
+      std::vector<scheduler_snapshot> all;
+      std::function<void(std::vector<scheduler_snapshot>)> callback;
+      ~gathering() { callback(std::move(all)); }
     };
     const auto gathered = std::make_shared<gathering>();
-    gathered->told = std::move(told);
+    gathered->callback = std::move(callback);
     const std::lock_guard lock(mutex_);
     for (std::size_t m = 0; m < models_.size(); ++m) {
       if (models_.running(m) == nullptr) continue;
-      models_.port(m).describe([gathered](std::vector<scheduler_picture> pictures) {
+      models_.port(m).describe([gathered](std::vector<scheduler_snapshot> snapshots) {
         const std::lock_guard own(gathered->mutex);
-        for (auto& picture : pictures)
-          gathered->all.push_back(std::move(picture));
+        for (auto& snapshot : snapshots)
+          gathered->all.push_back(std::move(snapshot));
       });
     }
   }
 
-  void account(std::function<void(ledger)> told) const override {
+  void account(std::function<void(ledger)> callback) const override {
     struct gathering {
       std::mutex mutex;
       ledger all;
-      std::function<void(ledger)> told;
-      ~gathering() { told(std::move(all)); }
+      std::function<void(ledger)> callback;
+      ~gathering() { callback(std::move(all)); }
     };
     const auto gathered = std::make_shared<gathering>();
-    gathered->told = std::move(told);
+    gathered->callback = std::move(callback);
     const std::lock_guard lock(mutex_);
     requests_.account(gathered->all);
     if (budgets_) budgets_->account(gathered->all);
@@ -262,7 +262,7 @@ public:
   void abort_all() override {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, held] : requests_.all()) {
-      obey(); // the end of one may have ordered to send another
+      apply_orders(); // the end of one may have ordered to send another
       if (held->where == place::waiting) end_waiting(held, shutting_down());
       held->aborted = held->where == place::sending; // whoever hands it on sees to it
     }
@@ -294,7 +294,7 @@ private:
 
   /// Holds a new request, or refuses it. Returns the engine that it is to be sent to now, or null.
   engine_port* take_in(const held_request_ptr& held) {
-    obey(); // what was ordered for those that wait is not for this one
+    apply_orders(); // what was ordered for those that wait is not for this one
     requests_.add(held);
     const auto refuse = [&](request_error why) -> engine_port* {
       this->refuse(held, std::move(why));
@@ -455,13 +455,13 @@ private:
   /// Looks at the clock, and turns orders into work and jobs. Returns when to look again.
   std::optional<steady_clock::time_point> prepare(steady_clock::time_point now) {
     if (const auto at = state_.wake_at(); at && *at <= now) state_.woken(now);
-    obey();
+    apply_orders();
     for (const auto& held : requests_.late(now)) {
-      obey(); // the end of one may have ordered to send another
+      apply_orders(); // the end of one may have ordered to send another
       if (held->where == place::waiting)
         end_waiting(held, waited_too_long(*held, models_.id(held->model), now));
     }
-    obey();
+    apply_orders();
     auto wake = requests_.next_late(now);
     if (const auto at = state_.wake_at()) wake = wake ? std::min(*wake, *at) : at;
     return wake;
@@ -477,7 +477,7 @@ private:
 
   void do_work(work& todo) {
     for (const auto& held : todo.refusals) {
-      tell_end(*held, word_of(held->refusal.code), true);
+      report_end(*held, word_of(held->refusal.code), true);
       event refused;
       refused.error = std::move(held->refusal);
       refused.last = true;
@@ -499,7 +499,7 @@ private:
   /// Carries out what the state has ordered. It counts requests as under way once it has ordered to
   /// send them, so no request may begin or end to wait before the orders were obeyed. Where memory
   /// is too short for an order, it stays the next one, and is carried out from its beginning.
-  void obey() {
+  void apply_orders() {
     while (const auto* order = state_.next_order()) {
       std::visit([this](const auto& one) { carry_out(one); }, *order);
       state_.drop_order();

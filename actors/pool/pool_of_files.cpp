@@ -113,9 +113,9 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
   // A model's log goes on over the engines that it has, one after another.
   std::vector<std::shared_ptr<kv_event_log>> logs;
   for (const auto& model : options.models) {
-    const bool told = !model.kv_events.endpoint.empty();
-    logs.push_back(told ? std::make_shared<kv_event_log>() : nullptr);
-    if (told) parts.kv_events.push_back({model.key, logs.back()});
+    const bool is_published = !model.kv_events.endpoint.empty();
+    logs.push_back(is_published ? std::make_shared<kv_event_log>() : nullptr);
+    if (is_published) parts.kv_events.push_back({model.key, logs.back()});
   }
   parts.is_fetched = [pool](std::size_t model) {
     const auto& finder = pool->finder;

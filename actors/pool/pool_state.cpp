@@ -18,7 +18,7 @@ void pool_state::begin(time now) {
   for (auto& m : models_) {
     if (m.rules.pinned) want(m);
     m.load_ordered = m.rules.pinned;
-    m.what = phase::opening;
+    m.state = phase::opening;
     orders_.push_back(open{index_of(m)});
   }
   settle(now);
@@ -26,8 +26,8 @@ void pool_state::begin(time now) {
 
 void pool_state::fetching(index i, time now) {
   auto& m = models_[i];
-  if (m.what != phase::opening) return;
-  m.what = phase::fetching;
+  if (m.state != phase::opening) return;
+  m.state = phase::fetching;
   m.begun = true;
   m.detail = "it is being fetched; ask again later" +
              (m.detail.empty() ? "" : " (the last try: " + m.detail + ")");
@@ -39,12 +39,12 @@ void pool_state::fetching(index i, time now) {
 void pool_state::opened(index i, std::int64_t need, time now) {
   auto& m = models_[i];
   if (!is_opening(m)) return;
-  m.what = phase::asleep;
+  m.state = phase::asleep;
   m.detail.clear();
   m.need = std::max<std::int64_t>(need, 0);
   if (!m.rules.pinned) m.begun = true;
   if (std::exchange(m.forgotten, false) && !m.wanted) {
-    m.what = phase::closed;
+    m.state = phase::closed;
     orders_.push_back(close{i});
   }
   settle(now);
@@ -58,8 +58,8 @@ void pool_state::open_failed(index i, std::string why, time now) {
 
 void pool_state::loaded(index i, time now) {
   auto& m = models_[i];
-  if (m.what != phase::loading) return;
-  m.what = m.by_order ? phase::draining : phase::awake;
+  if (m.state != phase::loading) return;
+  m.state = m.by_order ? phase::draining : phase::awake;
   m.begun = true;
   m.failures = 0;
   m.load_time = now - m.load_began;
@@ -75,7 +75,7 @@ void pool_state::loaded(index i, time now) {
 
 void pool_state::load_failed(index i, std::string why, time now) {
   auto& m = models_[i];
-  if (m.what != phase::loading) return;
+  if (m.state != phase::loading) return;
   m.grant = 0;
   // The next try opens the files anew: they may be what is wrong.
   orders_.push_back(close{i});
@@ -85,12 +85,12 @@ void pool_state::load_failed(index i, std::string why, time now) {
 
 void pool_state::left(index i, time now) {
   auto& m = models_[i];
-  if (m.what != phase::leaving) return;
-  m.what = phase::asleep;
+  if (m.state != phase::leaving) return;
+  m.state = phase::asleep;
   m.grant = 0;
   m.by_order = false;
   if (std::exchange(m.forgotten, false)) {
-    m.what = phase::closed;
+    m.state = phase::closed;
     orders_.push_back(close{i});
   }
   settle(now);
@@ -98,21 +98,21 @@ void pool_state::left(index i, time now) {
 
 pool_state::verdict pool_state::asked(index i, time now) {
   auto& m = models_[i];
-  if (m.what == phase::awake) {
+  if (m.state == phase::awake) {
     ++m.under_way;
     m.last_used = now;
     return verdict::send;
   }
-  if (m.what == phase::failed) {
+  if (m.state == phase::failed) {
     if (now < m.retry_at) return verdict::refuse;
-    m.what = phase::closed;
+    m.state = phase::closed;
   }
-  if (m.what == phase::fetching) return verdict::refuse;
+  if (m.state == phase::fetching) return verdict::refuse;
   ++m.waiting;
   want(m);
   settle(now);
   // It may have been found that nothing can be done for it.
-  return m.what == phase::failed ? verdict::refuse : verdict::wait;
+  return m.state == phase::failed ? verdict::refuse : verdict::wait;
 }
 
 void pool_state::ended(index i, time now) {
@@ -132,9 +132,9 @@ void pool_state::gave_up(index i, time now) {
 
 void pool_state::ask_load(index i, time now) {
   auto& m = models_[i];
-  if (m.what == phase::failed) m.what = phase::closed;
+  if (m.state == phase::failed) m.state = phase::closed;
   m.by_order = m.forgotten = false;
-  if (m.what != phase::awake && m.what != phase::loading) {
+  if (m.state != phase::awake && m.state != phase::loading) {
     m.load_ordered = true;
     want(m);
   }
@@ -145,16 +145,16 @@ void pool_state::ask_sleep(index i, time now) {
   auto& m = models_[i];
   m.load_ordered = false;
   if (m.waiting == 0) m.wanted.reset();
-  if (m.what == phase::awake) m.what = phase::draining;
-  m.by_order = m.what == phase::loading || m.what == phase::draining;
+  if (m.state == phase::awake) m.state = phase::draining;
+  m.by_order = m.state == phase::loading || m.state == phase::draining;
   settle(now);
 }
 
 void pool_state::ask_unload(index i, time now) {
   auto& m = models_[i];
-  if (m.what == phase::asleep || m.what == phase::failed) {
-    if (m.what == phase::asleep) orders_.push_back(close{i});
-    m.what = phase::closed;
+  if (m.state == phase::asleep || m.state == phase::failed) {
+    if (m.state == phase::asleep) orders_.push_back(close{i});
+    m.state = phase::closed;
     m.detail.clear();
   }
   m.forgotten = holds_memory(m) || is_opening(m);
@@ -173,12 +173,12 @@ bool pool_state::begun() const {
 }
 
 bool pool_state::is_opening(const one& m) {
-  return m.what == phase::opening || m.what == phase::fetching;
+  return m.state == phase::opening || m.state == phase::fetching;
 }
 
 bool pool_state::holds_memory(const one& m) const {
-  return m.what == phase::loading || m.what == phase::awake || m.what == phase::draining ||
-         m.what == phase::leaving;
+  return m.state == phase::loading || m.state == phase::awake || m.state == phase::draining ||
+         m.state == phase::leaving;
 }
 
 void pool_state::settle(time now) {
@@ -187,12 +187,12 @@ void pool_state::settle(time now) {
   take_next(now);
   // An administrator may have put a pinned model to sleep before it was ever loaded.
   for (auto& m : models_)
-    if ((m.what == phase::asleep || m.what == phase::closed) && !m.wanted) m.begun = true;
+    if ((m.state == phase::asleep || m.state == phase::closed) && !m.wanted) m.begun = true;
   // Nobody wants the room any more.
   if (next_wanted()) return;
   for (auto& m : models_) {
-    if (m.what != phase::draining || m.by_order) continue;
-    m.what = phase::awake;
+    if (m.state != phase::draining || m.by_order) continue;
+    m.state = phase::awake;
     m.wanted.reset();
     m.load_ordered = false;
     if (m.waiting == 0) continue;
@@ -203,8 +203,8 @@ void pool_state::settle(time now) {
 
 void pool_state::sleep_unused(time now) {
   for (auto& m : models_) {
-    if (m.what == phase::draining && m.under_way == 0) start_leaving(m);
-    if (m.what != phase::awake || m.under_way > 0 || m.rules.pinned) continue;
+    if (m.state == phase::draining && m.under_way == 0) start_leaving(m);
+    if (m.state != phase::awake || m.under_way > 0 || m.rules.pinned) continue;
     if (m.rules.keep_alive <= duration{0}) continue;
     if (now - m.last_used >= m.rules.keep_alive)
       start_leaving(m);
@@ -214,7 +214,7 @@ void pool_state::sleep_unused(time now) {
 }
 
 void pool_state::start_leaving(one& m) {
-  m.what = phase::leaving;
+  m.state = phase::leaving;
   orders_.push_back(leave{index_of(m)});
 }
 
@@ -232,19 +232,19 @@ std::optional<pool_state::index> pool_state::next_wanted() const {
 }
 
 bool pool_state::wants_memory(const one& m) {
-  return m.wanted && (m.what == phase::asleep || m.what == phase::opening ||
-                      m.what == phase::closed || m.what == phase::leaving);
+  return m.wanted && (m.state == phase::asleep || m.state == phase::opening ||
+                      m.state == phase::closed || m.state == phase::leaving);
 }
 
 void pool_state::take_next(time now) {
   // One at a time: loads share the disk and the cores.
   while (const auto next = next_wanted()) {
     for (const auto& m : models_)
-      if (m.what == phase::loading) return;
+      if (m.state == phase::loading) return;
     auto& m = models_[*next];
-    if (m.what == phase::opening || m.what == phase::leaving) return;
-    if (m.what == phase::closed) {
-      m.what = phase::opening;
+    if (m.state == phase::opening || m.state == phase::leaving) return;
+    if (m.state == phase::closed) {
+      m.state = phase::opening;
       orders_.push_back(open{*next});
       return;
     }
@@ -260,7 +260,7 @@ void pool_state::take_next(time now) {
       continue;
     }
     if (!make_room(*next, grant, now)) return;
-    m.what = phase::loading;
+    m.state = phase::loading;
     m.grant = grant;
     m.load_began = now;
     m.detail.clear();
@@ -276,11 +276,11 @@ bool pool_state::make_room(index wanted, std::int64_t grant, time now) {
     if (index_of(other) != wanted && other.rules.pinned && !holds_memory(other)) free -= other.need;
   if (free >= grant) return true;
   for (const auto& m : models_)
-    if (m.what == phase::draining || m.what == phase::leaving) free += m.grant;
+    if (m.state == phase::draining || m.state == phase::leaving) free += m.grant;
   while (free < grant) {
     one* victim = nullptr;
     for (auto& m : models_) // the least recently used of those without a request
-      if (m.what == phase::awake && !m.rules.pinned && m.under_way == 0 &&
+      if (m.state == phase::awake && !m.rules.pinned && m.under_way == 0 &&
           (victim == nullptr || m.last_used < victim->last_used))
         victim = &m;
     if (victim != nullptr) {
@@ -289,7 +289,7 @@ bool pool_state::make_room(index wanted, std::int64_t grant, time now) {
       continue;
     }
     for (auto& m : models_) { // or the one that has been there longest
-      if (m.what != phase::awake || m.rules.pinned) continue;
+      if (m.state != phase::awake || m.rules.pinned) continue;
       const time may_go = m.awake_since + m.load_time;
       if (now < may_go)
         wake_by(may_go);
@@ -298,7 +298,7 @@ bool pool_state::make_room(index wanted, std::int64_t grant, time now) {
     }
     if (victim == nullptr) return false;
     free += victim->grant;
-    victim->what = phase::draining;
+    victim->state = phase::draining;
     victim->by_order = false;
   }
   return false;
@@ -306,7 +306,7 @@ bool pool_state::make_room(index wanted, std::int64_t grant, time now) {
 
 void pool_state::fail(index i, std::string why, time now) {
   auto& m = models_[i];
-  m.what = phase::failed;
+  m.state = phase::failed;
   m.begun = true;
   m.detail = std::move(why);
   m.by_order = m.forgotten = m.load_ordered = false;

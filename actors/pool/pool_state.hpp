@@ -112,7 +112,7 @@ public:
   const order* next_order() const { return orders_.empty() ? nullptr : &orders_.front(); }
   void drop_order() { orders_.erase(orders_.begin()); }
 
-  phase now(index m) const { return models_[m].what; }
+  phase now(index m) const { return models_[m].state; }
   /// Why it failed, also while it is tried again, or that it is being fetched; empty otherwise.
   const std::string& detail(index m) const { return models_[m].detail; }
   std::int64_t need(index m) const { return models_[m].need; }
@@ -129,7 +129,7 @@ public:
 private:
   struct one {
     model_rules rules;
-    phase what = phase::closed;
+    phase state = phase::closed;
     std::string detail;
     std::int64_t need = 0;  ///< known once it was opened
     std::int64_t grant = 0; ///< while it has memory

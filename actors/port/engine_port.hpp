@@ -111,15 +111,16 @@ enum class pooling : std::uint8_t {
   mean, ///< the mean over all tokens
 };
 
+enum class tool_choice_kind {
+  automatic, ///< the model decides
+  none,      ///< no calls: the answer is text
+  required,  ///< at least one call, constrained to the tools' schemas
+  named,     ///< a call of `name`, constrained to its schema
+};
+
 /// Whether, and which, tools of the chat prompt the answer may or must call.
 struct tool_choice {
-  enum class kind {
-    automatic, ///< the model decides
-    none,      ///< no calls: the answer is text
-    required,  ///< at least one call, constrained to the tools' schemas
-    named,     ///< a call of `name`, constrained to its schema
-  };
-  kind what = kind::automatic;
+  tool_choice_kind kind = tool_choice_kind::automatic;
   std::string name;
   bool parallel = true; ///< more than one call may stand in an answer
 };
@@ -211,16 +212,17 @@ struct usage {
   std::int32_t completion_tokens = 0; ///< over all choices
 };
 
+enum class output_part_kind {
+  text,           ///< `text` goes on the answer
+  reasoning,      ///< `text` goes on the reasoning
+  call_begin,     ///< `text` is the function's name
+  call_arguments, ///< `text` goes on the arguments, a JSON text
+  call_end,       ///< the call is over; `complete` says whether its arguments are
+};
+
 /// A piece of an output that is read as text, reasoning and tool calls.
 struct output_part {
-  enum class kind {
-    text,           ///< `text` goes on the answer
-    reasoning,      ///< `text` goes on the reasoning
-    call_begin,     ///< `text` is the function's name
-    call_arguments, ///< `text` goes on the arguments, a JSON text
-    call_end,       ///< the call is over; `complete` says whether its arguments are
-  };
-  kind what = kind::text;
+  output_part_kind kind = output_part_kind::text;
   std::string text;
   std::int32_t call = -1; ///< which call of the choice, from 0; -1 for text and reasoning
   bool complete = true;   ///< call_end
@@ -315,9 +317,9 @@ struct histogram {
 /// A model that streams its weights: where they live, what moved since it was loaded, and what its
 /// last step did when.
 struct stream_report {
-  enum class kind : std::uint8_t { compute, from_host, from_disk };
+  enum class span_kind : std::uint8_t { compute, from_host, from_disk };
   struct span {
-    kind what = kind::compute;
+    span_kind kind = span_kind::compute;
     std::int32_t layer = 0; ///< or after the layers a part of the head
     float begin_s = 0;      ///< since the step began; transfers may begin before
     float end_s = 0;
@@ -417,7 +419,7 @@ struct mailbox_depth {
 
 /// Who has which KV blocks, and who waits, at one moment. Lists of blocks are texts such as
 /// "0-12,40".
-struct scheduler_picture {
+struct scheduler_snapshot {
   struct sequence {
     std::uint64_t id = 0;
     request_id request = 0;
@@ -438,7 +440,8 @@ struct scheduler_picture {
   std::int64_t used_blocks = 0;
   std::int64_t free_blocks = 0;
   std::string cached; ///< blocks of prefixes that nobody uses now
-  std::string tied;   ///< blocks that nobody holds and that used ones follow in the prefix tree
+  std::string
+      pinned_by_child; ///< blocks that nobody holds and that used ones follow in the prefix tree
 };
 
 /// What an administrator may tell a model to do.
@@ -483,14 +486,14 @@ public:
   virtual std::vector<tenant_stats> tenants() const { return {}; }
   /// By model and actor.
   virtual std::vector<mailbox_depth> mailboxes() const { return {}; }
-  /// Asks for a picture of each scheduler; `told` is called once, on any thread, perhaps before
+  /// Asks for a picture of each scheduler; `callback` is called once, on any thread, perhaps before
   /// this returns. An engine that ends meanwhile destroys it without a call.
-  virtual void describe(std::function<void(std::vector<scheduler_picture>)> told) const {
-    told({});
+  virtual void describe(std::function<void(std::vector<scheduler_snapshot>)> callback) const {
+    callback({});
   }
   /// Asks what is taken of all that requests give back, and by whom; as describe(). Executors
   /// answer between two steps.
-  virtual void account(std::function<void(ledger)> told) const { told({}); }
+  virtual void account(std::function<void(ledger)> callback) const { callback({}); }
   /// Of each model with `kv.events`; the same for as long as the engine lives.
   virtual std::vector<kv_event_feed> kv_events() const { return {}; }
   /// The counters of each model; together they are those of stats().

@@ -23,13 +23,14 @@ struct kv_block {
   std::vector<std::int32_t> tokens;    // (block_tokens)
 };
 
+enum class kv_event_kind : std::uint8_t {
+  stored,  ///< `medium` has `block` now; its parent was stored before
+  removed, ///< `medium` has it no more
+  cleared  ///< no medium has any block
+};
+
 struct kv_event {
-  enum class kind : std::uint8_t {
-    stored,  ///< `medium` has `block` now; its parent was stored before
-    removed, ///< `medium` has it no more
-    cleared  ///< no medium has any block
-  };
-  kind what = kind::cleared;
+  kv_event_kind kind = kv_event_kind::cleared;
   kv_medium medium = kv_medium::device;
   std::shared_ptr<const kv_block> block; ///< null for `cleared`
 };

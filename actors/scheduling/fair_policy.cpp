@@ -121,7 +121,7 @@ void fair_policy::take_moved(std::vector<moved_sequence>& out) {
     const auto found = clients_.find(name);
     if (found == clients_.end()) continue;
     for (auto& [place, t] : found->second.queue)
-      if (t.rank != t.told) out.push_back({place.second, t.told = t.rank});
+      if (t.rank != t.reported) out.push_back({place.second, t.reported = t.rank});
   }
   moved_.clear();
 }

@@ -56,8 +56,8 @@ private:
   using order_in_client = std::pair<std::int32_t, sequence_id>; ///< priority, then arrival
   struct turn {
     std::int64_t rank = 0;
-    std::int64_t told = 0; ///< the rank that the scheduler knows
-    std::int64_t step = 0; ///< to the client's next turn: the charge by weight
+    std::int64_t reported = 0; ///< the rank that the scheduler knows
+    std::int64_t step = 0;     ///< to the client's next turn: the charge by weight
   };
   struct client {
     std::int64_t finish = 0; ///< where its next sequence is ranked at the earliest

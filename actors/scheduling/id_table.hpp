@@ -58,7 +58,7 @@ public:
   }
   /// Brings to the cache what a look-up of the id will touch first; expect_value(), some look-ups
   /// later, brings the value.
-  void expect(std::uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
+  void prefetch(std::uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
   void expect_value(std::uint64_t id) const {
     if (const T* value = find(id)) __builtin_prefetch(value);
   }

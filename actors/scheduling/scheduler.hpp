@@ -63,7 +63,7 @@ public:
   /// A sequence that waits is not admitted, and not a candidate, until it is let go; others pass
   /// it. Unknown ids are ignored.
   void hold(sequence_id id) { set_held(id, true); }
-  void let_go(sequence_id id) { set_held(id, false); }
+  void unhold(sequence_id id) { set_held(id, false); }
 
   /// With a prefix cache: the sequences that the next plan may admit and that hold no blocks yet,
   /// in order.
@@ -82,7 +82,7 @@ public:
   /// bring a token.
   void row_done(sequence_id id, bool draws, bool drew);
   /// A row of the sequence will soon be done; expect_sequence() is to be said some rows later.
-  void expect(sequence_id id) const { sequences_.expect(id); }
+  void prefetch(sequence_id id) const { sequences_.prefetch(id); }
   void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
   /// The device lost its KV and no outstanding step will come back: every sequence is to be
   /// computed again. Leases and the executor's states are void; none is reported as released.

@@ -13,7 +13,7 @@ namespace twill::actors {
 namespace {
 
 namespace calls = models::tool_calls;
-using spec_kind = config::grammar_spec::kind;
+using spec_kind = config::grammar_kind;
 
 using tool_list = std::vector<calls::callable>;
 
@@ -42,7 +42,7 @@ std::string quoted(const std::string& text) {
 /// The grammar of an answer that has to be a call.
 result<config::grammar_spec> forced_call(const answer_format& answers, const tool_choice& choice,
                                          tool_list tools) {
-  const bool named = choice.what == tool_choice::kind::named;
+  const bool named = choice.kind == tool_choice_kind::named;
   if (named) {
     std::erase_if(tools, [&](const calls::callable& c) { return c.name != choice.name; });
     if (tools.empty())
@@ -74,7 +74,7 @@ std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
   const auto syntax = answers.calls->syntax;
   if (syntax != calls::call_syntax::tagged_json && syntax != calls::call_syntax::listed_json)
     return std::nullopt;
-  if (schema.what != spec_kind::json_schema && schema.what != spec_kind::json_object)
+  if (schema.kind != spec_kind::json_schema && schema.kind != spec_kind::json_object)
     return std::nullopt;
   auto spec = calls::call_grammar(*answers.calls, tools, false);
   if (!spec) return std::nullopt;
@@ -84,7 +84,7 @@ std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
   }
   spec->list_begin = spec->list_between = spec->list_end = "";
   spec->frames.push_back(
-      {"", schema.what == spec_kind::json_object ? R"({"type": "object"})" : schema.text, ""});
+      {"", schema.kind == spec_kind::json_object ? R"({"type": "object"})" : schema.text, ""});
   spec->closed_objects = schema.closed_objects;
   return spec;
 }
@@ -98,7 +98,7 @@ bool ends_with(std::string_view text, std::string_view end) {
 
 result<output_plan> plan_output(const served_model& model, const request& asked,
                                 std::string_view prompt) {
-  using kind = tool_choice::kind;
+  using kind = tool_choice_kind;
   const auto* chat = std::get_if<chat_prompt>(&asked.prompt);
   const answer_format* chosen = &model.answers;
   if (chat != nullptr && !model.other_answers.empty()) {
@@ -107,8 +107,8 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
     chosen = choice.value().answers;
   }
   const answer_format& answers = *chosen;
-  const bool forced = asked.tools.what == kind::required || asked.tools.what == kind::named;
-  const bool offered = chat != nullptr && asked.tools.what != kind::none;
+  const bool forced = asked.tools.kind == kind::required || asked.tools.kind == kind::named;
+  const bool offered = chat != nullptr && asked.tools.kind != kind::none;
   const tool_list tools = offered ? tools_of(chat->tools) : tool_list{};
   output_plan plan;
   auto& reading = plan.reading;
@@ -123,7 +123,7 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
     plan.grammar = std::move(spec).value();
     reading.only_calls = true;
     for (const calls::callable& tool : tools)
-      if (asked.tools.what == kind::required || tool.name == asked.tools.name)
+      if (asked.tools.kind == kind::required || tool.name == asked.tools.name)
         reading.names.push_back(tool.name);
     plan.grammar_field = "tools";
     plan.with_markers = !answers.call_markers.empty();
@@ -154,9 +154,9 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
                         answers.reasoning_markers.end());
   }
   if (plan.with_markers) plan.shown = answers.markers();
-  plan.is_json = plan.grammar && (plan.grammar->what == spec_kind::json_object ||
-                                  plan.grammar->what == spec_kind::json_schema ||
-                                  plan.grammar->what == spec_kind::framed);
+  plan.is_json = plan.grammar && (plan.grammar->kind == spec_kind::json_object ||
+                                  plan.grammar->kind == spec_kind::json_schema ||
+                                  plan.grammar->kind == spec_kind::framed);
   return plan;
 }
 

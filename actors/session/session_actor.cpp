@@ -47,7 +47,7 @@ public:
     if (!batcher_) return; // it has not started, and will start with the new ones
     if (grammars_ != replaced.grammars) core->compiler_lost(replaced.why);
     grammars_ = replaced.grammars;
-    if (batcher_ == replaced.batcher || core->over()) return;
+    if (batcher_ == replaced.batcher || core->is_over()) return;
     batcher_ = replaced.batcher;
     core->batcher_lost(replaced.why);
   }
@@ -98,7 +98,7 @@ private:
   std::int32_t retry_after_s() override {
     return shared_->requests.retry_after_s(client_, steady_clock::now());
   }
-  void over() override {
+  void on_over() override {
     shared_->requests.erase(id_, core->was_queued());
     self_->quit();
   }

@@ -114,7 +114,7 @@ session_core::session_core(session_args args, stats_board& stats, session_host& 
     : args_(std::move(args)), stats_(stats), host_(host) {}
 
 void session_core::start(served_model_ptr model, const std::optional<request_error>& refusal) {
-  if (over_) return;
+  if (is_over_) return;
   if (refusal) return end_with(*refusal);
   model_ = std::move(model);
   request& asked = args_.request;
@@ -122,13 +122,13 @@ void session_core::start(served_model_ptr model, const std::optional<request_err
   if (const auto error = check_request()) return end_with(*error);
   // A model that must not call does not hear of tools.
   if (auto* chat = std::get_if<chat_prompt>(&asked.prompt);
-      chat != nullptr && asked.tools.what == tool_choice::kind::none)
+      chat != nullptr && asked.tools.kind == tool_choice_kind::none)
     chat->tools = value();
   host_.encode(model_, std::move(asked.prompt), asked.truncate_prompt_tokens == 0);
 }
 
 void session_core::encoded(encoded_prompt answer) {
-  if (over_) return;
+  if (is_over_) return;
   args_.request.prompt = std::move(answer.prompt);
   if (const auto error = prepare(std::move(answer.ids), answer.written, pending_))
     return end_with(*error);
@@ -147,7 +147,7 @@ void session_core::encoded(encoded_prompt answer) {
 }
 
 void session_core::grammar_overdue() {
-  if (over_ || !waits_for_grammar_) return;
+  if (is_over_ || !waits_for_grammar_) return;
   if (args_.control->silenced) return cancel();
   end_with({errc::queue_timed_out,
             "the request waited for longer than `structured.wait_timeout` for the grammar of `" +
@@ -156,7 +156,7 @@ void session_core::grammar_overdue() {
 }
 
 void session_core::grammar(const grammar_answer& answer) {
-  if (over_) return;
+  if (is_over_) return;
   waits_for_grammar_ = false;
   if (args_.control->silenced) return cancel();
   if (!answer.grammar.ok()) {
@@ -273,7 +273,7 @@ std::optional<finish_reason> session_core::replay_choice(choice_state& c,
 }
 
 void session_core::batcher_lost(const request_error& why) {
-  if (over_ || !in_batcher_) return;
+  if (is_over_ || !in_batcher_) return;
   const bool drew = first_token_ != steady_clock::time_point{};
   if (drew || std::exchange(moved_, true)) return end_with(why);
   host_.submit(pending_);
@@ -487,7 +487,7 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
 
 void session_core::queued() {
   // The first event of a scored prompt waits for the scores, and that of a pooled one is the last.
-  if (over_ || pending_.spec.scores_prompt() || pending_.spec.is_pooled() ||
+  if (is_over_ || pending_.spec.scores_prompt() || pending_.spec.is_pooled() ||
       std::exchange(started_, true))
     return;
   event e;
@@ -498,7 +498,7 @@ void session_core::queued() {
 }
 
 void session_core::scored(const prompt_scored& scores) {
-  if (over_ || std::exchange(started_, true)) return;
+  if (is_over_ || std::exchange(started_, true)) return;
   const auto& text = *model_->files->text;
   const auto named = [&](std::int32_t id, float logprob) {
     return token_logprob{id, text.token_bytes(id, true), logprob, text.is_special(id)};
@@ -542,7 +542,7 @@ void session_core::answer_prompt(event e) {
 }
 
 void session_core::pooled(const prompt_pooled& result, steady_clock::time_point now) {
-  if (over_) return;
+  if (is_over_) return;
   note_times(result.scheduled, result.cached_tokens, now);
   event e;
   e.started = e.last = true;
@@ -555,7 +555,7 @@ void session_core::pooled(const prompt_pooled& result, steady_clock::time_point 
 }
 
 void session_core::token(const token_ready& drawn, steady_clock::time_point now) {
-  if (over_) return;
+  if (is_over_) return;
   choice_state& c = choices_[static_cast<std::size_t>(drawn.choice)];
   if (c.finished) return; // drawn by a step that was prepared before a stop string was found
   note_times(drawn.scheduled, drawn.cached_tokens, now);
@@ -609,7 +609,7 @@ void session_core::append_text(choice_state& c, const token_ready& drawn, event&
 
 /// Text that became certain, as parts of the output.
 void session_core::parse_text(choice_state& c, event& e) {
-  using kind = models::tool_calls::call_event::kind;
+  using kind = models::tool_calls::call_event_kind;
   auto read = c.parser->push(e.text);
   if (e.finish)
     for (auto& late : c.parser->finish())
@@ -618,21 +618,21 @@ void session_core::parse_text(choice_state& c, event& e) {
   e.parts.reserve(read.size());
   for (auto& r : read) {
     output_part part;
-    switch (r.what) {
+    switch (r.kind) {
     case kind::text:
-      part.what = output_part::kind::text;
+      part.kind = output_part_kind::text;
       break;
     case kind::reasoning:
-      part.what = output_part::kind::reasoning;
+      part.kind = output_part_kind::reasoning;
       break;
     case kind::call_begin:
-      part.what = output_part::kind::call_begin;
+      part.kind = output_part_kind::call_begin;
       break;
     case kind::call_arguments:
-      part.what = output_part::kind::call_arguments;
+      part.kind = output_part_kind::call_arguments;
       break;
     case kind::call_end:
-      part.what = output_part::kind::call_end;
+      part.kind = output_part_kind::call_end;
       c.whole_calls += r.complete ? 1 : 0;
       break;
     }
@@ -682,7 +682,7 @@ void session_core::failed(const request_error& why) {
 }
 
 void session_core::cancel() {
-  if (!over_) close(true, nullptr);
+  if (!is_over_) close(true, nullptr);
 }
 
 void session_core::expire() {
@@ -693,13 +693,13 @@ void session_core::expire() {
 }
 
 void session_core::waited_too_long() {
-  if (over_) return;
+  if (is_over_) return;
   if (in_batcher_) return host_.waited_too_long();
   end_with(actors::waited_too_long::error());
 }
 
 void session_core::end_with(const request_error& why) {
-  if (over_) return;
+  if (is_over_) return;
   event e;
   e.error = why;
   rename_prompt(*e.error, args_.request.prompt_field);
@@ -726,7 +726,7 @@ void session_core::emit(event e) {
 
 /// With the error that ended the request, if one did.
 void session_core::close(bool aborted, const request_error* error) {
-  over_ = true;
+  is_over_ = true;
   if (compile_abandoned_) *compile_abandoned_ = true;
   if (in_batcher_ && (aborted || error != nullptr)) host_.release();
   // A request that failed before its first token used nothing.
@@ -766,9 +766,9 @@ void session_core::close(bool aborted, const request_error* error) {
                                   : any_length_      ? "length"
                                                      : "stop";
   count_end(status);
-  tell_end(status, error != nullptr);
+  report_end(status, error != nullptr);
   args_.on_event = nullptr;
-  host_.over();
+  host_.on_over();
 }
 
 template <class F>
@@ -806,7 +806,7 @@ void session_core::count_end(std::string_view status) {
 }
 
 /// For the log, and for whoever asked to be told.
-void session_core::tell_end(std::string_view status, bool failed) const {
+void session_core::report_end(std::string_view status, bool failed) const {
   const bool logged = log::enabled(log::level::info);
   const auto& tell = args_.request.on_end;
   if (!logged && !tell) return;

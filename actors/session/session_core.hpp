@@ -74,7 +74,7 @@ public:
     /// When a client that is refused now should come back; at least 1.
     virtual std::int32_t retry_after_s() = 0;
     /// The request is over; the session may end.
-    virtual void over() = 0;
+    virtual void on_over() = 0;
   };
 
   session_core(session_args args, stats_board& stats, session_host& host);
@@ -102,7 +102,7 @@ public:
   void waited_too_long();
   /// Ends the request with an error and releases what it holds.
   void end_with(const request_error& why);
-  bool over() const { return over_; }
+  bool is_over() const { return is_over_; }
   /// The batcher has, or had, the request, and did not refuse or lose it.
   bool was_queued() const { return in_batcher_; }
 
@@ -144,7 +144,7 @@ private:
                   steady_clock::time_point now);
   void emit(event e);
   void close(bool aborted, const request_error* error);
-  void tell_end(std::string_view status, bool failed) const;
+  void report_end(std::string_view status, bool failed) const;
   template <class F>
   void count_for_tenant(F&& change);
   void count_prompt(tenant_stats& s);
@@ -170,7 +170,7 @@ private:
   bool in_batcher_ = false;
   bool started_ = false; ///< the client knows that the request is queued
   bool moved_ = false;   ///< it was queued again after the batcher was lost
-  bool over_ = false;
+  bool is_over_ = false;
   bool prompt_only_ = false; ///< nothing is generated
   bool any_length_ = false;
   bool counted_waiting_ = false; ///< for its tenant

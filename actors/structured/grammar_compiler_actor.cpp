@@ -12,7 +12,7 @@ namespace twill::actors {
 namespace {
 
 struct order {
-  compile_grammar what;
+  compile_grammar message;
   session_actor session;
 };
 
@@ -35,8 +35,8 @@ public:
   void compile() {
     busy_ = false;
     while (auto next = queue_.pop()) {
-      if (*next->what.abandoned) continue;
-      tell(self_, next->session, grammar_ready{answer(next->what)});
+      if (*next->message.abandoned) continue;
+      tell(self_, next->session, grammar_ready{answer(next->message)});
       break;
     }
     if (!queue_.empty()) go_on();

@@ -19,36 +19,36 @@ void lifecycle::begin() {
   orders_.push_back(start_executor{});
   executor_alive_ = true;
   executor_loading_ = true;
-  orders_.push_back(load{++life_, false});
+  orders_.push_back(load{++generation_, false});
 }
 
-void lifecycle::loaded(std::uint64_t life, time_point now) {
-  if (is_over() || life != life_ || !executor_loading_) return;
+void lifecycle::loaded(std::uint64_t generation, time_point now) {
+  if (is_over() || generation != generation_ || !executor_loading_) return;
   executor_loading_ = false;
   executor_loaded_ = ever_loaded_ = true;
   if (!std::exchange(compiler_alive_, true)) orders_.push_back(start_compiler{});
   if (!std::exchange(scheduler_alive_, true)) orders_.push_back(start_scheduler{});
-  orders_.push_back(serve{life});
+  orders_.push_back(serve{generation});
   phase_ = phase::ready;
   ready_since_ = now;
   detail_.clear();
 }
 
-void lifecycle::load_failed(std::uint64_t life, const std::string& why, time_point now) {
-  if (is_over() || life != life_ || !executor_loading_) return;
+void lifecycle::load_failed(std::uint64_t generation, const std::string& why, time_point now) {
+  if (is_over() || generation != generation_ || !executor_loading_) return;
   executor_loading_ = false;
   if (ever_loaded_) return fail("reloading failed: " + why, now);
   phase_ = phase::failed;
   detail_ = why;
 }
 
-void lifecycle::step_failed(std::uint64_t life, const std::string& why, time_point now) {
-  if (is_over() || life != life_ || !executor_loaded_) return;
+void lifecycle::step_failed(std::uint64_t generation, const std::string& why, time_point now) {
+  if (is_over() || generation != generation_ || !executor_loaded_) return;
   fail("the executor failed: " + why, now);
 }
 
-void lifecycle::device_lost(std::uint64_t life, const std::string& why) {
-  if (is_over() || life != life_) return;
+void lifecycle::device_lost(std::uint64_t generation, const std::string& why) {
+  if (is_over() || generation != generation_) return;
   executor_loaded_ = executor_loading_ = false;
   phase_ = phase::lost;
   retry_at_.reset();
@@ -80,7 +80,7 @@ void lifecycle::scheduler_ended(const std::string& why, time_point now) {
   if (!executor_loaded_) return; // a load or a retry is under way
   executor_loaded_ = false;
   executor_loading_ = true;
-  orders_.push_back(load{++life_, true});
+  orders_.push_back(load{++generation_, true});
 }
 
 void lifecycle::compiler_ended() {
@@ -148,7 +148,7 @@ void lifecycle::try_again(time_point) {
   retry_at_.reset();
   if (!std::exchange(executor_alive_, true)) orders_.push_back(start_executor{});
   executor_loading_ = true;
-  orders_.push_back(load{++life_, false});
+  orders_.push_back(load{++generation_, false});
 }
 
 } // namespace twill::actors

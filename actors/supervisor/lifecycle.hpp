@@ -38,7 +38,7 @@ public:
   struct start_executor {};
   /// Tell the executor to begin this life. With `keep_weights` it only forgets its sequences.
   struct load {
-    std::uint64_t life;
+    std::uint64_t generation;
     bool keep_weights;
   };
   /// Make a new compiler of grammars.
@@ -49,7 +49,7 @@ public:
   struct end_scheduler {};
   /// Tell the batcher that the executor takes steps of this life, and with which sizes.
   struct serve {
-    std::uint64_t life;
+    std::uint64_t generation;
   };
   /// Requests move to the new batcher where nothing of them was streamed; the others end.
   struct move_requests {
@@ -71,12 +71,12 @@ public:
 
   // Facts.
   void begin();
-  void loaded(std::uint64_t life, time_point now);
-  void load_failed(std::uint64_t life, const std::string& why, time_point now);
+  void loaded(std::uint64_t generation, time_point now);
+  void load_failed(std::uint64_t generation, const std::string& why, time_point now);
   /// A step failed, and the executor has closed its device.
-  void step_failed(std::uint64_t life, const std::string& why, time_point now);
+  void step_failed(std::uint64_t generation, const std::string& why, time_point now);
   /// A step or a load failed, because this process can use the device no more.
-  void device_lost(std::uint64_t life, const std::string& why);
+  void device_lost(std::uint64_t generation, const std::string& why);
   void executor_ended(const std::string& why, time_point now);
   /// The batcher or the allocator ended.
   void scheduler_ended(const std::string& why, time_point now);
@@ -85,7 +85,7 @@ public:
   void stop();
 
   phase now() const { return phase_; }
-  std::uint64_t life() const { return life_; }
+  std::uint64_t generation() const { return generation_; }
   /// Why the engine is not ready; empty when it is.
   const std::string& detail() const { return detail_; }
   std::vector<order> take_orders();
@@ -103,7 +103,7 @@ private:
   phase phase_ = phase::loading;
   std::string detail_ = "loading the model";
   std::vector<order> orders_;
-  std::uint64_t life_ = 0;
+  std::uint64_t generation_ = 0;
   bool executor_alive_ = false;
   bool executor_loading_ = false;
   bool executor_loaded_ = false;

@@ -19,7 +19,7 @@
 #include "actors/kv/cache_scope.hpp"
 #include "actors/kv/kv_allocator_actor.hpp"
 #include "actors/offloader/offloader_actor.hpp"
-#include "actors/offloader/offloader_door.hpp"
+#include "actors/offloader/offloader_client.hpp"
 #include "actors/session/output_plan.hpp"
 #include "actors/structured/grammar_compiler_actor.hpp"
 #include "actors/supervisor/lifecycle.hpp"
@@ -60,12 +60,12 @@ public:
   const char* name = "supervisor";
 
   void init(supervisor_actor::pointer self, engine_shared_ptr shared, runner_factory make_runner,
-            std::shared_ptr<offloader_door> door,
+            std::shared_ptr<offloader_client> client,
             std::shared_ptr<models::offload::tier_resources> tiers) {
     self_ = self;
     shared_ = std::move(shared);
     make_runner_ = std::move(make_runner);
-    door_ = std::move(door);
+    client_ = std::move(client);
     tiers_ = std::move(tiers);
     promise_kv_host_memory();
     start_offloader();
@@ -76,22 +76,26 @@ public:
   }
 
   void on_loaded(const model_loaded& loaded) {
-    if (loaded.life == lifecycle_->life()) {
+    if (loaded.generation == lifecycle_->generation()) {
       info_ = loaded.info;
       if (offloading_ && info_.fingerprint != fingerprint_) offloading_->tiers()->retire();
       insist([this] { publish_model(); });
     }
-    note([&](lifecycle& l) { l.loaded(loaded.life, steady_clock::now()); });
+    note([&](lifecycle& l) { l.loaded(loaded.generation, steady_clock::now()); });
   }
   void on_load_failed(const load_failed& failed) {
     if (failed.device_is_lost)
-      return note([&](lifecycle& l) { l.device_lost(failed.life, failed.detail); });
-    note([&](lifecycle& l) { l.load_failed(failed.life, failed.detail, steady_clock::now()); });
+      return note([&](lifecycle& l) { l.device_lost(failed.generation, failed.detail); });
+    note([&](lifecycle& l) {
+      l.load_failed(failed.generation, failed.detail, steady_clock::now());
+    });
   }
   void on_broken(const executor_broken& broken) {
     if (broken.device_is_lost)
-      return note([&](lifecycle& l) { l.device_lost(broken.life, broken.detail); });
-    note([&](lifecycle& l) { l.step_failed(broken.life, broken.detail, steady_clock::now()); });
+      return note([&](lifecycle& l) { l.device_lost(broken.generation, broken.detail); });
+    note([&](lifecycle& l) {
+      l.step_failed(broken.generation, broken.detail, steady_clock::now());
+    });
   }
   void on_woken() {
     note([](lifecycle& l) { l.woken(steady_clock::now()); });
@@ -141,7 +145,7 @@ public:
 
   /// Orders for weights are served at once from now on, those included that wait.
   void leave_offloader() {
-    door_->lead_to({});
+    client_->set_offloader({});
     tiers_->threads()->serve_all();
   }
 
@@ -210,8 +214,9 @@ private:
     self_->monitor(executor_);
   }
   void carry_out(const lifecycle::load& order) {
-    if (order.life > 1) shared_->stats.update([](engine_stats& s) { s.executor_restarts += 1; });
-    tell(self_, executor_, load_model{order.life, order.keep_weights});
+    if (order.generation > 1)
+      shared_->stats.update([](engine_stats& s) { s.executor_restarts += 1; });
+    tell(self_, executor_, load_model{order.generation, order.keep_weights});
   }
   void carry_out(const lifecycle::start_compiler&) {
     grammars_ = spawn_grammar_compiler(self_->system(), shared_->model()->grammars);
@@ -248,11 +253,11 @@ private:
       s.streamed = info_.streamed;
     });
     shared_->stats.set_untouched_bytes(info_.untouched_bytes);
-    log::info((order.life > 1 ? "the executor was restarted: model " : "model ") +
+    log::info((order.generation > 1 ? "the executor was restarted: model " : "model ") +
               shared_->model()->id + " is ready on " + info_.device + " with " +
               std::to_string(info_.n_blocks) + " KV blocks of " +
               std::to_string(info_.block_tokens) + " tokens each");
-    tell(self_, batcher_, executor_ready{executor_, order.life, limits()});
+    tell(self_, batcher_, executor_ready{executor_, order.generation, limits()});
   }
   void carry_out(const lifecycle::move_requests& order) {
     const request_error why{errc::executor_failed, order.why, ""};
@@ -276,7 +281,7 @@ private:
   void start_offloader() {
     offloader_ = spawn_offloader(self_->system(), tiers_, offloading_);
     self_->monitor(offloader_);
-    door_->lead_to(offloader_);
+    client_->set_offloader(offloader_);
     tell(self_, offloader_, serve_orders{}); // those included that the one before was told of
   }
 
@@ -368,7 +373,7 @@ private:
   batcher_actor batcher_;
   /// Of streamed weights and KV blocks; the offloader's, made before all that uses them.
   std::shared_ptr<models::offload::tier_resources> tiers_;
-  std::shared_ptr<offloader_door> door_;
+  std::shared_ptr<offloader_client> client_;
   std::int64_t kv_host_bytes_ = 0;
   std::shared_ptr<offloader_core> offloading_; ///< null: blocks stay on the device
   offloader_actor offloader_;
@@ -381,12 +386,12 @@ private:
 supervisor_actor::behavior_type supervisor_behavior(
     counted_pointer<supervisor_actor, supervisor_state, actor_kind::supervisor> self,
     engine_shared_ptr shared, runner_factory make_runner) {
-  const auto door = std::make_shared<offloader_door>();
+  const auto client = std::make_shared<offloader_client>();
   const auto tiers = std::make_shared<models::offload::tier_resources>(
-      [door](std::uint64_t ticket) { return door->ring(ticket); });
-  self->attach_functor([shared, door, tiers](const caf::error& reason) {
+      [client](std::uint64_t order) { return client->notify(order); });
+  self->attach_functor([shared, client, tiers](const caf::error& reason) {
     if (!reason) return;
-    door->lead_to({});
+    client->set_offloader({});
     tiers->threads()->serve_all();
     // Nothing is left that could mend anything: what is under way ends.
     shared->set_state(engine_state::failed, "the supervisor ended; restart the server");
@@ -395,7 +400,7 @@ supervisor_actor::behavior_type supervisor_behavior(
           session, abort_request{{errc::executor_failed, "the engine ended; retry later", ""}});
   });
   auto& state = state_of(self);
-  state.init(self, std::move(shared), std::move(make_runner), door, tiers);
+  state.init(self, std::move(shared), std::move(make_runner), client, tiers);
   return {
       [&state](const model_loaded& loaded) { state.on_loaded(loaded); },
       [&state](const load_failed& failed) { state.on_load_failed(failed); },

@@ -125,17 +125,17 @@ void replayed_batcher::feed(const trace_line& line) {
   if (what == "fetched") {
     blocks_fetched answer{line.id("ticket"), {}};
     // An answer that comes after it was given up counts for nothing.
-    if (const auto asked = asked_.extract(answer.ticket)) {
+    if (const auto asked = asked_.extract(answer.fetch_id)) {
       const auto most = static_cast<std::int64_t>(asked.mapped());
       answer.blocks.resize(static_cast<std::size_t>(line.number("n", 0, most)));
     }
     return core_.fetched(std::move(answer), now());
   }
   if (what == "failed") {
-    if (line.id("life") != life_ || life_ == 0)
+    if (line.id("life") != generation_ || generation_ == 0)
       throw other_decision("the trace has a failed step of another life of the executor");
     outstanding_.clear();
-    life_ = 0;
+    generation_ = 0;
     return core_.step_failed(line.id("life"), "as in the trace");
   }
   throw bad_trace("`e` must be one of the words that twilld writes, got \"" + what + "\"");
@@ -146,8 +146,8 @@ void replayed_batcher::be_ready(const trace_line& line) {
   if (limits.plan.block_tokens != limits_.plan.block_tokens)
     throw bad_trace("`block_tokens` must stay what it was");
   outstanding_.clear();
-  life_ = static_cast<std::uint64_t>(line.number("life", 1));
-  core_.executor_ready(life_, limits);
+  generation_ = static_cast<std::uint64_t>(line.number("life", 1));
+  core_.executor_ready(generation_, limits);
 }
 
 /// "12:HASHES,over": an entry for each choice.
@@ -220,17 +220,18 @@ void replayed_batcher::arrive(const trace_line& line) {
 
 void replayed_batcher::finish_step(const trace_line& line) {
   const std::uint64_t number = line.id("n");
-  if (outstanding_.empty() || line.id("life") != life_ || outstanding_.front()->number != number)
+  if (outstanding_.empty() || line.id("life") != generation_ ||
+      outstanding_.front()->number != number)
     throw other_decision("the trace has the result of step " + std::to_string(number) +
                          ", which is not what the replay waits for");
   const step_plan_ptr plan = outstanding_.front();
   outstanding_.pop_front();
   const number_ranges skipped = line.numbers("skipped");
   const number_ranges stopped = line.numbers("stopped");
-  const number_ranges stuck = line.numbers("stuck");
+  const number_ranges no_allowed_token = line.numbers("stuck");
   const auto hashes = hashes_of(line.text("blocks"));
   step_result result;
-  result.epoch = plan->epoch;
+  result.generation = plan->generation;
   result.number = plan->number;
   result.seconds = line.real("seconds");
   result.copy_seconds = line.real("copying");
@@ -243,7 +244,7 @@ void replayed_batcher::finish_step(const trace_line& line) {
     drawn_token drawn;
     drawn.id = row.id;
     drawn.stopped = stopped.contains(row.id);
-    drawn.stuck = stuck.contains(row.id);
+    drawn.no_allowed_token = no_allowed_token.contains(row.id);
     if (const auto hash = hashes.find(row.id); hash != hashes.end()) drawn.token = hash->second;
     result.drawn.push_back(drawn);
   }
@@ -254,11 +255,11 @@ void replayed_batcher::add_tiers(const trace_line& line) {
   kv_grant grant = std::move(*grant_);
   grant_.reset();
   std::size_t match = 0;
-  const number_ranges beyond = line.numbers("beyond");
-  for (const auto& [n, last] : beyond.ranges()) {
-    if (match == grant.matches.size() || n > most_beyond_[match])
+  const number_ranges tier_keys = line.numbers("beyond");
+  for (const auto& [n, last] : tier_keys.ranges()) {
+    if (match == grant.matches.size() || n > most_tier_keys_[match])
       throw other_decision("the tiers have more blocks than the replay asks for");
-    grant.matches[match++].beyond.resize(static_cast<std::size_t>(n));
+    grant.matches[match++].tier_keys.resize(static_cast<std::size_t>(n));
   }
   const auto n_blocks = static_cast<std::uint64_t>(pool_.total());
   const number_ranges spilled = line.numbers("spill");
@@ -280,7 +281,7 @@ void replayed_batcher::forgotten(request_id request) {
 
 /// As the batcher's actor does, with the allocator's part done at once.
 void replayed_batcher::pump() {
-  core_.take_left(); // the trace says what was skipped
+  core_.take_departed(); // the trace says what was skipped
   while (!grant_) {
     auto action = core_.next(now());
     if (auto* plan = std::get_if<step_plan_ptr>(&action)) {
@@ -294,11 +295,11 @@ void replayed_batcher::pump() {
       core_.granted(std::move(grant), now());
       continue;
     }
-    most_beyond_.clear();
+    most_tier_keys_.clear();
     const auto width = static_cast<std::size_t>(limits_.plan.block_tokens);
     for (std::size_t i = 0; i < grant.matches.size(); ++i)
-      most_beyond_.push_back(change->queries[i].tokens.size() / width -
-                             grant.matches[i].blocks.size());
+      most_tier_keys_.push_back(change->queries[i].tokens.size() / width -
+                                grant.matches[i].blocks.size());
     grant_ = std::move(grant);
   }
 }

@@ -46,7 +46,7 @@ private:
   void forgotten(request_id request) override;
   // batcher_core::tier_sink
   void fetch(fetch_blocks order, std::chrono::milliseconds) override {
-    asked_[order.ticket] = order.keys.size();
+    asked_[order.fetch_id] = order.keys.size();
   }
   void spilled(blocks_spilled) override {}
   // trace_sink
@@ -62,14 +62,14 @@ private:
   block_pool pool_;
   batcher_core core_;
   std::chrono::nanoseconds time_{0};
-  std::uint64_t life_ = 0;
+  std::uint64_t generation_ = 0;
   std::deque<std::string> decisions_;                ///< not compared yet
   std::deque<step_plan_ptr> outstanding_;            ///< oldest first
   std::optional<kv_grant> grant_;                    ///< waits for what the tiers add
-  std::vector<std::size_t> most_beyond_;             ///< by match of grant_
+  std::vector<std::size_t> most_tier_keys_;          ///< by match of grant_
   std::unordered_map<request_id, std::size_t> live_; ///< tokens of prompts and of earlier runs
   std::size_t live_tokens_ = 0;
-  std::unordered_map<std::uint64_t, std::size_t> asked_; ///< blocks of a fetch, by ticket
+  std::unordered_map<std::uint64_t, std::size_t> asked_; ///< blocks of a fetch, by fetch id
 };
 
 } // namespace twill::actors

@@ -99,9 +99,9 @@ void scheduler_trace::begin(const std::string& model, const batcher_limits& limi
   saw(m.limits(limits).body());
 }
 
-void scheduler_trace::executor_ready(std::uint64_t life, const batcher_limits& limits) {
+void scheduler_trace::executor_ready(std::uint64_t generation, const batcher_limits& limits) {
   take(limits);
-  saw(members("ready").id("life", life).limits(limits).body());
+  saw(members("ready").id("life", generation).limits(limits).body());
 }
 
 /// Whether the token fills a block.
@@ -183,29 +183,29 @@ void scheduler_trace::waited_too_long(request_id request) {
   saw_order("late", request);
 }
 
-void scheduler_trace::fetched(std::uint64_t ticket, std::size_t n_blocks,
+void scheduler_trace::fetched(std::uint64_t fetch_id, std::size_t n_blocks,
                               steady_clock::time_point now) {
   members m("fetched");
-  m.id("ticket", ticket).number("n", static_cast<std::int64_t>(n_blocks));
+  m.id("ticket", fetch_id).number("n", static_cast<std::int64_t>(n_blocks));
   sink_.saw(at(now), m.body());
 }
 
 void scheduler_trace::tiers_answered(const kv_grant& grant, steady_clock::time_point now) {
-  std::string beyond;
+  std::string tier_keys;
   for (const prefix_match& match : grant.matches) {
-    if (!beyond.empty()) beyond += ',';
-    beyond += std::to_string(match.beyond.size());
+    if (!tier_keys.empty()) tier_keys += ',';
+    tier_keys += std::to_string(match.tier_keys.size());
   }
   id_ranges spilled;
   for (const block_spill& s : grant.spills)
     spilled.add(static_cast<std::uint64_t>(s.block));
   members m("tiers");
-  sink_.saw(at(now), m.list("beyond", beyond).list("spill", spilled.text()).body());
+  sink_.saw(at(now), m.list("beyond", tier_keys).list("spill", spilled.text()).body());
 }
 
 void scheduler_trace::step_done(const step_plan& plan, const step_result& result,
                                 steady_clock::time_point now) {
-  id_ranges skipped, stopped, stuck;
+  id_ranges skipped, stopped, no_allowed_token;
   std::string hashes;
   auto drawn = result.drawn.begin();
   auto left_out = result.skipped.begin();
@@ -218,7 +218,7 @@ void scheduler_trace::step_done(const step_plan& plan, const step_result& result
       continue;
     }
     if (drawn->stopped) stopped.add(row.id);
-    if (drawn->stuck) stuck.add(row.id);
+    if (drawn->no_allowed_token) no_allowed_token.add(row.id);
     const auto found = beginnings_.find(row.id);
     if (found != beginnings_.end() && extend(found->second, drawn->token))
       hashes += (hashes.empty() ? "" : ",") + std::to_string(row.id) + ":" +
@@ -226,14 +226,16 @@ void scheduler_trace::step_done(const step_plan& plan, const step_result& result
     ++drawn;
   }
   members m("done");
-  m.id("life", result.epoch).id("n", result.number).real("seconds", result.seconds);
+  m.id("life", result.generation).id("n", result.number).real("seconds", result.seconds);
   if (result.copy_seconds != 0) m.real("copying", result.copy_seconds);
-  m.list("skipped", skipped.text()).list("stopped", stopped.text()).list("stuck", stuck.text());
+  m.list("skipped", skipped.text())
+      .list("stopped", stopped.text())
+      .list("stuck", no_allowed_token.text());
   sink_.saw(at(now), m.list("blocks", hashes).body());
 }
 
-void scheduler_trace::step_failed(std::uint64_t epoch) {
-  saw(members("failed").id("life", epoch).body());
+void scheduler_trace::step_failed(std::uint64_t generation) {
+  saw(members("failed").id("life", generation).body());
 }
 
 void scheduler_trace::planned(const step_plan& plan, std::int32_t preempted) {
@@ -262,7 +264,7 @@ void scheduler_trace::planned(const step_plan& plan, std::int32_t preempted) {
   for (const block_copy& c : plan.copies)
     copied.add_text(std::to_string(c.from) + ">" + std::to_string(c.to));
   members m("plan");
-  m.id("life", plan.epoch).id("n", plan.number);
+  m.id("life", plan.generation).id("n", plan.number);
   m.list("close", range_text(plan.closes)).list("open", opened.text()).list("rows", rows.text());
   m.list("grow", grown.text()).list("blocks", range_text(plan.blocks));
   m.list("spill", spilled.text()).list("load", loaded.text());

@@ -27,7 +27,7 @@ public:
 
   // What the batcher sees.
   void begin(const std::string& model, const batcher_limits& limits, bool has_tiers);
-  void executor_ready(std::uint64_t life, const batcher_limits& limits);
+  void executor_ready(std::uint64_t generation, const batcher_limits& limits);
   /// A prompt, before it is refused or queued.
   void arrived(const submit_prompt& prompt);
   void choice_finished(request_id request, std::int32_t choice);
@@ -35,12 +35,12 @@ public:
   void paused(request_id request);
   void resumed(request_id request);
   void waited_too_long(request_id request);
-  void fetched(std::uint64_t ticket, std::size_t n_blocks, steady_clock::time_point now);
+  void fetched(std::uint64_t fetch_id, std::size_t n_blocks, steady_clock::time_point now);
   /// What the tiers off the device added to the allocator's answer; where there are tiers.
   void tiers_answered(const kv_grant& grant, steady_clock::time_point now);
   /// The result of `plan`, whose rows are not applied yet.
   void step_done(const step_plan& plan, const step_result& result, steady_clock::time_point now);
-  void step_failed(std::uint64_t epoch);
+  void step_failed(std::uint64_t generation);
   /// A step of an earlier life came back: nothing follows but another try to plan.
   void ignored_step() { saw("\"e\":\"ignored\""); }
 

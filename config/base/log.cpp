@@ -129,8 +129,8 @@ std::size_t character_bytes(std::string_view text) {
     if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
   const auto second = static_cast<unsigned char>(text[1]);
   const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool beyond = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-  return overlong || beyond ? 0 : n;
+  const bool no_code_point = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
+  return overlong || no_code_point ? 0 : n;
 }
 
 std::int64_t now_unix_ms() {
@@ -186,7 +186,7 @@ bool flush(std::chrono::milliseconds longest) {
 
 delivery delivered() {
   if (from_thread == nullptr) return {};
-  return {from_thread->dropped(), from_thread->is_stuck()};
+  return {from_thread->dropped(), from_thread->is_blocked()};
 }
 
 void write_plain(std::string_view line) {

@@ -40,7 +40,7 @@ bool flush(std::chrono::milliseconds longest = std::chrono::seconds(1));
 /// What became of the lines.
 struct delivery {
   std::uint64_t dropped_lines = 0; ///< since the start
-  bool stuck = false;              ///< standard error takes nothing, or lines are being dropped
+  bool blocked = false;            ///< standard error takes nothing, or lines are being dropped
 };
 delivery delivered();
 

@@ -12,7 +12,7 @@
 namespace twill::log {
 namespace {
 
-constexpr std::chrono::seconds stuck_time{1};
+constexpr std::chrono::seconds blocked_time{1};
 constexpr std::size_t undivided_bytes = PIPE_BUF;
 
 } // namespace
@@ -87,10 +87,10 @@ std::uint64_t log_writer::dropped() const {
   return dropped_;
 }
 
-bool log_writer::is_stuck() const {
+bool log_writer::is_blocked() const {
   const std::lock_guard lock(mutex_);
   return dropping_ ||
-         (writing_since_ != clock::time_point{} && clock::now() - writing_since_ > stuck_time);
+         (writing_since_ != clock::time_point{} && clock::now() - writing_since_ > blocked_time);
 }
 
 void log_writer::run() {

@@ -50,7 +50,7 @@ public:
   /// Lines since the start that were not written.
   std::uint64_t dropped() const;
   /// Lines are being dropped, or the descriptor has taken nothing of a line for a second.
-  bool is_stuck() const;
+  bool is_blocked() const;
 
   /// Lines that are not written yet. Safe in a signal handler.
   std::size_t unwritten() const noexcept { return unwritten_; }

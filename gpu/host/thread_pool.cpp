@@ -159,9 +159,9 @@ std::uint32_t thread_pool::await_job(std::uint32_t seen, std::int32_t index) {
     return job_.load(std::memory_order_acquire) != seen || stop_.load(std::memory_order_relaxed);
   };
   while (!spin(other, [&] { fetch_some(index); })) {
-    const std::uint32_t ticket = wake_.load();
+    const std::uint32_t seen_wakes = wake_.load();
     sleepers_.fetch_add(1);
-    if (job_.load() == seen && !stop_.load()) wake_.wait(ticket);
+    if (job_.load() == seen && !stop_.load()) wake_.wait(seen_wakes);
     sleepers_.fetch_sub(1);
   }
   return job_.load(std::memory_order_acquire);

@@ -126,16 +126,16 @@ void decoder::record_to(offload::span_recorder* t, bool uses) {
   if (impl_->weights.stream) impl_->weights.stream->record_to(t, uses);
 }
 
-result<gpu::tensor_ref> decoder::forward(const step_batch& step, const step_cargo& cargo) {
-  return impl_->forward(step, cargo);
+result<gpu::tensor_ref> decoder::forward(const step_batch& step, const step_payload& payload) {
+  return impl_->forward(step, payload);
 }
 
 gpu::tensor_ref decoder::hidden() const {
   return impl_->hidden;
 }
 
-const unsigned char* decoder::cargo_of(const step_batch& step) const {
-  return impl_->own.step.cargo_of(step);
+const unsigned char* decoder::payload_of(const step_batch& step) const {
+  return impl_->own.step.payload_of(step);
 }
 
 result<std::unique_ptr<micro_batch>>
@@ -154,8 +154,8 @@ void decoder::begin_pass(bool whole) {
   if (impl_->weights.stream) impl_->weights.stream->begin_pass(whole);
 }
 
-void decoder::expect(std::span<const std::int32_t> tokens) {
-  if (impl_->weights.embedding_rows) impl_->weights.embedding_rows->expect(tokens);
+void decoder::prefetch(std::span<const std::int32_t> tokens) {
+  if (impl_->weights.embedding_rows) impl_->weights.embedding_rows->prefetch(tokens);
 }
 
 void decoder::place_hidden(micro_batch& batch, float* hidden) {

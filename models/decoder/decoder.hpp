@@ -87,13 +87,13 @@ public:
 
   /// One step, launched without waiting for those before it. The result is a view of the logits in
   /// device memory. // (n_logit_rows - n_hidden, vocab_size) f32
-  result<gpu::tensor_ref> forward(const step_batch& step, const step_cargo& cargo = {});
+  result<gpu::tensor_ref> forward(const step_batch& step, const step_payload& payload = {});
   /// The hidden states that the last forward() was asked for, after the final norm and the
   /// projection to the embedding's size where the model has these, in device memory.
   /// // (step_batch::n_hidden, embedding_size) f32
   gpu::tensor_ref hidden() const;
   /// Where the cargo of a step will lie on the device, 64-byte aligned, until the next step.
-  const unsigned char* cargo_of(const step_batch& step) const;
+  const unsigned char* payload_of(const step_batch& step) const;
 
   // A pass stage by stage, for block schedules: begin_pass(), then for each stage enter(), run() of
   // any micro-batches that have begun and have passed the earlier stages, and leave(); score()
@@ -110,7 +110,7 @@ public:
   void begin_pass(bool whole);
   /// Announces the tokens of the next calls of begin(), in order. Rows of the embedding that live
   /// elsewhere are then fetched ahead.
-  void expect(std::span<const std::int32_t> tokens);
+  void prefetch(std::span<const std::int32_t> tokens);
   /// Sets where the hidden states of `batch` are from now on. // (max_tokens, hidden_size) f32,
   /// device
   void place_hidden(micro_batch& batch, float* hidden);

@@ -35,10 +35,10 @@ struct decoder::impl {
 
   gpu::tensor_ref hidden; ///< of the last forward()
 
-  result<gpu::tensor_ref> forward(const step_batch& input, const step_cargo& cargo);
+  result<gpu::tensor_ref> forward(const step_batch& input, const step_payload& payload);
 
   /// Uploads the step and computes its embeddings.
-  result<nothing> begin(activations& a, const step_batch& input, const step_cargo& cargo);
+  result<nothing> begin(activations& a, const step_batch& input, const step_payload& payload);
   /// The part of a layer that a stage runs.
   struct stage {
     std::size_t layer = 0;

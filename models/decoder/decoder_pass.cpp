@@ -130,10 +130,10 @@ void decoder::impl::run_mlp(std::size_t index, gpu::tensor_ref hidden) {
 }
 
 result<nothing> decoder::impl::begin(activations& a, const step_batch& input,
-                                     const step_cargo& cargo) {
+                                     const step_payload& payload) {
   TWILL_ASSERT(input.fed_from.empty() || !weights.embedding_rows,
                "embeddings that live elsewhere are fetched for tokens that the host knows");
-  if (auto uploaded = a.step.set(*dev, input, cargo); !uploaded.ok()) return uploaded;
+  if (auto uploaded = a.step.set(*dev, input, payload); !uploaded.ok()) return uploaded;
   a.n_rows = a.step.batch().n_tokens;
   a.n_logits = static_cast<std::int64_t>(input.logit_rows.size());
   a.n_hidden = input.n_hidden;
@@ -268,11 +268,12 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
   return logits;
 }
 
-result<gpu::tensor_ref> decoder::impl::forward(const step_batch& input, const step_cargo& cargo) {
+result<gpu::tensor_ref> decoder::impl::forward(const step_batch& input,
+                                               const step_payload& payload) {
   const auto n_hidden = static_cast<std::size_t>(input.n_hidden);
   hidden = {};
   if (weights.stream) weights.stream->begin_pass(input.logit_rows.size() > n_hidden);
-  if (auto begun = begin(own, input, cargo); !begun.ok()) return begun.error();
+  if (auto begun = begin(own, input, payload); !begun.ok()) return begun.error();
   if (own.n_rows == 0) return matrix(work.logits, own.n_logits, spec.vocab_size);
   for (std::int32_t s = 0; s < n_stages(); ++s) {
     if (auto entered = enter(s); !entered.ok()) return entered.error();

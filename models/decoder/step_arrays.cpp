@@ -60,13 +60,13 @@ result<step_arrays> step_arrays::create(gpu::device& dev, const step_limits& lim
   return arrays;
 }
 
-std::int64_t step_arrays::cargo_place(const step_batch& step) const {
+std::int64_t step_arrays::payload_place(const step_batch& step) const {
   return whole_lines(places_.tables + static_cast<std::int64_t>(step.block_table.size()) +
                      static_cast<std::int64_t>(step.staged_table.size()));
 }
 
-const unsigned char* step_arrays::cargo_of(const step_batch& step) const {
-  return reinterpret_cast<const unsigned char*>(device_at(cargo_place(step)));
+const unsigned char* step_arrays::payload_of(const step_batch& step) const {
+  return reinterpret_cast<const unsigned char*>(device_at(payload_place(step)));
 }
 
 void step_arrays::write(const step_batch& step, std::int32_t* slot) const {
@@ -87,18 +87,18 @@ void step_arrays::write(const step_batch& step, std::int32_t* slot) const {
 }
 
 result<nothing> step_arrays::set(gpu::device& dev, const step_batch& step,
-                                 const step_cargo& cargo) {
+                                 const step_payload& payload) {
   check(step);
-  TWILL_ASSERT(static_cast<std::int64_t>(cargo.bytes.size()) <= limits_.carried_bytes,
+  TWILL_ASSERT(static_cast<std::int64_t>(payload.bytes.size()) <= limits_.carried_bytes,
                "a step carries more bytes than there is room for");
-  TWILL_ASSERT(step.fed_from.empty() || cargo.drawn != nullptr,
+  TWILL_ASSERT(step.fed_from.empty() || payload.drawn != nullptr,
                "a step takes tokens from draws, but has none");
   auto slot = ring_.begin();
   if (!slot.ok()) return from_gpu(slot.error());
   write(step, reinterpret_cast<std::int32_t*>(slot.value()));
-  const auto fixed = static_cast<std::size_t>(cargo_place(step)) * sizeof(std::int32_t);
-  std::copy(cargo.bytes.begin(), cargo.bytes.end(), slot.value() + fixed);
-  dev.enqueue_upload(memory_.data(), slot.value(), fixed + cargo.bytes.size());
+  const auto fixed = static_cast<std::size_t>(payload_place(step)) * sizeof(std::int32_t);
+  std::copy(payload.bytes.begin(), payload.bytes.end(), slot.value() + fixed);
+  dev.enqueue_upload(memory_.data(), slot.value(), fixed + payload.bytes.size());
   ring_.end(dev);
 
   batch_.n_tokens = static_cast<std::int32_t>(step.tokens.size());
@@ -112,7 +112,7 @@ result<nothing> step_arrays::set(gpu::device& dev, const step_batch& step,
   staged_table_ = batch_.block_table + step.block_table.size();
   if (!step.fed_from.empty())
     gpu::feed_tokens(dev, device_at(places_.tokens), device_at(places_.fed_from), batch_.n_tokens,
-                     cargo.drawn);
+                     payload.drawn);
   return nothing{};
 }
 

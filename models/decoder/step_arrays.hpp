@@ -40,9 +40,9 @@ public:
 
   /// Checks the step (a wrong one is a programmer error) and uploads it. Fails where the device is
   /// lost.
-  result<nothing> set(gpu::device& dev, const step_batch& step, const step_cargo& cargo);
+  result<nothing> set(gpu::device& dev, const step_batch& step, const step_payload& payload);
   /// Where the bytes that the caller sends with `step` will lie on the device.
-  const unsigned char* cargo_of(const step_batch& step) const;
+  const unsigned char* payload_of(const step_batch& step) const;
 
   const gpu::ragged_batch& batch() const { return batch_; }
   const std::int32_t* tokens() const { return device_at(places_.tokens); } // (n_tokens) device
@@ -55,7 +55,7 @@ public:
 private:
   void check(const step_batch& step) const;
   void write(const step_batch& step, std::int32_t* slot) const;
-  std::int64_t cargo_place(const step_batch& step) const;
+  std::int64_t payload_place(const step_batch& step) const;
   std::int32_t* device_at(std::int64_t entry) const {
     return static_cast<std::int32_t*>(memory_.data()) + entry;
   }

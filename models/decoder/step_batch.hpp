@@ -32,7 +32,7 @@ struct step_batch {
 };
 
 /// What else reaches the device with a step.
-struct step_cargo {
+struct step_payload {
   /// Bytes for those who use the step's logits; they lie at decoder::cargo_of(step) then.
   std::span<const unsigned char> bytes;
   /// What step_batch::fed_from counts in. // (n_draws) device

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "models/text/detokenizer.hpp"
+#include "models/text/jinja/evaluator.hpp"
+#include "models/text/jinja/globals.hpp"
+#include "models/text/jinja/parser.hpp"
+#include "models/text/jinja/text_ops.hpp"
 #include "models/text/message_form.hpp"
-#include "models/text/template/evaluator.hpp"
-#include "models/text/template/globals.hpp"
-#include "models/text/template/parser.hpp"
-#include "models/text/template/text_ops.hpp"
 
 namespace twill::models {
 namespace {

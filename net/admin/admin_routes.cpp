@@ -12,7 +12,7 @@ http_answer list_admin_routes(request_scope& scope) {
   std::string body;
   json_writer json(body);
   json.begin_object().key("routes").begin_array();
-  for (const auto& row : endpoints(scope.request.by)) {
+  for (const auto& row : endpoints(scope.request.listener)) {
     json.begin_object().field("method", name_of(row.method)).field("path", row.path);
     json.field("websocket", std::holds_alternative<dialect_opener>(row.action)).end_object();
   }
@@ -32,7 +32,7 @@ http_answer reload(request_scope& scope) {
 namespace {
 
 http_reply state_of(const server_context& context) {
-  const auto pictures = ask_schedulers(context.engine);
+  const auto snapshots = ask_schedulers(context.engine);
   std::string body;
   json_writer json(body);
   json.begin_object().field("detail", context.engine.state_detail());
@@ -74,7 +74,7 @@ http_reply state_of(const server_context& context) {
       json.field(reason, n);
     json.end_object().end_object();
   }
-  add_scheduler_state(json.end_array(), pictures, context.engine.mailboxes());
+  add_scheduler_state(json.end_array(), snapshots, context.engine.mailboxes());
   json.end_object();
   return {200, std::move(body)};
 }

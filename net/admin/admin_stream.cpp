@@ -24,15 +24,15 @@ bool admin_stream::next_frame(std::string& out) {
     out = R"({"type":"error",)" + error_body(*error_).substr(1);
     return true;
   }
-  if (!history_told_) {
-    history_told_ = true;
+  if (!history_sent_) {
+    history_sent_ = true;
     out = *scope_.watched->history().text;
     return true;
   }
   if (next_faults(out)) return true;
   const auto newest = scope_.watched->latest();
-  if (newest.number <= sample_told_) return false;
-  sample_told_ = newest.number;
+  if (newest.number <= sample_sent_) return false;
+  sample_sent_ = newest.number;
   out = *newest.text;
   return true;
 }
@@ -46,13 +46,13 @@ bool admin_stream::is_still_admin() const {
 }
 
 bool admin_stream::next_faults(std::string& out) {
-  const auto changed = log::faults().changed_after(faults_told_);
+  const auto changed = log::faults().changed_after(faults_sent_);
   if (changed.empty()) return false;
   out.clear();
   json_writer json(out);
   json.begin_object().field("type", "faults").key("faults").begin_array();
   for (const auto& one : changed) {
-    faults_told_ = std::max(faults_told_, one.version);
+    faults_sent_ = std::max(faults_sent_, one.version);
     json.begin_object().field("id", one.id).field("at_unix_ms", one.at_unix_ms);
     json.field("times", one.times).field("level", one.is_error ? "error" : "warn");
     std::string message;

@@ -33,9 +33,9 @@ private:
   dialect_scope scope_;
   std::optional<api_error> error_; ///< to be told next
   bool over_ = false;              ///< nothing follows
-  bool history_told_ = false;
-  std::uint64_t sample_told_ = 0;
-  std::uint64_t faults_told_ = 0;
+  bool history_sent_ = false;
+  std::uint64_t sample_sent_ = 0;
+  std::uint64_t faults_sent_ = 0;
   monitor::subscription woken_;
 };
 

@@ -19,7 +19,7 @@ template <class T, class Ask>
 std::optional<T> engine_answer(Ask&& ask) {
   auto answer = std::make_shared<std::promise<T>>();
   auto coming = answer->get_future();
-  ask([answer = std::move(answer)](T told) { answer->set_value(std::move(told)); });
+  ask([answer = std::move(answer)](T value) { answer->set_value(std::move(value)); });
   if (coming.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return std::nullopt;
   try {
     return coming.get();

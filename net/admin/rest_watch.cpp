@@ -13,10 +13,10 @@ std::vector<std::string> rest_watch::look(const ledger& now) {
   if (now.is_at_rest())
     faults = now.faults();
   else
-    told_.clear();
+    reported_.clear();
   for (const auto& fault : faults)
-    if (has(before_, fault) && !has(told_, fault)) fresh.push_back(fault);
-  told_.insert(told_.end(), fresh.begin(), fresh.end());
+    if (has(before_, fault) && !has(reported_, fault)) fresh.push_back(fault);
+  reported_.insert(reported_.end(), fresh.begin(), fresh.end());
   before_ = std::move(faults);
   return fresh;
 }

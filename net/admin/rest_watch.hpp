@@ -17,8 +17,8 @@ public:
   std::vector<std::string> look(const ledger& now);
 
 private:
-  std::vector<std::string> before_; ///< what the last look saw at rest
-  std::vector<std::string> told_;   ///< since the last request
+  std::vector<std::string> before_;   ///< what the last look saw at rest
+  std::vector<std::string> reported_; ///< since the last request
 };
 
 } // namespace twill::net

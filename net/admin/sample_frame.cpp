@@ -36,8 +36,8 @@ void write_counts(json_writer& json, std::string_view name, const actors::histog
   json.end_array().field("sum_s", of.sum).end_object();
 }
 
-std::string_view name_of(actors::stream_report::kind kind) {
-  using kinds = actors::stream_report::kind;
+std::string_view name_of(actors::stream_report::span_kind kind) {
+  using kinds = actors::stream_report::span_kind;
   if (kind == kinds::from_disk) return "disk";
   return kind == kinds::from_host ? "host" : "compute";
 }
@@ -52,7 +52,7 @@ void write_streamed(json_writer& json, const actors::stream_report& of) {
   json.field("step_s", of.step_s).key("spans").begin_array();
   for (const auto& span : of.spans)
     json.begin_array()
-        .add(name_of(span.what))
+        .add(name_of(span.kind))
         .add(span.layer)
         .add(microseconds(span.begin_s))
         .add(microseconds(span.end_s))

@@ -7,10 +7,10 @@
 namespace twill::net {
 namespace {
 
-using pictures = std::vector<actors::scheduler_picture>;
+using snapshots = std::vector<actors::scheduler_snapshot>;
 
 void add_sequences(json_writer& json, const char* name,
-                   const std::vector<actors::scheduler_picture::sequence>& all) {
+                   const std::vector<actors::scheduler_snapshot::sequence>& all) {
   json.key(name).begin_array();
   for (const auto& one : all) {
     json.begin_object().field("request", one.request).field("sequence", one.id);
@@ -25,18 +25,18 @@ void add_sequences(json_writer& json, const char* name,
 
 } // namespace
 
-std::vector<actors::scheduler_picture> ask_schedulers(const actors::engine_port& engine) {
-  auto told = engine_answer<pictures>([&](auto tell) { engine.describe(std::move(tell)); });
-  return told ? std::move(*told) : pictures();
+std::vector<actors::scheduler_snapshot> ask_schedulers(const actors::engine_port& engine) {
+  auto all = engine_answer<snapshots>([&](auto tell) { engine.describe(std::move(tell)); });
+  return all ? std::move(*all) : snapshots();
 }
 
-void add_scheduler_state(json_writer& json, const pictures& all,
+void add_scheduler_state(json_writer& json, const snapshots& all,
                          const std::vector<actors::mailbox_depth>& mailboxes) {
   json.key("schedulers").begin_array();
   for (const auto& one : all) {
     json.begin_object().field("model", one.model).field("kv_blocks_total", one.total_blocks);
     json.field("kv_blocks_used", one.used_blocks).field("kv_blocks_free", one.free_blocks);
-    json.field("cached", one.cached).field("tied", one.tied);
+    json.field("cached", one.cached).field("tied", one.pinned_by_child);
     add_sequences(json, "sequences", one.sequences);
     add_sequences(json, "orphans", one.orphans);
     json.end_object();

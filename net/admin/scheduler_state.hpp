@@ -11,10 +11,11 @@ namespace twill::net {
 
 /// Waits for the engine's answer for a second at most; what has not come by then is left out. For
 /// the worker thread.
-std::vector<actors::scheduler_picture> ask_schedulers(const actors::engine_port& engine);
+std::vector<actors::scheduler_snapshot> ask_schedulers(const actors::engine_port& engine);
 
 /// Adds `schedulers` and `mailboxes` to the object that is open.
-void add_scheduler_state(json_writer& json, const std::vector<actors::scheduler_picture>& pictures,
+void add_scheduler_state(json_writer& json,
+                         const std::vector<actors::scheduler_snapshot>& snapshots,
                          const std::vector<actors::mailbox_depth>& mailboxes);
 
 } // namespace twill::net

@@ -45,14 +45,15 @@ std::string as_json(const ledger& all) {
 /// The engine and the batch thread answer in their own time, so the worker waits for them.
 http_answer show_ledger(request_scope& scope) {
   return slow_reply([&context = scope.context] {
-    auto all = engine_answer<ledger>([&](auto told) { context.engine.account(std::move(told)); });
+    auto all =
+        engine_answer<ledger>([&](auto callback) { context.engine.account(std::move(callback)); });
     if (!all)
       return error_reply({errc::busy,
                           "the engine has not answered within a second, since it loads a model or "
                           "computes a long step; retry later",
                           ""});
-    const auto of_batches =
-        engine_answer<ledger>([&](auto told) { context.batches->account(std::move(told)); });
+    const auto of_batches = engine_answer<ledger>(
+        [&](auto callback) { context.batches->account(std::move(callback)); });
     if (!of_batches)
       return error_reply(
           {errc::busy, "the batch thread has not answered within a second; retry later", ""});

@@ -14,8 +14,8 @@ constexpr const char* requests_followed = "requests that the batch thread follow
 
 } // namespace
 
-void batch_runner::account(std::function<void(ledger)> told) {
-  thread_.post([this, told = std::move(told)] {
+void batch_runner::account(std::function<void(ledger)> callback) {
+  thread_.post([this, callback = std::move(callback)] {
     ledger all;
     files_.account(all);
     batches_.account(all);
@@ -25,7 +25,7 @@ void batch_runner::account(std::function<void(ledger)> told) {
     for (const auto& one : left_)
       account_batch(*one, all);
     account_sent(all);
-    told(std::move(all));
+    callback(std::move(all));
   });
 }
 

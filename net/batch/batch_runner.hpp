@@ -53,8 +53,8 @@ public:
   void stop();
   void on_timer();
   /// Tells on the batch thread what files, batches and their lines take, and who holds it. A runner
-  /// that ends meanwhile destroys `told` without a call.
-  void account(std::function<void(ledger)> told);
+  /// that ends meanwhile destroys `callback` without a call.
+  void account(std::function<void(ledger)> callback);
 
 private:
   using clock = std::chrono::steady_clock;

@@ -43,7 +43,7 @@ public:
   void stop() { runner_.stop(); }
   void on_timer() { runner_.on_timer(); }
   /// See batch_runner.
-  void account(std::function<void(ledger)> told) { runner_.account(std::move(told)); }
+  void account(std::function<void(ledger)> callback) { runner_.account(std::move(callback)); }
 
 private:
   std::optional<std::set<std::string>> read_folder();

@@ -60,7 +60,7 @@ private:
     client_.origin.address = client;
     client_.origin.trusted_proxy = context_.proxies.trusts(client);
     const auto limit = context_.options.server.max_per_address;
-    if (client_.ticket.count_for(counted_as(client_.origin, limit))) return true;
+    if (client_.slot.count_for(counted_as(client_.origin, limit))) return true;
     end("`server.max_per_address` is reached");
     return false;
   }
@@ -78,7 +78,7 @@ private:
     over_ = true;
     deadline_.cancel();
     context_.sessions.remove(registry_id_);
-    start_http_session(std::move(stream), std::move(client_.ticket), context_,
+    start_http_session(std::move(stream), std::move(client_.slot), context_,
                        std::move(client_.origin));
   }
 

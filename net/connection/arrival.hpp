@@ -16,7 +16,7 @@ namespace twill::net {
 
 struct arriving_client {
   client_socket socket;
-  open_sockets::ticket ticket;
+  open_sockets::slot slot;
   client_origin origin;
   bool proxy_header = false; ///< a header of the PROXY protocol comes first
   tls_context tls;           ///< empty: no TLS

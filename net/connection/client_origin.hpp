@@ -10,7 +10,7 @@
 namespace twill::net {
 
 /// Which listener a client came in by.
-enum class door : std::uint8_t {
+enum class listener_kind : std::uint8_t {
   clients,       ///< one of `server.listen`
   admin_socket,  ///< `server.admin_listen`, a Unix socket: the file's mode says who may
   admin_address, ///< `server.admin_listen`, an address: each request needs an administrator's key
@@ -19,7 +19,7 @@ enum class door : std::uint8_t {
 struct client_origin {
   std::optional<ip_address> address; ///< empty: a Unix socket
   bool trusted_proxy = false;        ///< its X-Forwarded-For is believed
-  door by = door::clients;
+  listener_kind listener = listener_kind::clients;
 
   /// As log lines name it.
   std::string text() const { return address.has_value() ? address->text() : "a Unix socket"; }

@@ -2,13 +2,13 @@
 
 namespace twill::net {
 
-std::optional<open_sockets::ticket> open_sockets::admit(std::string client) {
+std::optional<open_sockets::slot> open_sockets::admit(std::string client) {
   if (max_per_client_ == 0) client.clear();
   const std::lock_guard lock(mutex_);
   if (count_ >= max_all_) return std::nullopt;
   if (!add(client)) return std::nullopt;
   ++count_;
-  return ticket(*this, std::move(client));
+  return slot(*this, std::move(client));
 }
 
 std::int64_t open_sockets::count() const {

@@ -1,6 +1,6 @@
 // open_sockets: counts the sockets of clients, over all and per client, and refuses those beyond.
 //
-// Thread safety: any thread; one mutex, short sections. A ticket is one counted socket; it travels
+// Thread safety: any thread; one mutex, short sections. A slot is one counted socket; it travels
 // with the socket's session and must not outlive the counter.
 #pragma once
 
@@ -22,13 +22,13 @@ public:
   open_sockets(const open_sockets&) = delete;
   open_sockets& operator=(const open_sockets&) = delete;
 
-  class ticket {
+  class slot {
   public:
-    ticket(open_sockets& owner, std::string client) : owner_(&owner), client_(std::move(client)) {}
-    ticket(ticket&& other) noexcept
+    slot(open_sockets& owner, std::string client) : owner_(&owner), client_(std::move(client)) {}
+    slot(slot&& other) noexcept
         : owner_(std::exchange(other.owner_, nullptr)), client_(std::move(other.client_)) {}
-    ticket& operator=(ticket&&) = delete;
-    ~ticket() {
+    slot& operator=(slot&&) = delete;
+    ~slot() {
       if (owner_ != nullptr) owner_->release(client_);
     }
     /// Counts the socket for this client from now on, as when a proxy passes on another's request.
@@ -45,7 +45,7 @@ public:
   };
 
   /// Nothing when a limit is reached. An empty `client` counts only over all.
-  std::optional<ticket> admit(std::string client);
+  std::optional<slot> admit(std::string client);
   std::int64_t count() const;
 
 private:

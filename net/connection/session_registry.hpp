@@ -57,7 +57,7 @@ public:
     const std::lock_guard lock(mutex_);
     return sessions_.size();
   }
-  /// The sockets that are busy exist; each holds a ticket of open_sockets, busy or not.
+  /// The sockets that are busy exist; each holds a slot of open_sockets, busy or not.
   void account(ledger& to) const {
     constexpr std::array names{"arriving sockets", "HTTP sockets", "WebSockets"};
     std::array<std::int64_t, names.size()> counts{};

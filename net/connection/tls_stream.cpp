@@ -18,7 +18,7 @@ namespace twill::net {
 
 /// One handshake, read or write that goes on until the socket lets it end.
 struct tls_stream::operation {
-  step what;
+  step kind;
   void* data = nullptr;
   std::size_t size = 0;
   io_completion done;
@@ -119,10 +119,10 @@ void tls_stream::run(operation op, bool inside) {
   ERR_clear_error(); // SSL_get_error looks at this thread's queue
   std::size_t n = 0;
   int ok = 1;
-  if (op.what == step::handshake)
+  if (op.kind == step::handshake)
     ok = SSL_do_handshake(ssl_.get());
   else if (op.size > 0)
-    ok = op.what == step::read ? SSL_read_ex(ssl_.get(), op.data, op.size, &n)
+    ok = op.kind == step::read ? SSL_read_ex(ssl_.get(), op.data, op.size, &n)
                                : SSL_write_ex(ssl_.get(), op.data, op.size, &n);
   const int fault = ok == 1 ? SSL_ERROR_NONE : SSL_get_error(ssl_.get(), ok);
   if (fault == SSL_ERROR_WANT_READ || fault == SSL_ERROR_WANT_WRITE) {

@@ -35,9 +35,9 @@ http_connection::limits limits_of(const config::server_options& options) {
 class http_session final : public socket_session,
                            public std::enable_shared_from_this<http_session> {
 public:
-  http_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
+  http_session(client_stream stream, open_sockets::slot slot, server_context& context,
                client_origin origin)
-      : context_(context), origin_(std::move(origin)), ticket_(std::move(ticket)),
+      : context_(context), origin_(std::move(origin)), slot_(std::move(slot)),
         socket_(std::move(stream)), deadline_(socket_.get_executor()),
         connection_(limits_of(context.options.server), clock::now()), in_(context) {}
 
@@ -60,7 +60,7 @@ public:
                           if (auto self = weak.lock()) self->on_engine_events();
                         });
                       });
-    if (!ticket_.client().empty()) requests_->set_client(ticket_.client());
+    if (!slot_.client().empty()) requests_->set_client(slot_.client());
     act();
   }
 
@@ -96,8 +96,9 @@ private:
     if (actions.close) return close();
     if (closed()) return;
     output_->set(static_cast<std::int64_t>(connection_.output_bytes()));
-    set_busy(origin_.by == door::clients && (connection_.now_in() != phase::idle ||
-                                             requests_->size() > 0 || !connection_.output_empty()));
+    set_busy(origin_.listener == listener_kind::clients &&
+             (connection_.now_in() != phase::idle || requests_->size() > 0 ||
+              !connection_.output_empty()));
     if (const auto* bytes = connection_.begin_write(clock::now())) write(*bytes);
     read();
     arm();
@@ -215,7 +216,7 @@ private:
     const auto now = clock::now();
     const auto& head = in_.head();
     request_ = describe_request(head);
-    request_.by = origin_.by;
+    request_.listener = origin_.listener;
     const auto forwarded = origin_.trusted_proxy
                                ? find_forwarded_client(request_.forwarded_for, context_.proxies)
                                : forwarded_client{};
@@ -232,7 +233,7 @@ private:
       return refuse(
           error_reply({errc::malformed_http,
                        "`X-Forwarded-For` of a trusted proxy must be a list of addresses", ""}));
-    if (origin_.trusted_proxy && !ticket_.count_for(counted_as(client, limit)))
+    if (origin_.trusted_proxy && !slot_.count_for(counted_as(client, limit)))
       return refuse(error_reply({errc::too_many_sockets,
                                  "this client has too many connections "
                                  "(`server.max_per_address`); close some",
@@ -295,11 +296,11 @@ private:
     requests_->close();
     output_->set(0);
     context_.sessions.remove(registry_id_);
-    start_websocket_session(std::move(socket_), std::move(ticket_), context_,
+    start_websocket_session(std::move(socket_), std::move(slot_), context_,
                             {std::get<dialect_opener>(admitted.value().target->action),
                              admitted.value().holder, request_.request_id, request_.traceparent,
                              std::string(read_subprotocols(request_.subprotocols).named),
-                             std::move(message), origin_.by});
+                             std::move(message), origin_.listener});
   }
 
   void answer(http_answer answer) {
@@ -386,7 +387,7 @@ private:
 
   server_context& context_;
   const client_origin origin_;
-  open_sockets::ticket ticket_;
+  open_sockets::slot slot_;
   std::optional<output_budget::account> output_;
   client_stream socket_;
   deadline_timer deadline_;
@@ -405,9 +406,9 @@ private:
 
 } // namespace
 
-void start_http_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
+void start_http_session(client_stream stream, open_sockets::slot slot, server_context& context,
                         client_origin origin) {
-  std::make_shared<http_session>(std::move(stream), std::move(ticket), context, std::move(origin))
+  std::make_shared<http_session>(std::move(stream), std::move(slot), context, std::move(origin))
       ->start();
 }
 

@@ -14,7 +14,7 @@
 namespace twill::net {
 
 /// Starts a session on an accepted socket whose executor is a strand.
-void start_http_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
+void start_http_session(client_stream stream, open_sockets::slot slot, server_context& context,
                         client_origin origin);
 
 } // namespace twill::net

@@ -17,7 +17,7 @@
 namespace twill::net {
 
 struct http_request {
-  door by = door::clients; ///< where the client came in
+  listener_kind listener = listener_kind::clients; ///< where the client came in
   api_style style = api_style::openai;
   std::string method;
   std::string path;  ///< without the query, percent-decoded

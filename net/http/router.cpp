@@ -16,14 +16,14 @@
 namespace twill::net {
 namespace {
 
-const access_policy& access_at(door by, const settings& current) {
-  return by == door::clients ? current.access : current.admin_access;
+const access_policy& access_at(listener_kind listener, const settings& current) {
+  return listener == listener_kind::clients ? current.access : current.admin_access;
 }
 
 /// Web pages of other origins, and names that are not ours, are turned away before anything else.
 std::optional<api_error> find_intruder(const http_request& head, const server_context& context) {
   const auto current = context.current.get();
-  const auto& access = access_at(head.by, *current);
+  const auto& access = access_at(head.listener, *current);
   if (!access.serves_host(head.host))
     return api_error{errc::wrong_host,
                      "this server does not answer to the host " + describe(value(head.host)) +
@@ -51,11 +51,11 @@ std::optional<api_keys::holder> find_holder(const http_request& head,
 /// Whose key the head carries, as far as this door and endpoint ask for one.
 result<api_keys::holder> identify(const http_request& head, const endpoint& target,
                                   const server_context& context) {
-  if (head.by == door::admin_socket) return api_keys::holder{};
+  if (head.listener == listener_kind::admin_socket) return api_keys::holder{};
   if (target.key == key_rule::open) return api_keys::holder{};
   auto holder = find_holder(head, context);
   if (!holder.has_value()) return fail(unknown_key());
-  if (head.by == door::admin_address) {
+  if (head.listener == listener_kind::admin_address) {
     const auto current = context.current.get();
     const auto* owner = current->tenant(holder->tenant);
     if (owner == nullptr || !owner->admin)
@@ -66,7 +66,8 @@ result<api_keys::holder> identify(const http_request& head, const endpoint& targ
 }
 
 http_reply unknown_path(const http_request& head) {
-  const std::string list = head.by == door::clients ? "the page at /routes" : "/admin";
+  const std::string list =
+      head.listener == listener_kind::clients ? "the page at /routes" : "/admin";
   return error_reply(
       {errc::unknown_route,
        "nothing is served at " + describe(value(head.path)) + "; " + list + " lists what is", ""});
@@ -116,9 +117,9 @@ bool is_uncoded(std::string_view codings) {
   return true;
 }
 
-std::string websocket_paths(door by) {
+std::string websocket_paths(listener_kind listener) {
   std::string paths;
-  for (const auto& row : endpoints(by))
+  for (const auto& row : endpoints(listener))
     if (std::holds_alternative<dialect_opener>(row.action))
       paths += (paths.empty() ? "" : " or ") + std::string(row.path);
   return paths.empty() ? "another address" : paths;
@@ -191,7 +192,7 @@ http_answer generate(const endpoint& target, request_scope& scope) {
 
 std::variant<admission, http_reply> admit(const http_request& head, const server_context& context) {
   if (const auto intruder = find_intruder(head, context)) return error_reply(*intruder);
-  auto match = match_endpoint(head.method, head.path, head.by);
+  auto match = match_endpoint(head.method, head.path, head.listener);
   if (match.allow.empty()) return unknown_path(head);
   if (head.method == "OPTIONS") return preflight(head, match.allow, context);
   if (match.target == nullptr) return not_allowed(head, match.allow);
@@ -210,7 +211,7 @@ std::variant<admission, http_reply> admit(const http_request& head, const server
                             describe(value(head.content_encoding)) +
                             "; leave the header out, or send `identity`",
                         ""});
-  const bool of_client = head.by == door::clients;
+  const bool of_client = head.listener == listener_kind::clients;
   if (of_client && match.target->method == http_method::post && context.output.full())
     return error_reply(output_is_full());
   return admitted;
@@ -218,7 +219,7 @@ std::variant<admission, http_reply> admit(const http_request& head, const server
 
 std::string readable_by(const http_request& head, const server_context& context) {
   const auto current = context.current.get();
-  const auto kind = access_at(head.by, *current).classify(head.origin, head.host);
+  const auto kind = access_at(head.listener, *current).classify(head.origin, head.host);
   return kind == access_policy::origin_kind::allowed ? head.origin : std::string();
 }
 
@@ -231,13 +232,14 @@ http_answer respond(const admission& admitted, http_request request, server_cont
 
 result<admission> admit_websocket(const http_request& head, const server_context& context) {
   if (auto intruder = find_intruder(head, context)) return fail(std::move(*intruder));
-  auto match = match_endpoint("GET", head.path, head.by);
+  auto match = match_endpoint("GET", head.path, head.listener);
   const bool speaks =
       match.target != nullptr && std::holds_alternative<dialect_opener>(match.target->action);
   if (!speaks)
     return fail(
         {errc::upgrade_refused,
-         "a WebSocket handshake must name " + websocket_paths(head.by) + ", got " + head.path, ""});
+         "a WebSocket handshake must name " + websocket_paths(head.listener) + ", got " + head.path,
+         ""});
   auto holder = identify(head, *match.target, context);
   if (!holder.ok()) return fail(holder.code());
   if (context.draining)

@@ -16,7 +16,7 @@ std::string ready_body() {
   std::string out;
   json_writer json(out);
   json.begin_object().field("status", "ready");
-  if (const auto log = log::delivered(); log.stuck)
+  if (const auto log = log::delivered(); log.blocked)
     json.field("log", "standard error does not take the log: " + std::to_string(log.dropped_lines) +
                           " lines were dropped since the start; read it, or write it to a file");
   json.end_object();

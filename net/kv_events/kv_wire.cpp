@@ -70,12 +70,12 @@ public:
       : out_(out), is_map_(form == kv_event_form::map) {}
 
   void write(const kv_event& event) {
-    switch (event.what) {
-    case kv_event::kind::stored:
+    switch (event.kind) {
+    case actors::kv_event_kind::stored:
       return stored(*event.block, event.medium);
-    case kv_event::kind::removed:
+    case actors::kv_event_kind::removed:
       return removed(*event.block, event.medium);
-    case kv_event::kind::cleared:
+    case actors::kv_event_kind::cleared:
       return begin("AllBlocksCleared", 0);
     }
   }
@@ -126,7 +126,8 @@ private:
 /// At least what the event takes when it is written.
 std::size_t bytes_of(const kv_event& event) {
   constexpr std::size_t members = 150, token = 5;
-  return members + (event.what == kv_event::kind::stored ? token * event.block->tokens.size() : 0);
+  return members +
+         (event.kind == actors::kv_event_kind::stored ? token * event.block->tokens.size() : 0);
 }
 
 std::string payload(std::span<const kv_event> events, double unix_s, kv_event_form form) {

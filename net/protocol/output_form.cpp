@@ -28,7 +28,7 @@ public:
     if (type == "json_object") {
       only(name, given, {"type", "schema"});
       if (const auto* own = member(given, "schema")) return schema(name + ".schema", *own, false);
-      return put(name, given, {.what = spec::kind::json_object});
+      return put(name, given, {.kind = config::grammar_kind::json_object});
     }
     if (type != "json_schema") return bad_type(name, given);
     only(name, given, {"type", "json_schema"});
@@ -44,7 +44,7 @@ public:
     if (type == "text") return only(name, given, {"type"});
     if (type == "json_object") {
       only(name, given, {"type"});
-      return put(name, given, {.what = spec::kind::json_object});
+      return put(name, given, {.kind = config::grammar_kind::json_object});
     }
     if (type != "json_schema") return bad_type(name, given);
     named_schema(name, given);
@@ -85,7 +85,7 @@ public:
     const auto* form = member(given, "value");
     if (form == nullptr) return missing(name + ".value");
     const std::string type = text_of(member(given, "type"));
-    if (type == "regex") return text(name + ".value", *form, spec::kind::regex);
+    if (type == "regex") return text(name + ".value", *form, config::grammar_kind::regex);
     if (type == "json" || type == "json_object") return schema(name + ".value", *form, true);
     if (type == "json_schema") return named_schema(name + ".value", *form);
     const auto* unknown = member(given, "type");
@@ -97,12 +97,13 @@ public:
   template <class Find>
   void each(const std::string& prefix, bool closed, Find find) {
     if (const auto* v = find("json")) schema(prefix + "json", *v, closed);
-    if (const auto* v = find("regex")) text(prefix + "regex", *v, spec::kind::regex);
+    if (const auto* v = find("regex")) text(prefix + "regex", *v, config::grammar_kind::regex);
     if (const auto* v = find("choice")) choice(prefix + "choice", *v);
-    if (const auto* v = find("grammar")) text(prefix + "grammar", *v, spec::kind::ebnf);
+    if (const auto* v = find("grammar")) text(prefix + "grammar", *v, config::grammar_kind::ebnf);
     if (const auto* v = find("json_object")) {
       if (v->as_bool() == nullptr) return from_.reject(prefix + "json_object", "true or false", *v);
-      if (*v->as_bool()) put(prefix + "json_object", *v, {.what = spec::kind::json_object});
+      if (*v->as_bool())
+        put(prefix + "json_object", *v, {.kind = config::grammar_kind::json_object});
     }
   }
 
@@ -119,19 +120,22 @@ public:
     if (given.as_object() == nullptr)
       return from_.reject(name, "a JSON Schema, an object or its JSON text", given);
     put(name, given,
-        {.what = spec::kind::json_schema, .text = json_text(given), .closed_objects = closed});
+        {.kind = config::grammar_kind::json_schema,
+         .text = json_text(given),
+         .closed_objects = closed});
   }
 
-  void text(const std::string& name, const value& given, spec::kind kind) {
+  void text(const std::string& name, const value& given, config::grammar_kind kind) {
     const auto* written = given.as_string();
     if (written == nullptr || written->empty())
       return from_.reject(name, "a text that is not empty", given);
-    put(name, given, {.what = kind, .text = *written});
+    put(name, given, {.kind = kind, .text = *written});
   }
 
   void ollama_format(const std::string& name, const value& given) {
     if (given == value("")) return;
-    if (given == value("json")) return put(name, given, {.what = spec::kind::json_object});
+    if (given == value("json"))
+      return put(name, given, {.kind = config::grammar_kind::json_object});
     if (given.as_object() == nullptr)
       return from_.reject(name, "\"json\" or a JSON Schema, an object", given);
     schema(name, given, true);
@@ -189,7 +193,7 @@ private:
     if (list == nullptr || list->empty() || list->size() > max_form_choices)
       return from_.reject(name, "a list of 1 to " + std::to_string(max_form_choices) + " strings",
                           given);
-    spec form{.what = spec::kind::choice};
+    spec form{.kind = config::grammar_kind::choice};
     for (std::size_t i = 0; i < list->size(); ++i) {
       const auto* one = (*list)[i].as_string();
       if (one == nullptr || one->empty())
@@ -258,7 +262,7 @@ void read_all(fields& from, form_reader& reader) {
     from.reject("guided_whitespace_pattern", "absent: white space is free", *v);
   // llama.cpp's clients send an empty grammar for none.
   if (const auto* v = from.find("grammar"); v != nullptr && *v != value(""))
-    reader.text("grammar", *v, spec::kind::ebnf);
+    reader.text("grammar", *v, config::grammar_kind::ebnf);
   if (const auto* v = from.find("json_schema")) reader.schema("json_schema", *v, true);
 }
 

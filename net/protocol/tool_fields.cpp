@@ -11,7 +11,7 @@
 namespace twill::net {
 namespace {
 
-using kind = actors::tool_choice::kind;
+using kind = actors::tool_choice_kind;
 
 bool is_tool_name(const std::string& name) {
   return !name.empty() && name.size() <= max_tool_name_bytes &&
@@ -122,7 +122,7 @@ void read_allowed_tools(fields& from, const std::string& name, const value& give
   for (const auto& tool : *tools.as_list())
     if (names.contains(function_name(tool))) kept.push_back(tool);
   tools = std::move(kept);
-  to.what = *mode == value("auto") ? kind::automatic : kind::required;
+  to.kind = *mode == value("auto") ? kind::automatic : kind::required;
 }
 
 /// `functions`: tools without their wrapping.
@@ -188,12 +188,12 @@ void read_tool_choice(fields& from, const std::string& name, const value& given,
                       actors::tool_choice& to) {
   const bool any = tools.as_list() != nullptr && !tools.as_list()->empty();
   if (given == value("auto") || given == value("none")) {
-    to.what = given == value("auto") ? kind::automatic : kind::none;
+    to.kind = given == value("auto") ? kind::automatic : kind::none;
     return;
   }
   if (given == value("required")) {
     if (!any) from.reject(name, "\"auto\" or \"none\" without tools", given);
-    to.what = kind::required;
+    to.kind = kind::required;
     return;
   }
   if (given.as_object() == nullptr)
@@ -204,7 +204,7 @@ void read_tool_choice(fields& from, const std::string& name, const value& given,
     return read_allowed_tools(from, name, given, tools, to);
   auto wanted = read_choice_of_function(from, name, given, tools);
   if (!from.ok()) return;
-  to.what = kind::named;
+  to.kind = kind::named;
   to.name = std::move(wanted);
 }
 
@@ -231,7 +231,7 @@ tool_fields read_tools(fields& from) {
   else if (legacy_choice != nullptr)
     read_tool_choice(from, "function_call", *legacy_choice, read.tools, read.choice);
   const bool none = read.tools.as_list() == nullptr || read.tools.as_list()->empty();
-  if (none || read.choice.what == kind::none) read.tools = value();
+  if (none || read.choice.kind == kind::none) read.tools = value();
   return read;
 }
 

@@ -165,17 +165,17 @@ std::uint64_t parts_of(const event& ev) {
 }
 
 void write_part(record_writer& out, const actors::output_part& piece) {
-  out.number(static_cast<std::uint64_t>(piece.what) * 2 + (piece.complete ? 1 : 0));
+  out.number(static_cast<std::uint64_t>(piece.kind) * 2 + (piece.complete ? 1 : 0));
   out.id(piece.call);
   out.text(piece.text);
   out.text(piece.call_id);
 }
 
 bool read_part(record_reader& in, actors::output_part& piece) {
-  using kind = actors::output_part::kind;
+  using kind = actors::output_part_kind;
   const auto what = in.number();
   if (what / 2 > static_cast<std::uint64_t>(kind::call_end)) return false;
-  piece.what = static_cast<kind>(what / 2);
+  piece.kind = static_cast<kind>(what / 2);
   piece.complete = what % 2 != 0;
   piece.call = in.id();
   piece.text = in.text();

@@ -94,7 +94,7 @@ message span_message(const span& from) {
   made.id(2, from.id);
   if (from.parent != span_id{}) made.id(4, from.parent);
   made.text(5, from.name);
-  made.varint(6, static_cast<std::uint64_t>(from.what));
+  made.varint(6, static_cast<std::uint64_t>(from.kind));
   made.fixed64(7, from.start_unix_ns);
   made.fixed64(8, from.end_unix_ns);
   put_attributes(made, 9, from.about);

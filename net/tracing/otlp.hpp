@@ -19,13 +19,13 @@ using attribute_value =
     std::variant<std::string, std::int64_t, double, bool, std::vector<std::string>>;
 using attributes = std::vector<std::pair<std::string, attribute_value>>;
 
-struct span {
-  enum class kind { internal = 1, server = 2 };
+enum class span_kind { internal = 1, server = 2 };
 
+struct span {
   trace_id trace{};
   span_id id{}, parent{}; ///< no parent: all zero
   std::string name;
-  kind what = kind::internal;
+  span_kind kind = span_kind::internal;
   std::uint64_t start_unix_ns = 0, end_unix_ns = 0;
   attributes about;
   bool failed = false;

@@ -86,7 +86,7 @@ void append_spans(const traced_request& from, const std::function<span_id()>& fr
   whole.parent = from.parent;
   whole.name = from.chat ? "chat" : "text_completion";
   if (!about.model.empty()) whole.name += " " + about.model;
-  whole.what = span::kind::server;
+  whole.kind = span_kind::server;
   whole.start_unix_ns = arrived;
   whole.end_unix_ns = from.end_unix_ns;
   whole.about = attributes_of(from);

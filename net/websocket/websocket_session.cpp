@@ -22,9 +22,9 @@ class websocket_session final : public socket_session,
                                 public dialect_host,
                                 public std::enable_shared_from_this<websocket_session> {
 public:
-  websocket_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
+  websocket_session(client_stream stream, open_sockets::slot slot, server_context& context,
                     websocket_handshake handshake)
-      : context_(context), ticket_(std::move(ticket)), by_(handshake.by),
+      : context_(context), slot_(std::move(slot)), listener_(handshake.listener),
         handshake_(std::move(handshake)), received_(context.input), ws_(std::move(stream)),
         deadline_(ws_.get_executor()),
         buffer_(static_cast<std::size_t>(context.options.server.max_frame_bytes) + 1) {}
@@ -143,7 +143,7 @@ private:
     connection_->check_output(requests_->size() > 0, now);
     if (!perform(connection_->take_actions())) return;
     output_->set(static_cast<std::int64_t>(connection_->waiting_bytes()));
-    set_busy(by_ == door::clients &&
+    set_busy(listener_ == listener_kind::clients &&
              (requests_->size() > 0 || connection_->waiting_bytes() > 0 || buffer_.size() > 0));
     if (const auto* frame = connection_->begin_write(now))
       write(*frame);
@@ -307,8 +307,8 @@ private:
   }
 
   server_context& context_;
-  open_sockets::ticket ticket_;
-  const door by_;
+  open_sockets::slot slot_;
+  const listener_kind listener_;
   std::optional<websocket_handshake> handshake_;
   std::string traceparent_;
   std::optional<output_budget::account> output_;
@@ -325,9 +325,9 @@ private:
 
 } // namespace
 
-void start_websocket_session(client_stream stream, open_sockets::ticket ticket,
-                             server_context& context, websocket_handshake handshake) {
-  std::make_shared<websocket_session>(std::move(stream), std::move(ticket), context,
+void start_websocket_session(client_stream stream, open_sockets::slot slot, server_context& context,
+                             websocket_handshake handshake) {
+  std::make_shared<websocket_session>(std::move(stream), std::move(slot), context,
                                       std::move(handshake))
       ->start();
 }

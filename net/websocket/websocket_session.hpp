@@ -24,10 +24,10 @@ struct websocket_handshake {
   std::string traceparent; ///< the parent of all requests of this socket; may be empty
   std::string subprotocol; ///< answered to the client; empty: none
   http::request<http::string_body> message;
-  door by = door::clients;
+  listener_kind listener = listener_kind::clients;
 };
 
-void start_websocket_session(client_stream stream, open_sockets::ticket ticket,
-                             server_context& context, websocket_handshake handshake);
+void start_websocket_session(client_stream stream, open_sockets::slot slot, server_context& context,
+                             websocket_handshake handshake);
 
 } // namespace twill::net

@@ -42,7 +42,7 @@ std::vector<actors::request> requests() {
   all.push_back(asking("A person as a JSON object: ", 12, 60));
   all.back().sampling.n = 2;
   all.back().grammar.emplace();
-  all.back().grammar->what = config::grammar_spec::kind::json_schema;
+  all.back().grammar->kind = config::grammar_kind::json_schema;
   all.back().grammar->text =
       R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 30},
           "age": {"type": "integer", "minimum": 0, "maximum": 120},

@@ -39,13 +39,13 @@ std::vector<shape> shapes() {
                 *r.sampling.seed + choice, 0, true)
         .text;
   };
-  const auto with_grammar = [](actors::request& r, config::grammar_spec::kind what,
+  const auto with_grammar = [](actors::request& r, config::grammar_kind what,
                                const std::string& text) {
     r.grammar.emplace();
-    r.grammar->what = what;
+    r.grammar->kind = what;
     r.grammar->text = text;
   };
-  using kind = config::grammar_spec::kind;
+  using kind = config::grammar_kind;
   add("greedy", 9, 30, [](auto& r) { r.sampling.temperature = 0; });
   add("length", 17, 30, [](auto& r) { r.sampling.ignore_eos = true; });
   add("min_tokens", 5, 30, [](auto& r) {
@@ -131,7 +131,7 @@ std::shared_ptr<script> plan_of(std::int32_t n_blocks) {
 const std::vector<std::vector<actors::event>>& undisturbed() {
   static const auto all = [] {
     std::vector<std::vector<actors::event>> events;
-    bench b({}, plan_of(100));
+    fixture b({}, plan_of(100));
     REQUIRE(b.ready());
     for (const shape& one : shapes()) {
       events.push_back(run(b.port, one.asked));
@@ -162,7 +162,7 @@ actors::request continued(const actors::request& asked, const std::vector<actors
 }
 
 /// Goes on with every shape from every `every`th cut, all at once.
-void go_on(bench& b, std::size_t every = 1) {
+void go_on(fixture& b, std::size_t every = 1) {
   struct one {
     std::size_t shape, cut;
     kept_events kept;
@@ -203,7 +203,7 @@ TEST_CASE("a request goes on from every cut as if nothing had happened, also whe
           "[actors]") {
   auto options = tight();
   options.kv.prefix_cache = GENERATE(true, false);
-  bench b(options, plan_of(60));
+  fixture b(options, plan_of(60));
   REQUIRE(b.ready());
   go_on(b);
   CHECK(b.port.stats().preemptions > 20);
@@ -212,7 +212,7 @@ TEST_CASE("a request goes on from every cut as if nothing had happened, also whe
 TEST_CASE("a request goes on from blocks that were in host memory", "[actors]") {
   auto options = tight();
   options.kv.host_memory_bytes = 300 * 8192;
-  bench b(options, plan_of(40));
+  fixture b(options, plan_of(40));
   b.plan->delay_us = 1000; // computing takes longer than fetching
   REQUIRE(b.ready());
   go_on(b, 4);
@@ -220,7 +220,7 @@ TEST_CASE("a request goes on from blocks that were in host memory", "[actors]") 
 }
 
 TEST_CASE("choices go on where more than their prompt is cached", "[actors]") {
-  bench b({}, plan_of(400));
+  fixture b({}, plan_of(400));
   REQUIRE(b.ready());
   for (const int prompt_length : {1, 3, 4, 5, 16, 18}) {
     auto asked = text_request(prompt_of(prompt_length, prompt_length), 40, 1.0f);
@@ -251,7 +251,7 @@ TEST_CASE("a request that goes on survives a failed step, which drew nothing of 
   asked.sampling.seed = 11;
   asked.sampling.n = GENERATE(1, 2);
   asked.sampling.ignore_eos = true;
-  bench b(tight());
+  fixture b(tight());
   REQUIRE(b.ready());
   const auto before = run(b.port, asked);
   const std::size_t cut = GENERATE(2, 11);
@@ -280,11 +280,11 @@ TEST_CASE("a stream whose steps fail time and again is whole when each run goes 
   const auto n = asked.sampling.n;
   std::vector<actors::event> before;
   {
-    bench b;
+    fixture b;
     REQUIRE(b.ready());
     before = run(b.port, asked);
   }
-  bench b(tight());
+  fixture b(tight());
   REQUIRE(b.ready());
   std::vector<std::string> words(static_cast<std::size_t>(n));
   int runs = 0;
@@ -329,7 +329,7 @@ TEST_CASE("a request that goes on moves to the batcher that takes a lost one's p
   asked.sampling.seed = 5;
   asked.sampling.n = 2;
   const probe_installed probe;
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   const auto before = run(b.port, asked);
   kills = true;
@@ -338,7 +338,7 @@ TEST_CASE("a request that goes on moves to the batcher that takes a lost one's p
 }
 
 TEST_CASE("tokens of an earlier run count once in what is reported", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   auto asked = text_request("counted", 20, 1.0f);
   asked.sampling.seed = 5;
@@ -358,7 +358,7 @@ TEST_CASE("tokens of an earlier run count once in what is reported", "[actors]")
 }
 
 TEST_CASE("what cannot be the output of an earlier run is refused and hurts nobody", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   auto asked = text_request("go on", 20);
   asked.sampling.ignore_eos = true;
@@ -382,7 +382,7 @@ TEST_CASE("what cannot be the output of an earlier run is refused and hurts nobo
   CHECK(refused({{{'x', 'q'}, false}}) == 1);
   // Not what the grammar lets through, and a grammar that has ended: the first step finds it.
   asked.grammar.emplace();
-  asked.grammar->what = config::grammar_spec::kind::regex;
+  asked.grammar->kind = config::grammar_kind::regex;
   asked.grammar->text = "[c-f]{3}";
   CHECK(refused({{{'c', 'x'}, false}}) == 2);
   CHECK(refused({{{'c', 'd', 'e', eos}, false}}) == 2);
@@ -395,7 +395,7 @@ TEST_CASE("what cannot be the output of an earlier run is refused and hurts nobo
 }
 
 TEST_CASE("a request goes on with the model that began it, and with no other", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   const auto asked = text_request("go on", 20);
   const auto before = run(b.port, asked);

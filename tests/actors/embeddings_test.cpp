@@ -16,7 +16,7 @@
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/engine.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/paths.hpp"
@@ -285,9 +285,9 @@ numbers expected(const std::string& prompt, pooling how) {
   return {static_cast<float>(hashes / n), static_cast<float>(tokens / n)};
 }
 
-struct pooling_bench {
-  explicit pooling_bench(config::options options = {},
-                         std::shared_ptr<script> s = std::make_shared<script>())
+struct pooling_fixture {
+  explicit pooling_fixture(config::options options = {},
+                           std::shared_ptr<script> s = std::make_shared<script>())
       : plan(std::move(s)),
         engine(actors::start_engine_with(options,
                                          [p = plan]() -> std::unique_ptr<actors::step_runner> {
@@ -296,7 +296,7 @@ struct pooling_bench {
         port(engine->port()) {
     REQUIRE(eventually([&] { return port.state() == actors::engine_state::ready; }));
   }
-  ~pooling_bench() { check_at_rest(port); }
+  ~pooling_fixture() { check_at_rest(port); }
 
   answer submit(const std::string& prompt, pooling how) {
     answer a;
@@ -308,7 +308,7 @@ struct pooling_bench {
   std::size_t scheduled() const {
     auto count = std::make_shared<std::promise<std::size_t>>();
     auto counted = count->get_future();
-    port.describe([count](const std::vector<actors::scheduler_picture>& seen) {
+    port.describe([count](const std::vector<actors::scheduler_snapshot>& seen) {
       count->set_value(seen.empty() ? 0 : seen.front().sequences.size());
     });
     return counted.get();
@@ -323,7 +323,7 @@ struct pooling_bench {
 
 TEST_CASE("the last token's state begins behind the cache, and a mean computes the whole prompt",
           "[actors]") {
-  pooling_bench b;
+  pooling_fixture b;
   const std::string prompt = prompt_of(1, 44);
   for (const auto& [how, cached, computed] :
        {std::tuple{pooling::last, 0, 44}, std::tuple{pooling::last, 40, 4},
@@ -344,7 +344,7 @@ TEST_CASE("the last token's state begins behind the cache, and a mean computes t
 }
 
 TEST_CASE("inputs that come together share steps", "[actors]") {
-  pooling_bench b;
+  pooling_fixture b;
   b.plan->hold();
   std::vector<answer> all;
   for (int i = 0; i < 40; ++i)
@@ -366,7 +366,7 @@ TEST_CASE("hidden states are right under pressure, with preemptions, decodes and
   config::options options;
   options.scheduler.max_step_tokens = 13;
   options.scheduler.max_running = 6;
-  pooling_bench b(options, plan);
+  pooling_fixture b(options, plan);
   std::vector<recorder> texts(6);
   for (std::size_t i = 0; i < texts.size(); ++i)
     b.port.submit(text_request(prompt_of(static_cast<int>(i), 9), 50), texts[i].callback());
@@ -391,7 +391,7 @@ TEST_CASE("hidden states are right under pressure, with preemptions, decodes and
 }
 
 TEST_CASE("a cancelled request for hidden states is not heard of again", "[actors]") {
-  pooling_bench b;
+  pooling_fixture b;
   b.plan->hold();
   answer a;
   const auto id =
@@ -408,7 +408,7 @@ TEST_CASE("a failed step computes hidden states once more, a second one ends the
   for (const pooling how : both_ways) {
     config::options options;
     options.scheduler.max_step_tokens = 16;
-    pooling_bench b(options);
+    pooling_fixture b(options);
     const std::string prompt = prompt_of(3, 40);
     b.plan->fail_at = b.plan->steps + 1; // the second chunk
     CHECK(b.submit(prompt, how).values() == expected(prompt, how));
@@ -423,7 +423,7 @@ TEST_CASE("a failed step computes hidden states once more, a second one ends the
 }
 
 TEST_CASE("requests for hidden states end before a drain does", "[actors]") {
-  pooling_bench b;
+  pooling_fixture b;
   b.plan->hold();
   auto a = b.submit(prompt_of(1, 12), pooling::last);
   REQUIRE(b.plan->step_waits());
@@ -438,7 +438,7 @@ TEST_CASE("requests for hidden states end before a drain does", "[actors]") {
 }
 
 TEST_CASE("a prompt may fill the context, and what is refused is named", "[actors]") {
-  pooling_bench b;
+  pooling_fixture b;
   for (const pooling how : both_ways)
     CHECK(b.submit(prompt_of(1, 200), how).values() == expected(prompt_of(1, 200), how));
   const auto refused = [&](actors::request asked) {
@@ -481,7 +481,7 @@ TEST_CASE("a prompt may fill the context, and what is refused is named", "[actor
 TEST_CASE("a device that runs ahead computes hidden states between decodes", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->ahead = true;
-  pooling_bench b({}, plan);
+  pooling_fixture b({}, plan);
   std::vector<recorder> texts(3);
   for (std::size_t i = 0; i < texts.size(); ++i)
     b.port.submit(text_request(prompt_of(static_cast<int>(i), 9), 60), texts[i].callback());
@@ -525,7 +525,7 @@ TEST_CASE("whichever actor dies, a request for hidden states ends and the next o
       config::options options;
       options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
       options.scheduler.max_step_tokens = 16;
-      pooling_bench b(options);
+      pooling_fixture b(options);
       for (int i = 0; i < 2; ++i) {
         REQUIRE(eventually([&] { return b.port.state() == actors::engine_state::ready; }));
         auto a = b.submit(prompt_of(i, 30), both_ways[i]);

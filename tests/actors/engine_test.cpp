@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;
@@ -11,7 +11,7 @@ using actors::errc;
 using actors::finish_reason;
 
 TEST_CASE("a request streams its tokens and ends once", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   recorder r;
   auto asked = text_request("Hello world", 40);
@@ -42,7 +42,7 @@ TEST_CASE("requests of all lengths in a pool that is too small have their solo t
   auto plan = std::make_shared<script>();
   plan->n_blocks = 40; // 160 positions; two long requests fill it
   plan->max_context = 160;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(48);
   auto length = [](int i) { return 1 + (i * 13) % 70; };
@@ -69,7 +69,7 @@ TEST_CASE("requests of all lengths in a pool that is too small have their solo t
 }
 
 TEST_CASE("a stop string ends the text before it, or after it when asked", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   const std::string whole = solo("stop here", 60, 0, 0, 0, true).text;
   REQUIRE(whole.size() > 20);
@@ -92,7 +92,7 @@ TEST_CASE("a stop string ends the text before it, or after it when asked", "[act
 }
 
 TEST_CASE("min_tokens, ignore_eos and stop ids", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   std::string prompt; // one that ends early by itself
   for (int i = 0; prompt.empty() && i < 500; ++i)
@@ -123,7 +123,7 @@ TEST_CASE("min_tokens, ignore_eos and stop ids", "[actors]") {
 TEST_CASE("choices are drawn with consecutive seeds and share their prompt's blocks", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   recorder r;
   const std::string prompt = prompt_of(3, 41); // 10 full blocks of 4 to share
@@ -146,7 +146,7 @@ TEST_CASE("choices are drawn with consecutive seeds and share their prompt's blo
 }
 
 TEST_CASE("choices compute no token of their prompt but the last one", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   recorder r;
   const std::string prompt =
@@ -169,7 +169,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
   options.scheduler.max_running = 1;
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   auto asked = text_request(prompt_of(1, 60), 100);
   asked.sampling.ignore_eos = true;
@@ -230,7 +230,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
 TEST_CASE("a paused request stands still and goes on where it was", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->delay_us = 500;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   recorder r, other, more;
   auto asked = text_request("pause me", 150);
@@ -257,7 +257,7 @@ TEST_CASE("a request that is paused while its text is encoded stands still", "[a
   plan->delay_us = 500;
   plan->max_context = 8000;
   plan->n_blocks = 4000;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   recorder r, other;
   auto asked = text_request(std::string(3000, 'x'), 150); // long enough for a thread of its own
@@ -277,7 +277,7 @@ TEST_CASE("a paused request does not keep others from running", "[actors]") {
   options.scheduler.max_running = 1;
   auto plan = std::make_shared<script>();
   plan->delay_us = 500;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   recorder slow, other;
   auto asked = text_request("slow reader", 120);
@@ -296,7 +296,7 @@ TEST_CASE("a paused request does not keep others from running", "[actors]") {
 TEST_CASE("a request past its deadline ends with timed_out", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->delay_us = 5000;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   recorder r;
   auto asked = text_request("too slow", 150);
@@ -318,7 +318,7 @@ TEST_CASE("a full queue refuses, and serves again later", "[actors]") {
   options.scheduler.max_queued = 2;
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(4);
   for (int i = 0; i < 4; ++i) {
@@ -343,7 +343,7 @@ TEST_CASE("what cannot be served is refused with field, rule and value", "[actor
   auto plan = std::make_shared<script>();
   plan->n_blocks = 10; // 40 positions
   plan->max_context = 100;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   auto refusal = [&](const actors::request& asked) {
     recorder r;
@@ -389,7 +389,7 @@ TEST_CASE("a model has the names of its files, unless one is configured", "[acto
   for (const std::string name : {"", "mine"}) {
     config::options options;
     options.model.name = name;
-    bench b(options);
+    fixture b(options);
     REQUIRE(b.ready());
     const auto model = b.port.models().front();
     CHECK(model.id == (name.empty() ? "scripted" : name));
@@ -398,7 +398,7 @@ TEST_CASE("a model has the names of its files, unless one is configured", "[acto
 }
 
 TEST_CASE("the port's tokenizer calls answer on the caller's thread", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   CHECK(b.port.models().size() == 1);
   CHECK(b.port.models()[0].id == "scripted");

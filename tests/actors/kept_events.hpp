@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 
 namespace scripted {
 
@@ -60,7 +60,7 @@ inline std::vector<actors::made_choice> made_by(const std::vector<actors::event>
 inline std::vector<std::string> words_of(const std::vector<actors::event>& events,
                                          std::size_t first, std::int32_t n_choices) {
   std::vector<std::string> words(static_cast<std::size_t>(n_choices));
-  const auto told = [](const actors::token_logprob& t) {
+  const auto received = [](const actors::token_logprob& t) {
     return std::to_string(t.id) + " " + std::to_string(t.logprob) + " ";
   };
   for (std::size_t i = first; i < events.size(); ++i) {
@@ -69,13 +69,13 @@ inline std::vector<std::string> words_of(const std::vector<actors::event>& event
     auto& to = words[static_cast<std::size_t>(e.choice)];
     if (e.error) to += "error " + e.error->message;
     for (const auto& token : e.tokens) {
-      to += told(token.chosen);
+      to += received(token.chosen);
       for (const auto& other : token.top)
-        to += told(other);
+        to += received(other);
     }
     to += "\"" + e.text + "\"";
     for (const auto& part : e.parts)
-      to += "<" + std::to_string(static_cast<int>(part.what)) + part.text +
+      to += "<" + std::to_string(static_cast<int>(part.kind)) + part.text +
             std::to_string(part.call) + (part.complete ? ">" : "!>");
     if (e.finish)
       to += " finish " + std::to_string(static_cast<int>(*e.finish)) + " " + e.stop_string + " " +

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/detail/message_probe.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;
@@ -66,7 +66,7 @@ void live_through(const killing&) {
   config::options options;
   options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
   options.scheduler.max_running = 4;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(8);
   const auto submit = [&](std::size_t i, std::int32_t n) {
@@ -160,7 +160,7 @@ TEST_CASE("a batcher's death ends what was streamed and moves what was not", "[a
   config::options options;
   options.scheduler.max_running = 1;
   auto plan = std::make_shared<script>();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   plan->hold();
   recorder streamed, waiting;
@@ -186,7 +186,7 @@ TEST_CASE("the request of a session that died is computed no further", "[actors]
   const killing kills({"session", "token_ready", 2});
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   recorder r;
   b.port.submit(endless("for ever", 150), r.callback());

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "actors/engine.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/default_model.hpp"
 #include "tests/models/support/temp_folder.hpp"

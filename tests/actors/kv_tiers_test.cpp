@@ -15,7 +15,7 @@
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
 #include "tests/models/support/temp_folder.hpp"
@@ -58,7 +58,7 @@ std::string alone(const std::string& prompt, std::int32_t max_tokens) {
 }
 
 /// One turn of conversation `who`; its cached tokens.
-std::int32_t turn(bench& b, int who, const std::string& salt = "") {
+std::int32_t turn(fixture& b, int who, const std::string& salt = "") {
   const std::string prompt = prompt_of(who, 44);
   auto asked = endless(prompt, 9);
   asked.cache_salt = salt;
@@ -72,7 +72,7 @@ std::int32_t turn(bench& b, int who, const std::string& salt = "") {
 }
 
 /// Conversations by turns, until a turn of the first finds what left the device.
-bool comes_back(bench& b) {
+bool comes_back(fixture& b) {
   return eventually([&] {
     const auto before = b.plan->computed.load();
     const std::int32_t cached = turn(b, 1);
@@ -84,7 +84,7 @@ bool comes_back(bench& b) {
 }
 
 /// Turns of the first conversation, until its blocks are on disk.
-bool writes_to_disk(bench& b) {
+bool writes_to_disk(fixture& b) {
   return eventually([&] {
     turn(b, 1);
     return b.port.stats().kv_disk_written_bytes >= 13 * 16;
@@ -92,7 +92,7 @@ bool writes_to_disk(bench& b) {
 }
 
 /// Whether an engine over the same folder begins with the blocks of the first conversation.
-bool finds_what_was_kept(bench& b) {
+bool finds_what_was_kept(fixture& b) {
   if (!b.ready()) return false;
   std::this_thread::sleep_for(200ms); // the file is read beside the first requests
   return turn(b, 1) == 40;
@@ -101,7 +101,7 @@ bool finds_what_was_kept(bench& b) {
 } // namespace
 
 TEST_CASE("what left the device comes back from host memory", "[actors]") {
-  bench b(tiers(100, 0), small_device());
+  fixture b(tiers(100, 0), small_device());
   REQUIRE(b.ready());
   CHECK(comes_back(b));
   CHECK(b.plan->blocks_loaded > 0);
@@ -115,7 +115,7 @@ TEST_CASE("what left the device comes back from host memory", "[actors]") {
 TEST_CASE("what left the device comes back from disk", "[actors]") {
   const test::temp_folder f;
   for (const std::int64_t host_blocks : {0, 5}) {
-    bench b(tiers(host_blocks, 200, f.path() + "/kv"), small_device());
+    fixture b(tiers(host_blocks, 200, f.path() + "/kv"), small_device());
     REQUIRE(b.ready());
     CHECK(comes_back(b));
     CHECK(b.port.stats().kv_disk_hits > 0);
@@ -129,7 +129,7 @@ TEST_CASE("a preempted sequence comes back from the host tier instead of being c
   const auto run = [](const config::options& options, int delay_us) {
     auto plan = small_device();
     plan->delay_us = delay_us;
-    bench b(options, plan);
+    fixture b(options, plan);
     REQUIRE(b.ready());
     turn(b, 9); // tells how long computing takes
     const auto before = b.plan->computed.load();
@@ -149,7 +149,7 @@ TEST_CASE("a preempted sequence comes back from the host tier instead of being c
 }
 
 TEST_CASE("with tiers off nothing is copied", "[actors]") {
-  bench b({}, small_device());
+  fixture b({}, small_device());
   REQUIRE(b.ready());
   for (int round = 0; round < 2; ++round)
     for (int who = 1; who < 5; ++who)
@@ -159,7 +159,7 @@ TEST_CASE("with tiers off nothing is copied", "[actors]") {
 }
 
 TEST_CASE("prefixes in the tiers belong to their scope", "[actors]") {
-  bench b(tiers(100, 0), small_device());
+  fixture b(tiers(100, 0), small_device());
   REQUIRE(b.ready());
   CHECK(comes_back(b));
   CHECK(turn(b, 1, "salt") == 0);
@@ -172,15 +172,15 @@ TEST_CASE("kept blocks are found after a restart, whoever else used the folder",
   const test::temp_folder f;
   const auto options = tiers(20, 200, f.path() + "/kv", true);
   {
-    bench b(options, small_device());
+    fixture b(options, small_device());
     REQUIRE(b.ready());
     REQUIRE(writes_to_disk(b));
     // A second daemon serves beside it, without what is kept.
-    bench second(options, small_device());
+    fixture second(options, small_device());
     REQUIRE(second.ready());
     CHECK(turn(second, 1) == 0);
   }
-  bench b(options, small_device());
+  fixture b(options, small_device());
   CHECK(finds_what_was_kept(b));
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("kept blocks are found after the device was lost", "[actors]") {
   const test::temp_folder f;
   const auto options = tiers(20, 200, f.path() + "/kv", true);
   {
-    bench b(options, small_device());
+    fixture b(options, small_device());
     REQUIRE(b.ready());
     REQUIRE(writes_to_disk(b));
     b.plan->lost = true;
@@ -198,7 +198,7 @@ TEST_CASE("kept blocks are found after the device was lost", "[actors]") {
     REQUIRE(fails.wait_over());
     REQUIRE(eventually([&] { return b.port.state() == actors::engine_state::lost; }));
   }
-  bench b(options, small_device());
+  fixture b(options, small_device());
   CHECK(finds_what_was_kept(b));
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("a disk that fails costs time and no text", "[actors]") {
     return std::unique_ptr<models::offload::disk_store>(
         std::make_unique<twill::test::faulty_store>(faults));
   };
-  bench b(tiers(0, 200), plan);
+  fixture b(tiers(0, 200), plan);
   REQUIRE(b.ready());
   for (int round = 0; round < 12; ++round)
     for (int who = 1; who < 5; ++who)
@@ -283,7 +283,7 @@ TEST_CASE("while a prompt waits for its turn, what the disk has of it comes to h
     auto plan = small_device();
     auto options = tiers(16, 200, f.path() + "/kv");
     options.scheduler.max_running = 1;
-    bench b(options, plan);
+    fixture b(options, plan);
     REQUIRE(b.ready());
     REQUIRE(comes_back(b));
     plan->hold();
@@ -308,7 +308,7 @@ TEST_CASE("a disk that hangs holds up nobody for longer than computing takes", "
     plan->open_kv_store = [g]() -> models::result<std::unique_ptr<models::offload::disk_store>> {
       return std::unique_ptr<models::offload::disk_store>(std::make_unique<hanging_store>(g));
     };
-    bench b(tiers(0, 200), plan);
+    fixture b(tiers(0, 200), plan);
     REQUIRE(b.ready());
     REQUIRE(comes_back(b));
     {
@@ -343,7 +343,7 @@ TEST_CASE("an offloader that dies is replaced, and its fetches are given up", "[
   kills_left = 3;
   actors::installed_probe() = kill_offloader;
   {
-    bench b(tiers(100, 0), small_device());
+    fixture b(tiers(100, 0), small_device());
     REQUIRE(b.ready());
     CHECK(comes_back(b));
     CHECK(kills_left <= 0);
@@ -358,7 +358,7 @@ TEST_CASE("under pressure from all sides texts are those of each request alone",
   config::options options = tiers(10, 40, f.path() + "/kv");
   options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
   options.scheduler.max_running = 6;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::mt19937 rng(7);
   struct one {

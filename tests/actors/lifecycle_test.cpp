@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;
@@ -24,7 +24,7 @@ actors::request endless(const std::string& prompt, std::int32_t max_tokens) {
 } // namespace
 
 TEST_CASE("an engine that is ready says what it took of the device", "[actors]") {
-  bench b({}, std::make_shared<script>());
+  fixture b({}, std::make_shared<script>());
   REQUIRE(b.ready());
   const auto stats = b.port.stats();
   CHECK(stats.kv_block_bytes == b.plan->block_tokens * 4);
@@ -39,7 +39,7 @@ TEST_CASE("a failed step fails its own requests; the others go on with the same 
   auto plan = std::make_shared<script>();
   plan->fail_by_throw = by_throw;
   plan->hold();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(6);
   std::vector<actors::request_id> ids;
@@ -97,7 +97,7 @@ TEST_CASE("a device that is lost ends every request and is not opened again", "[
   plan->fail_at = 4;
   plan->lost = !by_load;
   plan->hold(); // until all requests are there
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   if (by_load) {
     plan->lost_by_load = true; // the step's failure would be mended by the load that follows
@@ -132,7 +132,7 @@ TEST_CASE("a queue survives the executor's restart", "[actors]") {
   options.scheduler.max_running = 1;
   auto plan = std::make_shared<script>();
   plan->fail_at = 4;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(5);
   for (int i = 0; i < 5; ++i)
@@ -157,7 +157,7 @@ TEST_CASE("an executor that keeps failing is given up and says why", "[actors]")
   auto plan = std::make_shared<script>();
   config::options options;
   options.scheduler.restart_delay = 1ms;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   plan->fail_always = true;
   for (int i = 0; i < 20 && b.port.state() != engine_state::failed; ++i) {
@@ -179,7 +179,7 @@ TEST_CASE("an engine that gave up tries again, and serves once the fault is gone
   config::options options;
   options.scheduler.restart_delay = 1ms;
   options.scheduler.restart_delay_max = 30ms;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   plan->failing_loads = 8; // the reload, its tries, and two after giving up
   plan->fail_at = plan->steps.load();
@@ -199,7 +199,7 @@ TEST_CASE("an engine that gave up tries again, and serves once the fault is gone
 TEST_CASE("a request of which nothing was streamed does not notice a failed step", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->fail_at = 0;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   recorder r;
   b.port.submit(endless("first", 10), r.callback());
@@ -215,7 +215,7 @@ TEST_CASE("after a restart with less memory no block of before is used", "[actor
   plan->n_blocks = 64;
   config::options options;
   options.scheduler.max_running = 4;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(8);
   plan->hold();
@@ -249,7 +249,7 @@ TEST_CASE("the engine says that it stalls while a step does not end", "[actors]"
   auto plan = std::make_shared<script>();
   config::options options;
   options.scheduler.watchdog = 50ms;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::this_thread::sleep_for(60ms);
   CHECK(b.port.state() == engine_state::ready); // an idle engine does not stall
@@ -266,7 +266,7 @@ TEST_CASE("the engine says that it stalls while a step does not end", "[actors]"
 TEST_CASE("a model that cannot be loaded leaves a failed engine that answers", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->failing_loads = 1;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(eventually([&] { return b.port.state() == engine_state::failed; }));
   CHECK(b.port.state_detail() == "scripted load failure");
   recorder r;
@@ -280,7 +280,7 @@ TEST_CASE("a model that cannot be loaded leaves a failed engine that answers", "
 TEST_CASE("a drain lets streams end, refuses new requests and then says so", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->delay_us = 300;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   recorder r, late;
   b.port.submit(endless("drain", 60), r.callback());
@@ -297,7 +297,7 @@ TEST_CASE("a drain lets streams end, refuses new requests and then says so", "[a
 }
 
 TEST_CASE("an idle engine drains at once", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   std::atomic<bool> drained{false};
   b.port.drain([&] { drained = true; });
@@ -307,7 +307,7 @@ TEST_CASE("an idle engine drains at once", "[actors]") {
 TEST_CASE("abort_all ends everything with shutting_down", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->delay_us = 300;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(12);
   for (auto& r : all)
@@ -327,7 +327,7 @@ TEST_CASE("abort_all ends everything with shutting_down", "[actors]") {
 }
 
 TEST_CASE("an idle engine sleeps", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   recorder r;
   b.port.submit(endless("work", 20), r.callback());
@@ -342,7 +342,7 @@ TEST_CASE("an idle engine sleeps", "[actors]") {
 TEST_CASE("a callback that throws costs its own request only", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->delay_us = 300;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   recorder good;
   b.port.submit(endless("thrower", 150), [](actors::event e) {
@@ -363,7 +363,7 @@ TEST_CASE("an engine may be destroyed at any moment", "[actors]") {
     {
       auto plan = std::make_shared<script>();
       plan->delay_us = 200;
-      bench b({}, plan);
+      fixture b({}, plan);
       if (round % 3 != 0) REQUIRE(b.ready());
       for (auto& r : all)
         b.port.submit(endless("destroy", 150), r.callback());
@@ -385,7 +385,7 @@ TEST_CASE("submit, cancel, pause and resume from many threads leave nothing behi
   auto plan = std::make_shared<script>();
   plan->n_blocks = 48;
   plan->max_context = 150;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::atomic<int> wrong{0};
   std::vector<std::thread> clients;

@@ -13,7 +13,7 @@
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
 #include "models/offload/machine/machine_cache.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
 #include "tests/models/support/temp_folder.hpp"
@@ -110,13 +110,13 @@ TEST_CASE("an engine that streams its weights tells what its steps did when", "[
   report = streamed.port.stats().streamed;
   CHECK(report->step_s > 0);
   CHECK(report->disk_read_bytes > 0);
-  std::set<actors::stream_report::kind> kinds;
+  std::set<actors::stream_report::span_kind> kinds;
   for (const auto& span : report->spans) {
-    kinds.insert(span.what);
+    kinds.insert(span.kind);
     CHECK(span.begin_s <= span.end_s);
     CHECK(double(span.end_s) <= report->step_s + 1e-3);
   }
-  CHECK(kinds.count(actors::stream_report::kind::compute) == 1);
+  CHECK(kinds.count(actors::stream_report::span_kind::compute) == 1);
   CHECK(kinds.size() > 1);
 }
 

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;
 
 namespace {
 
-recorder finished(bench& b, const actors::request& asked) {
+recorder finished(fixture& b, const actors::request& asked) {
   recorder r;
   b.port.submit(asked, r.callback());
   REQUIRE(r.wait_over());
@@ -33,7 +33,7 @@ std::string alone(const std::string& prompt, std::int32_t max_tokens, std::int32
 } // namespace
 
 TEST_CASE("a prompt that was computed before is reported and not computed again", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   const std::string prompt = prompt_of(1, 44);
   for (int round = 0; round < 3; ++round) {
@@ -50,7 +50,7 @@ TEST_CASE("a prompt that was computed before is reported and not computed again"
 }
 
 TEST_CASE("the next turn of a chat begins after the answer of the last", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   std::string chat = "system: be brief. user: hello";
   std::int32_t seen = 0;
@@ -65,7 +65,7 @@ TEST_CASE("the next turn of a chat begins after the answer of the last", "[actor
 }
 
 TEST_CASE("the token that stopped a text has no KV to be found", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   for (int length = 5; length < 13; ++length) { // the stop falls on every place in a block
     const std::string prompt = prompt_of(length, length);
@@ -86,7 +86,7 @@ TEST_CASE("the token that stopped a text has no KV to be found", "[actors]") {
 TEST_CASE("a prefix that still runs is shared with who comes meanwhile", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->delay_us = 500;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   const std::string system = prompt_of(7, 40);
   recorder first;
@@ -103,7 +103,7 @@ TEST_CASE("a prefix that still runs is shared with who comes meanwhile", "[actor
 TEST_CASE("without the cache nothing is reused", "[actors]") {
   config::options options;
   options.kv.prefix_cache = false;
-  bench b(options);
+  fixture b(options);
   REQUIRE(b.ready());
   for (int round = 0; round < 2; ++round) {
     auto r = finished(b, endless(prompt_of(1, 44), 9));
@@ -114,7 +114,7 @@ TEST_CASE("without the cache nothing is reused", "[actors]") {
 }
 
 TEST_CASE("choices share a prompt that was cached", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   auto asked = text_request(prompt_of(3, 41), 12, 1.0f);
   asked.sampling.n = 4;
@@ -130,7 +130,7 @@ TEST_CASE("choices share a prompt that was cached", "[actors]") {
 }
 
 TEST_CASE("a restarted executor's prefixes are forgotten", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   const std::string prompt = prompt_of(5, 33);
   finished(b, endless(prompt, 5));
@@ -151,7 +151,7 @@ TEST_CASE("where KV depends on lengths, only sequences within the bound share", 
   auto plan = std::make_shared<script>();
   plan->shareable_length = 30;
   plan->max_context = 150;
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   const std::string all = prompt_of(2, 90);
   const auto run = [&](int length, int max_tokens) {
@@ -183,7 +183,7 @@ TEST_CASE(
   plan->n_blocks = 40;
   plan->max_context = 160;
   plan->shareable_length = shareable;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   const auto prompt = [](int i) {
     return prompt_of(i % 4, 10 + (i * 13) % 50) + (i % 3 == 0 ? "" : prompt_of(i, i % 11));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "actors/engine.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/paths.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/executor/decoder_runner.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/gpu/distant/distant_device.hpp"
 #include "tests/gpu/tested_device.hpp"
@@ -128,7 +128,7 @@ TEST_CASE("a stream's steps run ahead of each other, all but those that need the
           "[actors]") {
   auto plan = ahead();
   plan->delay_us = 500; // long enough for the next plan to be there
-  bench b({}, plan);
+  fixture b({}, plan);
   REQUIRE(b.ready());
   const auto texts_of = [&](float penalty) {
     recorder r;

@@ -12,7 +12,7 @@
 
 #include "actors/detail/text_port.hpp"
 #include "actors/pool/model_pool.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -85,7 +85,7 @@ int live_through(unsigned per_65536, std::uint64_t with_seed) {
   plan->fail_at = 20; // reloads happen meanwhile
   config::options options;
   options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(40);
   std::vector<actors::request> asked;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actors/engine.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/default_model.hpp"
 #include "tests/paths.hpp"

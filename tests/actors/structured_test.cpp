@@ -8,7 +8,7 @@
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/output_guard.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/text/grammar/byte_vocabulary.hpp"
 
@@ -19,15 +19,15 @@ using clock_type = std::chrono::steady_clock;
 
 namespace {
 
-config::grammar_spec spec_of(config::grammar_spec::kind what, const std::string& text) {
+config::grammar_spec spec_of(config::grammar_kind what, const std::string& text) {
   config::grammar_spec spec;
-  spec.what = what;
+  spec.kind = what;
   spec.text = text;
   return spec;
 }
 
 config::grammar_spec small_schema() {
-  return spec_of(config::grammar_spec::kind::json_schema,
+  return spec_of(config::grammar_kind::json_schema,
                  R"({"type": "object", "properties": {"a": {"enum": ["x", "yy", 3]},
                      "n": {"type": "integer", "minimum": 0, "maximum": 999},
                      "b": {"type": "array", "items": {"type": "boolean"}, "maxItems": 4}},
@@ -50,7 +50,7 @@ config::grammar_spec bomb() {
     root += " | r" + n;
     rules += "r" + n + " ::= Regex(\"([^a]|bb" + n + "){0,128}c" + n + "\")\n";
   }
-  return spec_of(config::grammar_spec::kind::ebnf, root + "\n" + rules);
+  return spec_of(config::grammar_kind::ebnf, root + "\n" + rules);
 }
 
 std::atomic<int> n_pauses{0};
@@ -74,7 +74,7 @@ TEST_CASE("outputs keep to their schema, each choice by itself, also when blocks
   options.scheduler.max_running = 6;
   auto plan = std::make_shared<script>();
   plan->n_blocks = 60;
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   const auto grammar = test::compiled(small_schema()).value();
   std::vector<recorder> all(12);
@@ -103,7 +103,7 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
   std::string undisturbed;
   actors::installed_probe() = count_pauses;
   for (const bool fails : {false, true}) {
-    bench b;
+    fixture b;
     REQUIRE(b.ready());
     recorder r, other;
     b.plan->hold();
@@ -134,12 +134,12 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
 }
 
 TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   for (const std::string field : {"", "response_format"}) {
     recorder r;
     auto asked = asking("x", 1,
-                        spec_of(config::grammar_spec::kind::json_schema,
+                        spec_of(config::grammar_kind::json_schema,
                                 R"({"type": "array", "unevaluatedItems": false})"));
     asked.grammar_field = field;
     b.port.submit(asked, r.callback());
@@ -193,7 +193,7 @@ TEST_CASE("while a grammar compiles until its limit, streams and known grammars 
           "[actors]") {
   config::options options;
   options.structured.compile_timeout = std::chrono::milliseconds(800);
-  bench b(options, wide_script());
+  fixture b(options, wide_script());
   REQUIRE(b.ready());
   recorder known;
   b.port.submit(asking("known", 1, small_schema()), known.callback());
@@ -235,7 +235,7 @@ TEST_CASE("a request does not wait for its grammar beyond structured.wait_timeou
   config::options options;
   options.structured.compile_timeout = std::chrono::seconds(60);
   options.structured.wait_timeout = std::chrono::milliseconds(500);
-  bench b(options);
+  fixture b(options);
   REQUIRE(b.ready());
   recorder late;
   b.port.submit(asking("bomb", 1, bomb()), late.callback());
@@ -252,7 +252,7 @@ TEST_CASE("a request does not wait for its grammar beyond structured.wait_timeou
 TEST_CASE("a cancelled request's grammar is not compiled any further", "[actors]") {
   config::options options;
   options.structured.compile_timeout = std::chrono::seconds(60);
-  bench b(options);
+  fixture b(options);
   REQUIRE(b.ready());
   recorder lost, next;
   const auto id = b.port.submit(asking("bomb", 1, bomb()), lost.callback());
@@ -270,7 +270,7 @@ TEST_CASE("an engine stops while a grammar compiles", "[actors]") {
   recorder lost;
   const auto began = clock_type::now();
   {
-    bench b(options);
+    fixture b(options);
     b.leaves_requests = true;
     REQUIRE(b.ready());
     b.port.submit(asking("bomb", 1, bomb()), lost.callback());
@@ -280,7 +280,7 @@ TEST_CASE("an engine stops while a grammar compiles", "[actors]") {
 }
 
 TEST_CASE("an output of allowed ids has no other, and one without bad words has none", "[actors]") {
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   recorder r;
   auto asked = text_request("letters", 30, 1.0f);
@@ -298,7 +298,7 @@ TEST_CASE("a prompt's scores are those of its tokens, whatever is cached or runs
   config::options options;
   options.scheduler.max_step_tokens = 16;
   options.scheduler.max_running = 8;
-  bench b(options);
+  fixture b(options);
   REQUIRE(b.ready());
   std::vector<recorder> all(9);
   for (std::size_t i = 0; i < all.size(); ++i) {

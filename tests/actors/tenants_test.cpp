@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;
@@ -21,7 +21,7 @@ actors::request of(const std::string& tenant, const std::string& prompt, std::in
   return asked;
 }
 
-recorder finished(bench& b, const actors::request& asked) {
+recorder finished(fixture& b, const actors::request& asked) {
   recorder r;
   b.port.submit(asked, r.callback());
   REQUIRE(r.wait_over());
@@ -32,7 +32,7 @@ recorder finished(bench& b, const actors::request& asked) {
 
 TEST_CASE("cached prefixes are a tenant's own, and a salt divides them further", "[actors]") {
   const std::string prompt = prompt_of(1, 44);
-  const auto cached = [&](bench& b, const std::string& tenant, const std::string& salt = "") {
+  const auto cached = [&](fixture& b, const std::string& tenant, const std::string& salt = "") {
     auto asked = of(tenant, prompt, 3);
     asked.cache_salt = salt;
     auto r = finished(b, asked);
@@ -40,7 +40,7 @@ TEST_CASE("cached prefixes are a tenant's own, and a salt divides them further",
     CHECK(r.text() == solo(prompt, 3, 0, 0, 0, true).text);
     return r.use().cached_tokens;
   };
-  bench b;
+  fixture b;
   REQUIRE(b.ready());
   CHECK(cached(b, "alice") == 0);
   const auto before = b.plan->computed.load();
@@ -55,7 +55,7 @@ TEST_CASE("cached prefixes are a tenant's own, and a salt divides them further",
 
   config::options shared;
   shared.kv.share_prefixes = true;
-  bench open(shared);
+  fixture open(shared);
   REQUIRE(open.ready());
   CHECK(cached(open, "alice") == 0);
   CHECK(cached(open, "bob") == 40);
@@ -69,7 +69,7 @@ TEST_CASE("a tenant's limits refuse its requests alone, at once, and say when to
   options.tenants = {{"small", {}, 1, 1, 1, 0}, {"poor", {}, 1, 0, 0, 600}, {"other", {}}};
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> small(3);
   for (auto& r : small)
@@ -104,7 +104,7 @@ TEST_CASE("a tenant without a limit to what runs queues beside all that may run"
   options.tenants = {{"t", {}, 1, 0, 1}};
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(4);
   for (auto& r : all) {
@@ -127,7 +127,7 @@ TEST_CASE("a request that waits for longer than queue_timeout ends, one that run
   options.scheduler.queue_timeout = 100ms;
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   recorder runs, waits;
   b.port.submit(of("", "runs", 5), runs.callback());
@@ -150,7 +150,7 @@ TEST_CASE("a lower priority is served first, and fcfs refuses priorities", "[act
   options.scheduler.max_running = 1;
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
   recorder first, later, urgent;
   b.port.submit(of("t", "first", 5), first.callback());
@@ -168,7 +168,7 @@ TEST_CASE("a lower priority is served first, and fcfs refuses priorities", "[act
   REQUIRE(later.wait_over());
 
   options.scheduler.policy = "fcfs";
-  bench fcfs(options);
+  fixture fcfs(options);
   REQUIRE(fcfs.ready());
   auto refused = finished(fcfs, asked);
   REQUIRE(refused.error());
@@ -181,7 +181,7 @@ TEST_CASE("a lower priority is served first, and fcfs refuses priorities", "[act
 TEST_CASE("a reload changes what new requests obey, and what was used stays used", "[actors]") {
   config::options options;
   options.tenants = {{"poor", {}, 1, 0, 0, 600}};
-  bench b(options);
+  fixture b(options);
   REQUIRE(b.ready());
   CHECK_FALSE(finished(b, of("poor", std::string(80, 'x'), 100)).error());
   auto several = of("poor", "x", 1);
@@ -211,10 +211,10 @@ TEST_CASE("a picture names the owner of every block, and mailboxes are counted",
   options.scheduler.max_running = 2;
   auto plan = std::make_shared<script>();
   plan->hold();
-  bench b(options, plan);
+  fixture b(options, plan);
   REQUIRE(b.ready());
-  const auto picture = [&] {
-    auto answer = std::make_shared<std::promise<std::vector<actors::scheduler_picture>>>();
+  const auto snapshot = [&] {
+    auto answer = std::make_shared<std::promise<std::vector<actors::scheduler_snapshot>>>();
     auto coming = answer->get_future();
     b.port.describe([answer](auto all) { answer->set_value(std::move(all)); });
     REQUIRE(coming.wait_for(patience) == std::future_status::ready);
@@ -230,17 +230,17 @@ TEST_CASE("a picture names the owner of every block, and mailboxes are counted",
       if (one.actor == actor) return one.depth;
     return std::int64_t{-1};
   };
-  CHECK(picture().sequences.empty());
+  CHECK(snapshot().sequences.empty());
   std::vector<recorder> all(3);
   for (int i = 0; i < 3; ++i) {
     auto asked = of("t" + std::to_string(i), prompt_of(i, 10), 4);
     asked.client_id = "id-" + std::to_string(i);
     b.port.submit(asked, all[static_cast<std::size_t>(i)].callback());
     REQUIRE(
-        eventually([&] { return picture().sequences.size() == static_cast<std::size_t>(i) + 1; }));
+        eventually([&] { return snapshot().sequences.size() == static_cast<std::size_t>(i) + 1; }));
   }
   REQUIRE(plan->step_waits());
-  const auto held = picture();
+  const auto held = snapshot();
   std::int64_t blocks = 0;
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& one = held.sequences[i];
@@ -258,8 +258,8 @@ TEST_CASE("a picture names the owner of every block, and mailboxes are counted",
   plan->open();
   for (auto& r : all)
     REQUIRE(r.wait_over());
-  CHECK(eventually([&] { return picture().sequences.empty(); }));
-  CHECK_FALSE(picture().cached.empty());
+  CHECK(eventually([&] { return snapshot().sequences.empty(); }));
+  CHECK_FALSE(snapshot().cached.empty());
   for (const char* actor : {"batcher", "executor", "kv_allocator", "session", "supervisor"})
     CHECK(eventually([&] { return depth(actor) == 0; }));
 }

@@ -65,10 +65,11 @@ TEST_CASE("settings and later files add to models", "[config]") {
 }
 
 TEST_CASE("a model says where its KV events are published", "[config]") {
-  const std::string told = "[models.small]\npath = \"/s\"\nkv.events = \"tcp://127.0.0.1:5557\"\n"
-                           "kv.events_format = \"array\"\n[models.other]\npath = \"/o\"\n";
-  const auto loaded = load_toml(told, {{"--set", "models.other.kv.events", "tcp://*:5558"},
-                                       {"--set", "models.a.kv.path", "/named a.kv"}});
+  const std::string received =
+      "[models.small]\npath = \"/s\"\nkv.events = \"tcp://127.0.0.1:5557\"\n"
+      "kv.events_format = \"array\"\n[models.other]\npath = \"/o\"\n";
+  const auto loaded = load_toml(received, {{"--set", "models.other.kv.events", "tcp://*:5558"},
+                                           {"--set", "models.a.kv.path", "/named a.kv"}});
   if (!loaded.ok()) FAIL(loaded.detail());
   const auto& models = loaded.value().models;
   REQUIRE(models.size() == 3);
@@ -80,10 +81,10 @@ TEST_CASE("a model says where its KV events are published", "[config]") {
   CHECK(again.value().models == models);
   CHECK(error_of("[models.a]\npath = \"/x\"\nkv.event = \"\"\n") ==
         "t.toml:3:4: unknown key `models.kv.event`; did you mean `models.kv.events`?");
-  CHECK(error_of(told + "kv.events = \"tcp://127.0.0.1:5557\"\n")
+  CHECK(error_of(received + "kv.events = \"tcp://127.0.0.1:5557\"\n")
             .starts_with("t.toml:7:13: `models.kv.events` must be another address for each model, "
                          "got \"tcp://127.0.0.1:5557\", which stands at t.toml:3:13 as well"));
-  CHECK(error_of(told + "[kv]\nevents = \"tcp://127.0.0.1:1\"\n")
+  CHECK(error_of(received + "[kv]\nevents = \"tcp://127.0.0.1:1\"\n")
             .find("`kv.events` must not be given beside `[models.NAME]`") != std::string::npos);
 }
 

@@ -34,7 +34,7 @@ using namespace twill::net;
 
 using fuzz::expect;
 
-struct world : testing::codec_bench {
+struct world : testing::codec_fixture {
   config::options options;
   server_context server{options, engine};
   stored_service stored{{engine, options.responses, [] { return std::size_t{1}; },

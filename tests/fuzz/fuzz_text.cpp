@@ -42,7 +42,7 @@ std::vector<tool_calls::call_event> read_answer(const tool_calls::parser_options
   const bool whole_text = is_utf8(answer);
   const auto take = [&](const std::vector<tool_calls::call_event>& more) {
     for (const auto& e : more)
-      if (whole_text && e.what != tool_calls::call_event::kind::call_arguments)
+      if (whole_text && e.kind != tool_calls::call_event_kind::call_arguments)
         expect(is_utf8(e.bytes), "no piece of text ends inside a character");
     test::join(events, more);
   };
@@ -65,13 +65,13 @@ void fuzz_answer(std::string_view bytes) {
   expect(read_answer(options, bytes, 5) == whole, "the same answer, by fives");
   int open = -1;
   for (const auto& e : whole) {
-    using kind = tool_calls::call_event::kind;
-    if (e.what == kind::call_begin) {
+    using kind = tool_calls::call_event_kind;
+    if (e.kind == kind::call_begin) {
       expect(open < 0 && !e.bytes.empty(), "a call begins outside others, with a name");
       open = e.call;
-    } else if (e.what == kind::call_arguments || e.what == kind::call_end) {
+    } else if (e.kind == kind::call_arguments || e.kind == kind::call_end) {
       expect(e.call == open, "arguments belong to the call that is open");
-      if (e.what == kind::call_end) open = -1;
+      if (e.kind == kind::call_end) open = -1;
     }
   }
   expect(open < 0, "every call ends");
@@ -114,8 +114,8 @@ void fuzz_messages(std::string_view bytes) {
   for (const auto& chat : templates()) {
     template_input input;
     input.tools = part("tools");
-    const auto told = tool_calls::tool_text(input.tools, tool_calls::known_formats().back());
-    input.messages = chat->fit(part("messages"), told);
+    const auto received = tool_calls::tool_text(input.tools, tool_calls::known_formats().back());
+    input.messages = chat->fit(part("messages"), received);
     input.extra.emplace_back("extra", part("extra"));
     const auto rendered = chat->render(input);
     if (!rendered.ok()) continue;
@@ -131,7 +131,7 @@ void fuzz_messages(std::string_view bytes) {
 void fuzz_schema(std::string_view bytes) {
   const auto choice = take_choice(bytes);
   grammar_spec spec;
-  spec.what = grammar_spec::kind::json_schema;
+  spec.kind = config::grammar_kind::json_schema;
   spec.text = std::string(bytes);
   spec.closed_objects = (choice & 1U) != 0;
   const auto text = grammar::grammar_text(spec);
@@ -147,10 +147,10 @@ void fuzz_schema(std::string_view bytes) {
 
 void fuzz_regex(std::string_view bytes) {
   grammar_spec spec;
-  spec.what = grammar_spec::kind::regex;
+  spec.kind = config::grammar_kind::regex;
   spec.text = std::string(bytes);
   static_cast<void>(grammar::grammar_text(spec));
-  spec.what = grammar_spec::kind::choice;
+  spec.kind = config::grammar_kind::choice;
   spec.choices = {spec.text, "b"};
   static_cast<void>(grammar::grammar_text(spec));
 }

@@ -36,7 +36,7 @@ PARTS = {
     "server": SERVER,
     "text": ["config/base/*.cpp", "models/checkpoint/json.cpp", "models/checkpoint/mapped_file.cpp",
              "models/checkpoint/mapping_guard.cpp", "models/text/chat_template.cpp", "models/text/message_form.cpp",
-             "models/text/detokenizer.cpp", "models/text/template/*.cpp", "models/text/tool_calls/*.cpp",
+             "models/text/detokenizer.cpp", "models/text/jinja/*.cpp", "models/text/tool_calls/*.cpp",
              "models/text/grammar/spec_text.cpp", "models/text/grammar/schema/*.cpp"],
 }
 PROGRAMS = {

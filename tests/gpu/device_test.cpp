@@ -11,7 +11,7 @@
 #include "gpu/detail/space.hpp"
 #include "gpu/device.hpp"
 #include "gpu/machine.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/tested_device.hpp"
 
 using namespace twill;
@@ -129,7 +129,7 @@ TEST_CASE("uploads and downloads keep every byte") {
 }
 
 TEST_CASE("copies that nobody waits for keep every byte, and all are counted") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   constexpr std::size_t bytes = 100003;
   auto sent = gpu::host_buffer::allocate(bytes, "sent").value();
   auto back = gpu::host_buffer::allocate(bytes, "back").value();
@@ -167,7 +167,7 @@ TEST_CASE("memory for scratch is promised or refused") {
 }
 
 TEST_CASE("a probe of the memory's speed reads every word") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   std::vector<std::uint64_t> words(std::size_t{3} << 18);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < words.size(); ++i)

@@ -90,7 +90,7 @@ TEST_CASE("any other abort stays one", "[device]") {
 }
 
 TEST_CASE("an abort whose line cannot be written ends the process all the same", "[device]") {
-  const auto stuck = end_of(
+  const auto hung = end_of(
       [] {
         const gpu::detail::kokkos_call call;
         std::abort();
@@ -99,6 +99,6 @@ TEST_CASE("an abort whose line cannot be written ends the process all the same",
         for (;;)
           ::pause();
       });
-  REQUIRE(WIFSIGNALED(stuck.status));
-  CHECK(WTERMSIG(stuck.status) == SIGALRM);
+  REQUIRE(WIFSIGNALED(hung.status));
+  CHECK(WTERMSIG(hung.status) == SIGALRM);
 }

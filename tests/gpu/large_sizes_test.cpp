@@ -14,7 +14,7 @@
 #include "gpu/rows/norms.hpp"
 #include "gpu/rows/rope.hpp"
 #include "gpu/sampling/sample.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 #include "tests/gpu/sparse_memory.hpp"
 #include "tests/gpu/tested_device.hpp"
@@ -29,9 +29,9 @@ namespace {
 constexpr std::int64_t far = (std::int64_t{1} << 31) + 77; ///< elements from row to row
 
 /// The forms that compute in this process's own memory.
-std::vector<int> host_memory_forms() {
+std::vector<int> host_memory_implementations() {
   if (!test::tests_host()) return {};
-  return {test::host_form, test::team_form, test::serial_form};
+  return {test::host_implementation, test::team_implementation, test::serial_implementation};
 }
 
 /// Three rows of `cols` floats, `far` apart.
@@ -73,9 +73,9 @@ struct far_rows {
 } // namespace
 
 TEST_CASE("logits of rows beyond 2^31 elements are drawn from as near ones are") {
-  for (const int form : host_memory_forms()) {
-    CAPTURE(test::name_of_form(form));
-    auto dev = test::open_form(form);
+  for (const int implementation : host_memory_implementations()) {
+    CAPTURE(test::name_of_implementation(implementation));
+    auto dev = test::open_implementation(implementation);
     const std::int64_t vocab = 9001;
     const far_rows logits(vocab);
     logits.fill(3);
@@ -115,9 +115,9 @@ TEST_CASE("logits of rows beyond 2^31 elements are drawn from as near ones are")
 }
 
 TEST_CASE("a vocabulary of 2^20 is drawn from to its last token") {
-  for (const int form : host_memory_forms()) {
-    CAPTURE(test::name_of_form(form));
-    auto dev = test::open_form(form);
+  for (const int implementation : host_memory_implementations()) {
+    CAPTURE(test::name_of_implementation(implementation));
+    auto dev = test::open_implementation(implementation);
     constexpr std::int64_t vocab = 1 << 20;
     std::vector<float> values(vocab, -1.0f);
     values[vocab - 1] = 30;
@@ -146,9 +146,9 @@ TEST_CASE("a vocabulary of 2^20 is drawn from to its last token") {
 }
 
 TEST_CASE("row ops reach rows beyond 2^31 elements") {
-  for (const int form : host_memory_forms()) {
-    CAPTURE(test::name_of_form(form));
-    auto dev = test::open_form(form);
+  for (const int implementation : host_memory_implementations()) {
+    CAPTURE(test::name_of_implementation(implementation));
+    auto dev = test::open_implementation(implementation);
     constexpr std::int64_t n = 64;
     const far_rows x(2 * n), out(n), residual(n);
     device_array<float> weight(*dev, test::random_floats(n, 5));
@@ -190,11 +190,11 @@ TEST_CASE("row ops reach rows beyond 2^31 elements") {
 }
 
 TEST_CASE("keys and values are stored in blocks beyond 2^31 elements and bytes") {
-  for (const int form : host_memory_forms()) {
-    auto dev = test::open_form(form);
+  for (const int implementation : host_memory_implementations()) {
+    auto dev = test::open_implementation(implementation);
     constexpr std::int32_t heads = 2, dim = 8, block_tokens = 4, n_blocks = 1 << 28;
     for (const dtype type : {dtype::f16, dtype::i8}) {
-      CAPTURE(test::name_of_form(form), gpu::name_of(type));
+      CAPTURE(test::name_of_implementation(implementation), gpu::name_of(type));
       // Blocks of 64 elements; the last begins at element 2^34 - 64.
       const std::int64_t elements = std::int64_t{n_blocks} * heads * dim * block_tokens;
       const std::int64_t scales = std::int64_t{n_blocks} * heads * block_tokens;
@@ -258,10 +258,10 @@ TEST_CASE("keys and values are stored in blocks beyond 2^31 elements and bytes")
 }
 
 TEST_CASE("more teams than 65,535 each compute their row") {
-  const int form = GENERATE(from_range(test::forms()));
-  if (form == test::team_form)
+  const int implementation = GENERATE(from_range(test::implementations()));
+  if (implementation == test::team_implementation)
     return; // its lanes wait for each other hundreds of thousands of times
-  auto dev = test::open_form(form);
+  auto dev = test::open_implementation(implementation);
   constexpr std::int64_t rows = 70001, n = 4;
   const auto values = test::random_floats(rows * n, 9);
   device_array<float> x(*dev, values), out(*dev, std::vector<float>(rows * n));

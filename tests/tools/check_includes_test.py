@@ -88,7 +88,7 @@ class CheckIncludes(unittest.TestCase):
     def test_portable_forms_are_private_to_gpu(self):
         form = {"gpu/rows/portable/rows_portable.hpp": "#pragma once\n"}
         use = '#include "gpu/rows/portable/rows_portable.hpp"\n'
-        self.assertEqual(self.breaches({**form, "tests/gpu/forms.cpp": use}), [])
+        self.assertEqual(self.breaches({**form, "tests/gpu/implementations.cpp": use}), [])
         self.assert_breach("is private to gpu/", {**form, "models/decoder.cpp": use})
 
     def test_paths_begin_at_the_root(self):
@@ -97,7 +97,7 @@ class CheckIncludes(unittest.TestCase):
 
     def test_sources_of_the_host_compiler_reach_no_kokkos(self):
         header = {"gpu/portable/launch.hpp": "#include <Kokkos_Core.hpp>\n"}
-        for source in ("gpu/portable/backends.cpp", "tests/gpu/forms.cpp", "tests/gpu/cuda/fault.cu"):
+        for source in ("gpu/portable/backends.cpp", "tests/gpu/implementations.cpp", "tests/gpu/cuda/fault.cu"):
             self.assertEqual(self.breaches({**header, source: '#include "gpu/portable/launch.hpp"\n'}), [])
         self.assert_breach("tests/gpu/rows_test.cpp: may not reach Kokkos", {
             **header, "tests/gpu/rows_test.cpp": '#include "gpu/portable/launch.hpp"\n'})

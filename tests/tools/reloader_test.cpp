@@ -62,8 +62,8 @@ struct slow_files {
   }
 };
 
-struct bench {
-  explicit bench(slow_files& from) : files(from) {
+struct fixture {
+  explicit fixture(slow_files& from) : files(from) {
     config::options now;
     now.server.tls_certificate = "cert.pem";
     now.server.tls_key = "key.pem";
@@ -86,7 +86,7 @@ struct bench {
 
 TEST_CASE("a reload takes effect before it is answered") {
   slow_files files;
-  bench b(files);
+  fixture b(files);
   CHECK(b.one->drain_timeout() == 30s);
   const auto report = b.one->reload();
   CHECK(report.faults.empty());
@@ -109,18 +109,18 @@ TEST_CASE("nobody waits for a reload that hangs, and it changes nothing once the
     slow_files files;
     files.hangs = file;
     {
-      bench b(files);
-      int told = 0;
-      REQUIRE(b.one->order([&](const reload_report&) { ++told; }));
+      fixture b(files);
+      int received = 0;
+      REQUIRE(b.one->order([&](const reload_report&) { ++received; }));
       files.is_read.get_future().wait();
       CHECK(b.one->drain_timeout() == 30s);
       const auto report = b.one->reload(10ms);
       REQUIRE(report.faults.size() == 1);
       CHECK(report.faults[0].find("a file system may hang") != std::string::npos);
-      while (b.one->order([&](const reload_report&) { ++told; })) {
+      while (b.one->order([&](const reload_report&) { ++received; })) {
       }
       CHECK_FALSE(b.one->close());
-      CHECK(told == 0);
+      CHECK(received == 0);
       CHECK(b.engine.reloads == 0);
     }
     const std::weak_ptr<int> alive = files.readers;

@@ -89,14 +89,14 @@ public:
     std::iota(input.first_token.begin(), input.first_token.end(), 0);
     std::iota(input.logit_rows.begin(), input.logit_rows.end(), 0);
     input.fed_from = input.logit_rows;
-    models::step_cargo cargo;
-    cargo.drawn = chosen;
+    models::step_payload payload;
+    payload.drawn = chosen;
     const auto start = clock::now();
     dev_->upload(chosen, next_.data(), n * sizeof(std::int32_t));
     for (std::int32_t t = 0; t + 1 < a_.output; ++t) {
       std::fill(input.positions.begin(), input.positions.end(), a_.input + t);
       std::fill(input.kv_lengths.begin(), input.kv_lengths.end(), a_.input + t + 1);
-      gpu::argmax(*dev_, decoder_->forward(input, cargo).value(), chosen); // cannot fail
+      gpu::argmax(*dev_, decoder_->forward(input, payload).value(), chosen); // cannot fail
     }
     dev_->fence();
     return seconds_since(start);

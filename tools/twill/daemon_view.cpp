@@ -221,8 +221,8 @@ daemon_view look_at(const endpoint& where, const look_limits& limits) {
   return look_by(where, "/v1/models", limits);
 }
 
-daemon_view look_as_administrator(const endpoint& door) {
-  return look_by(door, "/admin/models", {});
+daemon_view look_as_administrator(const endpoint& administrator) {
+  return look_by(administrator, "/admin/models", {});
 }
 
 device_memory memory_of_models(const daemon_view& view) {

@@ -75,7 +75,7 @@ daemon_view look_at(const endpoint& where, const look_limits& limits = {});
 
 /// The same by the door of administrators (`server.admin_listen`), which tells of tenants and of
 /// models that are not loaded too.
-daemon_view look_as_administrator(const endpoint& door);
+daemon_view look_as_administrator(const endpoint& administrator);
 
 /// Numbers of a scrape, put into `view`. Pure.
 void take_metrics(std::string_view scrape, daemon_view& view);

@@ -121,11 +121,11 @@ public:
     int length = 0;
     const char* line = el_gets(edit_, &length);
     if (line == nullptr || length <= 0)
-      return {abandoned_ ? line_read::kind::abandoned : line_read::kind::over, {}, false};
+      return {abandoned_ ? line_read_kind::abandoned : line_read_kind::over, {}, false};
     std::string text(line, static_cast<std::size_t>(length));
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
       text.pop_back();
-    return {line_read::kind::line, std::move(text), pasted_};
+    return {line_read_kind::line, std::move(text), pasted_};
   }
 
   void remember(const std::string& line) {
@@ -312,8 +312,8 @@ line_read line_editor::read(const std::string& prompt) {
     std::fflush(stdout);
   }
   std::string line;
-  if (!std::getline(std::cin, line)) return {line_read::kind::over, {}, false};
-  return {line_read::kind::line, std::move(line), false};
+  if (!std::getline(std::cin, line)) return {line_read_kind::over, {}, false};
+  return {line_read_kind::line, std::move(line), false};
 }
 
 void line_editor::remember(const std::string& line) {

@@ -14,13 +14,14 @@
 
 namespace twill::tools {
 
+enum class line_read_kind {
+  line,
+  abandoned, ///< Ctrl-C, behind some text
+  over,      ///< the end of the input, Ctrl-C in an empty line, or a signal to end
+};
+
 struct line_read {
-  enum class kind {
-    line,
-    abandoned, ///< Ctrl-C, behind some text
-    over,      ///< the end of the input, Ctrl-C in an empty line, or a signal to end
-  };
-  kind what = kind::line;
+  line_read_kind kind = line_read_kind::line;
   std::string text;    ///< without its end; only what was pasted has newlines
   bool pasted = false; ///< it begins with what was pasted
 };

@@ -38,8 +38,8 @@ std::optional<user_message> message_reader::next() {
 
 message_reader::outcome message_reader::read(user_message& message) {
   auto line = lines_.read("> ");
-  if (line.what == line_read::kind::over) return outcome::over;
-  if (line.what == line_read::kind::abandoned) return outcome::abandoned;
+  if (line.kind == line_read_kind::over) return outcome::over;
+  if (line.kind == line_read_kind::abandoned) return outcome::abandoned;
   message.text = std::move(line.text);
   // Marks in what was pasted belong to it.
   if (line.pasted && message.text.find('\n') != message.text.npos) return outcome::whole;
@@ -54,11 +54,11 @@ message_reader::outcome message_reader::read_block(std::string& message) {
   message.erase(0, block_mark.size());
   while (!message.ends_with(block_mark)) {
     auto more = lines_.read(continuation_prompt);
-    if (more.what == line_read::kind::line) {
+    if (more.kind == line_read_kind::line) {
       message += "\n" + more.text;
       continue;
     }
-    if (more.what == line_read::kind::abandoned || interrupts() > 0) return outcome::abandoned;
+    if (more.kind == line_read_kind::abandoned || interrupts() > 0) return outcome::abandoned;
     if (lines_.at_terminal()) return outcome::over;
     message += block_mark; // the end of a script ends its block
   }
@@ -70,9 +70,9 @@ message_reader::outcome message_reader::read_block(std::string& message) {
 message_reader::outcome message_reader::read_continuation(std::string& message) {
   while (message.ends_with('\\')) {
     auto more = lines_.read(continuation_prompt);
-    if (more.what != line_read::kind::line)
-      return more.what == line_read::kind::abandoned || interrupts() > 0 ? outcome::abandoned
-                                                                         : outcome::over;
+    if (more.kind != line_read_kind::line)
+      return more.kind == line_read_kind::abandoned || interrupts() > 0 ? outcome::abandoned
+                                                                        : outcome::over;
     message.back() = '\n';
     message += more.text;
   }

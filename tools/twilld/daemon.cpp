@@ -158,13 +158,13 @@ void write_address(const std::string& path, const net::server& server) {
 class signal_handler {
 public:
   signal_handler(reloader& files, net::server& server, notifier& manager,
-                 std::atomic<bool>& told_to_stop)
-      : files_(files), server_(server), manager_(manager), told_to_stop_(told_to_stop) {}
+                 std::atomic<bool>& stop_requested)
+      : files_(files), server_(server), manager_(manager), stop_requested_(stop_requested) {}
 
   void operator()(int signal) {
     if (signal == SIGHUP) return reload();
     const char* name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
-    told_to_stop_ = true;
+    stop_requested_ = true;
     switch (++stops_) {
     case 1:
       log::info(std::string(name) + ": draining, streams may finish within " +
@@ -197,7 +197,7 @@ private:
   reloader& files_;
   net::server& server_;
   notifier& manager_;
-  std::atomic<bool>& told_to_stop_;
+  std::atomic<bool>& stop_requested_;
   int stops_ = 0;
 };
 
@@ -340,7 +340,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   if (!asked.agent_listen.empty())
     log::info("load balancers are answered at " + server->agent_address());
   if (traces.has_value()) server->trace_with(*traces);
-  std::atomic<bool> told_to_stop = false;
+  std::atomic<bool> stop_requested = false;
   reloader files({config.paths, config.settings, config.options, effective, read}, *engine,
                  *server);
   server->on_reload([&files] {
@@ -350,8 +350,8 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
     return std::pair(done, report.json());
   });
   std::optional<signal_scope> until_stopped{std::in_place, signals};
-  signals.start([handler = std::make_shared<signal_handler>(files, *server, manager, told_to_stop)](
-                    int signal) { (*handler)(signal); });
+  signals.start([handler = std::make_shared<signal_handler>(
+                     files, *server, manager, stop_requested)](int signal) { (*handler)(signal); });
 
   std::optional<std::string> failed, lost; // why, where it is so
   std::jthread watcher([&](const std::stop_token& stop) {
@@ -380,7 +380,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
     const bool others_are_open = effective.models.empty() || !port.models().empty();
     return fetcher.has_begun() && others_are_open;
   };
-  while (!passed.empty() && port.state() == engine_state::loading && !told_to_stop &&
+  while (!passed.empty() && port.state() == engine_state::loading && !stop_requested &&
          !must_be_fetched())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   server->run();

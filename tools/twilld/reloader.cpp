@@ -112,7 +112,7 @@ struct reloader::shared {
 
   std::mutex mutex; ///< guards what follows, and is held while a reload takes effect
   std::condition_variable changed;
-  std::vector<teller> orders;
+  std::vector<report_callback> orders;
   bool closed = false, ended = false;
 
   reload_report apply(read_anew anew);
@@ -190,17 +190,17 @@ void reloader::run(const std::shared_ptr<shared>& all) {
     lock.lock();
     if (all->closed) break;
     const auto report = all->apply(std::move(anew));
-    for (const auto& told : orders)
-      told(report);
+    for (const auto& callback : orders)
+      callback(report);
   }
   all->ended = true;
   all->changed.notify_all();
 }
 
-bool reloader::order(teller told) {
+bool reloader::order(report_callback callback) {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->closed || shared_->orders.size() >= most_orders) return false;
-  shared_->orders.push_back(std::move(told));
+  shared_->orders.push_back(std::move(callback));
   shared_->changed.notify_all();
   return true;
 }

@@ -48,7 +48,7 @@ public:
     file_reader read;
   };
   /// Told on the reloader's thread; it must be quick and must not call the reloader.
-  using teller = std::function<void(const reload_report&)>;
+  using report_callback = std::function<void(const reload_report&)>;
 
   /// Engine and server must outlive it, up to close().
   reloader(parts from, actors::engine& engine, net::server& server);
@@ -56,9 +56,9 @@ public:
   reloader(const reloader&) = delete;
   reloader& operator=(const reloader&) = delete;
 
-  /// Reloads soon. One reload answers all orders that came before it. False, and `told` is not
+  /// Reloads soon. One reload answers all orders that came before it. False, and `callback` is not
   /// called, when too many orders wait for a reload that does not end.
-  bool order(teller told);
+  bool order(report_callback callback);
   /// Reloads, and waits so long for what comes of it. Afterwards the reload goes on.
   reload_report reload(std::chrono::milliseconds patience = std::chrono::seconds(5));
   /// `server.drain_timeout` in force.

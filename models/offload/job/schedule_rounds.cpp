@@ -117,7 +117,7 @@ void schedule_executor::expect_tokens() {
     for (const job_sequence& s : stays->second.sequences)
       if (!s.done) tokens.push_back(s.output->ids.back());
   }
-  decoder_.expect(tokens);
+  decoder_.prefetch(tokens);
 }
 
 /// Removes a micro-batch whose sequences are all done.

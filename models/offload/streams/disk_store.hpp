@@ -34,7 +34,7 @@ public:
   virtual result<nothing> write(std::int64_t offset, const void* from, std::int64_t bytes) = 0;
   virtual result<nothing> read(std::int64_t offset, void* to, std::int64_t bytes) = 0;
   /// Tells the store that [offset, offset + bytes) will be read soon.
-  virtual void expect(std::int64_t /*offset*/, std::int64_t /*bytes*/) {}
+  virtual void prefetch(std::int64_t /*offset*/, std::int64_t /*bytes*/) {}
   /// For people: the path and how it is read.
   virtual std::string describe() const = 0;
 };

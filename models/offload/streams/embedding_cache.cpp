@@ -76,7 +76,7 @@ void embedding_cache::add_rows(gpu::device& dev, const gpu::packed_matrix& table
   first_ = false;
 }
 
-void embedding_cache::expect(std::span<const std::int32_t> ids) {
+void embedding_cache::prefetch(std::span<const std::int32_t> ids) {
   const std::vector<std::int64_t> blocks = travelling_blocks(ids);
   {
     const std::lock_guard lock(mutex_);

@@ -38,7 +38,7 @@ public:
 
   /// Names the rows that the next calls of rows() will ask for, in order, in place of those named
   /// before. Their blocks are fetched now as far as there is room, the others after rows().
-  void expect(std::span<const std::int32_t> ids);
+  void prefetch(std::span<const std::int32_t> ids);
   /// Writes the rows `ids` as f32; each is within the table, at most `most_rows`. // out: (ids,
   /// cols)
   result<nothing> rows(gpu::device& dev, std::span<const std::int32_t> ids, gpu::tensor_ref out);

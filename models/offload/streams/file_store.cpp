@@ -85,7 +85,7 @@ public:
     return nothing{};
   }
 
-  void expect(std::int64_t offset, std::int64_t bytes) override {
+  void prefetch(std::int64_t offset, std::int64_t bytes) override {
     if (!direct_)
       posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
                     POSIX_FADV_WILLNEED);

@@ -43,10 +43,10 @@ public:
   void post(task t);
   /// Puts a task before those that wait.
   void post_first(task t);
-  /// Tasks that belong together, under one ticket (see io_threads); with `first` they come before
-  /// those that wait.
+  /// Tasks that belong together, under one order number (see io_threads); with `first` they come
+  /// before those that wait.
   void order(std::vector<task> tasks, bool first = false);
-  /// Lets all orders begin whose tickets were not served yet; for who is about to wait for one.
+  /// Lets all orders begin that were not served yet, for a caller that is about to wait for one.
   void hurry() { threads_->serve_all(); }
   /// Runs these tasks before those that wait and returns when they are done.
   void run_all(std::vector<task> tasks);

@@ -35,11 +35,11 @@ struct io_threads::shared {
   std::condition_variable changed;                    ///< for threads: there may be something to do
   std::condition_variable ended;                      ///< a task or a thread has ended
   std::vector<std::shared_ptr<io_user::state>> users; ///< by rising rank
-  std::map<std::uint64_t, order> orders;              ///< that wait, by ticket
-  std::uint64_t last_ticket = 0;
-  std::uint64_t granted = 0; ///< orders up to this ticket begin at once
-  bool asked = false;        ///< the bell was rung for a ticket that nobody has served yet
-  order_bell bell;
+  std::map<std::uint64_t, order> orders;              ///< that wait, by number
+  std::uint64_t last_number = 0;
+  std::uint64_t granted = 0; ///< orders up to this number begin at once
+  bool asked = false;        ///< `notifier` was called for an order that is not served yet
+  order_notifier notifier;
   std::int32_t alive = 0, running = 0;
   bool stop = false;
 
@@ -106,8 +106,8 @@ struct io_threads::shared {
   }
 };
 
-io_threads::io_threads(order_bell bell) : shared_(std::make_shared<shared>()) {
-  shared_->bell = std::move(bell);
+io_threads::io_threads(order_notifier notifier) : shared_(std::make_shared<shared>()) {
+  shared_->notifier = std::move(notifier);
 }
 
 io_threads::~io_threads() {
@@ -138,11 +138,11 @@ std::unique_ptr<io_user> io_threads::join(const io_share& share) {
   return user;
 }
 
-void io_threads::serve(std::uint64_t ticket) {
+void io_threads::serve(std::uint64_t number) {
   const std::lock_guard lock(shared_->mutex);
-  if (ticket > shared_->last_ticket) return;
+  if (number > shared_->last_number) return;
   shared_->asked = false;
-  shared_->granted = shared_->last_ticket + orders_ahead;
+  shared_->granted = shared_->last_number + orders_ahead;
   shared_->begin_all();
 }
 
@@ -170,33 +170,33 @@ void io_user::post_first(task t) {
 }
 
 std::uint64_t io_user::order(std::vector<task> tasks, bool first) {
-  std::uint64_t ticket = 0;
+  std::uint64_t number = 0;
   {
     const std::lock_guard lock(threads_->mutex);
     if (own_->closed) return 0;
-    ticket = ++threads_->last_ticket;
-    if (!threads_->bell || ticket <= threads_->granted)
+    number = ++threads_->last_number;
+    if (!threads_->notifier || number <= threads_->granted)
       threads_->queue(*own_, tasks, first);
     else
-      threads_->orders.emplace(ticket, io_threads::shared::order{own_, std::move(tasks), first});
-    const bool running_short = ticket + io_threads::orders_ahead / 2 > threads_->granted;
-    if (!threads_->bell || threads_->asked || !running_short) return ticket;
+      threads_->orders.emplace(number, io_threads::shared::order{own_, std::move(tasks), first});
+    const bool running_short = number + io_threads::orders_ahead / 2 > threads_->granted;
+    if (!threads_->notifier || threads_->asked || !running_short) return number;
     threads_->asked = true;
   }
-  bool told = false;
+  bool notified = false;
   try {
-    told = threads_->bell(ticket);
-  } catch (...) { // memory is short, and who has ordered waits
+    notified = threads_->notifier(number);
+  } catch (...) { // memory is short: begin all orders below
   }
-  if (told) return ticket;
+  if (notified) return number;
   const std::lock_guard lock(threads_->mutex);
   threads_->asked = false;
   try {
     threads_->begin_all();
-  } catch (...) { // memory is short; what another one ordered waits until somebody hurries
-    if (threads_->orders.erase(ticket) > 0) throw;
+  } catch (...) { // memory is short; orders of others wait for serve_all()
+    if (threads_->orders.erase(number) > 0) throw;
   }
-  return ticket;
+  return number;
 }
 
 bool io_user::close(std::optional<std::chrono::milliseconds> patience) {

@@ -6,14 +6,14 @@
 // threads as all users together may have busy. While a more urgent user has anything to do, another
 // runs fewer tasks, since they share the disk and the cores. Tasks must not throw.
 //
-// An order is tasks that belong together, such as the transfers of one group of weights. It has a
-// ticket, and its tasks begin once it is served. Tickets count up. Who serves one serves all that
-// were given by then and, in advance, the next orders_ahead, so that one in many has to be told of.
-// Who makes the threads says who that is: where nothing is said, an order begins at once; in a
-// daemon the offloader actor is told.
+// An order is a list of tasks that belong together, such as the transfers of one group of weights.
+// Orders are numbered from 1, and the tasks of an order begin once it is served. Serving one order
+// also serves every order queued before it and up to `orders_ahead` later ones, so most orders need
+// no notification of their own. Without an `order_notifier` every order begins at once; in a daemon
+// the notifier sends a message to the offloader actor, which serves the order.
 //
-// Threads end with the object. One that a disk holds is left to itself, and so a task must own what
-// it uses unless its user waits for it.
+// Threads end with the object. A thread that waits for a disk is detached instead of joined, so a
+// task must own what it uses unless its user waits for it.
 #pragma once
 
 #include <chrono>
@@ -39,22 +39,22 @@ class io_threads {
 public:
   /// `slot` is below io_share::most and belongs to this task alone while it runs.
   using task = std::function<void(std::size_t slot)>;
-  /// Called on the thread that ordered, with its ticket, when fewer than half of orders_ahead are
-  /// served in advance and no earlier call waits to be answered by serve() or serve_all(). Where it
-  /// returns false or throws, nobody was told, and the orders that wait begin at once.
-  using order_bell = std::function<bool(std::uint64_t ticket)>;
+  /// Called on the thread that ordered, with the order's number, when fewer than half of
+  /// `orders_ahead` orders are served in advance and serve() or serve_all() has followed every
+  /// earlier call. Where it returns false or throws, all orders that wait begin at once.
+  using order_notifier = std::function<bool(std::uint64_t number)>;
   static constexpr std::uint64_t orders_ahead = 64;
 
-  explicit io_threads(order_bell bell = {});
+  explicit io_threads(order_notifier notifier = {});
   io_threads(const io_threads&) = delete;
   io_threads& operator=(const io_threads&) = delete;
   ~io_threads();
 
   /// Begins `share.most` more threads. The user may outlive this object, but runs nothing then.
   std::unique_ptr<io_user> join(const io_share& share);
-  /// Lets all orders begin that were given by now, in their order, and the next orders_ahead as
-  /// soon as they are given. A ticket that was not given yet does nothing.
-  void serve(std::uint64_t ticket);
+  /// Lets all orders given so far begin, in the order of their numbers, and the next `orders_ahead`
+  /// ones as soon as they are given. A number that no order has yet does nothing.
+  void serve(std::uint64_t number);
   /// Lets every order begin that waits, and none in advance.
   void serve_all();
 
@@ -77,8 +77,8 @@ public:
   void post(task t);
   /// Puts a task before those that wait.
   void post_first(task t);
-  /// Orders tasks; with `first` they come before those that wait. Returns the ticket. Throws where
-  /// memory is short, and has ordered nothing then.
+  /// Orders tasks; with `first` they come before those that wait. Returns the order's number.
+  /// Throws where memory is short; nothing has been ordered then.
   std::uint64_t order(std::vector<task> tasks, bool first);
   /// Drops the tasks that have not begun and waits for the others, for as long as `patience` where
   /// it is given. Whether none runs any more. A second call does nothing.

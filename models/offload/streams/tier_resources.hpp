@@ -37,8 +37,8 @@ private:
 
 class tier_resources {
 public:
-  /// The host's budget is what the machine has available now. `bell`: see io_threads.
-  explicit tier_resources(io_threads::order_bell bell = {});
+  /// The host's budget is what the machine has available now. `notifier`: see io_threads.
+  explicit tier_resources(io_threads::order_notifier notifier = {});
 
   const std::shared_ptr<io_threads>& threads() const { return threads_; }
   tier_budget& host() { return host_; }

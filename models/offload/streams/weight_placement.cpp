@@ -147,9 +147,9 @@ result<nothing> weight_placement::transfer(std::int32_t number, std::int32_t n, 
   return nothing{};
 }
 
-void weight_placement::expect(std::int32_t number) const {
+void weight_placement::prefetch(std::int32_t number) const {
   const transfer_group& u = group(number);
-  if (u.disk_bytes > 0) store_->expect(u.store_offset, u.disk_bytes);
+  if (u.disk_bytes > 0) store_->prefetch(u.store_offset, u.disk_bytes);
 }
 
 } // namespace twill::models::offload

@@ -84,7 +84,7 @@ public:
   result<nothing> transfer(std::int32_t group, std::int32_t n, void* buffer,
                            io_worker& worker) const;
   /// Tells the store that a group will be read soon.
-  void expect(std::int32_t group) const;
+  void prefetch(std::int32_t group) const;
 
   disk_store* store() const { return store_; }
   link_pacer& link() const { return link_; }

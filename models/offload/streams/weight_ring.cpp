@@ -70,7 +70,7 @@ void weight_ring::fill(staging_buffer& b, std::int32_t group) {
   buffers_.assign(b, group);
   b.awaited = true;
   buffers_.begin_copies(b, buffer_state::filling, transfers);
-  placement_.expect(group);
+  placement_.prefetch(group);
   try {
     order(b, arriving, group, transfers);
   } catch (const std::bad_alloc&) { // nothing was ordered

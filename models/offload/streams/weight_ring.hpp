@@ -2,7 +2,7 @@
 // of their use.
 //
 // Threads: I/O threads fill the buffers; everything else belongs to the device's thread. A group's
-// transfers are one order with a ticket (io_threads). In a daemon the offloader actor serves it;
+// transfers are one order (io_threads). In a daemon the offloader actor serves it;
 // where the device's thread has to wait for a group whose order is not served yet, the ring serves
 // the order itself. A group that is in host memory alone is not ordered: its copies begin at once.
 // Groups are used in a known order, again and again; while one is in use the next ones are on their

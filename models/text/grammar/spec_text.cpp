@@ -9,19 +9,19 @@ namespace twill::models::grammar {
 
 result<std::string> grammar_text(const config::grammar_spec& spec, bool repeated_items) {
   try {
-    switch (spec.what) {
-    case config::grammar_spec::kind::json_object:
+    switch (spec.kind) {
+    case config::grammar_kind::json_object:
       return grammar_of_any_object();
-    case config::grammar_spec::kind::json_schema:
+    case config::grammar_kind::json_schema:
       return grammar_of_schema(
           spec.text, {.closed_objects = spec.closed_objects, .repeated_items = repeated_items});
-    case config::grammar_spec::kind::regex:
+    case config::grammar_kind::regex:
       return grammar_of_regex(spec.text);
-    case config::grammar_spec::kind::choice:
+    case config::grammar_kind::choice:
       return grammar_of_choices(spec.choices);
-    case config::grammar_spec::kind::framed:
+    case config::grammar_kind::framed:
       return grammar_of_frames(spec, repeated_items);
-    case config::grammar_spec::kind::ebnf:
+    case config::grammar_kind::ebnf:
       if (spec.text.empty()) return failure{errc::bad_grammar, "the grammar is empty"};
       return ebnf_of_gbnf(spec.text).value_or(spec.text);
     }
@@ -32,9 +32,9 @@ result<std::string> grammar_text(const config::grammar_spec& spec, bool repeated
 }
 
 bool writes_json(const config::grammar_spec& spec) {
-  using kind = config::grammar_spec::kind;
-  return spec.what == kind::json_object || spec.what == kind::json_schema ||
-         spec.what == kind::framed;
+  using kind = config::grammar_kind;
+  return spec.kind == kind::json_object || spec.kind == kind::json_schema ||
+         spec.kind == kind::framed;
 }
 
 } // namespace twill::models::grammar

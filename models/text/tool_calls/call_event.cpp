@@ -2,10 +2,10 @@
 
 namespace twill::models::tool_calls {
 
-void append(std::vector<call_event>& events, call_event::kind what, std::string_view bytes,
+void append(std::vector<call_event>& events, call_event_kind what, std::string_view bytes,
             int call) {
   if (bytes.empty()) return;
-  if (!events.empty() && events.back().what == what && events.back().call == call)
+  if (!events.empty() && events.back().kind == what && events.back().call == call)
     events.back().bytes += bytes;
   else
     events.push_back({what, std::string(bytes), call, true});

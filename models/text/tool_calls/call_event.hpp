@@ -7,15 +7,16 @@
 
 namespace twill::models::tool_calls {
 
+enum class call_event_kind {
+  text,           ///< `bytes` are part of the answer's text
+  reasoning,      ///< `bytes` are part of the reasoning
+  call_begin,     ///< `bytes` is the function's name
+  call_arguments, ///< `bytes` go on the arguments, a JSON text
+  call_end,       ///< the call is over; `complete` says whether its arguments are
+};
+
 struct call_event {
-  enum class kind {
-    text,           ///< `bytes` are part of the answer's text
-    reasoning,      ///< `bytes` are part of the reasoning
-    call_begin,     ///< `bytes` is the function's name
-    call_arguments, ///< `bytes` go on the arguments, a JSON text
-    call_end,       ///< the call is over; `complete` says whether its arguments are
-  };
-  kind what = kind::text;
+  call_event_kind kind = call_event_kind::text;
   std::string bytes;
   int call = -1;        ///< which call, from 0; -1 for text and reasoning
   bool complete = true; ///< call_end
@@ -25,7 +26,7 @@ struct call_event {
 };
 
 /// Appends `bytes` to the last event when it is of the same kind and call, else as a new event.
-void append(std::vector<call_event>& events, call_event::kind what, std::string_view bytes,
+void append(std::vector<call_event>& events, call_event_kind what, std::string_view bytes,
             int call = -1);
 
 } // namespace twill::models::tool_calls

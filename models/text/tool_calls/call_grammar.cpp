@@ -32,7 +32,7 @@ std::string arguments_of(const callable& tool) {
 std::optional<config::grammar_spec> call_grammar(const tool_format& format,
                                                  std::span<const callable> tools, bool parallel) {
   config::grammar_spec out;
-  out.what = config::grammar_spec::kind::framed;
+  out.kind = config::grammar_kind::framed;
   out.repeated = parallel;
   std::string begin, end;
   switch (format.syntax) {

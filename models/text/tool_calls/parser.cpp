@@ -8,7 +8,7 @@
 namespace twill::models::tool_calls {
 namespace {
 
-using event_kind = call_event::kind;
+using event_kind = call_event_kind;
 
 constexpr std::string_view python_opening = "```python\ntool_call(";
 
@@ -110,7 +110,7 @@ void parser::take_marked(char byte) {
   }
 }
 
-void parser::take_text(char byte, call_event::kind what) {
+void parser::take_text(char byte, call_event_kind what) {
   if (what == event_kind::reasoning) {
     pending_ += byte;
     std::string whole;

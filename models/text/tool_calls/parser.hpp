@@ -55,7 +55,7 @@ private:
   };
 
   void take(char byte);
-  void take_text(char byte, call_event::kind what);
+  void take_text(char byte, call_event_kind what);
   void take_marked(char byte);
   void take_call(char byte);
   void take_list(char byte);

@@ -36,12 +36,12 @@ void append_delta(std::string& out, std::int64_t index, std::string_view type, W
 } // namespace
 
 void message_reply::on_event(std::size_t, actors::event&& ev, std::string& out) {
-  using kind = actors::output_part::kind;
+  using kind = actors::output_part_kind;
   tally_.add(ev);
   if (options_.stream) begin(out);
   const bool only_thinking =
       !ev.parts.empty() && std::all_of(ev.parts.begin(), ev.parts.end(), [](const auto& part) {
-        return part.what == kind::reasoning;
+        return part.kind == kind::reasoning;
       });
   if (only_thinking) thinking_tokens_ += static_cast<std::int32_t>(ev.tokens.size());
   for (const auto& part : ev.parts)
@@ -88,9 +88,9 @@ void message_reply::begin(std::string& out) {
 // --- blocks --------------------------------------------------------------------------------------
 
 void message_reply::take_part(const actors::output_part& part, std::string& out) {
-  using kind = actors::output_part::kind;
+  using kind = actors::output_part_kind;
   if (part.call > 0 && !options_.parallel_calls) return;
-  switch (part.what) {
+  switch (part.kind) {
   case kind::text:
     return take_words(block::text, part.text, out);
   case kind::reasoning:

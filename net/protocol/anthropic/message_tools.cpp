@@ -66,7 +66,7 @@ bool has_tool_named(const value& tools, const std::string& name) {
 
 void read_choice_of_tool(fields& from, const value& given, const value& tools,
                          actors::tool_choice& to) {
-  using kind = actors::tool_choice::kind;
+  using kind = actors::tool_choice_kind;
   if (given.as_object() == nullptr) return from.reject("tool_choice", "an object", given);
   fields choice(given, "tool_choice.");
   bool one_at_most = false;
@@ -77,11 +77,11 @@ void read_choice_of_tool(fields& from, const value& given, const value& tools,
   const auto type = text_of(given.find("type"));
   const bool any = tools.as_list() != nullptr && !tools.as_list()->empty();
   if (type == "auto" || type == "none") {
-    to.what = type == "auto" ? kind::automatic : kind::none;
+    to.kind = type == "auto" ? kind::automatic : kind::none;
   } else if (type == "any" && any) {
-    to.what = kind::required;
+    to.kind = kind::required;
   } else if (type == "tool" && any) {
-    to.what = kind::named;
+    to.kind = kind::named;
     if (!has_tool_named(tools, to.name))
       from.reject("tool_choice.name", "the name of one of the tools of this request",
                   value(to.name));
@@ -91,7 +91,7 @@ void read_choice_of_tool(fields& from, const value& given, const value& tools,
                 any ? R"("auto", "any", "tool" or "none")" : R"("auto" or "none" without tools)",
                 found == nullptr ? value() : *found);
   }
-  if (to.what != kind::named) to.name.clear();
+  if (to.kind != kind::named) to.name.clear();
 }
 
 } // namespace
@@ -103,7 +103,7 @@ tool_fields read_message_tools(fields& from) {
   if (const auto* choice = from.find("tool_choice"))
     read_choice_of_tool(from, *choice, read.tools, read.choice);
   const bool none = read.tools.as_list() == nullptr || read.tools.as_list()->empty();
-  if (none || read.choice.what == actors::tool_choice::kind::none) read.tools = value();
+  if (none || read.choice.kind == actors::tool_choice_kind::none) read.tools = value();
   return read;
 }
 

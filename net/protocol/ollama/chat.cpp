@@ -35,7 +35,7 @@ void read_ollama_tools(fields& from, actors::request& to, actors::chat_prompt& p
   if (const auto* choice = from.find("tool_choice"); choice != nullptr && from.ok())
     read_tool_choice(from, "tool_choice", *choice, tools, to.tools);
   if (!from.ok() || tools.as_list() == nullptr || tools.as_list()->empty()) return;
-  if (to.tools.what != actors::tool_choice::kind::none) prompt.tools = std::move(tools);
+  if (to.tools.kind != actors::tool_choice_kind::none) prompt.tools = std::move(tools);
 }
 
 } // namespace

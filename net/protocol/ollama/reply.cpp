@@ -31,10 +31,10 @@ void ollama_reply::on_event(std::size_t, actors::event&& ev, std::string& out) {
 }
 
 void ollama_reply::take(actors::event& ev, part& to) {
-  using kind = actors::output_part::kind;
+  using kind = actors::output_part_kind;
   to.text += ev.text; // of an output that the engine does not read
   for (auto& piece : ev.parts) {
-    switch (piece.what) {
+    switch (piece.kind) {
     case kind::text:
       to.text += piece.text;
       break;

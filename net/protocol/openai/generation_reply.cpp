@@ -95,11 +95,11 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
 }
 
 void generation_reply::take_parts(actors::event& ev, choice& to, std::int32_t choice_index) const {
-  using kind = actors::output_part::kind;
+  using kind = actors::output_part_kind;
   to.text += ev.text; // from an engine that does not read the output
   for (auto& part : ev.parts) {
     if (part.call > 0 && !options_.parallel_calls) continue;
-    switch (part.what) {
+    switch (part.kind) {
     case kind::text:
       to.text += part.text;
       break;

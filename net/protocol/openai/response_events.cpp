@@ -11,7 +11,7 @@ response_events::response_events(response_echo echo, sink to, std::string stream
     : echo_(std::move(echo)), sink_(std::move(to)), stream_id_(std::move(stream_id)) {}
 
 void response_events::on_event(actors::event&& ev) {
-  using kind = actors::output_part::kind;
+  using kind = actors::output_part_kind;
   tally_.add(ev);
   begin();
   tokens with = std::move(waiting_tokens_);
@@ -21,16 +21,16 @@ void response_events::on_event(actors::event&& ev) {
       with.push_back(std::move(token));
   const bool only_reasoning =
       !ev.parts.empty() && std::all_of(ev.parts.begin(), ev.parts.end(), [](const auto& part) {
-        return part.what == kind::reasoning;
+        return part.kind == kind::reasoning;
       });
   if (only_reasoning) reasoning_tokens_ += static_cast<std::int32_t>(ev.tokens.size());
   for (const auto& part : ev.parts)
     on_part(part, with);
   // An engine that does not read the output hands its text out as it is.
-  if (!ev.text.empty()) add_text(response_item::kind::message, ev.text, with);
-  const bool in_message = item_open_ && items_.back().what == response_item::kind::message;
+  if (!ev.text.empty()) add_text(response_item_kind::message, ev.text, with);
+  const bool in_message = item_open_ && items_.back().kind == response_item_kind::message;
   if (!with.empty() && in_message)
-    add_text(response_item::kind::message, {}, with);
+    add_text(response_item_kind::message, {}, with);
   else if (!item_open_)
     waiting_tokens_ = std::move(with);
   if (!ev.finish.has_value()) return;
@@ -39,20 +39,20 @@ void response_events::on_event(actors::event&& ev) {
   if (!whole) incomplete_reason_ = "max_output_tokens";
   if (items_.empty()) {
     with = std::move(waiting_tokens_);
-    add_text(response_item::kind::message, {}, with);
+    add_text(response_item_kind::message, {}, with);
   }
   close_item(whole);
   emit_response(whole ? "response.completed" : "response.incomplete");
 }
 
 void response_events::on_part(const actors::output_part& part, tokens& with) {
-  using kind = actors::output_part::kind;
+  using kind = actors::output_part_kind;
   if (part.call > 0 && !echo_.parallel_tool_calls) return; // the client wants one call at most
-  switch (part.what) {
+  switch (part.kind) {
   case kind::text:
-    return add_text(response_item::kind::message, part.text, with);
+    return add_text(response_item_kind::message, part.text, with);
   case kind::reasoning:
-    return add_text(response_item::kind::reasoning, part.text, with);
+    return add_text(response_item_kind::reasoning, part.text, with);
   case kind::call_begin:
     with.clear(); // log-probabilities belong to messages
     return begin_call(part.text, part.call_id);
@@ -63,11 +63,11 @@ void response_events::on_part(const actors::output_part& part, tokens& with) {
   }
 }
 
-void response_events::add_text(response_item::kind what, std::string_view text, tokens& with) {
-  if (!item_open_ || items_.back().what != what) open_item(what);
+void response_events::add_text(response_item_kind what, std::string_view text, tokens& with) {
+  if (!item_open_ || items_.back().kind != what) open_item(what);
   auto& item = items_.back();
   item.text += text;
-  if (what == response_item::kind::reasoning) {
+  if (what == response_item_kind::reasoning) {
     with.clear();
     return emit_at("response.reasoning_text.delta", true,
                    [&](json_writer& json) { json.field("delta", text); });
@@ -83,11 +83,11 @@ void response_events::add_text(response_item::kind what, std::string_view text, 
 }
 
 void response_events::begin_call(std::string_view name, const std::string& call_id) {
-  open_item(response_item::kind::call, std::string(name), call_id);
+  open_item(response_item_kind::call, std::string(name), call_id);
 }
 
 void response_events::add_arguments(std::string_view text) {
-  if (!item_open_ || items_.back().what != response_item::kind::call) return;
+  if (!item_open_ || items_.back().kind != response_item_kind::call) return;
   items_.back().text += text;
   emit_at("response.function_call_arguments.delta", false,
           [&](json_writer& json) { json.field("delta", text); });
@@ -150,7 +150,7 @@ void response_events::begin() {
   emit_response("response.in_progress");
 }
 
-response_item& response_events::open_item(response_item::kind what, std::string name,
+response_item& response_events::open_item(response_item_kind what, std::string name,
                                           std::string call_id) {
   close_item(true);
   auto& item = items_.emplace_back(echo_.identity.id, items_.size(), what, std::move(name),
@@ -160,7 +160,7 @@ response_item& response_events::open_item(response_item::kind what, std::string 
     json.key("item");
     item.add_to(json, false);
   });
-  if (what != response_item::kind::call)
+  if (what != response_item_kind::call)
     emit_at("response.content_part.added", true, [&](json_writer& json) {
       json.key("part");
       item.add_part_to(json, false);
@@ -172,12 +172,12 @@ void response_events::close_item(bool complete) {
   if (!item_open_) return;
   auto& item = items_.back();
   item.complete = complete;
-  if (item.what == response_item::kind::call) {
+  if (item.kind == response_item_kind::call) {
     emit_at("response.function_call_arguments.done", false, [&](json_writer& json) {
       json.field("name", item.name).field("arguments", item.text);
     });
   } else {
-    const bool is_message = item.what == response_item::kind::message;
+    const bool is_message = item.kind == response_item_kind::message;
     emit_at(is_message ? "response.output_text.done" : "response.reasoning_text.done", true,
             [&](json_writer& json) {
               json.field("text", item.text);
@@ -200,14 +200,14 @@ void response_events::close_item(bool complete) {
 std::string response_events::text() const {
   std::string all;
   for (const auto& item : items_)
-    if (item.what == response_item::kind::message) all += item.text;
+    if (item.kind == response_item_kind::message) all += item.text;
   return all;
 }
 
 value_list response_events::tool_calls() const {
   value_list calls;
   for (const auto& item : items_)
-    if (item.what == response_item::kind::call)
+    if (item.kind == response_item_kind::call)
       calls.push_back(make_tool_call(item.call_id, item.name, value(item.text)));
   return calls;
 }

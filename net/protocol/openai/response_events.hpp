@@ -46,10 +46,10 @@ private:
   using tokens = std::vector<actors::token_output>;
 
   void on_part(const actors::output_part& part, tokens& with);
-  void add_text(response_item::kind what, std::string_view text, tokens& with);
+  void add_text(response_item_kind what, std::string_view text, tokens& with);
   void begin_call(std::string_view name, const std::string& call_id);
   void add_arguments(std::string_view text);
-  response_item& open_item(response_item::kind what, std::string name = {},
+  response_item& open_item(response_item_kind what, std::string name = {},
                            std::string call_id = {});
   void close_item(bool complete);
   void emit_response(std::string_view type);

@@ -8,13 +8,13 @@
 namespace twill::net {
 namespace {
 
-std::string_view prefix_of(response_item::kind what) {
-  switch (what) {
-  case response_item::kind::message:
+std::string_view prefix_of(response_item_kind kind) {
+  switch (kind) {
+  case response_item_kind::message:
     return "msg_";
-  case response_item::kind::reasoning:
+  case response_item_kind::reasoning:
     return "rs_";
-  case response_item::kind::call:
+  case response_item_kind::call:
     break;
   }
   return "fc_";
@@ -22,16 +22,16 @@ std::string_view prefix_of(response_item::kind what) {
 
 } // namespace
 
-response_item::response_item(std::string_view of, std::size_t which, kind what_it_is,
+response_item::response_item(std::string_view of, std::size_t which, response_item_kind of_kind,
                              std::string call_name, std::string id_of_call)
-    : what(what_it_is), id(part_id(prefix_of(what_it_is), of, which)), name(std::move(call_name)),
+    : kind(of_kind), id(part_id(prefix_of(of_kind), of, which)), name(std::move(call_name)),
       call_id(std::move(id_of_call)) {
-  if (what == kind::call && call_id.empty()) call_id = part_id("call_", of, which);
+  if (kind == response_item_kind::call && call_id.empty()) call_id = part_id("call_", of, which);
 }
 
 void response_item::add_part_to(json_writer& json, bool over) const {
   const std::string_view shown = over ? std::string_view(text) : std::string_view();
-  if (what == kind::reasoning) {
+  if (kind == response_item_kind::reasoning) {
     json.begin_object().field("type", "reasoning_text").field("text", shown).end_object();
     return;
   }
@@ -46,7 +46,7 @@ void response_item::add_part_to(json_writer& json, bool over) const {
 void response_item::add_to(json_writer& json, bool over) const {
   const std::string_view status = !over ? "in_progress" : complete ? "completed" : "incomplete";
   json.begin_object().field("id", id);
-  if (what == kind::call) {
+  if (kind == response_item_kind::call) {
     json.field("type", "function_call")
         .field("status", status)
         .field("call_id", call_id)
@@ -55,7 +55,7 @@ void response_item::add_to(json_writer& json, bool over) const {
         .end_object();
     return;
   }
-  const bool is_message = what == kind::message;
+  const bool is_message = kind == response_item_kind::message;
   json.field("type", is_message ? "message" : "reasoning").field("status", status);
   if (is_message)
     json.field("role", "assistant");

@@ -11,10 +11,10 @@
 
 namespace twill::net {
 
-struct response_item {
-  enum class kind { message, reasoning, call };
+enum class response_item_kind { message, reasoning, call };
 
-  kind what = kind::message;
+struct response_item {
+  response_item_kind kind = response_item_kind::message;
   std::string id;
   std::string text;    ///< a call's: its arguments
   std::string name;    ///< call
@@ -23,8 +23,8 @@ struct response_item {
   std::vector<actors::token_output> logprobs; ///< message
 
   /// Item `which` of the output of the response `of`. A call without an id of its own gets one.
-  response_item(std::string_view of, std::size_t which, kind what_it_is, std::string call_name,
-                std::string id_of_call = {});
+  response_item(std::string_view of, std::size_t which, response_item_kind of_kind,
+                std::string call_name, std::string id_of_call = {});
 
   /// {"id","type","status",...}; before the item is over its content is left out.
   void add_to(json_writer& json, bool over) const;

@@ -177,7 +177,7 @@ void read_turn_tools(fields& from, const response_echo& echo, actors::request& t
   if (!from.ok()) return;
   to.tools.parallel = echo.parallel_tool_calls;
   read_tool_choice(from, "tool_choice", echo.tool_choice, tools, to.tools);
-  const bool none = tools.as_list()->empty() || to.tools.what == actors::tool_choice::kind::none;
+  const bool none = tools.as_list()->empty() || to.tools.kind == actors::tool_choice_kind::none;
   if (!none) prompt.tools = std::move(tools);
 }
 

@@ -295,7 +295,7 @@ void add_prompt_scores(json_writer& json, const std::vector<actors::token_output
 
 /// "text", and where the output is read: "reasoning" and "calls", each call with what is new of it.
 void stream_dialect::write_text(json_writer& json, const stream& s, const actors::event& ev) {
-  using kind = actors::output_part::kind;
+  using kind = actors::output_part_kind;
   std::string text = ev.text;
   std::string reasoning;
   struct call {
@@ -307,17 +307,17 @@ void stream_dialect::write_text(json_writer& json, const stream& s, const actors
   };
   std::vector<call> calls;
   for (const auto& part : ev.parts) {
-    if (part.what == kind::text) text += part.text;
-    if (part.what == kind::reasoning) reasoning += part.text;
+    if (part.kind == kind::text) text += part.text;
+    if (part.kind == kind::reasoning) reasoning += part.text;
     if (part.call < 0 || (part.call > 0 && !s.form.parallel_calls)) continue;
     if (calls.empty() || calls.back().index != part.call)
       calls.push_back({part.call, nullptr, nullptr, {}, false});
-    if (part.what == kind::call_begin) {
+    if (part.kind == kind::call_begin) {
       calls.back().name = &part.text;
       calls.back().id = &part.call_id;
     }
-    if (part.what == kind::call_arguments) calls.back().arguments += part.text;
-    if (part.what == kind::call_end) calls.back().ends = part.complete;
+    if (part.kind == kind::call_arguments) calls.back().arguments += part.text;
+    if (part.kind == kind::call_end) calls.back().ends = part.complete;
   }
   json.field("text", text);
   if (!reasoning.empty()) json.field("reasoning", reasoning);

@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::int32_t end_id = 99;
 
-struct rig final : batcher_core::session_sink {
-  explicit rig(std::int32_t n_blocks = 100, batcher_limits asked = {})
+struct fixture final : batcher_core::session_sink {
+  explicit fixture(std::int32_t n_blocks = 100, batcher_limits asked = {})
       : pool(n_blocks, 4), limits(with_blocks(asked, n_blocks)), core(limits, stats, *this) {
-    core.executor_ready(++life, limits);
+    core.executor_ready(++generation, limits);
   }
   static batcher_limits with_blocks(batcher_limits limits, std::int32_t n_blocks) {
     limits.plan.block_tokens = 4;
@@ -35,9 +35,9 @@ struct rig final : batcher_core::session_sink {
     tokens[request].push_back(std::move(token));
   }
   void pooled(request_id, prompt_pooled) override {}
-  void scored(request_id request, prompt_scored told) override {
+  void scored(request_id request, prompt_scored received) override {
     CHECK(tokens[request].empty());
-    scores[request].push_back(*told.scores);
+    scores[request].push_back(*received.scores);
   }
   void failed(request_id request, const request_error& why) override { errors[request] = why; }
   void forgotten(request_id request) override { forgotten_ids.push_back(request); }
@@ -86,7 +86,7 @@ struct rig final : batcher_core::session_sink {
   }
   step_result result_of(const step_plan& plan, std::int32_t token) {
     step_result result;
-    result.epoch = plan.epoch;
+    result.generation = plan.generation;
     result.number = plan.number;
     for (sequence_id id : plan.closes)
       n_output.erase(id);
@@ -155,7 +155,7 @@ struct rig final : batcher_core::session_sink {
   stats_board stats;
   block_pool pool;
   batcher_limits limits;
-  std::uint64_t life = 0;
+  std::uint64_t generation = 0;
   batcher_core core;
   std::deque<step_plan_ptr> sent;
   std::vector<kv_change> changes;
@@ -183,7 +183,7 @@ ids prompt_of(std::int32_t n, std::int32_t first = 1) {
 } // namespace
 
 TEST_CASE("a prompt is queued, gets its blocks and is sent, and the next step is prepared") {
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(6), 3);
   CHECK(r.queued_ids == std::vector<request_id>{5});
   r.pump();
@@ -203,18 +203,18 @@ TEST_CASE("a prompt is queued, gets its blocks and is sent, and the next step is
 }
 
 TEST_CASE("without an executor nothing is planned") {
-  rig r;
-  r.core.step_failed(r.life, "the device is gone");
+  fixture r;
+  r.core.step_failed(r.generation, "the device is gone");
   r.submit(5, prompt_of(6), 3);
   r.pump();
   CHECK(r.sent.empty());
-  r.core.executor_ready(++r.life, r.limits);
+  r.core.executor_ready(++r.generation, r.limits);
   r.pump();
   CHECK(r.sent.size() == 2);
 }
 
 TEST_CASE("each drawn token is told once, and the last one by length says so") {
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(6), 3);
   r.run_to_the_end();
   REQUIRE(r.tokens[5].size() == 3);
@@ -228,7 +228,7 @@ TEST_CASE("each drawn token is told once, and the last one by length says so") {
 }
 
 TEST_CASE("an end id ends a request, and the step prepared meanwhile draws nothing for it") {
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(6), 10);
   r.pump();
   r.step(7);
@@ -243,7 +243,7 @@ TEST_CASE("an end id ends a request, and the step prepared meanwhile draws nothi
 }
 
 TEST_CASE("a stop string ends a choice and its surplus tokens are dropped") {
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(3), 10);
   r.pump();
@@ -265,7 +265,7 @@ TEST_CASE("a stop string ends a choice and its surplus tokens are dropped") {
 }
 
 TEST_CASE("a cancelled request keeps its blocks until no step in flight refers to it") {
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(6), 10);
   r.pump();
   r.core.release(5);
@@ -284,16 +284,16 @@ TEST_CASE("the executor is to skip what was cancelled, and what it skipped enter
   batcher_limits limits;
   limits.plan.prefix_cache = true;
   limits.plan.max_step_tokens = 8;
-  rig r(100, limits);
+  fixture r(100, limits);
   r.submit(5, prompt_of(40), 10);
   r.submit(6, prompt_of(4, 100), 3);
   r.pump(); // two steps with eight tokens of the first prompt each
-  CHECK(r.core.take_left().ids.empty());
+  CHECK(r.core.take_departed().ids.empty());
   r.core.release(5);
-  const auto left = r.core.take_left();
-  CHECK(left.epoch == r.life);
+  const auto left = r.core.take_departed();
+  CHECK(left.generation == r.generation);
   CHECK(left.ids == std::vector<sequence_id>{1});
-  CHECK(r.core.take_left().ids.empty());
+  CHECK(r.core.take_departed().ids.empty());
   r.step();
   const step_plan_ptr skipped = r.sent.front();
   r.sent.pop_front();
@@ -313,22 +313,22 @@ TEST_CASE("the executor is to skip what was cancelled, and what it skipped enter
 }
 
 TEST_CASE("a stop string leaves its choice alone to be skipped, and nothing does after a loss") {
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(6), 10, 2);
   r.pump();
   r.step();
   r.step();
   r.core.finish_choice(5, 1);
-  CHECK(r.core.take_left().ids == std::vector<sequence_id>{2});
+  CHECK(r.core.take_departed().ids == std::vector<sequence_id>{2});
   r.core.release(5);
-  r.core.step_failed(r.life, "lost");
-  CHECK(r.core.take_left().ids.empty());
+  r.core.step_failed(r.generation, "lost");
+  CHECK(r.core.take_departed().ids.empty());
 }
 
 TEST_CASE("a request that is cancelled while it waits is forgotten at once") {
   batcher_limits limits;
   limits.plan.max_running = 1;
-  rig r(100, limits);
+  fixture r(100, limits);
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(6), 10);
   r.pump();
@@ -341,7 +341,7 @@ TEST_CASE("beyond the queue's bound a request is refused with what to do") {
   batcher_limits limits;
   limits.plan.max_running = 2;
   limits.max_queued = 1;
-  rig r(100, limits);
+  fixture r(100, limits);
   for (request_id request : {1, 2})
     r.submit(request, prompt_of(3), 5);
   r.pump();
@@ -356,7 +356,7 @@ TEST_CASE("beyond the queue's bound a request is refused with what to do") {
 }
 
 TEST_CASE("a paused request gets no rows until it is resumed") {
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(6), 10);
   r.core.pause(5);
   r.pump();
@@ -367,7 +367,7 @@ TEST_CASE("a paused request gets no rows until it is resumed") {
 }
 
 TEST_CASE("choices share their prompt's full blocks and draw with seeds of their own") {
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(10), 4, 3);
   r.pump();
   REQUIRE(r.sent.size() == 2);
@@ -388,7 +388,7 @@ TEST_CASE("choices share their prompt's full blocks and draw with seeds of their
 TEST_CASE("a preempted sequence is computed again with its tokens, and enters its blocks anew") {
   batcher_limits limits;
   limits.plan.prefix_cache = true;
-  rig r(8, limits);
+  fixture r(8, limits);
   r.submit(5, prompt_of(8), 16);
   r.submit(6, prompt_of(8, 50), 16);
   r.pump();
@@ -414,7 +414,7 @@ TEST_CASE("a preempted sequence is computed again with its tokens, and enters it
 TEST_CASE("after preemptions every prompt is served the blocks of its own tokens") {
   batcher_limits limits;
   limits.plan.prefix_cache = true;
-  rig r(9, limits);
+  fixture r(9, limits);
   for (request_id request = 1; request <= 4; ++request)
     r.submit(request, prompt_of(8, static_cast<std::int32_t>(100 * request)), 12);
   r.run_to_the_end();
@@ -434,7 +434,7 @@ TEST_CASE("a client with one request does not wait for all of another's") {
   limits.max_queued = 500;
   for (const bool fair : {true, false}) {
     limits.fair = fair;
-    rig r(2000, limits);
+    fixture r(2000, limits);
     r.client = "many";
     for (request_id request = 1; request <= 300; ++request)
       r.submit(request, prompt_of(4), 20);
@@ -464,7 +464,7 @@ TEST_CASE("a tenant runs and queues no more than it may, and others pass it") {
   limits.max_queued = 500;
   for (const bool fair : {true, false}) {
     limits.fair = fair;
-    rig r(2000, limits);
+    fixture r(2000, limits);
     r.client = "bounded";
     r.own_limits = {1, 2, 5};
     for (request_id request = 1; request <= 10; ++request)
@@ -496,7 +496,7 @@ TEST_CASE("a tenant runs and queues no more than it may, and others pass it") {
 TEST_CASE("a request that was never scheduled ends when it has waited too long") {
   batcher_limits limits;
   limits.plan.max_running = 1;
-  rig r(100, limits);
+  fixture r(100, limits);
   r.submit(1, prompt_of(4), 5);
   r.submit(2, prompt_of(4), 5);
   r.pump();
@@ -514,7 +514,7 @@ TEST_CASE("paused requests do not count against the bound of the queue") {
   batcher_limits limits;
   limits.plan.max_running = 1;
   limits.max_queued = 2;
-  rig r(100, limits);
+  fixture r(100, limits);
   for (request_id request = 1; request <= 10; ++request) {
     r.submit(request, prompt_of(3), 5);
     r.core.pause(request);
@@ -534,7 +534,7 @@ TEST_CASE("paused requests do not count against the bound of the queue") {
 TEST_CASE("where nothing can be admitted, no more than the head of the queue is looked up") {
   batcher_limits limits;
   limits.plan.prefix_cache = true;
-  rig r(12, limits);
+  fixture r(12, limits);
   for (request_id request = 1; request <= 50; ++request)
     r.submit(request, prompt_of(16, static_cast<std::int32_t>(100 * request)), 20);
   r.pump();
@@ -553,7 +553,7 @@ TEST_CASE("blocks that come free and the beginnings of the next prompt are one q
   batcher_limits limits;
   limits.plan.prefix_cache = true;
   limits.plan.max_running = 1;
-  rig r(100, limits);
+  fixture r(100, limits);
   r.submit(1, {1, 2, 3, 4, 5}, 1);
   r.submit(2, {1, 2, 3, 4, 5}, 1);
   r.pump();
@@ -569,7 +569,7 @@ TEST_CASE("blocks that come free and the beginnings of the next prompt are one q
 TEST_CASE("a prompt that is cached is asked for, reused and counted") {
   batcher_limits limits;
   limits.plan.prefix_cache = true;
-  rig r(20, limits);
+  fixture r(20, limits);
   r.submit(5, prompt_of(9), 2);
   r.run_to_the_end();
   r.submit(6, prompt_of(9), 2);
@@ -587,7 +587,7 @@ TEST_CASE("a sequence beyond the shareable length neither asks for blocks nor en
   batcher_limits limits;
   limits.plan.prefix_cache = true;
   limits.shareable_length = 8;
-  rig r(20, limits);
+  fixture r(20, limits);
   r.submit(5, prompt_of(12), 2);
   r.run_to_the_end();
   CHECK(r.inserted_tokens.empty());
@@ -599,13 +599,13 @@ TEST_CASE("a sequence beyond the shareable length neither asks for blocks nor en
 TEST_CASE("a failed step fails its requests; the others are computed again by the next executor") {
   batcher_limits limits;
   limits.plan.max_running = 1;
-  rig r(100, limits);
+  fixture r(100, limits);
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(6), 2);
   r.pump();
   r.step(); // something of request 5 was streamed
-  const std::uint64_t epoch = r.sent.front()->epoch;
-  r.core.step_failed(epoch, "the device is gone");
+  const std::uint64_t generation = r.sent.front()->generation;
+  r.core.step_failed(generation, "the device is gone");
   CHECK(r.errors.at(5).code == errc::executor_failed);
   CHECK(r.errors.count(6) == 0);
   auto stale = r.sent;
@@ -616,31 +616,31 @@ TEST_CASE("a failed step fails its requests; the others are computed again by th
   CHECK(r.pool.used() == 0);
   for (const step_plan_ptr& plan : stale) // an answer of the earlier life means nothing
     r.core.step_done(r.result_of(*plan, 7), twill::actors::steady_clock::now());
-  r.core.step_failed(epoch, "again");
-  r.core.executor_ready(++r.life, r.limits);
+  r.core.step_failed(generation, "again");
+  r.core.executor_ready(++r.generation, r.limits);
   r.pump();
   REQUIRE_FALSE(r.sent.empty());
-  CHECK(r.sent.front()->epoch == epoch + 1);
+  CHECK(r.sent.front()->generation == generation + 1);
   r.run_to_the_end();
   CHECK(r.tokens[6].size() == 2);
   CHECK(r.tokens[5].size() == 1);
 }
 
 TEST_CASE("a request of which nothing was drawn survives one failed step, and no second one") {
-  rig r;
+  fixture r;
   for (const bool again : {false, true}) {
     r.submit(again ? 6 : 5, prompt_of(6), 2);
     r.pump();
-    r.core.step_failed(r.life, "EIO");
+    r.core.step_failed(r.generation, "EIO");
     r.sent.clear();
     r.pump();
-    r.core.executor_ready(++r.life, r.limits);
+    r.core.executor_ready(++r.generation, r.limits);
     r.pump();
     CHECK(r.errors.empty());
     if (!again) r.run_to_the_end();
   }
   CHECK(r.tokens[5].size() == 2);
-  r.core.step_failed(r.life, "EIO");
+  r.core.step_failed(r.generation, "EIO");
   r.sent.clear();
   r.pump();
   CHECK(r.errors.at(6).code == errc::executor_failed);
@@ -649,24 +649,24 @@ TEST_CASE("a request of which nothing was drawn survives one failed step, and no
 
 TEST_CASE("requests of a step that lost the device may be asked of the next server") {
   const bool streamed = GENERATE(false, true); // what was not is not computed again either
-  rig r;
+  fixture r;
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(6), 10);
   r.pump();
   if (streamed) r.step();
-  r.core.step_failed(r.life, "an illegal address", true);
+  r.core.step_failed(r.generation, "an illegal address", true);
   CHECK(r.errors.at(5).code == errc::shutting_down);
   CHECK(r.errors.at(6).code == errc::shutting_down);
 }
 
 TEST_CASE("an executor that comes back with fewer blocks is never told of a block beyond them") {
-  rig r(20);
+  fixture r(20);
   const auto reload = [&r](std::int32_t n_blocks) {
-    r.core.step_failed(r.life, "the device is gone");
+    r.core.step_failed(r.generation, "the device is gone");
     r.sent.clear();
     r.pump();
     r.limits.total_blocks = n_blocks;
-    r.core.executor_ready(++r.life, r.limits);
+    r.core.executor_ready(++r.generation, r.limits);
   };
   r.submit(5, prompt_of(20), 8);                // 28 tokens: fits 7 blocks
   r.submit(6, prompt_of(20), 20);               // 40 tokens: does not fit, and was asked for
@@ -693,29 +693,29 @@ TEST_CASE("an executor that comes back with fewer blocks is never told of a bloc
 }
 
 TEST_CASE("a picture names the blocks of sequences, and those that belong to none") {
-  rig r;
+  fixture r;
   r.submit(1, ids(6, 5), 3);
   r.pump();
   twill::actors::kv_leases leases;
-  leases.picture.total_blocks = 9;
+  leases.snapshot.total_blocks = 9;
   const auto running = r.core.describe(leases).sequences;
   REQUIRE(running.size() == 1);
   leases.leases = {{running[0].id, "0-1", 2}, {running[0].id + 77, "4", 1}};
-  const auto picture = r.core.describe(leases);
-  CHECK(picture.total_blocks == 9);
-  REQUIRE(picture.sequences.size() == 1);
-  CHECK(picture.sequences[0].id == running[0].id);
-  CHECK(picture.sequences[0].request == 1);
-  CHECK(picture.sequences[0].running);
-  CHECK_FALSE(picture.sequences[0].paused);
-  CHECK(picture.sequences[0].tokens == 6);
-  CHECK(picture.sequences[0].max_tokens == 9);
-  CHECK(picture.sequences[0].blocks == "0-1");
-  CHECK(picture.sequences[0].n_blocks == 2);
-  REQUIRE(picture.orphans.size() == 1);
-  CHECK(picture.orphans[0].id == running[0].id + 77);
-  CHECK(picture.orphans[0].blocks == "4");
-  CHECK(picture.orphans[0].n_blocks == 1);
+  const auto snapshot = r.core.describe(leases);
+  CHECK(snapshot.total_blocks == 9);
+  REQUIRE(snapshot.sequences.size() == 1);
+  CHECK(snapshot.sequences[0].id == running[0].id);
+  CHECK(snapshot.sequences[0].request == 1);
+  CHECK(snapshot.sequences[0].running);
+  CHECK_FALSE(snapshot.sequences[0].paused);
+  CHECK(snapshot.sequences[0].tokens == 6);
+  CHECK(snapshot.sequences[0].max_tokens == 9);
+  CHECK(snapshot.sequences[0].blocks == "0-1");
+  CHECK(snapshot.sequences[0].n_blocks == 2);
+  REQUIRE(snapshot.orphans.size() == 1);
+  CHECK(snapshot.orphans[0].id == running[0].id + 77);
+  CHECK(snapshot.orphans[0].blocks == "4");
+  CHECK(snapshot.orphans[0].n_blocks == 1);
   r.core.pause(1);
   CHECK(r.core.describe(leases).sequences[0].paused);
 }
@@ -723,7 +723,7 @@ TEST_CASE("a picture names the blocks of sequences, and those that belong to non
 TEST_CASE("gauges say who runs and who waits") {
   batcher_limits limits;
   limits.plan.max_running = 1;
-  rig r(100, limits);
+  fixture r(100, limits);
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(6), 10);
   r.pump();
@@ -735,7 +735,7 @@ TEST_CASE("gauges say who runs and who waits") {
 }
 
 TEST_CASE("a step's time, tokens and gaps are observed for what the step did") {
-  rig r;
+  fixture r;
   r.submit(1, ids(6, 5), 3);
   r.pump();
   auto at = twill::actors::steady_clock::time_point{} + std::chrono::hours(1);
@@ -779,7 +779,7 @@ TEST_CASE("a prompt is scored once, before its tokens, however it is cut and wha
   limits.plan.max_running = 3;
   limits.plan.max_logit_rows = 5;
   limits.plan.prefix_cache = true;
-  rig r(100, limits);
+  fixture r(100, limits);
   ids prompt(23);
   std::iota(prompt.begin(), prompt.end(), 1);
   r.submit(1, prompt, 3); // leaves its blocks in the cache
@@ -806,7 +806,7 @@ TEST_CASE("scored prompts never ask for more rows of logits than there are") {
   limits.plan.max_step_tokens = 32;
   limits.plan.max_running = 4;
   limits.plan.max_logit_rows = 6;
-  rig r(200, limits);
+  fixture r(200, limits);
   for (request_id request = 1; request <= 12; ++request)
     r.submit(request, ids(static_cast<std::size_t>(3 + request * 5 % 29), 1), 9, 1,
              request % 3 == 0 ? -1 : 0);
@@ -829,14 +829,14 @@ TEST_CASE("scored prompts never ask for more rows of logits than there are") {
 }
 
 TEST_CASE("a sequence that its grammar lets go nowhere fails alone") {
-  rig r;
+  fixture r;
   r.submit(1, {1, 2, 3}, 5);
   r.submit(2, {1, 2, 3}, 5);
   r.pump();
   const step_plan_ptr plan = r.sent.front();
   r.sent.pop_front();
   step_result result = r.result_of(*plan, 7);
-  result.drawn.at(0).stuck = true;
+  result.drawn.at(0).no_allowed_token = true;
   r.core.step_done(result, twill::actors::steady_clock::now());
   r.run_to_the_end();
   CHECK(r.errors.at(1).code == errc::executor_failed);

@@ -214,20 +214,20 @@ void play_steps(const operations& sequence) {
   step_pipeline pipeline;
   std::deque<step_plan_ptr> sent;
   std::vector<sequence_id> closes;
-  std::optional<std::uint64_t> epoch;
-  std::uint64_t number = 0, last_epoch = 0;
+  std::optional<std::uint64_t> generation;
+  std::uint64_t number = 0, last_generation = 0;
   for (const operation& op : sequence) {
     switch (op.kind % 8) {
     case 0:
       pipeline.executor_lost();
       sent.clear();
       closes.clear();
-      epoch.reset();
+      generation.reset();
       break;
     case 1:
-      if (epoch) break;
-      epoch = last_epoch += op.a % 3;
-      pipeline.executor_ready(*epoch);
+      if (generation) break;
+      generation = last_generation += op.a % 3;
+      pipeline.executor_ready(*generation);
       break;
     case 2:
       pipeline.close(op.a % 9);
@@ -235,30 +235,31 @@ void play_steps(const operations& sequence) {
       break;
     case 3:
     case 4: {
-      demand_equal(pipeline.has_room(), epoch.has_value() && sent.size() < 2,
+      demand_equal(pipeline.has_room(), generation.has_value() && sent.size() < 2,
                    "whether there is room");
       if (!pipeline.has_room()) break;
       step_plan plan;
       plan.blocks = {static_cast<std::int32_t>(op.a)};
       sent.push_back(pipeline.send(plan));
-      demand(sent.back()->epoch == *epoch && sent.back()->number == ++number, "a plan's numbers");
+      demand(sent.back()->generation == *generation && sent.back()->number == ++number,
+             "a plan's numbers");
       demand(sent.back()->closes == closes && sent.back()->blocks == plan.blocks, "what it says");
       closes.clear();
       break;
     }
     default: {
       step_result result;
-      result.epoch = op.b % 4 == 0 ? last_epoch + 1 + op.a % 2 : last_epoch;
+      result.generation = op.b % 4 == 0 ? last_generation + 1 + op.a % 2 : last_generation;
       result.number = sent.empty() ? op.a : sent.front()->number;
-      const bool is_of_it = epoch == result.epoch && !sent.empty();
+      const bool is_of_it = generation == result.generation && !sent.empty();
       const auto plan = pipeline.take(result);
       demand(plan == (is_of_it ? sent.front() : nullptr), "the plan that a result answers");
       if (is_of_it) sent.pop_front();
     }
     }
-    demand_equal(pipeline.has_executor(), epoch.has_value(), "whether there is an executor");
+    demand_equal(pipeline.has_executor(), generation.has_value(), "whether there is an executor");
     // Without an executor there is none; no result has this one.
-    demand_equal(pipeline.epoch(), epoch.value_or(~std::uint64_t{0}), "the epoch");
+    demand_equal(pipeline.generation(), generation.value_or(~std::uint64_t{0}), "the epoch");
     demand(pipeline.oldest() == (sent.empty() ? nullptr : sent.front()), "the oldest plan");
   }
 }

@@ -89,56 +89,56 @@ private:
   std::uint64_t n_slow_ = 0, n_refused_ = 0;
 };
 
-/// The fetches under way, by ticket.
-class tickets_and_twin {
+/// The fetches under way, by fetch id.
+class fetch_ids_and_twin {
 public:
   void apply(const operation& o) {
     const std::uint32_t what = o.kind % 16;
     if (what < 8) {
       const tier_client::fetch one{1 + o.a % 5, now(o), o.c % 9};
-      const std::uint64_t ticket = client_.begin(one.id, one.asked, one.n_blocks);
-      demand(ticket != 0 && tickets_.insert(ticket).second, "a ticket was there before");
-      under_way_[ticket] = one;
+      const std::uint64_t fetch_id = client_.begin(one.id, one.asked, one.n_blocks);
+      demand(fetch_id != 0 && fetch_ids_.insert(fetch_id).second, "a fetch id was given before");
+      under_way_[fetch_id] = one;
     } else if (what < 15) {
-      if (tickets_.empty()) return;
-      const std::uint64_t ticket = *std::next(tickets_.begin(), o.a % std::ssize(tickets_));
-      end(ticket); // perhaps over already
-      end(ticket);
+      if (fetch_ids_.empty()) return;
+      const std::uint64_t fetch_id = *std::next(fetch_ids_.begin(), o.a % std::ssize(fetch_ids_));
+      end(fetch_id); // perhaps over already
+      end(fetch_id);
     } else {
       end_all();
     }
   }
   void end_all() {
     std::multiset<sequence_id> expected;
-    for (const auto& [ticket, one] : under_way_)
+    for (const auto& [fetch_id, one] : under_way_)
       expected.insert(one.id);
     under_way_.clear();
     const auto waited = client_.end_all();
     demand(std::multiset<sequence_id>(waited.begin(), waited.end()) == expected,
            "end_all() gives up others than those that wait");
     demand(client_.end_all().empty(), "something waits after everything was given up");
-    for (const std::uint64_t ticket : tickets_)
-      demand_equal(client_.end(ticket).id, sequence_id{0}, "a fetch that was given up");
+    for (const std::uint64_t fetch_id : fetch_ids_)
+      demand_equal(client_.end(fetch_id).id, sequence_id{0}, "a fetch that was given up");
   }
 
 private:
   static steady_clock::time_point now(const operation& o) {
     return steady_clock::time_point{milliseconds(o.b)};
   }
-  void end(std::uint64_t ticket) {
+  void end(std::uint64_t fetch_id) {
     tier_client::fetch expected;
-    if (const auto at = under_way_.find(ticket); at != under_way_.end()) {
+    if (const auto at = under_way_.find(fetch_id); at != under_way_.end()) {
       expected = at->second;
       under_way_.erase(at);
     }
-    const tier_client::fetch is = client_.end(ticket);
+    const tier_client::fetch is = client_.end(fetch_id);
     demand_equal(is.id, expected.id, "the sequence of a fetch");
     demand(is.asked == expected.asked, "a fetch was asked at another time");
     demand_equal(is.n_blocks, expected.n_blocks, "the blocks of a fetch");
   }
 
   tier_client client_{4};
-  std::set<std::uint64_t> tickets_; ///< all that were ever given
+  std::set<std::uint64_t> fetch_ids_; ///< all that were ever given
   std::map<std::uint64_t, tier_client::fetch> under_way_;
 };
 
@@ -153,9 +153,9 @@ TEST_CASE("whether a fetch is worth it follows from all that was measured", "[ac
         }) == "");
 }
 
-TEST_CASE("a ticket ends once and tells what it is of", "[actors][policy]") {
+TEST_CASE("a fetch ends once and names its sequence", "[actors][policy]") {
   CHECK(first_failure({1'000, 30'000, 100}, [](const operations& sequence) {
-          tickets_and_twin both;
+          fetch_ids_and_twin both;
           for (const operation& o : sequence)
             both.apply(o);
           both.end_all();

@@ -168,21 +168,21 @@ TEST_CASE("who is refused is told a turn of its own, at the rate at which reques
     rate.left(now += milliseconds(250)); // four a second
   CHECK(rate.per_second(now) == Approx(4).epsilon(0.1));
   // Twenty at once: four of them a second.
-  std::map<std::int32_t, int> told;
+  std::map<std::int32_t, int> received;
   for (int i = 0; i < 20; ++i)
-    told[rate.retry_after_s(now)] += 1;
-  CHECK(told.size() >= 5);
-  CHECK(told.size() <= 6);
-  for (const auto& [second, n] : told) {
+    received[rate.retry_after_s(now)] += 1;
+  CHECK(received.size() >= 5);
+  CHECK(received.size() <= 6);
+  for (const auto& [second, n] : received) {
     CHECK(second >= 1);
     CHECK(n <= 5);
   }
   // Turns that are too far away are spread over half a minute.
-  told.clear();
+  received.clear();
   for (int i = 0; i < 1000; ++i)
-    told[rate.retry_after_s(now)] += 1;
-  CHECK(told.rbegin()->first <= 60);
-  for (const auto& [second, n] : told)
+    received[rate.retry_after_s(now)] += 1;
+  CHECK(received.rbegin()->first <= 60);
+  for (const auto& [second, n] : received)
     CHECK(n <= 60);
   CHECK(rate.retry_after_s(now + std::chrono::minutes(30)) == 60); // a queue that stands still
 }

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::int32_t block_tokens = 16, context = 1024;
 
-struct rig {
-  rig() {
+struct fixture {
+  fixture() {
     auto opened = models::open_model("dummy:opt-125m?layers=4&vocab=1000", "");
     if (!opened.ok()) throw std::runtime_error(opened.detail());
     model = std::move(opened).value();
@@ -48,7 +48,7 @@ struct rig {
 } // namespace
 
 TEST_CASE("a decoder has the KV and the steps that were asked for", "[actors]") {
-  rig r;
+  fixture r;
   r.options.kv.memory_bytes = 10 * r.block_bytes() + 1;
   const auto size = size_decoder(r.load());
   REQUIRE(size.ok());
@@ -67,7 +67,7 @@ TEST_CASE("a decoder has the KV and the steps that were asked for", "[actors]") 
 }
 
 TEST_CASE("KV that does not fit is refused with what does", "[actors]") {
-  rig r;
+  fixture r;
   r.options.kv.memory_bytes = r.block_bytes() - 1;
   const auto small = size_decoder(r.load());
   REQUIRE_FALSE(small.ok());
@@ -85,7 +85,7 @@ TEST_CASE("KV that does not fit is refused with what does", "[actors]") {
 }
 
 TEST_CASE("what a model needs of a device is its weights, its steps and its KV", "[actors]") {
-  rig r;
+  fixture r;
   const auto full = (context / block_tokens) * r.block_bytes(); // of one sequence
   const auto free = estimate_need(r.load());
   CHECK(free.kv == 8 * full);
@@ -99,7 +99,7 @@ TEST_CASE("what a model needs of a device is its weights, its steps and its KV",
 }
 
 TEST_CASE("a step's workspace has room for its draws, whatever ops the device has", "[actors]") {
-  rig r;
+  fixture r;
   auto opened = models::open_model("dummy:opt-125m?layers=1&vocab=50000", "");
   REQUIRE(opened.ok());
   r.model = std::move(opened).value();
@@ -121,7 +121,7 @@ TEST_CASE("a step's workspace has room for its draws, whatever ops the device ha
 
 TEST_CASE("weights that the device has no room for live in host memory, as far as that goes",
           "[actors]") {
-  rig r;
+  fixture r;
   r.options.kv.memory_bytes = 10 * r.block_bytes();
   const auto need = estimate_need(r.load());
   r.available = need.all() - need.weights / 2;
@@ -147,7 +147,7 @@ TEST_CASE("weights that the device has no room for live in host memory, as far a
 
 TEST_CASE("a machine that may not be measured streams without a plan where its speeds are unknown",
           "[actors]") {
-  rig r;
+  fixture r;
   r.options.kv.memory_bytes = 10 * r.block_bytes();
   // No earlier run has measured with as many threads as this.
   r.options.offload.io_threads = 61;

@@ -86,7 +86,7 @@ TEST_CASE("draws that travel with a step come back in one copy, and are those of
   REQUIRE(made.ok());
   device_sampler& sampler = made.value();
   const auto logits = dev->allocate(sizeof(float) * vocab * rows, "logits").value();
-  const auto cargo =
+  const auto payload =
       dev->allocate(static_cast<std::size_t>(device_sampler::most_described_bytes(rows)), "cargo")
           .value();
   const auto view = gpu::view_2d(logits.data(), gpu::dtype::f32, rows, vocab, vocab);
@@ -115,10 +115,10 @@ TEST_CASE("draws that travel with a step come back in one copy, and are those of
     }
     step_samples apart, together;
     fill();
-    const auto* at = static_cast<const unsigned char*>(cargo.data());
+    const auto* at = static_cast<const unsigned char*>(payload.data());
     const auto bytes = sampler.describe(draws, at);
     REQUIRE_FALSE(bytes.empty());
-    dev->upload(cargo.data(), bytes.data(), bytes.size());
+    dev->upload(payload.data(), bytes.data(), bytes.size());
     const gpu::exchange_counts before = dev->exchanges();
     REQUIRE(sampler.draw(*dev, view, draws, together).ok());
     CHECK(dev->exchanges().uploads - before.uploads == 1); // the masks
@@ -153,9 +153,9 @@ TEST_CASE("draws that are launched before others are collected stay apart", "[ac
       values[static_cast<std::size_t>(r * vocab + best + r)] = 5;
     dev->upload(logits.data(), values.data(), values.size() * sizeof(float));
   };
-  config::sampling_params plain, told;
-  plain.temperature = told.temperature = 0;
-  told.logprobs = 2;
+  config::sampling_params plain, received;
+  plain.temperature = received.temperature = 0;
+  received.logprobs = 2;
   const auto launch = [&](std::int32_t best, const config::sampling_params& params, int n) {
     fill(best);
     const std::vector<draw_spec> draws(static_cast<std::size_t>(n), {.params = &params});
@@ -164,7 +164,7 @@ TEST_CASE("draws that are launched before others are collected stay apart", "[ac
             .ok());
   };
   step_samples out;
-  launch(10, told, 3);
+  launch(10, received, 3);
   launch(20, plain, 4);
   sampler.collect(out);
   CHECK(out.tokens == std::vector<std::int32_t>{10, 11, 12});
@@ -208,20 +208,20 @@ TEST_CASE("every parameter of a row has its say in what is drawn", "[actors]") {
   const std::vector<gpu::token_count> seen{{0, 2, 0}};
   const std::vector<gpu::token_bias> liked{{3, 9.0f}};
   const std::vector<std::uint32_t> allowed{0b10000};
-  config::sampling_params greedy, repeated, present, frequent, told;
-  for (auto* p : {&greedy, &repeated, &present, &frequent, &told})
+  config::sampling_params greedy, repeated, present, frequent, received;
+  for (auto* p : {&greedy, &repeated, &present, &frequent, &received})
     p->temperature = 0;
   repeated.repetition_penalty = 2;   // of 5 leaves 2.5
   present.presence_penalty = 0.9f;   // leaves 4.1
   frequent.frequency_penalty = 0.3f; // twice leaves 4.4
-  told.logprobs = 1;
+  received.logprobs = 1;
   const auto best = draw({{.params = &greedy, .counts = seen},
                           {.params = &repeated, .counts = seen},
                           {.params = &present, .counts = seen},
                           {.params = &frequent, .counts = seen},
                           {.params = &greedy, .biases = liked},
                           {.params = &greedy, .mask = allowed},
-                          {.params = &told}});
+                          {.params = &received}});
   CHECK(best.tokens == std::vector<std::int32_t>{0, 1, 1, 1, 3, 4, 0});
   CHECK(best.top_ids[12] == 0);
   CHECK(best.logprobs[6] == Approx(-std::log(1 + std::exp(-0.5) + 6 * std::exp(-5.0))));

@@ -23,9 +23,9 @@ using namespace twill::test;
 
 namespace {
 
-class rig {
+class fixture {
 public:
-  rig() {
+  fixture() {
     auto opened = models::open_model("dummy:opt-125m?layers=4&vocab=1000", "");
     if (!opened.ok()) throw std::runtime_error(opened.detail());
     model_ = std::move(opened).value();
@@ -107,7 +107,7 @@ private:
 } // namespace
 
 TEST_CASE("the parts of a device's memory are within the whole, and grow with it") {
-  rig all;
+  fixture all;
   log::configure(log::level::off); // of what is streamed, at every case
   CHECK(first_failure({.cases = 60, .long_cases = 5000, .most_operations = 10},
                       [&](const operations& sequence) {

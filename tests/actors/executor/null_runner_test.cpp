@@ -27,9 +27,9 @@ TEST_CASE("a model that computes nothing draws and scores as it was asked", "[ac
   const std::int32_t vocab = info.value().model->spec.vocab_size;
   const float even = -std::log(static_cast<float>(vocab));
 
-  config::sampling_params plain, told;
+  config::sampling_params plain, received;
   plain.logprobs = -1;
-  told.logprobs = 3;
+  received.logprobs = 3;
   executor_step step;
   step.draws = {{.params = &plain, .seed = 1}, {.params = &plain, .seed = 1}};
   step.draws[1].counter = 1;
@@ -48,7 +48,7 @@ TEST_CASE("a model that computes nothing draws and scores as it was asked", "[ac
   int n_awaited = 0;
   step.await_masks = [&] { ++n_awaited; };
   step.draws = {{.params = &plain, .seed = 1},
-                {.params = &told, .seed = 1, .biases = bans},
+                {.params = &received, .seed = 1, .biases = bans},
                 {.params = &plain, .seed = 1, .biases = likes},
                 {.params = &plain, .seed = 1, .mask = mask}};
   step.scores = {{.token = 9, .n_top = 1}, {.token = vocab - 1, .n_top = 2}};

@@ -48,7 +48,7 @@ grammar::compiled_grammar_ptr grammar_at(std::uint32_t number) {
     for (const char* pattern : {R"(\{1?[ \n]*1?\}[ \n]*)", R"(\[([ \n]*"[a\\" \n]*"[ \n]*,?)*\])",
                                 R"([ \n]{3,70}[a\["])", R"((\{1\}|\[\]|"a"))"}) {
       config::grammar_spec spec;
-      spec.what = config::grammar_spec::kind::regex;
+      spec.kind = config::grammar_kind::regex;
       spec.text = pattern;
       made.push_back(compiled(spec, tokens()).value());
     }

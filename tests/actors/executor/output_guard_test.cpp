@@ -28,10 +28,10 @@ models::grammar::vocabulary_ptr tokens() {
   return models::grammar::make_vocabulary(std::move(bytes), {end_of_answer});
 }
 
-struct rig {
-  rig(const std::string& regex, bool is_json) {
+struct fixture {
+  fixture(const std::string& regex, bool is_json) {
     config::grammar_spec spec;
-    spec.what = config::grammar_spec::kind::regex;
+    spec.kind = config::grammar_kind::regex;
     spec.text = regex;
     models::grammar::grammar_compiler compiler(rules->tokens = tokens(), {});
     auto compiled = compiler.compile(spec, [] { return false; });
@@ -60,7 +60,7 @@ struct rig {
 
 TEST_CASE("white space of JSON is bounded where something else may follow", "[actors]") {
   for (const bool is_json : {true, false}) {
-    rig r("\\{ *x\\}", is_json);
+    fixture r("\\{ *x\\}", is_json);
     r.begin();
     REQUIRE(r.accept("{"));
     REQUIRE(r.accept(std::string(most_json_space_bytes - 1, ' ')));
@@ -77,7 +77,7 @@ TEST_CASE("white space of JSON is bounded where something else may follow", "[ac
 }
 
 TEST_CASE("white space that must follow may follow, however much there is", "[actors]") {
-  rig r("\\{ {" + std::to_string(most_json_space_bytes + 9) + "}x", true);
+  fixture r("\\{ {" + std::to_string(most_json_space_bytes + 9) + "}x", true);
   r.begin();
   REQUIRE(r.accept("{" + std::string(most_json_space_bytes + 8, ' ')));
   CHECK(r.allows(' '));
@@ -87,7 +87,7 @@ TEST_CASE("white space that must follow may follow, however much there is", "[ac
 }
 
 TEST_CASE("an output that reasons first is free until its reasoning ends", "[actors]") {
-  rig r("\\{x\\}", false);
+  fixture r("\\{x\\}", false);
   r.rules->begins_in_reasoning = true;
   r.rules->reasoning_end = "</think>";
   for (const bool in_one_token : {false, true}) {
@@ -113,7 +113,7 @@ TEST_CASE("an output that reasons first is free until its reasoning ends", "[act
 }
 
 TEST_CASE("an output may begin to reason with its first token, and with no other", "[actors]") {
-  rig r("\\{x\\}", false);
+  fixture r("\\{x\\}", false);
   r.rules->reasoning_begin_token = begin_of_reasoning;
   r.rules->reasoning_end = "</think>";
   r.begin();

@@ -30,7 +30,7 @@ std::shared_ptr<output_rules> make_rules() {
   bytes.insert(bytes.end(), more.begin(), more.end());
   rules->tokens = models::grammar::make_vocabulary(std::move(bytes), {end_of_answer});
   config::grammar_spec spec;
-  spec.what = config::grammar_spec::kind::regex;
+  spec.kind = config::grammar_kind::regex;
   spec.text = "[ab]{1,4}";
   models::grammar::grammar_compiler compiler(rules->tokens, {});
   rules->grammar = compiler.compile(spec, [] { return false; }).value();

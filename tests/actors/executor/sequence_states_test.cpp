@@ -345,7 +345,7 @@ TEST_CASE("before min_tokens a grammar's end is banned, also where the model's e
   params.min_tokens = 2;
   params.ignore_eos = true;
   twill::config::grammar_spec spec;
-  spec.what = twill::config::grammar_spec::kind::regex;
+  spec.kind = twill::config::grammar_kind::regex;
   spec.text = "a*";
   auto rules = std::make_shared<output_rules>();
   rules->tokens = twill::test::byte_vocabulary();
@@ -477,7 +477,7 @@ TEST_CASE("a grammar masks each draw, and its end ends the sequence") {
   CHECK(r.allowed() == ids{twill::test::end_of_answer});
   const drawn_token last = r.draw(twill::test::end_of_answer);
   CHECK(last.stopped); // though the request may ignore end ids
-  CHECK_FALSE(last.stuck);
+  CHECK_FALSE(last.no_allowed_token);
   CHECK(r.batch.draws.empty());
 }
 
@@ -486,7 +486,7 @@ TEST_CASE("a sequence that is computed again stands where it stood in its gramma
   spec.rules = rules_of(R"("a" [bc] "d")");
   ruled r(spec, {'a', 'b'});
   CHECK(r.allowed() == ids{'d'});
-  CHECK(r.draw('x').stuck);
+  CHECK(r.draw('x').no_allowed_token);
 }
 
 TEST_CASE("choices of a request stand in the grammar each by itself") {
@@ -586,11 +586,11 @@ TEST_CASE("the grammar begins after the reasoning, which an end may not cut shor
   ruled r(spec, {});
   CHECK(r.allowed().size() == 287); // all of nine words but the end
   for (const char c : std::string("hm <</t"))
-    CHECK_FALSE(r.draw(c).stuck);
+    CHECK_FALSE(r.draw(c).no_allowed_token);
   CHECK(r.allowed().size() == 287);
   r.draw('>');
   CHECK(r.allowed() == ids{'{'});
-  CHECK(r.draw('x').stuck);
+  CHECK(r.draw('x').no_allowed_token);
 }
 
 TEST_CASE("an output may begin to reason with the opening tag's token, or answer at once") {

@@ -14,23 +14,23 @@ using actors::step_ends;
 
 TEST_CASE("ends of steps are told in order, once the device has come so far", "[actors]") {
   test::slow_device device;
-  std::atomic<int> told{0}, wrong{0};
+  std::atomic<int> received{0}, wrong{0};
   const auto tells = [&](int number) {
-    return [&, number] { wrong += told.exchange(number) == number - 1 ? 0 : 1; };
+    return [&, number] { wrong += received.exchange(number) == number - 1 ? 0 : 1; };
   };
   const auto dev = test::open_tested({.threads = 1});
   step_ends ends(*dev);
   ends.add(tells(1));
   ends.add(tells(2));
-  CHECK(told == 0);
+  CHECK(received == 0);
   device.let_pass();
   CHECK(ends.wait().ok());
-  CHECK(told < 2);
+  CHECK(received < 2);
   ends.add(tells(3));
   device.let_pass(2);
   CHECK(ends.wait().ok());
   CHECK(ends.wait().ok());
-  while (told < 3)
+  while (received < 3)
     std::this_thread::yield();
   CHECK(wrong == 0);
 }
@@ -52,16 +52,16 @@ TEST_CASE("a step that the device refuses to end fails, and one under way may be
 
 TEST_CASE("the end of a step is told again where memory was short", "[actors]") {
   test::slow_device device;
-  std::atomic<int> asked{0}, told{0};
+  std::atomic<int> asked{0}, received{0};
   const auto dev = test::open_tested({.threads = 1});
   step_ends ends(*dev);
   ends.add([&] {
     if (++asked < 3) throw std::bad_alloc();
-    ++told;
+    ++received;
   });
   device.let_pass();
   CHECK(ends.wait().ok()); // whoever waits needs no telling
-  while (told == 0)
+  while (received == 0)
     std::this_thread::yield();
   CHECK(asked == 3);
 }

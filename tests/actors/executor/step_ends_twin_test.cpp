@@ -21,7 +21,7 @@ namespace {
 
 void play_steps(gpu::device& dev, const operations& sequence) {
   slow_device device;
-  std::atomic<int> told{0};
+  std::atomic<int> received{0};
   std::atomic<bool> in_order{true}, too_early{false};
   std::atomic<int> passed{0}; ///< ends that the device was let come to
   int launched = 0, waited = 0;
@@ -36,7 +36,7 @@ void play_steps(gpu::device& dev, const operations& sequence) {
         ++passed;
         device.let_pass();
         // The device decides when it ends whether that fails: it has ended when it is told.
-        while (told < passed)
+        while (received < passed)
           std::this_thread::yield();
       }
     };
@@ -55,8 +55,8 @@ void play_steps(gpu::device& dev, const operations& sequence) {
           if (left-- > 0) {
             throw std::bad_alloc();
           }
-          if (told != number - 1) in_order = false;
-          told = number;
+          if (received != number - 1) in_order = false;
+          received = number;
         });
         break;
       }
@@ -80,11 +80,11 @@ void play_steps(gpu::device& dev, const operations& sequence) {
       }
       demand(!too_early, "a step was told before the device had come so far");
       demand(in_order, "steps were not told in their order");
-      demand_equal(told.load(), passed.load(), "steps that were told");
+      demand_equal(received.load(), passed.load(), "steps that were told");
     }
     pass(launched); // a thread that waits for the device ends with the wait
   }
-  demand_equal(told.load(), launched, "steps that were told at the end");
+  demand_equal(received.load(), launched, "steps that were told at the end");
   demand(in_order && !too_early, "steps were told in their order at the end");
 }
 

@@ -202,7 +202,7 @@ private:
     for (std::size_t i = 0; i < change.queries.size(); ++i) {
       const prefix_query& query = change.queries[i];
       const std::size_t found = expected.matches[i].blocks.size() * twin_.width();
-      expected.matches[i].beyond =
+      expected.matches[i].tier_keys =
           tiers_->twin().match(twin_.name(twin_.end_of(expected.matches[i], query.scope)),
                                std::span(query.tokens).subspan(found), tiers_->now(), false);
     }
@@ -256,16 +256,17 @@ private:
       held.insert(l.blocks.begin(), l.blocks.end());
       ++i;
     }
-    block_list cached, tied;
+    block_list cached, pinned_by_child;
     for (std::int32_t block = 0; block < twin_.n_blocks(); ++block) {
       if (twin_.is_cached(block)) cached.push_back(block);
-      if (twin_.references(block) > 0 && !held.contains(block)) tied.push_back(block);
+      if (twin_.references(block) > 0 && !held.contains(block)) pinned_by_child.push_back(block);
     }
-    demand(is.picture.cached == twill::range_text(cached), "cached is " + is.picture.cached);
-    demand(is.picture.tied == twill::range_text(tied), "tied is " + is.picture.tied);
-    demand_equal(is.picture.total_blocks, std::int64_t{twin_.n_blocks()}, "total_blocks");
-    demand_equal(is.picture.used_blocks, twin_.used(), "used_blocks that are described");
-    demand_equal(is.picture.free_blocks, twin_.free(), "free_blocks that are described");
+    demand(is.snapshot.cached == twill::range_text(cached), "cached is " + is.snapshot.cached);
+    demand(is.snapshot.pinned_by_child == twill::range_text(pinned_by_child),
+           "tied is " + is.snapshot.pinned_by_child);
+    demand_equal(is.snapshot.total_blocks, std::int64_t{twin_.n_blocks()}, "total_blocks");
+    demand_equal(is.snapshot.used_blocks, twin_.used(), "used_blocks that are described");
+    demand_equal(is.snapshot.free_blocks, twin_.free(), "free_blocks that are described");
   }
 
   /// What the executor, the offloader and the disk do between two changes.
@@ -276,9 +277,9 @@ private:
     } else if (what < 56) {
       if (matches_.empty()) return;
       const prefix_match& match = matches_[o.a % matches_.size()];
-      for (std::size_t i = 0; i < match.beyond.size(); ++i)
-        tiers_->fetch(match.beyond[i], {number, i});
-      tiers_->freshen(match.beyond);
+      for (std::size_t i = 0; i < match.tier_keys.size(); ++i)
+        tiers_->fetch(match.tier_keys[i], {number, i});
+      tiers_->freshen(match.tier_keys);
     } else if (what < 58) {
       tiers_->end_read(o);
     } else if (what < 61) {

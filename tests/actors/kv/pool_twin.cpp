@@ -203,9 +203,9 @@ void demand_equal_matches(const std::vector<prefix_match>& are,
     demand(are[i].blocks == expected[i].blocks,
            what + " has " + written(are[i].blocks) + ", expected " + written(expected[i].blocks));
     demand_equal(are[i].n_evictable, expected[i].n_evictable, "n_evictable of " + what);
-    demand(are[i].beyond == expected[i].beyond,
-           what + " goes on in the tiers by " + std::to_string(are[i].beyond.size()) +
-               " blocks, expected " + std::to_string(expected[i].beyond.size()));
+    demand(are[i].tier_keys == expected[i].tier_keys,
+           what + " goes on in the tiers by " + std::to_string(are[i].tier_keys.size()) +
+               " blocks, expected " + std::to_string(expected[i].tier_keys.size()));
   }
 }
 

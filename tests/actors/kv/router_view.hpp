@@ -23,7 +23,7 @@ public:
     if (everything) REQUIRE(taken.anew);
     if (taken.anew) {
       REQUIRE_FALSE(taken.events.empty());
-      REQUIRE(taken.events.front().what == actors::kv_event::kind::cleared);
+      REQUIRE(taken.events.front().kind == actors::kv_event_kind::cleared);
     }
     for (const auto& event : taken.events)
       apply(event);
@@ -42,10 +42,10 @@ public:
   }
 
 private:
-  using kind = actors::kv_event::kind;
+  using kind = actors::kv_event_kind;
 
   void apply(const actors::kv_event& event) {
-    if (event.what == kind::cleared) {
+    if (event.kind == kind::cleared) {
       REQUIRE(event.block == nullptr);
       media_.clear();
       keys_.clear();
@@ -59,7 +59,7 @@ private:
     }
     const auto key = actors::key_after(key_, parent, block.tokens);
     REQUIRE(key.first == block.name);
-    if (event.what == kind::stored) {
+    if (event.kind == kind::stored) {
       REQUIRE(media_[key].insert(event.medium).second);
       keys_[block.name] = key;
       blocks_[key] = event.block;

@@ -12,7 +12,7 @@ namespace twill::test {
 namespace {
 
 using ids = std::vector<std::int32_t>;
-using grammar_kind = config::grammar_spec::kind;
+using grammar_kind = config::grammar_kind;
 
 constexpr int longest_prompt = 72, longest_output = 40;
 constexpr int longest_call = 56;
@@ -204,8 +204,8 @@ private:
 
   bool is_chat() const { return std::holds_alternative<actors::chat_prompt>(asked.prompt); }
   bool must_call() const {
-    using kind = actors::tool_choice::kind;
-    return asked.tools.what == kind::required || asked.tools.what == kind::named;
+    using kind = actors::tool_choice_kind;
+    return asked.tools.kind == kind::required || asked.tools.kind == kind::named;
   }
 
   /// What marks calls and reasoning, and what calls are made of, becomes likely enough to come.
@@ -240,27 +240,27 @@ private:
     auto& grammar = asked.grammar.emplace();
     switch (below(5)) {
     case 0:
-      grammar.what = grammar_kind::regex;
+      grammar.kind = config::grammar_kind::regex;
       grammar.text = "[a-f]{2,9}(gh|i)+[j-z]{3,20}";
       break;
     case 1:
-      grammar.what = grammar_kind::choice;
+      grammar.kind = config::grammar_kind::choice;
       grammar.choices = {"yes", "no", "nothing", "yesterday"};
       break;
     case 2:
-      grammar.what = grammar_kind::json_schema;
+      grammar.kind = config::grammar_kind::json_schema;
       grammar.text = R"({"type": "object", "properties": {"a": {"enum": ["x", "yy", "\u00e4"]},
         "n": {"type": "integer", "minimum": 0, "maximum": 99},
         "b": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}},
         "required": ["a", "n", "b"], "additionalProperties": false})";
       break;
     case 3: // with so much white space that it comes to its bound
-      grammar.what = grammar_kind::json_object;
+      grammar.kind = config::grammar_kind::json_object;
       asked.sampling.max_tokens = longest_output;
       like_space();
       break;
     default:
-      grammar.what = grammar_kind::ebnf;
+      grammar.kind = config::grammar_kind::ebnf;
       grammar.text = "root ::= (\"<\" [a-z]+ \">\")+";
     }
     return true;

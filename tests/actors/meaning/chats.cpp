@@ -12,7 +12,7 @@
 namespace twill::test {
 namespace {
 
-using choice_kind = actors::tool_choice::kind;
+using choice_kind = actors::tool_choice_kind;
 
 /// What a template must hold so that calls are read in a format.
 struct format_hint {
@@ -59,7 +59,7 @@ const actors::chat_prompt& chat_of(const actors::request& asked) {
 
 bool shows_tools(const actors::request& asked) {
   const auto* list = chat_of(asked).tools.as_list();
-  return asked.tools.what != choice_kind::none && list != nullptr && !list->empty();
+  return asked.tools.kind != choice_kind::none && list != nullptr && !list->empty();
 }
 
 std::string day_of(std::int64_t unix_s) {
@@ -235,9 +235,9 @@ private:
       value_object function{{"name", names.at(i)}, {"parameters", any_schema(below(3))}};
       tools.push_back(value_object{{"type", "function"}, {"function", std::move(function)}});
     }
-    asked.tools.what = std::array{choice_kind::automatic, choice_kind::none, choice_kind::required,
+    asked.tools.kind = std::array{choice_kind::automatic, choice_kind::none, choice_kind::required,
                                   choice_kind::named}[below(4)];
-    if (asked.tools.what == choice_kind::named) asked.tools.name = names.at(below(tools.size()));
+    if (asked.tools.kind == choice_kind::named) asked.tools.name = names.at(below(tools.size()));
     asked.tools.parallel = below(2) == 0;
     chat.tools = tools;
   }

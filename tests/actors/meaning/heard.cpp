@@ -81,7 +81,7 @@ std::string written(const actors::event& e) {
     text += std::to_string(id) + " ";
   text += written(e.prompt_scores) + written(e.tokens) + "\"" + e.text + "\"";
   for (const auto& part : e.parts)
-    text += "<" + std::to_string(static_cast<int>(part.what)) + part.text +
+    text += "<" + std::to_string(static_cast<int>(part.kind)) + part.text +
             std::to_string(part.call) + part.call_id + (part.complete ? ">" : "!>");
   if (e.finish)
     text += " finish " + std::to_string(static_cast<int>(*e.finish)) + " " + e.stop_string + " " +

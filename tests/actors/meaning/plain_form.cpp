@@ -17,8 +17,8 @@ namespace {
 namespace grammar = models::grammar;
 namespace calls = models::tool_calls;
 using ids = std::vector<std::int32_t>;
-using choice_kind = actors::tool_choice::kind;
-using spec_kind = config::grammar_spec::kind;
+using choice_kind = actors::tool_choice_kind;
+using spec_kind = config::grammar_kind;
 constexpr std::string_view blanks = " \n\r\t";
 
 /// Whether `text` ends with so much white space between parts of JSON that no more may follow.
@@ -74,7 +74,7 @@ config::grammar_spec schema_or_call(const config::grammar_spec& schema,
   for (auto& frame : either.frames)
     frame = {either.list_begin + frame.before, frame.schema, frame.after + either.list_end};
   either.frames.push_back(
-      {"", schema.what == spec_kind::json_object ? R"({"type": "object"})" : schema.text, ""});
+      {"", schema.kind == spec_kind::json_object ? R"({"type": "object"})" : schema.text, ""});
   either.list_begin = either.list_between = either.list_end = "";
   either.closed_objects = schema.closed_objects;
   return either;
@@ -94,12 +94,12 @@ plain_form form_of(const small_model& model, const actors::request& asked,
       style.thinks ? control_tokens(text, {tags.begin, tags.end}) : std::vector<std::int32_t>();
   const auto tools = tools_of(asked);
   const bool forced =
-      asked.tools.what == choice_kind::required || asked.tools.what == choice_kind::named;
+      asked.tools.kind == choice_kind::required || asked.tools.kind == choice_kind::named;
 
   plain_form form;
   if (!tools.empty()) form.reading.calls = format;
   if (forced) {
-    form.one_call = !asked.tools.parallel || asked.tools.what == choice_kind::named;
+    form.one_call = !asked.tools.parallel || asked.tools.kind == choice_kind::named;
     form.grammar = calls_of(format, tools, asked.tools.name, !form.one_call);
     form.with_markers = !call_marks.empty();
     form.reading.only_calls = true;
@@ -107,8 +107,8 @@ plain_form form_of(const small_model& model, const actors::request& asked,
       if (asked.tools.name.empty() || tool.name == asked.tools.name)
         form.reading.names.push_back(tool.name);
   } else if (asked.grammar) {
-    const bool is_json = asked.grammar->what == spec_kind::json_object ||
-                         asked.grammar->what == spec_kind::json_schema;
+    const bool is_json = asked.grammar->kind == spec_kind::json_object ||
+                         asked.grammar->kind == spec_kind::json_schema;
     const bool can_call = format.name == "hermes" || format.name == "mistral";
     if (!tools.empty() && is_json && can_call) {
       form.grammar = schema_or_call(*asked.grammar, format, tools);

@@ -59,17 +59,17 @@ struct plain_output {
 /// The same as a parser of outputs has it.
 std::vector<models::tool_calls::call_event>
 events_of(const std::vector<actors::output_part>& parts) {
-  using kind = models::tool_calls::call_event::kind;
+  using kind = models::tool_calls::call_event_kind;
   constexpr std::array kinds = {
-      std::pair(actors::output_part::kind::text, kind::text),
-      std::pair(actors::output_part::kind::reasoning, kind::reasoning),
-      std::pair(actors::output_part::kind::call_begin, kind::call_begin),
-      std::pair(actors::output_part::kind::call_arguments, kind::call_arguments),
-      std::pair(actors::output_part::kind::call_end, kind::call_end)};
+      std::pair(actors::output_part_kind::text, kind::text),
+      std::pair(actors::output_part_kind::reasoning, kind::reasoning),
+      std::pair(actors::output_part_kind::call_begin, kind::call_begin),
+      std::pair(actors::output_part_kind::call_arguments, kind::call_arguments),
+      std::pair(actors::output_part_kind::call_end, kind::call_end)};
   std::vector<models::tool_calls::call_event> events;
   for (const auto& part : parts)
     for (const auto& [outside, inside] : kinds)
-      if (part.what == outside)
+      if (part.kind == outside)
         events.push_back({inside, part.text, part.call, part.complete, part.call_id});
   return events;
 }

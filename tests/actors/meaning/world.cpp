@@ -295,8 +295,8 @@ public:
     }
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       const auto& [asked, expected, model] = requests_[i];
-      const auto events = clients_[i].told.events();
-      demand(clients_[i].told.broken().empty(), clients_[i].told.broken());
+      const auto events = clients_[i].received.events();
+      demand(clients_[i].received.broken().empty(), clients_[i].received.broken());
       const auto wrong = difference(events, expected, asked.sampling.n);
       demand(wrong.empty(), "request " + std::to_string(i) + ": " + wrong);
       if (!events.empty())
@@ -314,8 +314,8 @@ public:
         demand(end->n_heard <= 1 && (end->n_heard == 1 || !all_lived),
                std::to_string(end->n_heard) + " ends of a run" + of);
       }
-      const auto events = c.told.events();
-      if (!c.told.run_is_over() || events.empty()) continue;
+      const auto events = c.received.events();
+      if (!c.received.run_is_over() || events.empty()) continue;
       const run_end& last = *c.ends.back();
       const bool by_length = std::any_of(events.begin(), events.end(), [](const auto& e) {
         return e.finish == actors::finish_reason::length;
@@ -329,7 +329,7 @@ public:
 
 private:
   struct client {
-    heard told;
+    heard received;
     actors::request_id id = 0;
     bool begun = false, over = false;
     int runs = 0, paused_for = 0;
@@ -344,7 +344,7 @@ private:
     for (std::size_t i = 0; i < clients_.size(); ++i)
       if (!clients_[i].over)
         text += "; request " + std::to_string(i) + " heard " +
-                std::to_string(clients_[i].told.n_events()) + " events in " +
+                std::to_string(clients_[i].received.n_events()) + " events in " +
                 std::to_string(clients_[i].runs) + " runs";
     return text;
   }
@@ -354,7 +354,7 @@ private:
     client& c = clients_[i];
     demand(++c.runs < 60, "request " + std::to_string(i) + " fails time and again");
     auto asked = requests_[i].asked;
-    const auto events = c.told.events();
+    const auto events = c.received.events();
     if (!events.empty()) {
       asked.continues = events.front().continuity;
       asked.made.resize(static_cast<std::size_t>(asked.sampling.n));
@@ -382,7 +382,7 @@ private:
     asked.on_end = [end = c.ends.back()](const actors::request_summary& about) {
       end->hear(about);
     };
-    c.id = port_.submit(asked, c.told.next_run());
+    c.id = port_.submit(asked, c.received.next_run());
     if (asked.timeout.count() > 0) { // a request that nobody reads does not end before its time
       port_.pause(c.id);
       c.paused_for = 6000;
@@ -400,7 +400,7 @@ private:
 
   bool is_due(plan::act& act, std::size_t i) {
     const bool meant = act.client == i || act.client >= clients_.size();
-    return meant && clients_[i].told.n_events() >= act.at && act.done.insert(i).second;
+    return meant && clients_[i].received.n_events() >= act.at && act.done.insert(i).second;
   }
 
   void tend(std::size_t i) {
@@ -410,12 +410,12 @@ private:
       const auto waits = std::find_if(plan_.late.begin(), plan_.late.end(),
                                       [i](const auto& act) { return act.client == i; });
       if (i > 0 && waits != plan_.late.end() && !clients_[i - 1].over &&
-          clients_[i - 1].told.n_events() < waits->at)
+          clients_[i - 1].received.n_events() < waits->at)
         return;
       return begin(i);
     }
-    if (c.told.run_is_over()) {
-      const auto error = c.told.error();
+    if (c.received.run_is_over()) {
+      const auto error = c.received.error();
       c.over = !error;
       if (!error) return;
       const bool timed_out = error->code == errc::timed_out && c.runs == 1;
@@ -452,9 +452,9 @@ private:
   /// The client leaves, and comes back for the rest.
   void cut(std::size_t i) {
     client& c = clients_[i];
-    c.told.stop();
+    c.received.stop();
     // What it was told before decides whether it has all.
-    const auto events = c.told.events();
+    const auto events = c.received.events();
     if (!events.empty() && events.back().last) {
       c.over = true;
       return;
@@ -507,13 +507,13 @@ quiet_engine::~quiet_engine() = default;
 
 std::vector<actors::event> quiet_engine::run(const actors::request& asked) {
   for (int tries = 0; tries < 20; ++tries) {
-    const auto told = std::make_shared<heard>();
+    const auto received = std::make_shared<heard>();
     impl_->engine->port().submit(
-        asked, [told, hear = told->next_run()](actors::event e) { hear(std::move(e)); });
-    wait_until([&] { return told->run_is_over(); }, "a request alone is over");
-    demand(told->broken().empty(), told->broken());
-    const auto error = told->error();
-    if (!error) return told->events();
+        asked, [received, hear = received->next_run()](actors::event e) { hear(std::move(e)); });
+    wait_until([&] { return received->run_is_over(); }, "a request alone is over");
+    demand(received->broken().empty(), received->broken());
+    const auto error = received->error();
+    if (!error) return received->events();
     demand(error->code == errc::grammar_refused, "a request alone is refused: " + error->message);
   }
   throw broken("a grammar is refused time and again");

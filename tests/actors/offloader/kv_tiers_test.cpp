@@ -193,12 +193,12 @@ private:
     const prefix_match match = grant.matches.at(0);
     const std::size_t own = match.blocks.size();
     const bool ready = s.first <= own && own < s.first + s.fetched.size();
-    if (!ready && !match.beyond.empty() && pick(0, 3) > 0) {
+    if (!ready && !match.tier_keys.empty() && pick(0, 3) > 0) {
       s.first = own;
       s.fetched.clear();
       s.fetch = ++last_fetch_;
-      for (std::size_t i = 0; i < match.beyond.size(); ++i) {
-        auto handed = tiers_->fetch(match.beyond[i], {s.fetch, i}, now_);
+      for (std::size_t i = 0; i < match.tier_keys.size(); ++i) {
+        auto handed = tiers_->fetch(match.tier_keys[i], {s.fetch, i}, now_);
         if (handed.where == kv_tiers::whereabouts::nowhere) break;
         s.fetched.push_back(handed.bytes);
         if (!handed.bytes) ++s.reads_left;
@@ -206,7 +206,7 @@ private:
         REQUIRE(read_from_.insert(handed.read.place).second); // nothing is read twice at once
         reads_.push_back(std::move(handed.read));
       }
-      tiers_->freshen(match.beyond);
+      tiers_->freshen(match.tier_keys);
       return;
     }
     const auto need = static_cast<std::int32_t>(n - own);

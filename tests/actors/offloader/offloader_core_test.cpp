@@ -100,7 +100,8 @@ struct on_disk {
     o.block_tokens = 4;
     o.device_blocks = 4000;
     o.disk_bytes = 8192 * 4000;
-    o.open_store = [g = door]() -> twill::models::result<std::unique_ptr<offload::disk_store>> {
+    o.open_store =
+        [g = disk_gate]() -> twill::models::result<std::unique_ptr<offload::disk_store>> {
       return std::unique_ptr<offload::disk_store>(std::make_unique<gated_store>(g));
     };
     core = std::make_shared<offloader_core>(o, std::make_shared<offload::tier_resources>());
@@ -131,7 +132,7 @@ struct on_disk {
   }
   ~on_disk() {
     core->stop();
-    door->set(false);
+    disk_gate->set(false);
   }
 
   /// What a fetch of a prefix brought.
@@ -162,7 +163,7 @@ struct on_disk {
     });
   }
 
-  std::shared_ptr<gate> door = std::make_shared<gate>();
+  std::shared_ptr<gate> disk_gate = std::make_shared<gate>();
   std::shared_ptr<offloader_core> core;
   std::vector<std::vector<block_key>> keys;
 };
@@ -171,23 +172,23 @@ struct on_disk {
 
 TEST_CASE("requests with the same prefix share its reads", "[actors]") {
   on_disk d(1);
-  d.door->set(true);
+  d.disk_gate->set(true);
   std::vector<std::shared_ptr<on_disk::outcome>> all;
   for (int i = 0; i < 20; ++i)
     all.push_back(d.fetch(0));
-  d.door->set(false);
+  d.disk_gate->set(false);
   for (const auto& one : all) {
     REQUIRE(on_disk::ended(one));
     CHECK(one->n_blocks == 8);
     CHECK(one->right);
   }
-  CHECK(d.door->reads() == 8);
+  CHECK(d.disk_gate->reads() == 8);
   CHECK(d.core->tiers()->consistent());
 }
 
 TEST_CASE("fetches of a long queue take turns and are bounded", "[actors]") {
   on_disk d(12);
-  d.door->set(true);
+  d.disk_gate->set(true);
   std::vector<std::shared_ptr<on_disk::outcome>> all;
   for (std::size_t i = 0; i < 300; ++i)
     all.push_back(d.fetch(i % 12));
@@ -199,14 +200,14 @@ TEST_CASE("fetches of a long queue take turns and are bounded", "[actors]") {
   // The reads of the first prefix are the first, but for what four threads overtake each other by:
   // each time the first of four that wait may go on.
   for (int i = 0; i < 11; ++i) {
-    REQUIRE(eventually([&] { return d.door->waiting() == 4; }));
-    d.door->pass(1);
+    REQUIRE(eventually([&] { return d.disk_gate->waiting() == 4; }));
+    d.disk_gate->pass(1);
   }
   REQUIRE(on_disk::ended(all[0]));
   CHECK(all[0]->n_blocks == 8);
   CHECK_FALSE(all[1]->over);
   std::this_thread::sleep_for(600ms);
-  d.door->set(false);
+  d.disk_gate->set(false);
   for (std::size_t i = 0; i < offloader_core::most_fetches; ++i) {
     REQUIRE(on_disk::ended(all[i]));
     CHECK(all[i]->n_blocks == 8);
@@ -218,13 +219,13 @@ TEST_CASE("fetches of a long queue take turns and are bounded", "[actors]") {
 
 TEST_CASE("a fetch ends in time with what has come, while any read ends", "[actors]") {
   on_disk d(6);
-  d.door->set(true);
+  d.disk_gate->set(true);
   const auto first = d.fetch(0, 50ms);
   std::vector<std::shared_ptr<on_disk::outcome>> others;
   for (std::size_t i = 1; i < 6; ++i)
     others.push_back(d.fetch(i, 50ms));
   std::this_thread::sleep_for(80ms);
-  d.door->pass(3);
+  d.disk_gate->pass(3);
   REQUIRE(on_disk::ended(first));
   CHECK(first->n_blocks <= 3);
   for (const auto& one : others) {
@@ -237,17 +238,17 @@ TEST_CASE("what is read ahead is in host memory when its fetch comes", "[actors]
   on_disk d(3, 4, 8); // the first prefix is on disk, and host memory full
   d.core->prefetch(d.keys[0]);
   REQUIRE(eventually([&] { return d.core->tiers()->counts().from_disk == 4; }));
-  d.door->set(true);
+  d.disk_gate->set(true);
   const auto got = d.fetch(0);
   REQUIRE(on_disk::ended(got));
   CHECK(got->n_blocks == 4);
   CHECK(got->right);
-  CHECK(d.door->reads() == 4);
+  CHECK(d.disk_gate->reads() == 4);
 }
 
 TEST_CASE("a block whose read hangs is not found until it is there", "[actors]") {
   on_disk d(2, 2);
-  d.door->set(true);
+  d.disk_gate->set(true);
   const auto waits = d.fetch(0, 10ms);
   const auto ids_of_first = std::vector<std::int32_t>{0, 0, 0, 0, 0, 1, 0, 0};
   const auto n_found = [&] {
@@ -257,7 +258,7 @@ TEST_CASE("a block whose read hangs is not found until it is there", "[actors]")
   };
   CHECK(n_found() == 2);
   CHECK(eventually([&] { return n_found() == 0; }));
-  d.door->set(false);
+  d.disk_gate->set(false);
   CHECK(on_disk::ended(waits));
   CHECK(eventually([&] { return n_found() == 2; }));
 }

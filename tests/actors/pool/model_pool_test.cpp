@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "actors/port/request_summary.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;
@@ -40,8 +40,8 @@ config::options options_for(std::size_t n) {
 }
 
 /// Models of 10 bytes each.
-struct pool_bench {
-  pool_bench(const config::options& o, std::int64_t budget) : options(o) {
+struct pool_fixture {
+  pool_fixture(const config::options& o, std::int64_t budget) : options(o) {
     for (std::size_t m = 0; m < o.models.size(); ++m)
       plans.push_back(std::make_shared<script>());
     open_fails = std::make_shared<std::vector<std::atomic<bool>>>(o.models.size());
@@ -70,11 +70,11 @@ struct pool_bench {
     };
     engine = actors::start_pool(options, budget, std::move(parts));
   }
-  ~pool_bench() {
+  ~pool_fixture() {
     if (engine) check_at_rest(port());
   }
-  pool_bench(const pool_bench&) = delete;
-  pool_bench& operator=(const pool_bench&) = delete;
+  pool_fixture(const pool_fixture&) = delete;
+  pool_fixture& operator=(const pool_fixture&) = delete;
   actors::engine_port& port() { return engine->port(); }
   bool ready() {
     return eventually([&] { return port().state() == engine_state::ready; });
@@ -90,8 +90,8 @@ struct pool_bench {
   }
 
   /// Of the models that are awake.
-  std::vector<actors::scheduler_picture> pictures() {
-    auto answer = std::make_shared<std::promise<std::vector<actors::scheduler_picture>>>();
+  std::vector<actors::scheduler_snapshot> snapshots() {
+    auto answer = std::make_shared<std::promise<std::vector<actors::scheduler_snapshot>>>();
     auto coming = answer->get_future();
     port().describe([answer](auto all) { answer->set_value(std::move(all)); });
     REQUIRE(coming.wait_for(patience) == std::future_status::ready);
@@ -107,27 +107,27 @@ struct pool_bench {
 
 /// Holds the thread of a pool that tells clients of refusals and sends what waited.
 struct busy_dispatcher {
-  explicit busy_dispatcher(pool_bench& b) : bench(b) {
+  explicit busy_dispatcher(pool_fixture& b) : fixture(b) {
     auto asked = text_request("x", 1);
     asked.model = "nobody";
     b.port().submit(std::move(asked), [this](const actors::event&) {
       is_held.set_value();
-      let_go.get_future().wait();
+      may_end.get_future().wait();
     });
     is_held.get_future().wait();
   }
   /// What was decided so far is carried out, except for what the dispatcher does.
-  void obey() { bench.port().cancel(0); }
-  void free() { let_go.set_value(); }
+  void apply_orders() { fixture.port().cancel(0); }
+  void free() { may_end.set_value(); }
 
-  pool_bench& bench;
-  std::promise<void> is_held, let_go;
+  pool_fixture& fixture;
+  std::promise<void> is_held, may_end;
 };
 
 } // namespace
 
 TEST_CASE("a request wakes its model by id, alias or as the first", "[pool]") {
-  pool_bench b(options_for(2), 20);
+  pool_fixture b(options_for(2), 20);
   REQUIRE(b.ready());
   CHECK(b.state_of(1) == model_state::asleep);
   for (const std::string name : {"m1", "alias1", ""}) {
@@ -149,7 +149,7 @@ TEST_CASE("a request wakes its model by id, alias or as the first", "[pool]") {
 }
 
 TEST_CASE("what was handed to its engine is cancelled, paused and resumed there", "[pool]") {
-  pool_bench b(options_for(1), 10);
+  pool_fixture b(options_for(1), 10);
   REQUIRE(b.ready());
   b.plans[0]->delay_us = 1000;
   recorder stays, goes;
@@ -181,7 +181,7 @@ TEST_CASE("what was handed to its engine is cancelled, paused and resumed there"
 TEST_CASE("what waits for a model can be cancelled, times out, and is bounded", "[pool]") {
   auto options = options_for(2);
   options.scheduler.max_queued = 2;
-  pool_bench b(options, 10);
+  pool_fixture b(options, 10);
   REQUIRE(b.ready());
   b.plans[0]->hold(); // it stays busy
   recorder busy, cancelled, late, more;
@@ -213,7 +213,7 @@ TEST_CASE("what waits for a model can be cancelled, times out, and is bounded", 
 
 TEST_CASE("a model that cannot be opened or loaded refuses and is tried again", "[pool]") {
   auto options = options_for(2);
-  pool_bench b(options, 20);
+  pool_fixture b(options, 20);
   REQUIRE(b.ready());
   b.plans[1]->failing_loads = 1;
   recorder failed, other, again;
@@ -240,7 +240,7 @@ TEST_CASE("a model that cannot be opened or loaded refuses and is tried again", 
 }
 
 TEST_CASE("a pool says which of its models cannot be opened, and fails when none can", "[pool]") {
-  pool_bench b(options_for(2), 20);
+  pool_fixture b(options_for(2), 20);
   REQUIRE(b.ready());
   for (std::size_t m = 0; m < 2; ++m) {
     CHECK(b.port().state() == engine_state::ready);
@@ -260,7 +260,7 @@ TEST_CASE("a model whose engine stalls or gave up is told of until it serves aga
   auto options = options_for(2);
   options.scheduler.watchdog = 50ms;
   options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
-  pool_bench b(options, 20);
+  pool_fixture b(options, 20);
   b.plans[0]->n_blocks = 20; // of 4 tokens
   REQUIRE(b.ready());
   CHECK(b.port().models()[0].max_model_len == 200);
@@ -287,7 +287,7 @@ TEST_CASE("a model whose engine stalls or gave up is told of until it serves aga
 }
 
 TEST_CASE("a device that one model lost is lost to the pool", "[pool]") {
-  pool_bench b(options_for(2), 20);
+  pool_fixture b(options_for(2), 20);
   REQUIRE(b.ready());
   const bool by_load = GENERATE(false, true);
   recorder beside;
@@ -308,7 +308,7 @@ TEST_CASE("a device that one model lost is lost to the pool", "[pool]") {
 }
 
 TEST_CASE("a pool tells of a lost device also when the engine that lost it is gone", "[pool]") {
-  pool_bench b(options_for(2), 10); // one at a time
+  pool_fixture b(options_for(2), 10); // one at a time
   REQUIRE(b.ready());
   b.plans[1]->failing_loads = 1000; // which is no reason of the loss
   recorder refused;
@@ -324,7 +324,7 @@ TEST_CASE("a pool tells of a lost device also when the engine that lost it is go
 }
 
 TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
-  pool_bench b(options_for(2), 20);
+  pool_fixture b(options_for(2), 20);
   REQUIRE(b.ready());
   REQUIRE(b.port().order_model("alias0", model_order::load).ok());
   CHECK(b.reaches(0, model_state::ready));
@@ -358,7 +358,7 @@ TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
 TEST_CASE("a reload reaches models that are awake, those that sleep, and the next load", "[pool]") {
   auto options = options_for(2);
   options.sampling.top_k = 3;
-  pool_bench b(options, 20);
+  pool_fixture b(options, 20);
   REQUIRE(b.ready());
   recorder first;
   b.ask(first, "m0");
@@ -386,7 +386,7 @@ TEST_CASE("a reload reaches models that are awake, those that sleep, and the nex
 
 TEST_CASE("a reload changes what requests obey that wait for their model", "[pool]") {
   auto options = options_for(2);
-  pool_bench b(options, 10);
+  pool_fixture b(options, 10);
   REQUIRE(b.ready());
   b.plans[0]->hold(); // it stays busy
   recorder busy, first, second, impatient;
@@ -418,7 +418,7 @@ TEST_CASE("a reload changes what requests obey that wait for their model", "[poo
 
 TEST_CASE("what tenants asked of a model stays counted while it sleeps and when it is back",
           "[pool]") {
-  pool_bench b(options_for(2), 20);
+  pool_fixture b(options_for(2), 20);
   REQUIRE(b.ready());
   CHECK(b.port().tenants().empty());
   const auto n_finished = [&](const std::string& model) {
@@ -450,7 +450,7 @@ TEST_CASE("what tenants asked of a model stays counted while it sleeps and when 
 }
 
 TEST_CASE("mailboxes and pictures are told for each model that is awake", "[pool]") {
-  pool_bench b(options_for(3), 30);
+  pool_fixture b(options_for(3), 30);
   REQUIRE(b.ready());
   for (const std::size_t m : {1, 2}) {
     REQUIRE(b.port().order_model(b.options.models[m].key, model_order::load).ok());
@@ -462,25 +462,25 @@ TEST_CASE("mailboxes and pictures are told for each model that is awake", "[pool
   REQUIRE(actors.size() == 2);
   CHECK(actors["m1"].contains("batcher"));
   CHECK(actors["m1"] == actors["m2"]);
-  std::set<std::string> pictured;
-  for (const auto& picture : b.pictures())
-    pictured.insert(picture.model);
-  CHECK(pictured == std::set<std::string>{"m1", "m2"});
+  std::set<std::string> in_snapshots;
+  for (const auto& snapshot : b.snapshots())
+    in_snapshots.insert(snapshot.model);
+  CHECK(in_snapshots == std::set<std::string>{"m1", "m2"});
 }
 
 TEST_CASE("whoever asked is told of the end of a request that reached no engine", "[pool]") {
-  pool_bench b(options_for(2), 10);
+  pool_fixture b(options_for(2), 10);
   REQUIRE(b.ready());
   b.plans[0]->hold(); // it stays busy
   recorder busy;
   b.ask(busy, "m0");
   REQUIRE(b.plans[0]->step_waits());
-  std::vector<std::string> told;
+  std::vector<std::string> received;
   const auto ask = [&](recorder& r, const std::string& model) {
     auto asked = text_request("x", 3);
     asked.model = model;
     asked.on_end = [&](const actors::request_summary& about) {
-      told.push_back(std::string(about.status) + (about.failed ? " failed" : ""));
+      received.push_back(std::string(about.status) + (about.failed ? " failed" : ""));
       CHECK(about.sampling->max_tokens == 3);
     };
     return b.port().submit(std::move(asked), r.callback());
@@ -488,16 +488,16 @@ TEST_CASE("whoever asked is told of the end of a request that reached no engine"
   recorder unknown, cancelled;
   ask(unknown, "nobody");
   REQUIRE(unknown.wait_over());
-  CHECK(told == std::vector<std::string>{"model_not_found failed"});
+  CHECK(received == std::vector<std::string>{"model_not_found failed"});
   b.port().cancel(ask(cancelled, "m1"));
-  CHECK(told.size() == 2);
-  CHECK(told.back() == "cancelled");
+  CHECK(received.size() == 2);
+  CHECK(received.back() == "cancelled");
   b.plans[0]->open();
   REQUIRE(busy.wait_over());
 }
 
 TEST_CASE("a drain ends once waiting and running requests have ended", "[pool]") {
-  pool_bench b(options_for(2), 10);
+  pool_fixture b(options_for(2), 10);
   REQUIRE(b.ready());
   b.plans[0]->hold();
   recorder running, waiting, refused;
@@ -521,7 +521,7 @@ TEST_CASE("requests that wait end when all are aborted, and are silent when the 
           "[pool]") {
   recorder silent;
   {
-    pool_bench b(options_for(2), 10);
+    pool_fixture b(options_for(2), 10);
     REQUIRE(b.ready());
     b.plans[0]->hold();
     recorder running, waiting;
@@ -541,15 +541,15 @@ TEST_CASE("requests that wait end when all are aborted, and are silent when the 
 }
 
 TEST_CASE("a request that is being handed to its engine is aborted too", "[pool]") {
-  pool_bench b(options_for(1), 10);
+  pool_fixture b(options_for(1), 10);
   REQUIRE(b.ready());
   b.plans[0]->delay_us = 2000;
   busy_dispatcher dispatcher(b);
   recorder sending;
   b.ask(sending, "m0", 1, 150);
-  dispatcher.obey();
+  dispatcher.apply_orders();
   CHECK(b.reaches(0, model_state::ready));
-  dispatcher.obey(); // the dispatcher is to send it
+  dispatcher.apply_orders(); // the dispatcher is to send it
   b.port().abort_all();
   dispatcher.free();
   REQUIRE(sending.wait_over());
@@ -558,16 +558,16 @@ TEST_CASE("a request that is being handed to its engine is aborted too", "[pool]
 }
 
 TEST_CASE("a request that is being handed to its engine is cancelled or paused there", "[pool]") {
-  pool_bench b(options_for(1), 10);
+  pool_fixture b(options_for(1), 10);
   REQUIRE(b.ready());
   b.plans[0]->hold();
   busy_dispatcher dispatcher(b);
   recorder cancelled, paused, refused, next;
   const auto lost = b.ask(cancelled, "m0", 1, 150);
   const auto slow = b.ask(paused, "m0", 2, 150);
-  dispatcher.obey();
+  dispatcher.apply_orders();
   CHECK(b.reaches(0, model_state::ready));
-  dispatcher.obey(); // the dispatcher is to send them
+  dispatcher.apply_orders(); // the dispatcher is to send them
   b.port().cancel(lost);
   b.port().pause(slow);
   b.port().cancel(b.ask(refused, "nobody"));
@@ -576,8 +576,8 @@ TEST_CASE("a request that is being handed to its engine is cancelled or paused t
   REQUIRE(next.wait_over());
   CHECK(refused.n_events() == 0);
   REQUIRE(eventually([&] {
-    for (const auto& picture : b.pictures())
-      for (const auto& sequence : picture.sequences)
+    for (const auto& snapshot : b.snapshots())
+      for (const auto& sequence : snapshot.sequences)
         if (sequence.paused) return true;
     return false;
   }));
@@ -590,12 +590,12 @@ TEST_CASE("a request that is being handed to its engine is cancelled or paused t
 }
 
 TEST_CASE("a request that comes after an order to send others waits for its own", "[pool]") {
-  pool_bench b(options_for(1), 10);
+  pool_fixture b(options_for(1), 10);
   REQUIRE(b.ready());
   busy_dispatcher dispatcher(b);
   recorder first, second;
   b.ask(first, "m0", 1);
-  dispatcher.obey();
+  dispatcher.apply_orders();
   CHECK(b.reaches(0, model_state::ready)); // the first is to be sent
   REQUIRE(b.port().order_model("m0", model_order::sleep).ok());
   b.ask(second, "m0", 2);
@@ -614,7 +614,7 @@ TEST_CASE("four models under a budget for two answer random requests, also with 
           "[pool]") {
   // An event may be on its way to a request that was cancelled, so recorders outlive the pool.
   std::vector<std::deque<recorder>> recorders(6);
-  pool_bench b(options_for(4), 20);
+  pool_fixture b(options_for(4), 20);
   REQUIRE(b.ready());
   std::vector<std::thread> clients;
   std::atomic<int> wrong{0}, served{0};

@@ -25,7 +25,7 @@ public:
 
   struct model {
     pool_state::model_rules rules;
-    phase what = phase::closed;
+    phase state = phase::closed;
     std::int64_t need = 0, grant = 0;
     std::size_t under_way = 0, waiting = 0;
     bool load_ordered = false, sleep_ordered = false, close_ordered = false;
@@ -46,15 +46,15 @@ public:
     for (std::size_t m = 0; m < models.size(); ++m) {
       models[m].load_ordered = models[m].rules.pinned;
       if (models[m].rules.pinned) join(m);
-      models[m].what = phase::opening;
+      models[m].state = phase::opening;
       order("open", m);
     }
     decide(now);
   }
 
   void fetching(std::size_t m, time now) {
-    if (models[m].what != phase::opening) return;
-    models[m].what = phase::fetching;
+    if (models[m].state != phase::opening) return;
+    models[m].state = phase::fetching;
     models[m].begun = true;
     if (!models[m].load_ordered) quit(m);
     refuse_all(m);
@@ -62,27 +62,27 @@ public:
   }
 
   void opened(std::size_t m, std::int64_t need, time now) {
-    if (models[m].what != phase::opening && models[m].what != phase::fetching) return;
+    if (models[m].state != phase::opening && models[m].state != phase::fetching) return;
     models[m].need = std::max<std::int64_t>(0, need);
     models[m].why.clear();
     if (!models[m].rules.pinned) models[m].begun = true;
     const bool closes = models[m].close_ordered && !in_line(m);
     models[m].close_ordered = false;
-    models[m].what = closes ? phase::closed : phase::asleep;
+    models[m].state = closes ? phase::closed : phase::asleep;
     if (closes) order("close", m);
     decide(now);
   }
 
   void open_failed(std::size_t m, const std::string& why, time now) {
-    if (models[m].what != phase::opening && models[m].what != phase::fetching) return;
+    if (models[m].state != phase::opening && models[m].state != phase::fetching) return;
     fail(m, why, now);
     decide(now);
   }
 
   void loaded(std::size_t m, time now) {
     model& one = models[m];
-    if (one.what != phase::loading) return;
-    one.what = one.sleep_ordered ? phase::draining : phase::awake;
+    if (one.state != phase::loading) return;
+    one.state = one.sleep_ordered ? phase::draining : phase::awake;
     one.begun = true;
     one.failures_in_a_row = 0;
     one.load_took = now - one.load_began;
@@ -94,7 +94,7 @@ public:
   }
 
   void load_failed(std::size_t m, const std::string& why, time now) {
-    if (models[m].what != phase::loading) return;
+    if (models[m].state != phase::loading) return;
     models[m].grant = 0;
     order("close", m);
     fail(m, why, now);
@@ -103,9 +103,9 @@ public:
 
   void left(std::size_t m, time now) {
     model& one = models[m];
-    if (one.what != phase::leaving) return;
+    if (one.state != phase::leaving) return;
     one.grant = 0;
-    one.what = one.close_ordered ? phase::closed : phase::asleep;
+    one.state = one.close_ordered ? phase::closed : phase::asleep;
     if (one.close_ordered) order("close", m);
     one.close_ordered = one.sleep_ordered = false;
     decide(now);
@@ -113,18 +113,18 @@ public:
 
   verdict asked(std::size_t m, time now) {
     model& one = models[m];
-    if (one.what == phase::awake) {
+    if (one.state == phase::awake) {
       one.under_way += 1;
       one.used = now;
       return verdict::send;
     }
-    if (one.what == phase::fetching) return verdict::refuse;
-    if (one.what == phase::failed && now < one.refuses_until) return verdict::refuse;
-    if (one.what == phase::failed) one.what = phase::closed;
+    if (one.state == phase::fetching) return verdict::refuse;
+    if (one.state == phase::failed && now < one.refuses_until) return verdict::refuse;
+    if (one.state == phase::failed) one.state = phase::closed;
     one.waiting += 1;
     join(m);
     decide(now);
-    return one.what == phase::failed ? verdict::refuse : verdict::wait;
+    return one.state == phase::failed ? verdict::refuse : verdict::wait;
   }
 
   void ended(std::size_t m, time now) {
@@ -142,8 +142,8 @@ public:
   void ask_load(std::size_t m, time now) {
     model& one = models[m];
     one.sleep_ordered = one.close_ordered = false;
-    if (one.what == phase::failed) one.what = phase::closed;
-    if (one.what != phase::awake && one.what != phase::loading) {
+    if (one.state == phase::failed) one.state = phase::closed;
+    if (one.state != phase::awake && one.state != phase::loading) {
       one.load_ordered = true;
       join(m);
     }
@@ -154,19 +154,20 @@ public:
     model& one = models[m];
     one.load_ordered = false;
     if (one.waiting == 0) quit(m);
-    if (one.what == phase::awake) one.what = phase::draining;
-    one.sleep_ordered = one.what == phase::draining || one.what == phase::loading;
+    if (one.state == phase::awake) one.state = phase::draining;
+    one.sleep_ordered = one.state == phase::draining || one.state == phase::loading;
     decide(now);
   }
 
   void ask_unload(std::size_t m, time now) {
     model& one = models[m];
-    if (one.what == phase::asleep) order("close", m);
-    if (one.what == phase::asleep || one.what == phase::failed) {
-      one.what = phase::closed;
+    if (one.state == phase::asleep) order("close", m);
+    if (one.state == phase::asleep || one.state == phase::failed) {
+      one.state = phase::closed;
       one.why.clear();
     }
-    one.close_ordered = has_memory(m) || one.what == phase::opening || one.what == phase::fetching;
+    one.close_ordered =
+        has_memory(m) || one.state == phase::opening || one.state == phase::fetching;
     ask_sleep(m, now);
   }
 
@@ -188,9 +189,9 @@ public:
 
 private:
   bool has_memory(std::size_t m) const {
-    const phase what = models[m].what;
-    return what == phase::loading || what == phase::awake || what == phase::draining ||
-           what == phase::leaving;
+    const phase state = models[m].state;
+    return state == phase::loading || state == phase::awake || state == phase::draining ||
+           state == phase::leaving;
   }
 
   void order(const std::string& what, std::size_t m) {
@@ -208,9 +209,9 @@ private:
   std::optional<std::size_t> first_in_line() const {
     for (const bool pinned : {true, false})
       for (const std::size_t m : line_) {
-        const phase what = models[m].what;
-        const bool can_come = what == phase::closed || what == phase::opening ||
-                              what == phase::asleep || what == phase::leaving;
+        const phase state = models[m].state;
+        const bool can_come = state == phase::closed || state == phase::opening ||
+                              state == phase::asleep || state == phase::leaving;
         if (can_come && models[m].rules.pinned == pinned) return m;
       }
     return std::nullopt;
@@ -227,13 +228,13 @@ private:
     models[m].waiting = 0;
   }
   void leave(std::size_t m) {
-    models[m].what = phase::leaving;
+    models[m].state = phase::leaving;
     order("leave", m);
   }
 
   void fail(std::size_t m, const std::string& why, time now) {
     model& one = models[m];
-    one.what = phase::failed;
+    one.state = phase::failed;
     one.begun = true;
     one.why = why;
     one.load_ordered = one.sleep_ordered = one.close_ordered = false;
@@ -251,13 +252,13 @@ private:
     while (load_next(now)) {
     }
     for (std::size_t m = 0; m < models.size(); ++m) {
-      const phase what = models[m].what;
-      if ((what == phase::asleep || what == phase::closed) && !in_line(m)) models[m].begun = true;
+      const phase state = models[m].state;
+      if ((state == phase::asleep || state == phase::closed) && !in_line(m)) models[m].begun = true;
     }
     if (first_in_line()) return;
     for (std::size_t m = 0; m < models.size(); ++m) {
-      if (models[m].what != phase::draining || models[m].sleep_ordered) continue;
-      models[m].what = phase::awake; // nobody needs its room any more
+      if (models[m].state != phase::draining || models[m].sleep_ordered) continue;
+      models[m].state = phase::awake; // nobody needs its room any more
       models[m].load_ordered = false;
       quit(m);
       send_all(m);
@@ -266,8 +267,8 @@ private:
 
   void leave_unused(std::size_t m, time now) {
     const model& one = models[m];
-    if (one.what == phase::draining) leave(m);
-    if (one.what != phase::awake || one.rules.pinned || one.rules.keep_alive.count() == 0) return;
+    if (one.state == phase::draining) leave(m);
+    if (one.state != phase::awake || one.rules.pinned || one.rules.keep_alive.count() == 0) return;
     const time end = one.used + one.rules.keep_alive;
     if (end <= now)
       leave(m);
@@ -284,14 +285,14 @@ private:
     const auto first = first_in_line();
     if (!first) return false;
     for (const model& one : models)
-      if (one.what == phase::loading) return false;
+      if (one.state == phase::loading) return false;
     model& next = models[*first];
-    if (next.what == phase::closed) {
-      next.what = phase::opening;
+    if (next.state == phase::closed) {
+      next.state = phase::opening;
       order("open", *first);
       return false;
     }
-    if (next.what != phase::asleep) return false;
+    if (next.state != phase::asleep) return false;
     std::int64_t most = bounds_.budget;
     for (std::size_t m = 0; m < models.size(); ++m)
       if (m != *first && models[m].rules.pinned) most -= std::max(models[m].need, models[m].grant);
@@ -301,7 +302,7 @@ private:
       return true;
     }
     if (!has_room(*first, grant, now)) return false;
-    next.what = phase::loading;
+    next.state = phase::loading;
     next.grant = grant;
     next.load_began = now;
     next.why.clear();
@@ -317,8 +318,8 @@ private:
     std::vector<std::size_t> unused, used;
     for (std::size_t m = 0; m < models.size(); ++m) {
       const model& one = models[m];
-      if (one.what == phase::draining || one.what == phase::leaving) room += one.grant;
-      if (one.what != phase::awake || one.rules.pinned) continue;
+      if (one.state == phase::draining || one.state == phase::leaving) room += one.grant;
+      if (one.state != phase::awake || one.rules.pinned) continue;
       (one.under_way == 0 ? unused : used).push_back(m);
     }
     std::stable_sort(unused.begin(), unused.end(), [this](std::size_t a, std::size_t b) {
@@ -340,7 +341,7 @@ private:
     });
     for (const std::size_t m : used) {
       if (room >= grant) return false;
-      models[m].what = phase::draining;
+      models[m].state = phase::draining;
       models[m].sleep_ordered = false;
       room += models[m].grant;
     }

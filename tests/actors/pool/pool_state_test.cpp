@@ -481,7 +481,7 @@ public:
 
 private:
   struct due {
-    pool_state::order what;
+    pool_state::order order;
   };
 
   bool idle() const {
@@ -546,7 +546,7 @@ private:
   /// Something that was ordered is done, or fails.
   void finish_one() {
     const std::size_t i = random_() % due_.size();
-    const auto order = due_[i].what;
+    const auto order = due_[i].order;
     due_.erase(due_.begin() + static_cast<std::ptrdiff_t>(i));
     const bool fails = random_() % 10 == 0;
     if (const auto* o = std::get_if<pool_state::open>(&order)) {

@@ -177,14 +177,14 @@ private:
     for (std::size_t m = 0; m < pool_.size(); ++m) {
       const auto& one = twin_.models[m];
       const std::string of = " of model " + std::to_string(m);
-      demand_equal(static_cast<int>(pool_.now(m)), static_cast<int>(one.what), "the phase" + of);
+      demand_equal(static_cast<int>(pool_.now(m)), static_cast<int>(one.state), "the phase" + of);
       demand_equal(pool_.need(m), one.need, "the need" + of);
       demand_equal(pool_.grant(m), one.grant, "the grant" + of);
       demand_equal(pool_.under_way(m), one.under_way, "what is under way" + of);
       demand_equal(pool_.waiting(m), one.waiting, "what waits" + of);
-      const bool tells = !one.why.empty() || one.what == phase::fetching;
+      const bool tells = !one.why.empty() || one.state == phase::fetching;
       demand_equal(!pool_.detail(m).empty(), tells, "whether there is a detail" + of);
-      if (one.what == phase::awake) demand(one.waiting == 0, "nobody waits for an awake model");
+      if (one.state == phase::awake) demand(one.waiting == 0, "nobody waits for an awake model");
       if (!one.why.empty() && one.why != "no room")
         demand(pool_.detail(m).find(one.why) != std::string::npos, "the detail" + of);
     }

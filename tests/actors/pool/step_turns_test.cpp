@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill::actors;

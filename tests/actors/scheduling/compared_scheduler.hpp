@@ -95,10 +95,10 @@ public:
     plain_.set_held(id, true);
     compare("hold");
   }
-  void let_go(sequence_id id) {
-    real_.let_go(id);
+  void unhold(sequence_id id) {
+    real_.unhold(id);
     plain_.set_held(id, false);
-    compare("let_go");
+    compare("unhold");
   }
   void shorten(sequence_id id, std::int32_t max_new) {
     real_.shorten(id, max_new);

@@ -11,7 +11,7 @@
 
 #include "actors/scheduling/fair_policy.hpp"
 #include "tests/actors/scheduling/plain_fair_policy.hpp"
-#include "tests/actors/scheduling/scheduler_rig.hpp"
+#include "tests/actors/scheduling/scheduler_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace scheduling_tests;
@@ -22,7 +22,7 @@ using twill::test::operations;
 
 namespace {
 
-class policy_rig {
+class policy_fixture {
 public:
   void apply(const operation& o) {
     const std::uint32_t kind = o.kind % 16;
@@ -164,14 +164,14 @@ TEST_CASE("a fair policy ranks as its plain twin does, and forgets whoever has l
           "[scheduling]") {
   int moved = 0;
   const auto failure = twill::test::first_failure({3000, 200'000, 120}, [&](const operations& ops) {
-    policy_rig rig, fresh;
-    rig.next_ranks(ops);
-    rig.leave_all();
-    rig.demand_empty();
-    rig.forget_weights();
-    demand(rig.next_ranks(ops) == fresh.next_ranks(ops),
+    policy_fixture fixture, fresh;
+    fixture.next_ranks(ops);
+    fixture.leave_all();
+    fixture.demand_empty();
+    fixture.forget_weights();
+    demand(fixture.next_ranks(ops) == fresh.next_ranks(ops),
            "a policy that all have left ranks otherwise than a new one");
-    moved += rig.n_moved;
+    moved += fixture.n_moved;
   });
   CHECK(failure == "");
   CHECK(moved > 50);

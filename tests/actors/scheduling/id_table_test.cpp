@@ -49,7 +49,7 @@ struct both {
       map.erase(id);
       break;
     case 6:
-      table.expect(id);
+      table.prefetch(id);
       table.expect_value(id);
       break;
     default:

@@ -43,7 +43,7 @@ public:
       c.finish = s.rank + s.step;
       c.last = s.rank;
     }
-    s.told = s.rank;
+    s.reported = s.rank;
     all_.push_back(s);
     return s.rank;
   }
@@ -100,7 +100,7 @@ public:
 
   void take_moved(std::vector<moved_sequence>& out) override {
     for (charged& s : all_)
-      if (s.waits && s.rank != s.told) out.push_back({s.id, s.told = s.rank});
+      if (s.waits && s.rank != s.reported) out.push_back({s.id, s.reported = s.rank});
   }
   bool shares_running_set() const override { return true; }
   std::size_t clients() const { return clients_.size(); }
@@ -111,7 +111,7 @@ private:
     sequence_id id = 0;
     std::uint64_t client = 0;
     std::int32_t priority = 0;
-    std::int64_t tokens = 0, output = 0, step = 0, rank = 0, told = 0;
+    std::int64_t tokens = 0, output = 0, step = 0, rank = 0, reported = 0;
     bool waits = true; ///< it was never admitted
   };
   struct client {

@@ -6,7 +6,7 @@
 
 #include "actors/scheduling/preemption.hpp"
 #include "tests/actors/scheduling/plain_preemption.hpp"
-#include "tests/actors/scheduling/scheduler_rig.hpp"
+#include "tests/actors/scheduling/scheduler_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace scheduling_tests;

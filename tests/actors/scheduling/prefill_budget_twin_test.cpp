@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "actors/scheduling/prefill_budget.hpp"
-#include "tests/actors/scheduling/scheduler_rig.hpp"
+#include "tests/actors/scheduling/scheduler_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/support/operations.hpp"
 

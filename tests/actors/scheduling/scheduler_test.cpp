@@ -247,8 +247,8 @@ namespace {
 /// Serves in the order of arrival, and notes what it is told.
 class noting_policy final : public admission_policy {
 public:
-  explicit noting_policy(std::vector<std::string>& told, bool shares = false)
-      : told_(told), shares_(shares) {}
+  explicit noting_policy(std::vector<std::string>& received, bool shares = false)
+      : received_(received), shares_(shares) {}
   std::int64_t rank_of(const new_sequence& arrived) override {
     return static_cast<std::int64_t>(10 * arrived.id);
   }
@@ -261,18 +261,18 @@ public:
 
 private:
   void note(const std::string& what, sequence_id id) {
-    told_.push_back(what + ": " + std::to_string(id));
+    received_.push_back(what + ": " + std::to_string(id));
   }
-  std::vector<std::string>& told_;
+  std::vector<std::string>& received_;
   bool shares_;
 };
 
 } // namespace
 
 TEST_CASE("a policy is told who is admitted, resumed and gone", "[actors][policy]") {
-  std::vector<std::string> told;
-  const auto since = [&told] { return std::exchange(told, {}); };
-  scheduler s({64, 1, 4}, std::make_unique<noting_policy>(told));
+  std::vector<std::string> received;
+  const auto since = [&received] { return std::exchange(received, {}); };
+  scheduler s({64, 1, 4}, std::make_unique<noting_policy>(received));
   step_decision d;
   s.add({1, 0, 4, 20});
   s.add({2, 0, 4, 20});
@@ -296,8 +296,8 @@ TEST_CASE("a policy is told who is admitted, resumed and gone", "[actors][policy
 }
 
 TEST_CASE("who gives up a place comes behind the one that takes it", "[actors][policy]") {
-  std::vector<std::string> told;
-  scheduler s({64, 3, 4}, std::make_unique<noting_policy>(told, true));
+  std::vector<std::string> received;
+  scheduler s({64, 3, 4}, std::make_unique<noting_policy>(received, true));
   step_decision d;
   std::vector<released_sequence> released;
   const auto step = [&] {

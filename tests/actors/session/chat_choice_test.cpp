@@ -7,7 +7,7 @@
 
 #include "actors/session/output_plan.hpp"
 #include "actors/session/prompt.hpp"
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/paths.hpp"
 #include "tests/support/json.hpp"
@@ -112,8 +112,8 @@ TEST_CASE("an answer is read in the format of the template that made its prompt"
   CHECK(format_of(chat_with(true, "think")) == std::pair(std::string("hermes"), true));
   CHECK(format_of(chat_with(false)) == std::pair(std::string("none"), false));
   // The default template knows no tools: it gets them as text.
-  const auto told = render_chat(*model, chat_with(true, "default"));
-  REQUIRE(told.ok());
-  CHECK(told.value().text.find("\"name\":\"look\"") != std::string::npos);
+  const auto received = render_chat(*model, chat_with(true, "default"));
+  REQUIRE(received.ok());
+  CHECK(received.value().text.find("\"name\":\"look\"") != std::string::npos);
   CHECK(format_of(chat_with(true, "default")) == std::pair(std::string("json"), false));
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "actors/port/request_summary.hpp"
-#include "tests/actors/session/session_rig.hpp"
+#include "tests/actors/session/session_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace session_tests;
@@ -48,13 +48,13 @@ TEST_CASE("reasoning, text and calls go on in the middle of each") {
   for (const std::string& output : outputs) {
     request asked = calling();
     asked.sampling.max_tokens = 200;
-    chat_rig whole(asked);
+    chat_fixture whole(asked);
     whole.start_chat();
     whole.tokens(output);
     end(whole);
     for (std::size_t cut = 0; cut <= output.size(); ++cut) {
       INFO(output << " cut at " << cut);
-      chat_rig rest(going_on(asked, {{ids_of(output.substr(0, cut)), false}}));
+      chat_fixture rest(going_on(asked, {{ids_of(output.substr(0, cut)), false}}));
       rest.start_chat();
       REQUIRE(rest.submitted.size() == 1);
       rest.tokens(output.substr(cut));
@@ -72,18 +72,18 @@ TEST_CASE("calls of a choice that is over count among those of the request") {
   request asked = calling();
   asked.sampling.n = 2;
   asked.sampling.max_tokens = 200;
-  std::optional<request_summary> told;
-  asked.on_end = [&](const request_summary& about) { told = about; };
+  std::optional<request_summary> received;
+  asked.on_end = [&](const request_summary& about) { received = about; };
   auto over = ids_of(one_call);
   over.push_back(scripted::eos);
-  chat_rig r(going_on(asked, {{over, true}, {ids_of("no"), false}}));
+  chat_fixture r(going_on(asked, {{over, true}, {ids_of("no"), false}}));
   r.start_chat();
   REQUIRE(r.submitted.size() == 1);
   CHECK(r.submitted[0].is_over(0));
   CHECK_FALSE(r.submitted[0].is_over(1));
-  r.core.token(rig::token_of('!', 0), now); // nothing of it is reported again
+  r.core.token(fixture::token_of('!', 0), now); // nothing of it is reported again
   CHECK(r.events.size() == 1);
-  token_ready last = rig::token_of(scripted::eos, 1);
+  token_ready last = fixture::token_of(scripted::eos, 1);
   last.stopped = true;
   r.core.token(last, now);
   CHECK(parts_of(r.events) == "");
@@ -91,15 +91,15 @@ TEST_CASE("calls of a choice that is over count among those of the request") {
   CHECK(r.events.back().choice == 1);
   CHECK(r.events.back().finish == finish_reason::stop);
   CHECK(r.events.back().use.completion_tokens == static_cast<std::int32_t>(over.size()) + 3);
-  REQUIRE(told);
-  CHECK(told->called_tools);
+  REQUIRE(received);
+  CHECK(received->called_tools);
   CHECK(r.n_over == 1);
 }
 
 TEST_CASE("a request is submitted with what an earlier run has drawn, to each batcher") {
   request asked = asking("hello");
   asked.prompt_logprobs = 3; // the earlier run has reported them
-  rig r(going_on(asked, {{ids_of("abc"), false}}));
+  fixture r(going_on(asked, {{ids_of("abc"), false}}));
   r.start();
   REQUIRE(r.submitted.size() == 1);
   CHECK(r.submitted[0].spec.prompt_logprobs == -1);
@@ -126,13 +126,13 @@ TEST_CASE("a request that goes on and fails before its next token used nothing")
   };
   const auto asked = going_on(asking("12345", 50), {{ids_of("abc"), false}});
   {
-    rig r(asked, nullptr, &budget);
+    fixture r(asked, nullptr, &budget);
     r.start();
     CHECK(left() <= 46); // time gives some back
     r.core.failed({errc::executor_failed, "lost", ""});
     CHECK(left() == 100);
   }
-  rig r(asked, nullptr, &budget);
+  fixture r(asked, nullptr, &budget);
   r.start();
   r.tokens("d");
   r.core.failed({errc::executor_failed, "lost", ""});
@@ -141,7 +141,7 @@ TEST_CASE("a request that goes on and fails before its next token used nothing")
 }
 
 TEST_CASE("what no longer fits says so, where nobody asked for its length") {
-  rig r(going_on(asking("12345", -1), {{std::vector<std::int32_t>(40, 'a'), false}}));
+  fixture r(going_on(asking("12345", -1), {{std::vector<std::int32_t>(40, 'a'), false}}));
   r.start(100, 30);
   CHECK(r.submitted.empty());
   REQUIRE(r.events.back().error);

@@ -60,9 +60,9 @@ void choose_text(const test::operation& from, request& asked) {
           {"function",
            value_object{{"name", "look"}, {"parameters", value_object{{"type", "object"}}}}}}};
     asked.prompt = chat;
-    asked.tools.what = kind.one_in(6)   ? tool_choice::kind::required
-                       : kind.one_in(6) ? tool_choice::kind::none
-                                        : tool_choice::kind::automatic;
+    asked.tools.kind = kind.one_in(6)   ? tool_choice_kind::required
+                       : kind.one_in(6) ? tool_choice_kind::none
+                                        : tool_choice_kind::automatic;
   } else {
     asked.prompt = text_prompt{"a prompt"};
   }

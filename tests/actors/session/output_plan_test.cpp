@@ -65,7 +65,7 @@ served_model model_of(const std::string& format) {
 }
 
 /// A chat that offers the tool `look`.
-request offering(tool_choice::kind what = tool_choice::kind::automatic) {
+request offering(tool_choice_kind what = tool_choice_kind::automatic) {
   request asked;
   chat_prompt chat;
   chat.tools = twill::value_list{twill::value_object{
@@ -73,7 +73,7 @@ request offering(tool_choice::kind what = tool_choice::kind::automatic) {
       {"function", twill::value_object{{"name", "look"},
                                        {"parameters", twill::value_object{{"type", "object"}}}}}}};
   asked.prompt = chat;
-  asked.tools.what = what;
+  asked.tools.kind = what;
   asked.parse_output = true;
   return asked;
 }
@@ -118,7 +118,7 @@ TEST_CASE("beside a schema one whole call passes, or an answer, which is as clos
 
 TEST_CASE("where a call could not be told from the answer, the form alone holds") {
   grammar_spec words;
-  words.what = grammar_spec::kind::choice;
+  words.kind = twill::config::grammar_kind::choice;
   words.choices = {"yes", "no"};
   const auto plan = planned("hermes", demanding(words));
   CHECK(*plan.grammar == words);
@@ -140,7 +140,7 @@ TEST_CASE("markers have their text where they are read or a grammar holds them")
   raw.parse_output = false;
   CHECK(planned("hermes", raw).shown.empty());
   CHECK(planned("hermes", request{}).shown.empty());
-  auto forced = offering(tool_choice::kind::required);
+  auto forced = offering(tool_choice_kind::required);
   forced.parse_output = false;
   CHECK(planned("hermes", forced).with_markers);
   CHECK(planned("hermes", forced).shown == all);

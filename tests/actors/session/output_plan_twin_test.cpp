@@ -20,7 +20,7 @@ using namespace twill::actors;
 using namespace twill::test;
 namespace calls = models::tool_calls;
 using config::grammar_spec;
-using spec_kind = grammar_spec::kind;
+using spec_kind = config::grammar_kind;
 
 namespace {
 
@@ -79,9 +79,9 @@ plan_case::plan_case(const operation& model_from, const operation& from) {
   constexpr std::array prompts{"hi", "hi <think>\n", "hi </think>\n\n", "<think> hi", "", " \n"};
   prompt = prompts[from.a / 64 % prompts.size()];
   asked.parse_output = from.a % 4 > 0;
-  using kind = tool_choice::kind;
+  using kind = tool_choice_kind;
   constexpr std::array kinds{kind::automatic, kind::required, kind::named, kind::none};
-  asked.tools.what = kinds[from.a / 4 % 4];
+  asked.tools.kind = kinds[from.a / 4 % 4];
   asked.tools.name = tool_names[from.a / 16 % 3];
   asked.tools.parallel = from.a / 400 % 2 == 0;
   if (const auto form = from.b % 12; form > 5) {
@@ -89,7 +89,7 @@ plan_case::plan_case(const operation& model_from, const operation& from) {
     constexpr std::array forms{spec_kind::json_object, spec_kind::json_schema,
                                spec_kind::regex,       spec_kind::choice,
                                spec_kind::ebnf,        spec_kind::json_schema};
-    asked.grammar->what = forms[form - 6];
+    asked.grammar->kind = forms[form - 6];
     asked.grammar->text = form == 7 ? R"({"type": "array"})" : "text";
     asked.grammar->closed_objects = from.b / 12 % 2 == 1;
     if (from.b / 24 % 3 > 0) asked.grammar_field = "response_format";
@@ -152,10 +152,10 @@ std::vector<calls::callable> callable_of(const std::vector<offered_tool>& tools)
 std::optional<grammar_spec> call_or_answer(const answer_format& answers, const grammar_spec& form,
                                            const std::vector<offered_tool>& tools) {
   if (tools.empty() || !answers.calls) return std::nullopt;
-  const bool told_apart = answers.calls->syntax == calls::call_syntax::tagged_json ||
-                          answers.calls->syntax == calls::call_syntax::listed_json;
-  const bool is_json = form.what == spec_kind::json_schema || form.what == spec_kind::json_object;
-  if (!told_apart || !is_json) return std::nullopt;
+  const bool are_distinct = answers.calls->syntax == calls::call_syntax::tagged_json ||
+                            answers.calls->syntax == calls::call_syntax::listed_json;
+  const bool is_json = form.kind == spec_kind::json_schema || form.kind == spec_kind::json_object;
+  if (!are_distinct || !is_json) return std::nullopt;
   const auto one_call = calls::call_grammar(*answers.calls, callable_of(tools), false);
   if (!one_call) return std::nullopt;
   grammar_spec out = *one_call;
@@ -164,7 +164,7 @@ std::optional<grammar_spec> call_or_answer(const answer_format& answers, const g
     out.frames.push_back(
         {one_call->list_begin + frame.before, frame.schema, frame.after + one_call->list_end});
   out.frames.push_back(
-      {"", form.what == spec_kind::json_schema ? form.text : R"({"type": "object"})", ""});
+      {"", form.kind == spec_kind::json_schema ? form.text : R"({"type": "object"})", ""});
   out.list_begin = out.list_between = out.list_end = "";
   out.closed_objects = form.closed_objects;
   return out;
@@ -172,17 +172,17 @@ std::optional<grammar_spec> call_or_answer(const answer_format& answers, const g
 
 void check_form(const plan_case& one, const answer_format& answers, const output_plan& plan,
                 const std::vector<offered_tool>& tools) {
-  const bool forced = one.asked.tools.what == tool_choice::kind::required ||
-                      one.asked.tools.what == tool_choice::kind::named;
+  const bool forced = one.asked.tools.kind == tool_choice_kind::required ||
+                      one.asked.tools.kind == tool_choice_kind::named;
   std::optional<grammar_spec> form = one.asked.grammar, both;
   std::vector<offered_tool> callables;
   if (forced) {
     for (const auto& tool : tools)
-      if (one.asked.tools.what == tool_choice::kind::required || tool.name == one.asked.tools.name)
+      if (one.asked.tools.kind == tool_choice_kind::required || tool.name == one.asked.tools.name)
         callables.push_back(tool);
     form = calls::call_grammar(*answers.calls, callable_of(callables),
                                one.asked.tools.parallel &&
-                                   one.asked.tools.what == tool_choice::kind::required);
+                                   one.asked.tools.kind == tool_choice_kind::required);
   } else if (form) {
     both = call_or_answer(answers, *form, tools);
     if (both) {
@@ -197,8 +197,8 @@ void check_form(const plan_case& one, const answer_format& answers, const output
                                                                   : one.asked.grammar_field),
          "the field is " + plan.grammar_field);
   demand_equal(plan.is_json,
-               form && form->what != spec_kind::regex && form->what != spec_kind::choice &&
-                   form->what != spec_kind::ebnf,
+               form && form->kind != spec_kind::regex && form->kind != spec_kind::choice &&
+                   form->kind != spec_kind::ebnf,
                "whether the form is JSON");
   demand_equal(plan.reading.only_calls, forced, "whether nothing but calls may come");
   std::vector<std::string> names;
@@ -239,11 +239,11 @@ void check_plan(const plan_case& one) {
            "why there is no template");
     return;
   }
-  const auto what = one.asked.tools.what;
-  const auto tools = what == tool_choice::kind::none ? std::vector<offered_tool>() : one.tools;
-  if (what == tool_choice::kind::required || what == tool_choice::kind::named) {
+  const auto what = one.asked.tools.kind;
+  const auto tools = what == tool_choice_kind::none ? std::vector<offered_tool>() : one.tools;
+  if (what == tool_choice_kind::required || what == tool_choice_kind::named) {
     const auto is_meant = [&](const offered_tool& tool) {
-      return what == tool_choice::kind::required || tool.name == one.asked.tools.name;
+      return what == tool_choice_kind::required || tool.name == one.asked.tools.name;
     };
     std::vector<offered_tool> meant;
     std::copy_if(tools.begin(), tools.end(), std::back_inserter(meant), is_meant);

@@ -114,8 +114,8 @@ std::size_t certain(const std::string& text, std::size_t from,
 }
 
 output_part part_of(twill::models::tool_calls::call_event&& read) {
-  using from = twill::models::tool_calls::call_event::kind;
-  using to = output_part::kind;
+  using from = twill::models::tool_calls::call_event_kind;
+  using to = output_part_kind;
   constexpr std::pair<from, to> kinds[] = {{from::text, to::text},
                                            {from::reasoning, to::reasoning},
                                            {from::call_begin, to::call_begin},
@@ -123,7 +123,7 @@ output_part part_of(twill::models::tool_calls::call_event&& read) {
                                            {from::call_end, to::call_end}};
   output_part part;
   for (const auto& kind : kinds)
-    if (kind.first == read.what) part.what = kind.second;
+    if (kind.first == read.kind) part.kind = kind.second;
   part.text = std::move(read.bytes);
   part.call = read.call;
   part.complete = read.complete;
@@ -190,7 +190,7 @@ plain_step last_step(const plain_rules& rules, std::span<const std::int32_t> ids
         read.push_back(std::move(late));
     for (auto& one : read) {
       step.parts.push_back(part_of(std::move(one)));
-      if (step.parts.back().what == output_part::kind::call_end && step.parts.back().complete)
+      if (step.parts.back().kind == output_part_kind::call_end && step.parts.back().complete)
         step.called = true;
     }
     step.text.clear();

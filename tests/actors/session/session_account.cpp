@@ -142,7 +142,7 @@ void session_play::expect_prepared() {
       now_.prompt.erase(now_.prompt.begin());
   request planned = asked;
   if (auto* chat = std::get_if<chat_prompt>(&planned.prompt);
-      chat != nullptr && asked.tools.what == tool_choice::kind::none)
+      chat != nullptr && asked.tools.kind == tool_choice_kind::none)
     chat->tools = value();
   auto plan =
       plan_output(*request_.model, planned, request_.begun_reasoning ? "hi <think>\n" : "hi");
@@ -247,7 +247,7 @@ void session_play::expect_token(const token_ready& drawn) {
     now_.finished[choice] = true;
     now_.by_length[choice] = e.finish == finish_reason::length;
     e.last = std::find(now_.finished.begin(), now_.finished.end(), false) == now_.finished.end();
-    if (!drawn.stopped && !drawn.length) now_.finish_told.push_back(drawn.choice);
+    if (!drawn.stopped && !drawn.length) now_.finish_received.push_back(drawn.choice);
   }
   const bool last = e.last;
   expect_event(std::move(e));
@@ -268,12 +268,12 @@ void session_play::compare() {
            "event " + std::to_string(i) + " is\n  " + is + "\nexpected\n  " + expected);
   }
   demand_equal(n_over_, now_.over ? 1 : 0, "how often the session was over");
-  demand_equal(core_->over(), now_.over, "whether it is over");
+  demand_equal(core_->is_over(), now_.over, "whether it is over");
   demand_equal(now_.over ? was_queued_ : core_->was_queued(), now_.in_batcher,
                "whether the batcher has it");
   demand_equal(n_released_, now_.n_released, "releases");
   demand_equal(n_waited_, now_.n_waited, "orders to end what waits");
-  demand(finished_ == now_.finish_told, "the choices that the batcher was told to finish");
+  demand(finished_ == now_.finish_received, "the choices that the batcher was told to finish");
   demand_equal(control_->ended.load(), now_.ended, "whether the last event was delivered");
   demand_equal(static_cast<std::int32_t>(submitted_.size()), now_.n_submitted, "submitted prompts");
   if (!submitted_.empty()) compare_submitted();
@@ -331,8 +331,8 @@ void session_play::compare_counts() const {
 
 void session_play::compare_end() const {
   demand_equal(held_by_callback_.use_count(), 1L, "holders of the client's callback");
-  demand_equal(told_.size(), std::size_t{1}, "summaries");
-  const request_summary& about = told_[0];
+  demand_equal(received_.size(), std::size_t{1}, "summaries");
+  const request_summary& about = received_[0];
   const auto drawn = now_.n_drawn;
   demand(about.status == now_.status,
          "the status is " + std::string(about.status) + ", expected " + now_.status);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/actors/session/session_rig.hpp"
+#include "tests/actors/session/session_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/text/grammar/byte_vocabulary.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 /// The one error event of a request that was refused before it reached the batcher.
 request_error refusal(request asked, std::int32_t context = 100, std::int64_t kv_tokens = 100) {
-  rig r(std::move(asked));
+  fixture r(std::move(asked));
   r.start(context, kv_tokens);
   CHECK(r.submitted.empty());
   CHECK(r.n_released == 0);
@@ -39,7 +39,7 @@ TEST_CASE("a request is tokenized and submitted with its limits, seed and stop i
   asked.sampling.stop_token_ids = {5, 7, 5};
   asked.sampling.n = 2;
   asked.echo_prompt_ids = true;
-  rig r(asked);
+  fixture r(asked);
   r.start();
   REQUIRE(r.submitted.size() == 1);
   const submit_prompt& prompt = r.submitted[0];
@@ -58,7 +58,7 @@ TEST_CASE("a request is tokenized and submitted with its limits, seed and stop i
 TEST_CASE("what a tenant may have of the scheduler goes with the prompt") {
   auto asked = asking("hi");
   asked.priority = -4;
-  rig r(asked);
+  fixture r(asked);
   r.start();
   REQUIRE(r.submitted.size() == 1);
   CHECK(r.submitted[0].priority == -4);
@@ -77,7 +77,7 @@ TEST_CASE("a tenant's tokens are counted, and those it did not use given back") 
     return n;
   };
   {
-    rig r(asking("12345", 50), nullptr, &budget);
+    fixture r(asking("12345", 50), nullptr, &budget);
     r.start();
     CHECK(left() <= 46); // time gives some back
     r.tokens("abc");
@@ -90,14 +90,14 @@ TEST_CASE("a tenant's tokens are counted, and those it did not use given back") 
   constexpr int not_charged = 100; // so that the bucket is full
   budget.settle(not_charged, 0);
   {
-    rig r(asking("12345", 50), nullptr, &budget);
+    fixture r(asking("12345", 50), nullptr, &budget);
     r.start();
     r.core.failed({errc::executor_failed, "lost", ""});
     CHECK(left() == 100);
   }
-  rig large(asking("12345", 90), nullptr, &budget);
+  fixture large(asking("12345", 90), nullptr, &budget);
   large.start();
-  rig refused(asking("12345", 10), nullptr, &budget);
+  fixture refused(asking("12345", 10), nullptr, &budget);
   refused.start();
   REQUIRE(refused.events.size() == 1);
   REQUIRE(refused.events[0].error);
@@ -126,12 +126,12 @@ TEST_CASE("a tenant pays for every choice, and for what comes beyond the expecte
   };
   request three = asking("hi", 4000);
   three.sampling.n = 3;
-  rig choices(three, nullptr, &budget);
+  fixture choices(three, nullptr, &budget);
   choices.start(10'000, 10'000);
   CHECK(used() == 12);
   choices.core.cancel();
   CHECK(used() == 0);
-  rig open(asking("hi", -1), nullptr, &budget);
+  fixture open(asking("hi", -1), nullptr, &budget);
   open.start(10'000, 10'000);
   CHECK(used() == 0); // 258: as much as is expected
   open.tokens(std::string(5000, 'a'));
@@ -141,7 +141,7 @@ TEST_CASE("a tenant pays for every choice, and for what comes beyond the expecte
 }
 
 TEST_CASE("a request that waits too long is the batcher's to end, unless that has not got it") {
-  rig r(asking("hi"));
+  fixture r(asking("hi"));
   r.start();
   r.core.waited_too_long();
   CHECK(r.n_waited == 1);
@@ -150,26 +150,26 @@ TEST_CASE("a request that waits too long is the batcher's to end, unless that ha
   REQUIRE(r.events.back().error);
   CHECK(r.events.back().error->code == errc::queue_timed_out);
   CHECK(r.events.back().error->retry_after_s == 7);
-  rig early(asking("hi"));
+  fixture early(asking("hi"));
   early.core.waited_too_long();
   REQUIRE(early.events.size() == 1);
   CHECK(early.events[0].error->code == errc::queue_timed_out);
 }
 
 TEST_CASE("without max_tokens a request may fill the context, as far as the cache holds it") {
-  rig wide(asking("hello", -1));
+  fixture wide(asking("hello", -1));
   wide.start(100, 1000);
   CHECK(wide.submitted.at(0).spec.max_new == 95);
-  rig narrow(asking("hello", -1));
+  fixture narrow(asking("hello", -1));
   narrow.start(100, 40);
   CHECK(narrow.submitted.at(0).spec.max_new == 36); // the last token needs no place in the cache
 }
 
 TEST_CASE("a prompt and its output may fill the context, and the cache, to the last token") {
-  rig context(asking("hello", 95));
+  fixture context(asking("hello", 95));
   context.start(100, 1000);
   CHECK(context.submitted.at(0).spec.max_new == 95);
-  rig cache(asking("hello", 36));
+  fixture cache(asking("hello", 36));
   cache.start(100, 40);
   CHECK(cache.submitted.at(0).spec.max_new == 36);
   CHECK(refusal(asking("hello", 37), 100, 40).code == errc::too_large);
@@ -179,7 +179,7 @@ TEST_CASE("max_tokens that is a bound alone is shortened to what fits beside the
   const auto max_new = [](std::int32_t max_tokens, std::int64_t kv_tokens) {
     request asked = asking("hello", max_tokens);
     asked.shorten_output = true;
-    rig r(asked);
+    fixture r(asked);
     r.start(100, kv_tokens);
     return r.submitted.at(0).spec.max_new;
   };
@@ -212,7 +212,7 @@ TEST_CASE("what cannot be served is refused before the batcher hears of it") {
 }
 
 TEST_CASE("an answer at admission is passed on, and no model is needed for it") {
-  rig r(asking("hello"));
+  fixture r(asking("hello"));
   r.core.start(nullptr, request_error{errc::shutting_down, "the server is shutting down", ""});
   REQUIRE(r.events.size() == 1);
   CHECK(r.events[0].error->code == errc::shutting_down);
@@ -221,10 +221,10 @@ TEST_CASE("an answer at admission is passed on, and no model is needed for it") 
 }
 
 TEST_CASE("a request ends by length with its text and usage") {
-  rig r(asking("hello", 3));
+  fixture r(asking("hello", 3));
   r.start();
   r.tokens("ab");
-  token_ready last = rig::token_of('c');
+  token_ready last = fixture::token_of('c');
   last.length = true;
   r.core.token(last, now);
   CHECK(r.text() == "abc");
@@ -241,7 +241,7 @@ TEST_CASE("a request ends by length with its text and usage") {
 TEST_CASE("a stop string is held back, cut off, and told to the batcher once") {
   request asked = asking("hello");
   asked.sampling.stop = {"STOP"};
-  rig r(asked);
+  fixture r(asked);
   r.start();
   r.tokens("abST");
   CHECK(r.text() == "ab");
@@ -259,9 +259,9 @@ TEST_CASE("a stop string is held back, cut off, and told to the batcher once") {
 }
 
 TEST_CASE("an end id ends a choice and its own text is not shown") {
-  rig r(asking("hello"));
+  fixture r(asking("hello"));
   r.start();
-  token_ready end = rig::token_of(scripted::eos);
+  token_ready end = fixture::token_of(scripted::eos);
   end.stopped = true;
   r.tokens("ab");
   r.core.token(end, now);
@@ -274,9 +274,9 @@ TEST_CASE("an end id ends a choice and its own text is not shown") {
 TEST_CASE("a request is over when its last choice is") {
   request asked = asking("hello");
   asked.sampling.n = 2;
-  rig r(asked);
+  fixture r(asked);
   r.start();
-  token_ready end = rig::token_of('z', 1);
+  token_ready end = fixture::token_of('z', 1);
   end.length = true;
   r.core.token(end, now);
   CHECK_FALSE(r.events.back().last);
@@ -290,7 +290,7 @@ TEST_CASE("a request is over when its last choice is") {
 }
 
 TEST_CASE("a cancelled request says nothing more and gives back what it holds") {
-  rig r(asking("hello"));
+  fixture r(asking("hello"));
   r.start();
   r.tokens("a");
   const std::size_t n = r.events.size();
@@ -305,7 +305,7 @@ TEST_CASE("a cancelled request says nothing more and gives back what it holds") 
 }
 
 TEST_CASE("a deadline ends a request with what it had") {
-  rig r(asking("hello"));
+  fixture r(asking("hello"));
   r.start();
   r.tokens("ab");
   r.core.expire();
@@ -329,22 +329,22 @@ TEST_CASE("a deadline ends a request with what it had") {
 }
 
 TEST_CASE("a request that the batcher lost is not released there again") {
-  rig r(asking("hello"));
+  fixture r(asking("hello"));
   r.start();
   r.core.failed({errc::queue_full, "the queue is full (7 waiting); retry later", ""});
   CHECK(r.events.back().error->code == errc::queue_full);
   CHECK(r.events.back().error->retry_after_s == 7);
   CHECK(r.n_released == 0);
   CHECK(r.n_over == 1);
-  rig told(asking("hello"));
-  told.start();
-  told.core.failed({errc::queue_full, "the queue is full; retry in 3 s", "", 3});
-  CHECK(told.events.back().error->retry_after_s == 3); // as the message says
+  fixture received(asking("hello"));
+  received.start();
+  received.core.failed({errc::queue_full, "the queue is full; retry in 3 s", "", 3});
+  CHECK(received.events.back().error->retry_after_s == 3); // as the message says
 }
 
 TEST_CASE("a request survives the loss of its batcher once, unless it has streamed") {
   const request_error lost{errc::executor_failed, "lost", ""};
-  rig r(asking("hello"));
+  fixture r(asking("hello"));
   r.start();
   r.core.batcher_lost(lost);
   CHECK(r.submitted.size() == 2);
@@ -354,7 +354,7 @@ TEST_CASE("a request survives the loss of its batcher once, unless it has stream
   CHECK(r.submitted.size() == 2);
   REQUIRE(r.events.back().error);
   CHECK(r.n_over == 1);
-  rig streamed(asking("hello"));
+  fixture streamed(asking("hello"));
   streamed.start();
   streamed.tokens("a");
   streamed.core.batcher_lost(lost);
@@ -367,7 +367,7 @@ TEST_CASE("the loss of the compiler ends a request that waits for its grammar, a
   request asked = asking("hello");
   asked.grammar.emplace();
   for (const bool is_compiled : {false, true}) {
-    rig r(asked);
+    fixture r(asked);
     r.start();
     const auto grammar = twill::test::compiled(twill::test::schema_spec("{}"));
     REQUIRE(r.ordered.size() == 1);
@@ -382,28 +382,28 @@ TEST_CASE("what was held back comes with the last token, whatever ends the outpu
   asked.sampling.stop = {"STOP"};
   asked.sampling.stop_token_ids = {'!'};
   for (const bool stopped : {false, true}) {
-    rig r(asked);
+    fixture r(asked);
     r.start();
     r.tokens("abST");
-    r.core.token(rig::token_of(0xe2), now); // it begins a character
-    auto last = rig::token_of(stopped ? '!' : 0x82);
+    r.core.token(fixture::token_of(0xe2), now); // it begins a character
+    auto last = fixture::token_of(stopped ? '!' : 0x82);
     (stopped ? last.stopped : last.length) = true;
     r.core.token(last, now);
     CHECK(r.text() == "abST\xef\xbf\xbd");
     CHECK(r.events.back().stop_token == (stopped ? '!' : -1));
   }
-  rig cut(asked);
+  fixture cut(asked);
   cut.start();
   cut.tokens("abSTO");
-  auto end_id = rig::token_of('!');
+  auto end_id = fixture::token_of('!');
   end_id.stopped = true;
   cut.core.token(end_id, now);
   CHECK(cut.text() == "abSTO");
   asked.sampling.include_stop_str_in_output = true;
-  rig whole(asked);
+  fixture whole(asked);
   whole.start();
   whole.tokens("ab");
-  auto last = rig::token_of('!');
+  auto last = fixture::token_of('!');
   last.stopped = true;
   whole.core.token(last, now);
   CHECK(whole.text() == "ab!");
@@ -413,7 +413,7 @@ TEST_CASE("nothing stops before min_tokens, and everything from there on") {
   request asked = asking("hello", 10);
   asked.sampling.stop = {"b"};
   asked.sampling.min_tokens = 3;
-  rig r(asked);
+  fixture r(asked);
   r.start();
   r.tokens("ab");
   CHECK(r.text() == "ab");
@@ -424,7 +424,7 @@ TEST_CASE("nothing stops before min_tokens, and everything from there on") {
 
 TEST_CASE("a callback that throws ends its own request only") {
   int calls = 0;
-  rig r(asking("hello"), [&calls](event) {
+  fixture r(asking("hello"), [&calls](event) {
     if (++calls == 2) throw std::runtime_error("broken reader");
   });
   r.start();
@@ -436,7 +436,7 @@ TEST_CASE("a callback that throws ends its own request only") {
   CHECK(calls == 2);
   request asked = asking("ab");
   asked.prompt_logprobs = 0;
-  rig scored(asked, [](event) { throw std::runtime_error("broken reader"); });
+  fixture scored(asked, [](event) { throw std::runtime_error("broken reader"); });
   scored.start();
   scored.core.scored({std::make_shared<std::vector<prompt_score>>(1)});
   CHECK(scored.n_released == 1);
@@ -444,9 +444,9 @@ TEST_CASE("a callback that throws ends its own request only") {
 }
 
 TEST_CASE("log-probabilities come with the bytes of their tokens") {
-  rig r(asking("hello"));
+  fixture r(asking("hello"));
   r.start();
-  token_ready ready = rig::token_of('a');
+  token_ready ready = fixture::token_of('a');
   ready.logprob = -0.5f;
   ready.top = {{'a', -0.5f}, {'b', -1.5f}};
   r.core.token(ready, now);
@@ -458,7 +458,7 @@ TEST_CASE("log-probabilities come with the bytes of their tokens") {
 }
 
 TEST_CASE("an output that is parsed comes as reasoning, text and calls, and ends as tool_calls") {
-  chat_rig r(calling());
+  chat_fixture r(calling());
   r.start_chat();
   r.tokens("<think>hm</think>ok<tool_call>\n{\"name\": \"look\", \"arguments\": {\"a\": 1}}\n"
            "</tool_call>");
@@ -473,19 +473,19 @@ TEST_CASE("a chat without max_tokens has the configured length, and a text none"
   limits.default_max_tokens = 7;
   request chat = calling();
   chat.sampling.max_tokens = -1;
-  chat_rig r(chat, limits);
+  chat_fixture r(chat, limits);
   r.start_chat();
   CHECK(r.submitted.at(0).spec.max_new == 7);
-  rig text(asking("hello", -1), nullptr, nullptr, limits);
+  fixture text(asking("hello", -1), nullptr, nullptr, limits);
   text.start();
   CHECK(text.submitted.at(0).spec.max_new == 95);
 }
 
 TEST_CASE("a call that breaks off is no tool call, and length stays length") {
-  chat_rig r(calling());
+  chat_fixture r(calling());
   r.start_chat();
   r.tokens("<tool_call>\n{\"name\": \"look\", \"arguments\": {\"a\"");
-  token_ready last = rig::token_of(':');
+  token_ready last = fixture::token_of(':');
   last.length = true;
   r.core.token(last, now);
   CHECK(parts_of(r.events) == "<lookA:{\"a\":>!");
@@ -495,7 +495,7 @@ TEST_CASE("a call that breaks off is no tool call, and length stays length") {
 TEST_CASE("stop strings are looked for before calls are parsed") {
   request asked = calling();
   asked.sampling.stop = {"STOP"};
-  chat_rig r(asked);
+  chat_fixture r(asked);
   r.start_chat();
   r.tokens("okST");
   CHECK(parts_of(r.events) == "T:ok");
@@ -529,7 +529,7 @@ TEST_CASE("a chat whose turns may be left out leaves room for its output") {
     chat.drop_turns_for_output = for_output;
     request asked = asking("", max_tokens);
     asked.prompt = chat;
-    chat_rig r(asked);
+    chat_fixture r(asked);
     auto files = std::make_shared<twill::models::model>();
     files->chat = twill::models::chat_template::parse(
                       "{% for m in messages %}{{ m.content }}{% endfor %}", "", "")
@@ -562,7 +562,7 @@ TEST_CASE("an answer goes on from the last message where the template shows its 
                           twill::value_object{{"role", "assistant"}, {"content", "It is"}}};
     request asked = asking("", 4);
     asked.prompt = chat;
-    chat_rig r(asked);
+    chat_fixture r(asked);
     auto files = std::make_shared<twill::models::model>();
     files->chat = twill::models::chat_template::parse(source, "", "").value();
     r.start_with(files, 80, 1000);
@@ -581,7 +581,7 @@ TEST_CASE("an answer goes on from the last message where the template shows its 
 }
 
 TEST_CASE("tool_choice none hides the tools and leaves text as it is") {
-  chat_rig r(calling({tool_choice::kind::none, "", true}));
+  chat_fixture r(calling({tool_choice_kind::none, "", true}));
   r.start_chat();
   REQUIRE(r.submitted.size() == 1);
   CHECK(r.submitted[0].spec.prompt->size() == 2); // "hi"
@@ -592,7 +592,7 @@ TEST_CASE("tool_choice none hides the tools and leaves text as it is") {
 }
 
 TEST_CASE("a call that must be made is ordered as a grammar, and refusals name the field") {
-  chat_rig r(calling({tool_choice::kind::named, "look", true}));
+  chat_fixture r(calling({tool_choice_kind::named, "look", true}));
   r.start_chat();
   CHECK(r.submitted.empty());
   REQUIRE(r.ordered.size() == 1);
@@ -605,17 +605,17 @@ TEST_CASE("a call that must be made is ordered as a grammar, and refusals name t
   CHECK(r.events.back().error->param == "tools");
   CHECK(*r.ordered[0].abandoned);
 
-  chat_rig busy(calling({tool_choice::kind::named, "look", true}));
+  chat_fixture busy(calling({tool_choice_kind::named, "look", true}));
   busy.start_chat();
   busy.core.grammar({twill::failure{twill::models::grammar::errc::overdue, "busy"}, {}});
   CHECK(busy.events.back().error->code == errc::queue_timed_out);
 
-  chat_rig unknown(calling({tool_choice::kind::named, "other", true}));
+  chat_fixture unknown(calling({tool_choice_kind::named, "other", true}));
   unknown.start_chat();
   CHECK(unknown.events.back().error->code == errc::invalid_argument);
   CHECK(unknown.events.back().error->param == "tool_choice");
 
-  chat_rig speechless(calling({tool_choice::kind::required, "", true}));
+  chat_fixture speechless(calling({tool_choice_kind::required, "", true}));
   speechless.answers.calls.reset();
   speechless.start_chat();
   CHECK(speechless.events.back().error->code == errc::grammar_refused);
@@ -623,9 +623,9 @@ TEST_CASE("a call that must be made is ordered as a grammar, and refusals name t
 }
 
 TEST_CASE("grammars are ordered by client, and one that is overdue is the server's fault") {
-  auto asked = calling({tool_choice::kind::named, "look", true});
+  auto asked = calling({tool_choice_kind::named, "look", true});
   asked.client = "192.0.2.7";
-  chat_rig r(asked);
+  chat_fixture r(asked);
   r.start_chat();
   CHECK(r.ordered.at(0).client == "192.0.2.7");
   r.core.grammar_overdue();
@@ -635,27 +635,27 @@ TEST_CASE("grammars are ordered by client, and one that is overdue is the server
   CHECK(r.events.back().error->param == "tools");
   CHECK(*r.ordered[0].abandoned);
 
-  chat_rig in_time(asked);
+  chat_fixture in_time(asked);
   in_time.start_chat();
   in_time.core.grammar(
       {twill::test::compiled(in_time.ordered.at(0).spec), twill::test::byte_vocabulary()});
   REQUIRE(in_time.submitted.size() == 1);
   in_time.core.grammar_overdue();
-  CHECK_FALSE(in_time.core.over());
+  CHECK_FALSE(in_time.core.is_over());
 }
 
 TEST_CASE("a call that must be made and is cut before its name is a call all the same") {
-  chat_rig r(calling({tool_choice::kind::named, "look", true}));
+  chat_fixture r(calling({tool_choice_kind::named, "look", true}));
   r.start_chat();
   r.core.grammar({twill::test::compiled(r.ordered.at(0).spec), twill::test::byte_vocabulary()});
   token_ready last;
   SECTION("behind its marker") {
     r.tokens("<tool_call>\n{\"na");
-    last = rig::token_of('m');
+    last = fixture::token_of('m');
   }
   SECTION("in its marker") {
     r.tokens("<tool");
-    last = rig::token_of('_');
+    last = fixture::token_of('_');
   }
   last.length = true;
   r.core.token(last, now);
@@ -669,7 +669,7 @@ TEST_CASE("a tool whose parameters are no JSON Schema is refused, also where it 
       {"type", "function"},
       {"function", twill::value_object{{"name", "look"},
                                        {"parameters", twill::value_object{{"type", "dict"}}}}}}};
-  chat_rig r(asked);
+  chat_fixture r(asked);
   r.start_chat();
   REQUIRE(r.events.back().error);
   CHECK(r.events.back().error->code == errc::invalid_argument);
@@ -682,7 +682,7 @@ TEST_CASE("a tool whose parameters are no JSON Schema is refused, also where it 
 TEST_CASE("a schema beside tools lets an answer or one call through") {
   request asked = calling();
   asked.grammar.emplace();
-  chat_rig r(asked);
+  chat_fixture r(asked);
   r.start_chat();
   REQUIRE(r.ordered.size() == 1);
   CHECK(r.ordered[0].spec.frames.size() == 2);
@@ -692,7 +692,7 @@ TEST_CASE("a schema beside tools lets an answer or one call through") {
 TEST_CASE("a request that ends while its grammar compiles abandons it") {
   request asked = asking("hello");
   asked.grammar.emplace();
-  rig r(asked);
+  fixture r(asked);
   r.start();
   REQUIRE(r.ordered.size() == 1);
   CHECK_FALSE(*r.ordered[0].abandoned);
@@ -704,7 +704,7 @@ TEST_CASE("a request that ends while its grammar compiles abandons it") {
 TEST_CASE("only the last prompt tokens are kept when asked for") {
   request asked = asking("hello");
   asked.truncate_prompt_tokens = 2;
-  rig r(asked);
+  fixture r(asked);
   r.start();
   CHECK(*r.submitted.at(0).spec.prompt == std::vector<std::int32_t>{'l', 'o'});
   asked.truncate_prompt_tokens = -3;
@@ -716,7 +716,7 @@ TEST_CASE("the output may take what room there is where the request says so") {
   const auto max_new = [](std::int32_t max_tokens, bool may_shrink, std::int64_t kv_tokens) {
     request asked = asking("hello", max_tokens);
     asked.shorten_output = may_shrink;
-    rig r(asked);
+    fixture r(asked);
     r.start(100, kv_tokens);
     return r.submitted.empty() ? r.events.at(0).error->message
                                : std::to_string(r.submitted[0].spec.max_new);
@@ -735,7 +735,7 @@ TEST_CASE("tokens of an earlier exchange stand before the prompt's own") {
   const auto submitted = [](decltype(request::prompt) prompt) {
     request asked = asking("", 4);
     asked.prompt = std::move(prompt);
-    chat_rig r(asked);
+    chat_fixture r(asked);
     auto files = std::make_shared<twill::models::model>();
     files->chat = twill::models::chat_template::parse(
                       "{% for m in messages %}{{ m.content }}{% endfor %}", "", "")
@@ -810,7 +810,7 @@ TEST_CASE("without output a request ends with its first event, and no batcher he
   request asked = asking("hello", 0);
   asked.sampling.n = 2;
   asked.echo_prompt_ids = true;
-  rig r(asked);
+  fixture r(asked);
   r.start(5, 100); // the prompt may fill the context
   CHECK(r.submitted.empty());
   REQUIRE(r.events.size() == 3);
@@ -829,7 +829,7 @@ TEST_CASE("the first event waits for the prompt's scores and holds them") {
     CAPTURE(max_tokens);
     request asked = asking("abc", max_tokens);
     asked.prompt_logprobs = 1;
-    rig r(asked);
+    fixture r(asked);
     r.start();
     REQUIRE(r.submitted.size() == 1);
     CHECK(r.submitted[0].spec.prompt_logprobs == 1);
@@ -859,7 +859,7 @@ TEST_CASE("bad words become token ids at the beginning of a text and after a spa
   request asked = asking("hello");
   asked.sampling.bad_words = {"no", "x"};
   asked.sampling.allowed_token_ids = {1, 33};
-  rig r(asked);
+  fixture r(asked);
   r.start();
   const auto& spec = r.submitted.at(0).spec;
   CHECK(*spec.bad_words == std::vector<std::vector<std::int32_t>>{{'n', 'o'}, {'x'}});
@@ -876,7 +876,7 @@ TEST_CASE("bad words become token ids at the beginning of a text and after a spa
 TEST_CASE("what a tenant asked is counted when a request is queued, has a token, and ends") {
   auto asked = asking("12345", 3);
   asked.tenant = "t";
-  rig r(asked);
+  fixture r(asked);
   const auto of_tenant = [&] {
     const auto all = r.stats.read_tenants();
     REQUIRE(all.size() == 1);
@@ -899,7 +899,7 @@ TEST_CASE("what a tenant asked is counted when a request is queued, has a token,
 
 TEST_CASE("the prompt counts for the tenant once: at the first token, or at an end without one") {
   const auto counted = [](auto play, request asked) {
-    rig r(std::move(asked));
+    fixture r(std::move(asked));
     r.start();
     play(r);
     const auto all = r.stats.read_tenants();
@@ -907,22 +907,22 @@ TEST_CASE("the prompt counts for the tenant once: at the first token, or at an e
     return all[0].prompt_tokens;
   };
   const auto plain = asking("12345", 3);
-  CHECK(counted([](rig& r) { r.tokens("abc"); }, plain) == 5);
-  CHECK(counted([](rig& r) { r.core.cancel(); }, plain) == 5);
-  CHECK(counted([](rig& r) { r.core.cancel(), r.core.cancel(); }, plain) == 5);
-  CHECK(counted([](rig& r) { r.core.expire(); }, plain) == 0);
-  CHECK(counted([](rig& r) { r.core.failed({errc::queue_full, "full", ""}); }, plain) == 0);
+  CHECK(counted([](fixture& r) { r.tokens("abc"); }, plain) == 5);
+  CHECK(counted([](fixture& r) { r.core.cancel(); }, plain) == 5);
+  CHECK(counted([](fixture& r) { r.core.cancel(), r.core.cancel(); }, plain) == 5);
+  CHECK(counted([](fixture& r) { r.core.expire(); }, plain) == 0);
+  CHECK(counted([](fixture& r) { r.core.failed({errc::queue_full, "full", ""}); }, plain) == 0);
   auto alone = asking("12345", 0);
-  CHECK(counted([](rig&) {}, alone) == 5);
+  CHECK(counted([](fixture&) {}, alone) == 5);
   alone.prompt_logprobs = 0;
-  CHECK(counted([](rig& r) { r.core.scored({std::make_shared<std::vector<prompt_score>>(4)}); },
+  CHECK(counted([](fixture& r) { r.core.scored({std::make_shared<std::vector<prompt_score>>(4)}); },
                 alone) == 5);
 }
 
 TEST_CASE("tokens that were cached are told, and counted for the tenant") {
-  rig r(asking("12345", 3));
+  fixture r(asking("12345", 3));
   r.start();
-  auto first = rig::token_of('a');
+  auto first = fixture::token_of('a');
   first.cached_tokens = 4;
   r.core.token(first, now);
   CHECK(r.events.back().use.cached_tokens == 4);
@@ -932,11 +932,11 @@ TEST_CASE("tokens that were cached are told, and counted for the tenant") {
 TEST_CASE("of several choices the longest is observed") {
   request asked = asking("12345", 3);
   asked.sampling.n = 2;
-  rig r(asked);
+  fixture r(asked);
   r.start();
   r.tokens("ab", 1);
   for (const std::int32_t choice : {0, 1}) {
-    auto last = rig::token_of('c', choice);
+    auto last = fixture::token_of('c', choice);
     last.length = true;
     r.core.token(last, now);
   }
@@ -946,7 +946,7 @@ TEST_CASE("of several choices the longest is observed") {
 
 TEST_CASE("a request that fails before its first token leaves nobody waiting") {
   auto asked = asking("12345", 3);
-  rig r(asked);
+  fixture r(asked);
   r.start();
   r.core.failed({errc::queue_full, "full", ""});
   const auto all = r.stats.read_tenants();
@@ -957,30 +957,30 @@ TEST_CASE("a request that fails before its first token leaves nobody waiting") {
 }
 
 TEST_CASE("who asked for it is told once how a request ended, and what it took") {
-  std::vector<request_summary> told;
+  std::vector<request_summary> received;
   auto asked = asking("12345", 2);
   asked.client_id = "id";
   asked.on_end = [&](const request_summary& about) {
     CHECK(about.sampling != nullptr);
     CHECK(about.sampling->max_tokens == 2);
-    told.push_back(about);
+    received.push_back(about);
   };
-  rig r(asked);
+  fixture r(asked);
   r.start();
-  r.core.token(rig::token_of('a'), now);
-  CHECK(told.empty());
-  auto last = rig::token_of('b');
+  r.core.token(fixture::token_of('a'), now);
+  CHECK(received.empty());
+  auto last = fixture::token_of('b');
   last.length = true;
   r.core.token(last, now + std::chrono::milliseconds(5));
   r.core.cancel(); // too late
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].status == "length");
-  CHECK_FALSE(told[0].failed);
-  CHECK(told[0].model == "bytes");
-  CHECK(told[0].client_id == "id");
-  CHECK(told[0].use.completion_tokens == 2);
-  CHECK(told[0].first_token == std::chrono::seconds(1));
-  CHECK(told[0].last_token == std::chrono::milliseconds(1005));
+  REQUIRE(received.size() == 1);
+  CHECK(received[0].status == "length");
+  CHECK_FALSE(received[0].failed);
+  CHECK(received[0].model == "bytes");
+  CHECK(received[0].client_id == "id");
+  CHECK(received[0].use.completion_tokens == 2);
+  CHECK(received[0].first_token == std::chrono::seconds(1));
+  CHECK(received[0].last_token == std::chrono::milliseconds(1005));
   const auto stats = r.stats.read();
   const auto n_of = [](const histogram& h) {
     return std::accumulate(h.counts.begin(), h.counts.end(), std::uint64_t{0});
@@ -995,20 +995,20 @@ TEST_CASE("who asked for it is told once how a request ended, and what it took")
 
 TEST_CASE("a request that is refused or cancelled has an end that is told as well") {
   for (const bool refused : {false, true}) {
-    std::vector<std::string> told;
+    std::vector<std::string> received;
     auto asked = asking("12345", 3);
     asked.on_end = [&](const request_summary& about) {
       CHECK(about.failed == refused);
       CHECK_FALSE(about.first_token.has_value());
-      told.emplace_back(about.status);
+      received.emplace_back(about.status);
     };
-    rig r(asked);
+    fixture r(asked);
     r.start();
     if (refused)
       r.core.failed({errc::queue_full, "full", ""});
     else
       r.core.cancel();
-    CHECK(told == std::vector<std::string>{refused ? "queue_full" : "cancelled"});
+    CHECK(received == std::vector<std::string>{refused ? "queue_full" : "cancelled"});
   }
 }
 
@@ -1053,13 +1053,13 @@ TEST_CASE("scores of a prompt are counted: too many for one request, or for all,
   CHECK(too_much.message.find("100000 prompt tokens") != std::string::npos);
   CHECK(score_memory::taken_by_all() == 0);
   {
-    const auto start = [](rig& r) { r.start(context, context); };
-    rig plain(asking("hi"));
+    const auto start = [](fixture& r) { r.start(context, context); };
+    fixture plain(asking("hi"));
     start(plain);
     CHECK(score_memory::taken_by_all() == 0); // who asks for no scores takes nothing
-    std::vector<std::unique_ptr<rig>> running;
+    std::vector<std::unique_ptr<fixture>> running;
     for (int i = 0; i < 4; ++i) {
-      running.push_back(std::make_unique<rig>(scored(50'000, 20)));
+      running.push_back(std::make_unique<fixture>(scored(50'000, 20)));
       start(*running.back());
       CHECK(running.back()->submitted.size() == 1);
     }
@@ -1068,7 +1068,7 @@ TEST_CASE("scores of a prompt are counted: too many for one request, or for all,
     CHECK(full.code == errc::queue_full);
     CHECK(full.retry_after_s == 7);
     running.pop_back();
-    rig next(scored(50'000, 20));
+    fixture next(scored(50'000, 20));
     start(next);
     CHECK(next.submitted.size() == 1);
   }
@@ -1077,11 +1077,11 @@ TEST_CASE("scores of a prompt are counted: too many for one request, or for all,
 
 TEST_CASE("the times of a request are observed once it is whole, and only then") {
   using std::chrono::milliseconds;
-  rig r(asking("12345", 3));
+  fixture r(asking("12345", 3));
   r.start();
   const auto submitted = now - std::chrono::seconds(1);
   for (int i = 0; i < 3; ++i) {
-    auto ready = rig::token_of('a');
+    auto ready = fixture::token_of('a');
     ready.scheduled = submitted + milliseconds(250);
     ready.length = i == 2;
     r.core.token(ready, submitted + milliseconds(500 + 125 * i));
@@ -1111,9 +1111,9 @@ TEST_CASE("the times of a request are observed once it is whole, and only then")
   has(tenants[0].e2e_request_latency_seconds, 0.75);
   has(tenants[0].time_per_output_token_seconds, 0.125);
 
-  rig cancelled(asking("12345", 3));
+  fixture cancelled(asking("12345", 3));
   cancelled.start();
-  cancelled.core.token(rig::token_of('a'), now);
+  cancelled.core.token(fixture::token_of('a'), now);
   cancelled.core.cancel();
   CHECK(cancelled.stats.read().e2e_request_latency_seconds.sum == 0);
   CHECK(cancelled.stats.read().request_prompt_tokens.sum == 0);

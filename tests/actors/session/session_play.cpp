@@ -103,8 +103,8 @@ void session_play::begin(const operation& op) {
     if (other_model_) asked.continues += "0";
   }
   asked.on_end = [this](const request_summary& about) {
-    told_.push_back(about);
-    told_.back().sampling = nullptr;
+    received_.push_back(about);
+    received_.back().sampling = nullptr;
     demand(about.sampling == nullptr ||
                about.sampling->max_tokens == request_.asked.sampling.max_tokens,
            "what was in force");
@@ -113,7 +113,7 @@ void session_play::begin(const operation& op) {
   submitted_.clear();
   orders_.clear();
   heard_.clear();
-  told_.clear();
+  received_.clear();
   to_encode_.reset();
   n_released_ = n_waited_ = n_over_ = 0;
   left_at_ = 0;
@@ -186,7 +186,7 @@ void session_play::start(const operation& op) {
   demand_equal(to_context_, request_.asked.truncate_prompt_tokens == 0,
                "whether a prompt must fit as a whole");
   if (const auto* chat = std::get_if<chat_prompt>(&*to_encode_))
-    demand(chat->tools.is_null() == (request_.asked.tools.what == tool_choice::kind::none ||
+    demand(chat->tools.is_null() == (request_.asked.tools.kind == tool_choice_kind::none ||
                                      std::get<chat_prompt>(request_.asked.prompt).tools.is_null()),
            "whether the model hears of tools");
 }

@@ -50,7 +50,7 @@ private:
     std::vector<std::int32_t> prompt;
     std::vector<std::vector<std::int32_t>> ids; ///< of each choice
     std::vector<bool> finished, called, by_length;
-    std::vector<std::int32_t> finish_told; ///< choices that the batcher was told to finish
+    std::vector<std::int32_t> finish_received; ///< choices that the batcher was told to finish
     twill::actors::usage use;
     twill::actors::output_plan plan;
     std::vector<std::string> events;
@@ -102,7 +102,7 @@ private:
   void release() override { ++n_released_; }
   void waited_too_long() override { ++n_waited_; }
   std::int32_t retry_after_s() override { return 7; }
-  void over() override {
+  void on_over() override {
     ++n_over_;
     was_queued_ = core_->was_queued();
   }
@@ -120,7 +120,7 @@ private:
   std::vector<std::int32_t> finished_;
   int n_released_ = 0, n_waited_ = 0, n_over_ = 0;
   std::vector<std::string> heard_;
-  std::vector<twill::actors::request_summary> told_;
+  std::vector<twill::actors::request_summary> received_;
   std::string last_without_use_;
   std::size_t left_at_ = 0; ///< events that were heard when the client left; 0: it did not
 

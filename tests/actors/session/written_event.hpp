@@ -34,7 +34,7 @@ inline std::string written(const twill::actors::event& e, bool with_use = true) 
   if (!e.tokens.empty()) out += " tokens" + written(e.tokens);
   if (!e.text.empty()) out += " text '" + e.text + "'";
   for (const auto& part : e.parts)
-    out += " part" + std::to_string(static_cast<int>(part.what)) + "'" + part.text + "'" +
+    out += " part" + std::to_string(static_cast<int>(part.kind)) + "'" + part.text + "'" +
            std::to_string(part.call) + (part.complete ? "" : "!") + part.call_id;
   if (e.finish) out += " finish" + std::to_string(static_cast<int>(*e.finish));
   if (!e.stop_string.empty()) out += " stop '" + e.stop_string + "'";

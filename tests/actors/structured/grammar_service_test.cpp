@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/actors/engine_bench.hpp"
+#include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill;
@@ -17,7 +17,7 @@ constexpr std::int32_t marker = 256;
 
 compile_grammar order_of(const std::string& regex, bool with_markers) {
   compile_grammar order;
-  order.spec.what = config::grammar_spec::kind::regex;
+  order.spec.kind = config::grammar_kind::regex;
   order.spec.text = regex;
   if (with_markers) order.markers = {marker};
   return order;

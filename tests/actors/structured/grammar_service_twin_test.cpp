@@ -21,16 +21,16 @@ using why = models::grammar::errc;
 namespace {
 
 struct form {
-  grammar_spec::kind what;
+  config::grammar_kind kind;
   const char* text;
   bool compiles;
 };
-constexpr form forms[] = {{grammar_spec::kind::regex, "a|b", true},
-                          {grammar_spec::kind::regex, "a|b|", true},
-                          {grammar_spec::kind::regex, "[ab]{1,9}c", true},
-                          {grammar_spec::kind::json_schema, R"({"type": "integer"})", true},
-                          {grammar_spec::kind::regex, "(", false},
-                          {grammar_spec::kind::json_schema, "{", false}};
+constexpr form forms[] = {{config::grammar_kind::regex, "a|b", true},
+                          {config::grammar_kind::regex, "a|b|", true},
+                          {config::grammar_kind::regex, "[ab]{1,9}c", true},
+                          {config::grammar_kind::json_schema, R"({"type": "integer"})", true},
+                          {config::grammar_kind::regex, "(", false},
+                          {config::grammar_kind::json_schema, "{", false}};
 
 std::shared_ptr<const models::model> byte_model() {
   auto model = std::make_shared<models::model>();
@@ -41,7 +41,7 @@ std::shared_ptr<const models::model> byte_model() {
 
 compile_grammar order_of(std::size_t which, bool with_markers) {
   compile_grammar order;
-  order.spec.what = forms[which].what;
+  order.spec.kind = forms[which].kind;
   order.spec.text = forms[which].text;
   if (with_markers) order.markers = {scripted::eos};
   return order;
@@ -88,9 +88,9 @@ public:
     const std::size_t which = op.a % std::size(forms);
     const bool marked = op.b % 2 == 1;
     auto order = order_of(which, marked);
-    const auto what = op.kind % 16;
-    if (what < 6) return look(order, which, marked);
-    if (what == 15 && op.c % 3 == 2) {
+    const auto kind = op.kind % 16;
+    if (kind < 6) return look(order, which, marked);
+    if (kind == 15 && op.c % 3 == 2) {
       service_->stop();
       is_stopped_ = true;
       return;

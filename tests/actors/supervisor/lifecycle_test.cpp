@@ -14,10 +14,10 @@ using phase = lifecycle::phase;
 namespace {
 
 /// A state machine with a clock that the test moves.
-struct rig {
+struct fixture {
   lifecycle machine{lifecycle::delays{1s, 8s}};
   lifecycle::time_point now{lifecycle::time_point{} + 100s};
-  std::uint64_t life = 0;
+  std::uint64_t generation = 0;
   lifecycle::time_point wake_at{};
 
   /// The names of the orders since the last call.
@@ -28,15 +28,15 @@ struct rig {
       if (std::holds_alternative<lifecycle::start_executor>(order)) names += "start_executor";
       if (const auto* o = std::get_if<lifecycle::load>(&order)) {
         names += o->keep_weights ? "keep" : "load";
-        CHECK(o->life > life);
-        life = o->life;
+        CHECK(o->generation > generation);
+        generation = o->generation;
       }
       if (std::holds_alternative<lifecycle::start_compiler>(order)) names += "start_compiler";
       if (std::holds_alternative<lifecycle::start_scheduler>(order)) names += "start_scheduler";
       if (std::holds_alternative<lifecycle::end_scheduler>(order)) names += "end_scheduler";
       if (const auto* o = std::get_if<lifecycle::serve>(&order)) {
         names += "serve";
-        CHECK(o->life == life);
+        CHECK(o->generation == generation);
       }
       if (std::holds_alternative<lifecycle::move_requests>(order)) names += "move";
       if (std::holds_alternative<lifecycle::end_requests>(order)) names += "end_requests";
@@ -50,7 +50,7 @@ struct rig {
   void start() {
     machine.begin();
     CHECK(orders() == "start_executor load");
-    machine.loaded(life, now);
+    machine.loaded(generation, now);
     CHECK(orders() == "start_compiler start_scheduler serve");
     CHECK(machine.now() == phase::ready);
   }
@@ -63,11 +63,11 @@ struct rig {
 } // namespace
 
 TEST_CASE("a first load that fails is final", "[supervisor]") {
-  rig r;
+  fixture r;
   r.machine.begin();
   CHECK(r.orders() == "start_executor load");
   CHECK(r.machine.now() == phase::loading);
-  r.machine.load_failed(r.life, "no such file", r.now);
+  r.machine.load_failed(r.generation, "no such file", r.now);
   CHECK(r.orders().empty());
   CHECK(r.machine.now() == phase::failed);
   CHECK(r.machine.detail() == "no such file");
@@ -75,14 +75,14 @@ TEST_CASE("a first load that fails is final", "[supervisor]") {
 
 TEST_CASE("the first failure is mended at once, the next ones after longer and longer times",
           "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
-  r.machine.step_failed(r.life, "EIO", r.now);
+  r.machine.step_failed(r.generation, "EIO", r.now);
   CHECK(r.machine.now() == phase::restarting);
   CHECK(r.orders() == "load");
   std::vector<double> waited;
   for (int i = 0; i < 4; ++i) {
-    r.machine.load_failed(r.life, "EIO", r.now);
+    r.machine.load_failed(r.generation, "EIO", r.now);
     CHECK(r.machine.now() == phase::restarting);
     CHECK(r.machine.detail().find("EIO") != std::string::npos);
     CHECK(r.orders() == "wake");
@@ -93,34 +93,34 @@ TEST_CASE("the first failure is mended at once, the next ones after longer and l
     CHECK(r.orders() == "load");
   }
   CHECK(waited == std::vector<double>{1, 2, 4, 8});
-  r.machine.loaded(r.life, r.now);
+  r.machine.loaded(r.generation, r.now);
   CHECK(r.orders() == "serve"); // the batcher is still the same
   CHECK(r.machine.now() == phase::ready);
   CHECK(r.machine.detail().empty());
 }
 
 TEST_CASE("one failed reload does not end the engine", "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
-  r.machine.step_failed(r.life, "a", r.now);
+  r.machine.step_failed(r.generation, "a", r.now);
   r.orders();
-  r.machine.load_failed(r.life, "b", r.now);
+  r.machine.load_failed(r.generation, "b", r.now);
   CHECK(r.machine.now() == phase::restarting);
   CHECK(r.orders() == "wake");
 }
 
 TEST_CASE("after six failures in a row requests end, and tries go on", "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
-  r.machine.step_failed(r.life, "broken", r.now);
+  r.machine.step_failed(r.generation, "broken", r.now);
   r.orders();
   for (int i = 0; i < 4; ++i) {
-    r.machine.load_failed(r.life, "broken", r.now);
+    r.machine.load_failed(r.generation, "broken", r.now);
     r.orders();
     r.wait_for_wake();
     r.orders();
   }
-  r.machine.load_failed(r.life, "broken", r.now);
+  r.machine.load_failed(r.generation, "broken", r.now);
   CHECK(r.machine.now() == phase::failed);
   CHECK(r.orders() == "end_requests wake");
   CHECK(r.machine.detail().find("next try") != std::string::npos);
@@ -129,33 +129,33 @@ TEST_CASE("after six failures in a row requests end, and tries go on", "[supervi
     r.wait_for_wake();
     CHECK(r.machine.now() == phase::failed);
     CHECK(r.orders() == "load");
-    r.machine.load_failed(r.life, "broken", r.now);
+    r.machine.load_failed(r.generation, "broken", r.now);
     CHECK(r.orders() == "wake"); // no request is left to end
   }
   r.wait_for_wake();
   r.orders();
-  r.machine.loaded(r.life, r.now); // the disk has healed
+  r.machine.loaded(r.generation, r.now); // the disk has healed
   CHECK(r.orders() == "serve");
   CHECK(r.machine.now() == phase::ready);
 }
 
 TEST_CASE("time spent ready takes failures back", "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
   for (int i = 0; i < 20; ++i) { // one failure every 20 seconds
     r.now += 20s;
-    r.machine.step_failed(r.life, "now and then", r.now);
+    r.machine.step_failed(r.generation, "now and then", r.now);
     CHECK(r.orders() == "load"); // at once
-    r.machine.loaded(r.life, r.now);
+    r.machine.loaded(r.generation, r.now);
     CHECK(r.orders() == "serve");
   }
   CHECK(r.machine.now() == phase::ready);
 }
 
 TEST_CASE("facts of an earlier life are ignored", "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
-  const auto old = r.life;
+  const auto old = r.generation;
   r.machine.step_failed(old, "x", r.now);
   CHECK(r.orders() == "load");
   r.machine.step_failed(old, "x", r.now);
@@ -163,12 +163,12 @@ TEST_CASE("facts of an earlier life are ignored", "[supervisor]") {
   r.machine.load_failed(old, "x", r.now);
   CHECK(r.orders().empty());
   CHECK(r.machine.now() == phase::restarting);
-  r.machine.loaded(r.life, r.now);
+  r.machine.loaded(r.generation, r.now);
   CHECK(r.orders() == "serve");
 }
 
 TEST_CASE("an executor that ends is made anew", "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
   r.machine.executor_ended("exception", r.now);
   CHECK(r.orders() == "start_executor load");
@@ -176,7 +176,7 @@ TEST_CASE("an executor that ends is made anew", "[supervisor]") {
   CHECK(r.orders() == "wake");
   r.wait_for_wake();
   CHECK(r.orders() == "start_executor load");
-  r.machine.load_failed(r.life, "busy", r.now);
+  r.machine.load_failed(r.generation, "busy", r.now);
   CHECK(r.orders() == "wake");
   r.machine.executor_ended("exception", r.now); // while a retry waits: no second failure
   CHECK(r.orders().empty());
@@ -186,35 +186,35 @@ TEST_CASE("an executor that ends is made anew", "[supervisor]") {
 
 TEST_CASE("a batcher that ends is replaced before requests move to it, and weights are kept",
           "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
   r.machine.scheduler_ended("exception", r.now);
   CHECK(r.machine.now() == phase::restarting);
   CHECK(r.orders() == "end_scheduler start_scheduler move keep");
-  r.machine.loaded(r.life, r.now);
+  r.machine.loaded(r.generation, r.now);
   CHECK(r.orders() == "serve");
   CHECK(r.machine.now() == phase::ready);
 }
 
 TEST_CASE("a batcher that ends while the executor loads waits for that load", "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
-  r.machine.step_failed(r.life, "x", r.now);
+  r.machine.step_failed(r.generation, "x", r.now);
   CHECK(r.orders() == "load");
   r.machine.scheduler_ended("exception", r.now);
   CHECK(r.orders() == "end_scheduler start_scheduler move");
-  r.machine.loaded(r.life, r.now);
+  r.machine.loaded(r.generation, r.now);
   CHECK(r.orders() == "serve");
 }
 
 TEST_CASE("a batcher that keeps ending is given up through the sessions, and made anew later",
           "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
   for (int i = 0; i < lifecycle::most_strikes; ++i) {
     r.machine.scheduler_ended("exception", r.now);
     r.orders();
-    r.machine.loaded(r.life, r.now);
+    r.machine.loaded(r.generation, r.now);
     r.orders();
   }
   r.machine.scheduler_ended("exception", r.now);
@@ -225,13 +225,13 @@ TEST_CASE("a batcher that keeps ending is given up through the sessions, and mad
   CHECK(r.orders().empty());
   r.wait_for_wake();
   CHECK(r.orders() == "start_executor load");
-  r.machine.loaded(r.life, r.now);
+  r.machine.loaded(r.generation, r.now);
   CHECK(r.orders() == "start_scheduler serve");
 }
 
 TEST_CASE("a compiler of grammars that ends is replaced, and the engine stays ready",
           "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
   r.machine.compiler_ended();
   CHECK(r.orders() == "start_compiler move");
@@ -239,29 +239,29 @@ TEST_CASE("a compiler of grammars that ends is replaced, and the engine stays re
 }
 
 TEST_CASE("nothing is tried again once the device is lost", "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
-  r.machine.device_lost(r.life - 1, "of an earlier life");
+  r.machine.device_lost(r.generation - 1, "of an earlier life");
   CHECK(r.machine.now() == phase::ready);
   SECTION("by a step") {}
   SECTION("by a load") {
-    r.machine.step_failed(r.life, "EIO", r.now);
+    r.machine.step_failed(r.generation, "EIO", r.now);
     CHECK(r.orders() == "load");
   }
   SECTION("while a retry waits") {
-    r.machine.step_failed(r.life, "EIO", r.now);
+    r.machine.step_failed(r.generation, "EIO", r.now);
     CHECK(r.orders() == "load");
-    r.machine.load_failed(r.life, "EIO", r.now);
+    r.machine.load_failed(r.generation, "EIO", r.now);
     CHECK(r.orders() == "wake");
   }
-  r.machine.device_lost(r.life, "an illegal address");
+  r.machine.device_lost(r.generation, "an illegal address");
   CHECK(r.orders() == "end_requests");
   CHECK(r.machine.now() == phase::lost);
   CHECK(r.machine.detail() == "the device is lost: an illegal address");
-  r.machine.device_lost(r.life, "again");
-  r.machine.step_failed(r.life, "again", r.now);
-  r.machine.load_failed(r.life, "again", r.now);
-  r.machine.loaded(r.life, r.now);
+  r.machine.device_lost(r.generation, "again");
+  r.machine.step_failed(r.generation, "again", r.now);
+  r.machine.load_failed(r.generation, "again", r.now);
+  r.machine.loaded(r.generation, r.now);
   r.machine.executor_ended("again", r.now);
   r.machine.scheduler_ended("again", r.now);
   r.machine.compiler_ended();
@@ -273,13 +273,13 @@ TEST_CASE("nothing is tried again once the device is lost", "[supervisor]") {
 }
 
 TEST_CASE("a stopped engine answers no fact", "[supervisor]") {
-  rig r;
+  fixture r;
   r.start();
   r.machine.stop();
-  r.machine.step_failed(r.life, "x", r.now);
+  r.machine.step_failed(r.generation, "x", r.now);
   r.machine.executor_ended("x", r.now);
   r.machine.scheduler_ended("x", r.now);
-  r.machine.loaded(r.life, r.now);
+  r.machine.loaded(r.generation, r.now);
   r.machine.woken(r.now + 1h);
   CHECK(r.orders().empty());
   CHECK(r.machine.now() == phase::stopped);
@@ -293,7 +293,7 @@ TEST_CASE("whatever happens in whatever order, the machine ends up ready once no
     return static_cast<int>((random >> 33) % static_cast<std::uint64_t>(n));
   };
   for (int round = 0; round < 300; ++round) {
-    rig r;
+    fixture r;
     r.start();
     bool loading = false;
     const auto look = [&] {
@@ -304,11 +304,11 @@ TEST_CASE("whatever happens in whatever order, the machine ends up ready once no
     for (int i = 0; i < 30; ++i) {
       r.now += std::chrono::milliseconds(next(3000));
       const int what = next(6);
-      if (what == 0) r.machine.step_failed(r.life, "x", r.now);
+      if (what == 0) r.machine.step_failed(r.generation, "x", r.now);
       if (what == 1) r.machine.scheduler_ended("x", r.now);
       if (what == 2) r.machine.executor_ended("x", r.now);
-      if (what == 3 && loading) r.machine.load_failed(r.life, "x", r.now);
-      if (what == 4 && loading) r.machine.loaded(r.life, r.now);
+      if (what == 3 && loading) r.machine.load_failed(r.generation, "x", r.now);
+      if (what == 4 && loading) r.machine.loaded(r.generation, r.now);
       if (what == 5) r.machine.woken(r.now);
       if (what >= 2 && what <= 4) loading = false;
       look();
@@ -317,7 +317,7 @@ TEST_CASE("whatever happens in whatever order, the machine ends up ready once no
       r.now += 10s;
       r.machine.woken(r.now);
       look();
-      if (loading) r.machine.loaded(r.life, r.now);
+      if (loading) r.machine.loaded(r.generation, r.now);
       loading = false;
       look();
     }

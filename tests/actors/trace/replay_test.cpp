@@ -98,7 +98,7 @@ private:
       core_->finish_choice(request, 0);
       break;
     case 5: { // of an earlier life
-      core_->step_failed(life_ + 1, "late");
+      core_->step_failed(generation_ + 1, "late");
       break;
     }
     case 2:
@@ -173,20 +173,20 @@ private:
   }
   void ready() {
     // Another life may have less memory.
-    if (life_ > 0 && any(0, 1) == 0) limits_.total_blocks = any(10, 40);
-    core_->executor_ready(++life_, limits_);
+    if (generation_ > 0 && any(0, 1) == 0) limits_.total_blocks = any(10, 40);
+    core_->executor_ready(++generation_, limits_);
     sent_.clear();
     pump();
   }
   void lose_executor() {
-    core_->step_failed(life_, "by chance");
+    core_->step_failed(generation_, "by chance");
     sent_.clear();
     pump();
     ready();
   }
   void answer_fetches() {
-    for (const auto& [ticket, n] : std::exchange(asked_, {})) {
-      core_->fetched({ticket, std::vector<host_block>(static_cast<std::size_t>(any(0, n)))},
+    for (const auto& [fetch_id, n] : std::exchange(asked_, {})) {
+      core_->fetched({fetch_id, std::vector<host_block>(static_cast<std::size_t>(any(0, n)))},
                      tick());
       pump();
     }
@@ -196,7 +196,7 @@ private:
     const step_plan_ptr plan = sent_.front();
     sent_.pop_front();
     step_result result;
-    result.epoch = plan->epoch;
+    result.generation = plan->generation;
     result.number = plan->number;
     result.seconds = any(1, 1000) / 7000.0;
     result.copy_seconds = tiers_ ? result.seconds / 3 : 0;
@@ -222,7 +222,7 @@ private:
       drawn.id = row.id;
       drawn.token = any(1, 2);
       drawn.stopped = any(0, 19) == 0;
-      drawn.stuck = any(0, 400) == 0;
+      drawn.no_allowed_token = any(0, 400) == 0;
       if (pooled_.contains(row.id)) {
         drawn = {};
         drawn.id = row.id;
@@ -236,7 +236,7 @@ private:
     pump();
   }
   void pump() {
-    const skip_sequences left = core_->take_left();
+    const skip_sequences left = core_->take_departed();
     left_.insert(left.ids.begin(), left.ids.end());
     for (;;) {
       auto action = core_->next(tick());
@@ -255,7 +255,7 @@ private:
     for (std::size_t i = 0; i < grant.matches.size(); ++i) {
       const auto left = static_cast<std::int32_t>(change.queries[i].tokens.size() / 4 -
                                                   grant.matches[i].blocks.size());
-      if (any(0, 3) == 0) grant.matches[i].beyond.resize(static_cast<std::size_t>(any(0, left)));
+      if (any(0, 3) == 0) grant.matches[i].tier_keys.resize(static_cast<std::size_t>(any(0, left)));
     }
     if (any(0, 9) == 0) grant.spills.push_back({any(0, 9), {}, {}});
   }
@@ -274,7 +274,7 @@ private:
     paused_.erase(request);
   }
   void fetch(fetch_blocks order, std::chrono::milliseconds) override {
-    asked_[order.ticket] = static_cast<std::int32_t>(order.keys.size());
+    asked_[order.fetch_id] = static_cast<std::int32_t>(order.keys.size());
   }
   void spilled(blocks_spilled) override {}
 
@@ -286,7 +286,7 @@ private:
   batcher_limits limits_;
   std::unique_ptr<block_pool> pool_;
   std::unique_ptr<batcher_core> core_;
-  std::uint64_t life_ = 0;
+  std::uint64_t generation_ = 0;
   request_id last_request_ = 0;
   std::set<request_id> live_, paused_, drew_;
   std::deque<step_plan_ptr> sent_;
@@ -450,7 +450,7 @@ TEST_CASE("an engine records what its scheduler decides, without a word of any t
     auto plan = std::make_shared<script>();
     plan->n_blocks = 30;
     plan->max_context = 100;
-    bench b(options, plan);
+    fixture b(options, plan);
     REQUIRE(b.ready());
     plan->delay_us = 300;
     plan->fail_at = 60;
@@ -498,7 +498,7 @@ TEST_CASE("an engine that goes on with requests decides the same again", "[trace
   {
     auto plan = std::make_shared<script>();
     plan->n_blocks = 60;
-    bench b(options, plan);
+    fixture b(options, plan);
     REQUIRE(b.ready());
     std::deque<kept_events> whole, rest;
     const auto request_of = [](int i) {

@@ -90,7 +90,7 @@ TEST_CASE("Lines of many threads come whole, in each one's order, and none is lo
     CHECK(writer.flush(20s));
     CHECK(writer.unwritten() == 0);
     CHECK(writer.dropped() == 0);
-    CHECK_FALSE(writer.is_stuck());
+    CHECK_FALSE(writer.is_blocked());
   }
   ends.close_write();
   reader.join();
@@ -124,15 +124,15 @@ TEST_CASE("A pipe that nobody reads delays no line, and a notice stands for thos
   }
   CHECK(longest < 10s); // a line that waits for the reader waits for ever
   CHECK_FALSE(writer.flush(10ms));
-  for (int i = 0; i < 500 && !writer.is_stuck(); ++i)
+  for (int i = 0; i < 500 && !writer.is_blocked(); ++i)
     std::this_thread::sleep_for(10ms);
-  CHECK(writer.is_stuck());
+  CHECK(writer.is_blocked());
   const auto dropped = writer.dropped();
   CHECK(dropped > n_lines / 2);
   CHECK(writer.unwritten() * 50 <= most_bytes + 64 * 1024);
   // Each notice stands for the lines that are missing there, the last one though no line came
   // after it. There is a second one when the writer took its first lines late.
-  std::uint64_t next = 0, told = 0;
+  std::uint64_t next = 0, received = 0;
   std::string text;
   for (std::size_t at = 0; next < n_lines;) {
     const auto end = text.find('\n', at);
@@ -149,14 +149,14 @@ TEST_CASE("A pipe that nobody reads delays no line, and a notice stands for thos
       REQUIRE(found == line(static_cast<int>(next)));
       ++next;
     } else {
-      told += std::stoull(found.substr(5));
+      received += std::stoull(found.substr(5));
       next += std::stoull(found.substr(5));
     }
   }
   CHECK(next == n_lines);
-  CHECK(told == dropped);
+  CHECK(received == dropped);
   CHECK(writer.flush(10s));
-  CHECK_FALSE(writer.is_stuck());
+  CHECK_FALSE(writer.is_blocked());
   writer.put("again\n");
   CHECK(read_all(ends.read, "again\n") == "again\n");
   CHECK(writer.dropped() == dropped);

@@ -15,7 +15,7 @@
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/shapes.hpp"
 #include "gpu/rows/rope.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 #include "tests/gpu/tested_device.hpp"
 
@@ -315,19 +315,20 @@ struct tested {
 };
 
 /// The host with each instruction set, then these forms.
-std::vector<tested> devices(const std::vector<int>& forms) {
+std::vector<tested> devices(const std::vector<int>& implementations) {
   std::vector<tested> all;
   for (const std::string& isa : isas())
     all.push_back({isa, test::open_host(isa), test::open_host(isa, 1)});
-  for (const int form : forms)
-    all.push_back(
-        {test::name_of_form(form), test::open_form(form, "plain"), test::open_form(form, "plain")});
+  for (const int implementation : implementations)
+    all.push_back({test::name_of_implementation(implementation),
+                   test::open_implementation(implementation, "plain"),
+                   test::open_implementation(implementation, "plain")});
   return all;
 }
 
 /// Over thousands of positions the portable implementation takes a host minutes.
-std::vector<int> fast_forms() {
-  return test::tests_cuda() ? std::vector<int>{test::cuda_form} : std::vector<int>{};
+std::vector<int> fast_implementations() {
+  return test::tests_cuda() ? std::vector<int>{test::cuda_implementation} : std::vector<int>{};
 }
 
 } // namespace
@@ -350,7 +351,7 @@ TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows a
       {.n_heads = 6, .n_kv_heads = 6, .head_dim = 5, .type = dtype::i8, .window = 40},
   };
   std::vector<oracle_rows> known_of(shapes.size());
-  for (const auto& [name, dev, lone] : devices(test::portable_forms())) {
+  for (const auto& [name, dev, lone] : devices(test::portable_implementations())) {
     const bool only_portable = &dev->ops() == dev->ops().portable; // which rounds nothing to bf16
     for (std::size_t i = 0; i < 2 * shapes.size(); i += only_portable ? 2 : 1) {
       shape s = shapes[i / 2];
@@ -378,7 +379,7 @@ TEST_CASE("ALiBi agrees with a naive oracle over head counts, blocks, dims, wind
   const std::int32_t heads[][2] = {{3, 3}, {6, 6}, {5, 1}, {12, 3}, {40, 40}, {7, 7}, {6, 2}};
   const std::int32_t windows[] = {0, 20, 64, 1};
   std::size_t next = 0; // odd strides through each list: every value meets many of the others
-  for (const auto& [name, dev, lone] : devices(fast_forms())) {
+  for (const auto& [name, dev, lone] : devices(fast_implementations())) {
     for (const std::int32_t dim : dims)
       for (const std::int32_t block_tokens : blocks) {
         const auto& head = heads[next % 7];
@@ -408,7 +409,7 @@ TEST_CASE("ALiBi agrees with a naive oracle over head counts, blocks, dims, wind
 }
 
 TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
-  const auto all = devices(fast_forms());
+  const auto all = devices(fast_implementations());
   for (const shape& s :
        {shape{}, shape{.window = 600}, shape{.type = dtype::i8},
         shape{.type = dtype::i8, .window = 600}, shape{.type = dtype::bf16, .bf16_products = true},
@@ -431,7 +432,7 @@ TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
 }
 
 TEST_CASE("an attention row has the same bits in any chunking, batch and thread count") {
-  const auto all = devices(fast_forms());
+  const auto all = devices(fast_implementations());
   for (const shape& s : {shape{}, shape{.head_dim = 40, .type = dtype::bf16, .window = 600},
                          shape{.head_dim = 80, .type = dtype::i8, .alibi = true},
                          shape{.type = dtype::bf16, .bf16_products = true},
@@ -468,7 +469,7 @@ TEST_CASE("an attention row has the same bits in any chunking, batch and thread 
 }
 
 TEST_CASE("an empty batch is no work") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   setup a(*dev, {}, {4});
   CHECK(a.run(*dev, {}, {}).empty());
 }

@@ -7,7 +7,7 @@
 
 #include "gpu/attention/kv4.hpp"
 #include "gpu/detail/half.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 #include "tests/gpu/tested_device.hpp"
 
@@ -37,8 +37,8 @@ bytes random_kv(std::size_t n, dtype type, unsigned seed) {
 } // namespace
 
 TEST_CASE("4-bit KV has the same bits in the host's form and a chip's", "[kv4]") {
-  std::vector<int> compared{test::host_form, test::team_form};
-  if (test::tests_cuda()) compared.push_back(test::cuda_form);
+  std::vector<int> compared{test::host_implementation, test::team_implementation};
+  if (test::tests_cuda()) compared.push_back(test::cuda_implementation);
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16})
     for (const std::int32_t block_tokens : {8, 16, 40})
       for (const std::int32_t head_dim : {2, 64, 80, 128}) {
@@ -53,8 +53,8 @@ TEST_CASE("4-bit KV has the same bits in the host's form and a chip's", "[kv4]")
         const bytes keys = random_kv(n, type, 1), values = random_kv(n, type, 2);
         const std::int64_t stride = gpu::kv4_block_bytes(kv);
         std::vector<bytes> packed, unpacked;
-        for (const int form : compared) {
-          auto dev = test::open_form(form);
+        for (const int implementation : compared) {
+          auto dev = test::open_implementation(implementation);
           device_array<unsigned char> k(*dev, keys), v(*dev, values);
           const device_array<unsigned char> to(*dev, bytes(static_cast<std::size_t>(3 * stride)));
           kv.keys = k.data();
@@ -67,7 +67,7 @@ TEST_CASE("4-bit KV has the same bits in the host's form and a chip's", "[kv4]")
           unpacked.back().insert(unpacked.back().end(), of_values.begin(), of_values.end());
         }
         for (std::size_t i = 1; i < compared.size(); ++i) {
-          CAPTURE(test::name_of_form(compared[i]));
+          CAPTURE(test::name_of_implementation(compared[i]));
           CHECK(packed[0] == packed[i]);
           CHECK(unpacked[0] == unpacked[i]);
         }

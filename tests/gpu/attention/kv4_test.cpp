@@ -8,7 +8,7 @@
 
 #include "gpu/attention/kv4.hpp"
 #include "gpu/detail/half.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -52,7 +52,7 @@ std::vector<float> loaded(const std::vector<unsigned char>& bytes, dtype type) {
 } // namespace
 
 TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions", "[kv4]") {
-  auto device = test::open_form(GENERATE(from_range(test::forms())));
+  auto device = test::open_implementation(GENERATE(from_range(test::implementations())));
   gpu::device& dev = *device;
   constexpr std::int32_t n_blocks = 7, first = 2, count = 4;
   constexpr std::int32_t near = 4; // blocks of the arena's first part
@@ -139,7 +139,7 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
 }
 
 TEST_CASE("4-bit KV keeps a group of one value, and cuts what f16 cannot hold", "[kv4]") {
-  auto device = test::open_form(GENERATE(from_range(test::forms())));
+  auto device = test::open_implementation(GENERATE(from_range(test::implementations())));
   gpu::device& dev = *device;
   gpu::kv_layer kv;
   kv.type = dtype::f32;

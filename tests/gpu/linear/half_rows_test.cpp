@@ -13,7 +13,7 @@
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/rows/elementwise.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
 
 using namespace twill::gpu;
@@ -38,8 +38,10 @@ std::vector<matrix> matrices(std::int64_t cols) {
     all.push_back(random_matrix(kind, 37, cols, 0, offsets::stored_f16, 1));
   if (cols % 8 != 0) return all;
   for (const weight_kind kind : {weight_kind::grouped_u4, weight_kind::grouped_u8})
-    for (const offsets form : {offsets::stored_f32, offsets::factored, offsets::zero_points})
-      all.push_back(random_matrix(kind, 37, cols, static_cast<std::int32_t>(cols) / 2, form, 2));
+    for (const offsets implementation :
+         {offsets::stored_f32, offsets::factored, offsets::zero_points})
+      all.push_back(
+          random_matrix(kind, 37, cols, static_cast<std::int32_t>(cols) / 2, implementation, 2));
   return all;
 }
 
@@ -66,8 +68,8 @@ linear_args args_of(const packed_matrix& w, const buffer& x, dtype type, std::in
 } // namespace
 
 TEST_CASE("x in 16 bits gives the bits of an x in f32 that linear rounds, for every kind") {
-  for (const int form : twill::test::forms()) {
-    auto dev = twill::test::open_form(form);
+  for (const int implementation : twill::test::implementations()) {
+    auto dev = twill::test::open_implementation(implementation);
     const auto& own = dev->ops().get<detail::linear_backend>();
     const auto& portable = dev->ops().portable->get<detail::linear_backend>();
     for (const std::int64_t cols : {std::int64_t{96}, std::int64_t{33}})
@@ -76,8 +78,8 @@ TEST_CASE("x in 16 bits gives the bits of an x in f32 that linear rounds, for ev
           for (const auto& [compute, type] : halves)
             for (const std::int64_t m : {1, 3, 9})
               for (const std::int64_t stride : {cols, cols + 3}) {
-                CAPTURE(twill::test::name_of_form(form), name_of(w.kind), cols, ordered,
-                        name_of(compute), m, stride);
+                CAPTURE(twill::test::name_of_implementation(implementation), name_of(w.kind), cols,
+                        ordered, name_of(compute), m, stride);
                 const auto packed = pack(*dev, ordered ? reversed(w) : w.source(), "w").value();
                 const auto values = spiky_floats(m * stride, 3);
                 const buffer floats = to_device(*dev, values);
@@ -101,8 +103,8 @@ TEST_CASE("linear_silu_mul writes and reads 16 bits as its two ops do") {
   struct shape {
     std::int64_t rows, m;
   };
-  for (const int form : twill::test::forms()) {
-    auto dev = twill::test::open_form(form);
+  for (const int implementation : twill::test::implementations()) {
+    auto dev = twill::test::open_implementation(implementation);
     // The last is large enough for a GPU's kernel for prompts.
     for (const auto& [rows, m] : {shape{64, 1}, shape{64, 5}, shape{5120, 130}}) {
       const matrix w =
@@ -122,7 +124,7 @@ TEST_CASE("linear_silu_mul writes and reads 16 bits as its two ops do") {
         std::vector<std::uint16_t> actual(n);
         dev->fence();
         dev->download(actual.data(), at_once.data(), n * 2);
-        CAPTURE(twill::test::name_of_form(form), name_of(compute), rows, m);
+        CAPTURE(twill::test::name_of_implementation(implementation), name_of(compute), rows, m);
         CHECK(actual == rounded(to_host(*dev, apart, n), type));
       }
     }
@@ -130,10 +132,10 @@ TEST_CASE("linear_silu_mul writes and reads 16 bits as its two ops do") {
 }
 
 TEST_CASE("activations of 1e5 overflow f16 and are within bf16's rounding in bf16") {
-  for (const int form : twill::test::forms()) {
-    auto dev = twill::test::open_form(form);
+  for (const int implementation : twill::test::implementations()) {
+    auto dev = twill::test::open_implementation(implementation);
     for (const matrix& w : matrices(96)) {
-      CAPTURE(twill::test::name_of_form(form), name_of(w.kind));
+      CAPTURE(twill::test::name_of_implementation(implementation), name_of(w.kind));
       const auto packed = pack(*dev, w.source(), "w").value();
       auto x = random_floats(3 * w.cols, 6);
       for (std::size_t i = 0; i < x.size(); i += 16)
@@ -149,8 +151,8 @@ TEST_CASE("activations of 1e5 overflow f16 and are within bf16's rounding in bf1
 }
 
 TEST_CASE("f16 weights stay f16 where f16 is the one compute type, and give the same bits") {
-  for (const int form : twill::test::forms()) {
-    auto dev = twill::test::open_form(form);
+  for (const int implementation : twill::test::implementations()) {
+    auto dev = twill::test::open_implementation(implementation);
     const matrix w = random_matrix(weight_kind::f16, 53, 100, 0, offsets::stored_f16, 21);
     weight_source source = w.source();
     source.only_compute = compute_type::f16;

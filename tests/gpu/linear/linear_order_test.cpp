@@ -7,7 +7,7 @@
 
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/detail/op_backends.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
 #include "tests/gpu/tested_device.hpp"
 
@@ -72,7 +72,7 @@ TEST_CASE("a column order gives the bits of gathered activations, whatever the p
 }
 
 TEST_CASE("the kernel for any execution space honours a column order, over strided rows") {
-  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
+  auto dev = twill::test::open_implementation(GENERATE(from_range(twill::test::implementations())));
   for (const weight_kind kind : kinds)
     for (const compute_type compute : computes) {
       const matrix w = random_matrix(kind, 35, 96, 32, offsets::stored_f16, 24);
@@ -104,8 +104,8 @@ TEST_CASE("the kernel for any execution space honours a column order, over strid
 }
 
 TEST_CASE("a row's bits are the same alone and in any batch in the kernel for any space") {
-  for (const int form : twill::test::portable_forms()) {
-    auto dev = twill::test::open_form(form);
+  for (const int implementation : twill::test::portable_implementations()) {
+    auto dev = twill::test::open_implementation(implementation);
     for (const weight_kind kind : kinds)
       for (const compute_type compute : computes) {
         const matrix w = random_matrix(kind, 35, 160, 32, offsets::stored_f16, 34);
@@ -161,11 +161,12 @@ TEST_CASE("a column order of the wrong length or range is refused with the numbe
 TEST_CASE("what packing takes is known beforehand, whatever form scales and offsets have") {
   auto dev = twill::test::open_tested();
   for (const weight_kind kind : kinds)
-    for (const offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored,
-                               offsets::zero_points, offsets::zero_points_f32})
+    for (const offsets implementation :
+         {offsets::stored_f16, offsets::stored_f32, offsets::factored, offsets::zero_points,
+          offsets::zero_points_f32})
       for (const bool in_order : {true, false}) {
-        CAPTURE(name_of(kind), static_cast<int>(form), in_order);
-        const matrix w = random_matrix(kind, 50, 160, 32, form, 41);
+        CAPTURE(name_of(kind), static_cast<int>(implementation), in_order);
+        const matrix w = random_matrix(kind, 50, 160, 32, implementation, 41);
         const weight_source source = in_order ? w.source() : ordered(w, shuffled(160, 42));
         CHECK(pack(*dev, source, "w").value().bytes() == packed_bytes(source));
       }

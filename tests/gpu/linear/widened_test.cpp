@@ -9,7 +9,7 @@
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/host/isa.hpp"
 #include "gpu/rows/embedding.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
 #include "tests/gpu/tested_device.hpp"
 
@@ -82,8 +82,8 @@ std::vector<std::unique_ptr<device>> devices() {
   std::vector<std::unique_ptr<device>> all;
   for (const std::string& isa : twill::test::tested_isas())
     all.push_back(twill::test::open_host(isa));
-  for (const int form : twill::test::portable_forms())
-    all.push_back(twill::test::open_form(form));
+  for (const int implementation : twill::test::portable_implementations())
+    all.push_back(twill::test::open_implementation(implementation));
   return all;
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("codes that are widened give int8 products the bits of 8-bit codes") {
 }
 
 TEST_CASE("the kernel for any execution space widens codes too, in every compute type") {
-  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
+  auto dev = twill::test::open_implementation(GENERATE(from_range(twill::test::implementations())));
   const widened w(35, 384, 128, 64, 33);
   const auto narrow = pack(*dev, w.source(narrow_kind), "narrow").value();
   const auto wide = pack(*dev, w.source(wide_kind), "wide").value();

@@ -6,7 +6,7 @@
 
 #include "gpu/rows/elementwise.hpp"
 #include "gpu/rows/norms.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -14,7 +14,7 @@ using gpu::dtype;
 using test::device_array;
 
 TEST_CASE("rms_norm agrees with a naive oracle, with and without a residual, over strided rows") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const auto& [m, n] : std::vector<std::pair<long, long>>{
            {0, 8}, {1, 1}, {1, 576}, {3, 17}, {5, 31}, {200, 576}, {64, 2048}, {2, 4097}}) {
     for (const bool residual : {false, true}) {
@@ -53,7 +53,7 @@ TEST_CASE("rms_norm agrees with a naive oracle, with and without a residual, ove
 }
 
 TEST_CASE("a normed row has the same bits alone and in a batch, and may overwrite its input") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const long m = 150, n = 577;
   const auto x = test::random_floats(m * n, 4);
   device_array<float> in(*dev, x), w(*dev, test::random_floats(n, 5));
@@ -68,7 +68,7 @@ TEST_CASE("a normed row has the same bits alone and in a batch, and may overwrit
 }
 
 TEST_CASE("silu_mul agrees with a naive oracle, from very negative to very positive gates") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const auto& [m, n] : std::vector<std::pair<long, long>>{
            {0, 3}, {1, 1}, {1, 1536}, {7, 19}, {100, 1536}, {3, 5000}}) {
     CAPTURE(m, n);
@@ -95,7 +95,7 @@ TEST_CASE("silu_mul agrees with a naive oracle, from very negative to very posit
 }
 
 TEST_CASE("gather_rows copies the named rows, repeats included") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const long m = 9, n = 2500;
   const auto x = test::random_floats(m * n, 7);
   device_array<float> in(*dev, x);

@@ -4,7 +4,7 @@
 #include "gpu/rows/detail/column_item.hpp"
 #include "gpu/rows/detail/embedding_kernel.hpp"
 #include "gpu/rows/embedding.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
 #include "tests/gpu/sparse_memory.hpp"
 
@@ -12,12 +12,12 @@ using namespace twill::gpu;
 using namespace twill::gpu::test;
 
 TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
-  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
+  auto dev = twill::test::open_implementation(GENERATE(from_range(twill::test::implementations())));
   for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                            weight_kind::grouped_u4, weight_kind::grouped_u8})
-    for (offsets form :
+    for (offsets implementation :
          {offsets::stored_f16, offsets::stored_f32, offsets::factored, offsets::zero_points}) {
-      const matrix w = random_matrix(kind, 100, 96, 32, form, 1);
+      const matrix w = random_matrix(kind, 100, 96, 32, implementation, 1);
       auto table = pack(*dev, w.source(), "table").value();
       const std::vector<std::int32_t> ids{0, 99, 17, 16, 15, 17};
       const buffer on_device = to_device(*dev, ids);
@@ -30,7 +30,7 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
           const float want = w.values[static_cast<std::size_t>(ids[i]) * 96 + k];
           // One rounding or two, where the scale has all 24 bits: the product may lose half an ulp
           // of 2.55.
-          if (form == offsets::stored_f32)
+          if (implementation == offsets::stored_f32)
             REQUIRE(std::abs(actual[i * 100 + k] - want) <= 3e-7F);
           else
             REQUIRE(actual[i * 100 + k] == want);
@@ -39,7 +39,7 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
 }
 
 TEST_CASE("an id outside the table gives zeros") {
-  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
+  auto dev = twill::test::open_implementation(GENERATE(from_range(twill::test::implementations())));
   const matrix w = random_matrix(weight_kind::f32, 10, 8, 0, offsets::stored_f16, 2);
   auto table = pack(*dev, w.source(), "table").value();
   const buffer ids = to_device(*dev, std::vector<std::int32_t>{-1, 10});
@@ -50,7 +50,7 @@ TEST_CASE("an id outside the table gives zeros") {
 }
 
 TEST_CASE("an embedding may be added to what is there") {
-  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
+  auto dev = twill::test::open_implementation(GENERATE(from_range(twill::test::implementations())));
   for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::grouped_u4}) {
     const matrix w = random_matrix(kind, 20, 64, 32, offsets::stored_f16, 3);
     auto table = pack(*dev, w.source(), "positions").value();
@@ -71,7 +71,7 @@ TEST_CASE("an embedding may be added to what is there") {
 }
 
 TEST_CASE("tokens are taken from draws where a step says so") {
-  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
+  auto dev = twill::test::open_implementation(GENERATE(from_range(twill::test::implementations())));
   const buffer ids = to_device(*dev, std::vector<std::int32_t>{5, 6, 7, 8});
   const buffer from = to_device(*dev, std::vector<std::int32_t>{-1, 2, 0, -1});
   const buffer drawn = to_device(*dev, std::vector<std::int32_t>{40, 41, 42});

@@ -12,7 +12,7 @@
 #include "gpu/detail/shapes.hpp"
 #include "gpu/rows/elementwise.hpp"
 #include "gpu/rows/norms.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -50,7 +50,7 @@ constexpr std::pair<long, long> shapes[] = {{1, 1}, {1, 768}, {3, 17}, {21, 2049
 } // namespace
 
 TEST_CASE("norms, products with gates, activations and gathers write f16 and bf16") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const auto& [rows, cols] : shapes) {
     const long m = rows, n = cols;
     // Beyond f16 too: what overflows becomes infinite, as in linear's own rounding.
@@ -78,7 +78,7 @@ TEST_CASE("norms, products with gates, activations and gathers write f16 and bf1
 }
 
 TEST_CASE("rows of 16 bits are gathered as they are") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const dtype type : {dtype::f16, dtype::bf16}) {
     std::vector<std::uint16_t> values(5 * 70);
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -94,7 +94,7 @@ TEST_CASE("rows of 16 bits are gathered as they are") {
 }
 
 TEST_CASE("attention's portable form writes f16 and bf16") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const auto& portable = dev->ops().portable->get<gpu::detail::attention_backend>();
   constexpr int n_heads = 4, n_kv_heads = 2, head_dim = 24, block_tokens = 8;
   test::ragged_case c({70, 5, 1}, block_tokens, 4);

@@ -7,7 +7,7 @@
 
 #include "gpu/rows/elementwise.hpp"
 #include "gpu/rows/norms.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -34,7 +34,7 @@ double activated(activation kind, double x) {
 } // namespace
 
 TEST_CASE("layer_norm agrees with a naive oracle, with and without bias, in place and apart") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const auto& [m, n] : std::vector<std::pair<long, long>>{
            {0, 8}, {1, 1}, {1, 768}, {3, 17}, {5, 31}, {200, 512}, {2, 4097}}) {
     for (const bool biased : {false, true})
@@ -76,7 +76,7 @@ TEST_CASE("layer_norm agrees with a naive oracle, with and without bias, in plac
 }
 
 TEST_CASE("a layer-normed row has the same bits alone and in a batch") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const long m = 90, n = 1025;
   device_array<float> in(*dev, test::random_floats(m * n, 4)), w(*dev, test::random_floats(n, 5));
   device_array<float> out(*dev, std::vector<float>(m * n));
@@ -90,7 +90,7 @@ TEST_CASE("a layer-normed row has the same bits alone and in a batch") {
 }
 
 TEST_CASE("head_norm normalises every head apart and leaves what lies between rows") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const auto& [heads, dim] :
        std::vector<std::pair<long, long>>{{1, 1}, {3, 8}, {5, 40}, {16, 128}})
     for (const long m : {0L, 1L, 7L, 150L}) {
@@ -125,7 +125,7 @@ TEST_CASE("head_norm normalises every head apart and leaves what lies between ro
 }
 
 TEST_CASE("activations agree with a naive oracle, from very negative to very positive") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const activation kind :
        {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu})
     for (const auto& [m, n] :
@@ -150,7 +150,7 @@ TEST_CASE("activations agree with a naive oracle, from very negative to very pos
 }
 
 TEST_CASE("relu keeps a NaN, so that what went wrong stays visible") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   device_array<float> x(*dev, {std::nanf(""), -1.0f, 2.0f});
   gpu::activate(*dev, gpu::view_2d(x.data(), dtype::f32, 1, 3), activation::relu);
   const auto actual = x.get();
@@ -160,7 +160,7 @@ TEST_CASE("relu keeps a NaN, so that what went wrong stays visible") {
 }
 
 TEST_CASE("scale_columns multiplies each column by its factor") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const auto& [m, n] :
        std::vector<std::pair<long, long>>{{0, 4}, {1, 1}, {3, 65}, {20, 4100}}) {
     const long stride = n + 2;

@@ -8,7 +8,7 @@
 
 #include "gpu/rows/detail/rope_kernels.hpp"
 #include "gpu/rows/rope.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -24,8 +24,8 @@ TEST_CASE("rotary and the KV store have the same bits in the host's form and a c
       const std::int32_t n_heads = 3, n_kv = 2, head_dim = 40, rotary_dim = 38, block_tokens = 4;
       std::vector<bytes> stored;
       std::vector<std::vector<float>> floats;
-      for (const int form : {test::host_form, test::team_form}) {
-        auto dev = test::open_form(form);
+      for (const int implementation : {test::host_implementation, test::team_implementation}) {
+        auto dev = test::open_implementation(implementation);
         test::ragged_case rows({9, 2, 400}, block_tokens, 3);
         rows.step(*dev, {2, 0, 1}, {{390, 10}, {4, 5}, {1, 1}});
         const auto n = rows.batch.n_tokens;

@@ -8,7 +8,7 @@
 
 #include "gpu/detail/kernel_math.hpp"
 #include "gpu/rows/rope.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/load_kv.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
@@ -51,7 +51,7 @@ float read_back(const std::vector<unsigned char>& arena, dtype type, std::size_t
 } // namespace
 
 TEST_CASE("rotary and the KV store agree with a naive oracle in every layout and KV type") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const std::int32_t n_heads = 3, n_kv = 2, block_tokens = 4;
   for (const rope_shape& s : {rope_shape{rope_kind::none, 10, 0, dtype::f32},
                               rope_shape{rope_kind::half_split, 64, 64, dtype::f32},
@@ -147,7 +147,7 @@ TEST_CASE("rotary and the KV store agree with a naive oracle in every layout and
 }
 
 TEST_CASE("i8 KV keeps each head of each token in steps of its largest magnitude / 127") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const std::int32_t head_dim : {1, 8, 40, 50, 128, 256}) {
     CAPTURE(head_dim);
     const std::int32_t n_kv = 3, block_tokens = 4;
@@ -208,7 +208,7 @@ TEST_CASE("i8 KV keeps each head of each token in steps of its largest magnitude
 }
 
 TEST_CASE("log-n scales queries beyond the training length, and them alone") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const rope_kind rope : {rope_kind::none, rope_kind::half_split}) {
     const std::int32_t head_dim = 24, n_heads = 2, length = 16;
     ragged_case rows({40, 3}, 8, 3);
@@ -255,7 +255,7 @@ TEST_CASE("log-n scales queries beyond the training length, and them alone") {
 }
 
 TEST_CASE("angles carry a magnitude") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   ragged_case rows({9, 30, 2}, 4, 3);
   rows.step(*dev, {1, 0, 2}, {{20, 10}, {4, 5}, {1, 1}});
   const auto n = rows.batch.n_tokens;

@@ -11,7 +11,7 @@
 #include "gpu/detail/philox.hpp"
 #include "gpu/detail/sampling_backend.hpp"
 #include "gpu/sampling/sample.hpp"
-#include "tests/gpu/forms.hpp"
+#include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
 #include "tests/gpu/tested_device.hpp"
 
@@ -40,10 +40,10 @@ struct drawn {
   std::vector<float> top_logprobs;
 };
 
-/// Samples row i of `logits` with requests[i]. `told` says what no row asks for.
+/// Samples row i of `logits` with requests[i]. `received` says what no row asks for.
 drawn sample(gpu::device& dev, const std::vector<float>& logits,
              const std::vector<request>& requests, std::int32_t max_top = 0, bool portable = false,
-             bool told = false) {
+             bool received = false) {
   const std::size_t n = requests.size();
   std::vector<std::unique_ptr<device_array<gpu::token_count>>> counts;
   std::vector<std::unique_ptr<device_array<gpu::token_bias>>> biases;
@@ -70,7 +70,7 @@ drawn sample(gpu::device& dev, const std::vector<float>& logits,
     }
     args.any_logprobs = args.any_logprobs || r.row.n_top >= 0;
   }
-  if (told) {
+  if (received) {
     args.any_draw = args.any_top_k = args.any_top_p = false;
     for (const sample_row& r : rows)
       gpu::add_needs(r, args);
@@ -236,7 +236,7 @@ TEST_CASE("draws follow the exact distribution for combinations of parameters") 
 }
 
 TEST_CASE("draws of the portable form follow the exact distribution everywhere") {
-  auto dev = test::open_form(GENERATE(from_range(test::portable_forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::portable_implementations())));
   const auto logits = test::random_floats(41, 9, 2.0f);
   const auto requests = combinations();
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -260,7 +260,7 @@ TEST_CASE("draws follow the exact distribution over a vocabulary of real size") 
 }
 
 TEST_CASE("a row's draw is the same alone and in any batch") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const std::size_t vocab = 3001;
   const auto requests = combinations();
   const auto logits = test::random_floats(requests.size() * vocab, 11, 2.0f);
@@ -275,8 +275,8 @@ TEST_CASE("a row's draw is the same alone and in any batch") {
 }
 
 TEST_CASE("every form draws and reports what the host does, however many parts a row has") {
-  auto dev = test::open_form(GENERATE(from_range(test::portable_forms())));
-  auto host = test::open_form(test::host_form);
+  auto dev = test::open_implementation(GENERATE(from_range(test::portable_implementations())));
+  auto host = test::open_implementation(test::host_implementation);
   for (const std::size_t vocab : {33, 4095, 4096, 4097, 8192, 21001}) {
     auto requests = combinations();
     // Both cuts, where one or the other is the narrower, and ties at the cut.
@@ -309,9 +309,9 @@ TEST_CASE("every form draws and reports what the host does, however many parts a
     requests[3].mask.assign((vocab + 31) / 32, 0);
     requests[3].mask[(vocab - 2) / 32] = 1U << ((vocab - 2) % 32);
     const drawn expected = sample(*host, logits, requests, 2);
-    for (const bool told : {false, true}) {
-      CAPTURE(vocab, told);
-      const drawn actual = sample(*dev, logits, requests, 2, false, told);
+    for (const bool received : {false, true}) {
+      CAPTURE(vocab, received);
+      const drawn actual = sample(*dev, logits, requests, 2, false, received);
       CHECK(actual.tokens == expected.tokens);
       CHECK(actual.top_ids == expected.top_ids);
       const auto equal = [](float a, float b) {
@@ -331,7 +331,7 @@ TEST_CASE("every form draws and reports what the host does, however many parts a
 }
 
 TEST_CASE("what no row asks for need not be launched, whatever the rows of a batch ask for") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const std::size_t vocab = 5000;
   const auto logits = test::random_floats(3 * vocab, 16, 2.0f);
   for (const request& r : combinations()) {
@@ -339,16 +339,16 @@ TEST_CASE("what no row asks for need not be launched, whatever the rows of a bat
     for (const std::int32_t tops : {-1, 1}) {
       rows[2].row.n_top = tops;
       const drawn all = sample(*dev, logits, rows, 1);
-      const drawn told = sample(*dev, logits, rows, 1, false, true);
-      CHECK(told.tokens == all.tokens);
-      CHECK(told.top_ids == all.top_ids);
-      CHECK(told.logprobs == all.logprobs);
+      const drawn received = sample(*dev, logits, rows, 1, false, true);
+      CHECK(received.tokens == all.tokens);
+      CHECK(received.top_ids == all.top_ids);
+      CHECK(received.logprobs == all.logprobs);
     }
   }
 }
 
 TEST_CASE("more rows than are drawn at once have the tokens of each alone") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const std::size_t vocab = 100, rows = 300;
   std::vector<request> requests(rows);
   for (std::size_t i = 0; i < rows; ++i) {
@@ -369,7 +369,7 @@ TEST_CASE("more rows than are drawn at once have the tokens of each alone") {
 }
 
 TEST_CASE("sampling's scratch is what it says, and bounded in rows") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const auto bytes = [&](std::int64_t rows, bool logprobs, std::int32_t tops) {
     return gpu::sampling_scratch_bytes(*dev, rows, 152064, logprobs, tops);
   };
@@ -381,7 +381,7 @@ TEST_CASE("sampling's scratch is what it says, and bounded in rows") {
 }
 
 TEST_CASE("asking for log-probabilities does not change the draw") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const std::size_t vocab = 501;
   auto requests = combinations();
   const auto logits = test::random_floats(requests.size() * vocab, 12, 2.0f);
@@ -392,7 +392,7 @@ TEST_CASE("asking for log-probabilities does not change the draw") {
 }
 
 TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const bool portable : {false, true}) {
     std::vector<bool> seen_k(30), seen_p(30), seen_mixed(30);
     std::vector<float> flat(30, 1.5f), mixed(30, 1.0f), logits;
@@ -426,7 +426,7 @@ TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
 }
 
 TEST_CASE("draws and ties are found wherever they lie in a long row") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   constexpr std::size_t vocab = 40000;
   // Ids on both sides of the runs that a team adds up.
   const std::vector<std::int32_t> alive{0, 31, 32, 1023, 1024, 16383, 16384, 39999};
@@ -458,7 +458,7 @@ TEST_CASE("draws and ties are found wherever they lie in a long row") {
 }
 
 TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const std::int64_t vocab : {1, 2, 7, 8, 9, 15, 16, 17, 33, 49152}) {
     const std::int64_t n = 5, stride = vocab + 3;
     auto x =
@@ -490,7 +490,7 @@ TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
 }
 
 TEST_CASE("when everything is banned the raw argmax is taken") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const float temperature : {0.0f, 1.0f}) {
     request r;
     r.row.temperature = temperature;
@@ -507,7 +507,7 @@ TEST_CASE("when everything is banned the raw argmax is taken") {
 
 TEST_CASE(
     "a mask outranks biases and bans, and the lowest id that it lets through is the last resort") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const bool portable : {false, true})
     for (const float temperature : {0.0f, 1.0f}) {
       CAPTURE(portable, temperature);
@@ -523,7 +523,7 @@ TEST_CASE(
 }
 
 TEST_CASE("log-probabilities are of the logits before the mask") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const bool portable : {false, true}) {
     request r;
     r.row.temperature = 0;
@@ -541,7 +541,7 @@ TEST_CASE("log-probabilities are of the logits before the mask") {
 }
 
 TEST_CASE("top_k of one and a tiny temperature are greedy; ids out of range are ignored") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const auto logits = test::random_floats(777, 13);
   const auto best =
       static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
@@ -560,7 +560,7 @@ TEST_CASE("top_k of one and a tiny temperature are greedy; ids out of range are 
 }
 
 TEST_CASE("log-probabilities are of the raw logits, within 1e-5 of double") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const std::size_t vocab = 49152;
   auto logits = test::random_floats(vocab, 14, 4.0f);
   logits[100] = logits[40000] = 25; // a tie at the top
@@ -608,7 +608,7 @@ TEST_CASE("log-probabilities are of the raw logits, within 1e-5 of double") {
 }
 
 TEST_CASE("fewer candidates than alternatives leave id -1 and -infinity") {
-  auto dev = test::open_form(GENERATE(from_range(test::forms())));
+  auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   request r;
   r.row.n_top = 3;
   r.row.temperature = 0;

@@ -33,10 +33,10 @@ TEST_CASE("the headers of a GGUF file end where a reader needs no further byte",
   REQUIRE(end > 100);
   REQUIRE(end < whole.size());
   for (std::uint64_t n = 0; n < end; ++n) {
-    const auto told = extent_of(whole.substr(0, n));
+    const auto received = extent_of(whole.substr(0, n));
     INFO("of " << n << " bytes");
-    REQUIRE(told > n);    // more are needed
-    REQUIRE(told <= end); // and never more than the headers have
+    REQUIRE(received > n);    // more are needed
+    REQUIRE(received <= end); // and never more than the headers have
   }
   for (const auto n : {end, end + 1, std::uint64_t{whole.size()}})
     CHECK(extent_of(whole.substr(0, n)) == end);

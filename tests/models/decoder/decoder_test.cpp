@@ -268,9 +268,9 @@ std::vector<std::int32_t> decode_two(const opened_model& m, const gpu::detail::o
   step.prompt_lengths = {3, 1};
   const gpu::exchange_counts before = dev->exchanges();
   for (std::int32_t s = 0; s < steps; ++s) {
-    step_cargo cargo;
-    if (!step.fed_from.empty()) cargo.drawn = tokens;
-    const auto logits = loaded->forward(step, cargo).value();
+    step_payload payload;
+    if (!step.fed_from.empty()) payload.drawn = tokens;
+    const auto logits = loaded->forward(step, payload).value();
     gpu::argmax(*dev, logits, tokens);
     dev->enqueue_download(seen + 2 * s, tokens, 8);
     const std::int32_t first = s == 0 ? 1 : 0, second = 1 - first; // whose draw is which

@@ -53,8 +53,8 @@ gpu::packed_matrix quantised(std::int64_t panels, std::int64_t cols, std::int64_
 }
 
 /// One thread's part of the I/O, and device memory to read into.
-struct transfer_bench {
-  explicit transfer_bench(std::int64_t bytes)
+struct transfer_fixture {
+  explicit transfer_fixture(std::int64_t bytes)
       : dev(shared_device()), n(static_cast<std::size_t>(bytes)) {
     auto bounce = gpu::host_buffer::allocate(
         static_cast<std::size_t>(offload::transfer_bytes + 2 * page), "bounce");
@@ -167,7 +167,7 @@ TEST_CASE("each damaged byte of weights on the disk is noticed by the transfer t
           "[offload][damage]") {
   placed_groups placed(1);
   add_all_sizes(placed);
-  transfer_bench bench(3 * mib);
+  transfer_fixture fixture(3 * mib);
   const std::string whole = placed.bytes->written;
   int refused = 0;
   const auto check = [&](const damage& d, const std::string& damaged) -> std::string {
@@ -178,14 +178,14 @@ TEST_CASE("each damaged byte of weights on the disk is noticed by the transfer t
         // Those beside the damage, and behind a cut all.
         if (end + 2 * page < std::int64_t(d.at)) continue;
         if (begin > std::int64_t(d.at) + 2 * mib) break;
-        const auto read = placed.placement->transfer(g.number, n, bench.at(0), bench.worker);
+        const auto read = placed.placement->transfer(g.number, n, fixture.at(0), fixture.worker);
         const bool hit = reaches(whole, damaged, begin, end);
         refused += hit;
         if (auto wrong = verdict(read, hit, d); !wrong.empty()) return wrong;
         const auto of_image = std::min(end - g.begin, std::ssize(g.image)) - n * mib;
         if (!hit &&
-            bench.bytes(n * mib, of_image) != g.image.substr(static_cast<std::size_t>(n * mib),
-                                                             static_cast<std::size_t>(of_image)))
+            fixture.bytes(n * mib, of_image) != g.image.substr(static_cast<std::size_t>(n * mib),
+                                                               static_cast<std::size_t>(of_image)))
           return "other weights than were written";
       }
     return "";
@@ -205,37 +205,38 @@ TEST_CASE("damaged weights are noticed at their first read, then within so many 
     placed->add({2 * mib / quantised(1, 224, 0).layout().bytes(1) + 2});
     return placed;
   };
-  transfer_bench bench(transfers * mib);
+  transfer_fixture fixture(transfers * mib);
   damage_options options;
   options.cuts = false;
   options.sparse = true;
   const auto first = made();
-  CHECK(faults_after_damage(
-            first->bytes->written, parts_in_order(first->parts),
-            [&](const damage&, const std::string& damaged) -> std::string {
-              const auto placed = made(); // which nobody has read
-              const std::string whole = placed->bytes->written;
-              placed->bytes->instead = &damaged;
-              for (const auto& g : placed->groups) {
-                std::vector<int> noticed(transfers, 0);
-                // Pass after pass over the group, as the ring reads it.
-                for (std::int32_t pass = 0; pass <= every; ++pass)
-                  for (std::int32_t n = 0; n * mib < g.end - g.begin; ++n) {
-                    const std::int64_t begin = g.begin + n * mib;
-                    const bool hit = reaches(whole, damaged, begin, std::min(begin + mib, g.end));
-                    const bool refused =
-                        !placed->placement->transfer(g.number, n, bench.at(0), bench.worker).ok();
-                    if (pass == 0 && refused != hit) return "the first read was not compared";
-                    if (refused && !hit) return "a read that it cannot reach failed";
-                    auto& later = noticed[static_cast<std::size_t>(n)];
-                    later += pass > 0 && refused;
-                    if (pass == every && hit && later == 0)
-                      return "it was not noticed in " + std::to_string(every) + " later reads";
-                  }
-              }
-              return "";
-            },
-            options) == "");
+  CHECK(
+      faults_after_damage(
+          first->bytes->written, parts_in_order(first->parts),
+          [&](const damage&, const std::string& damaged) -> std::string {
+            const auto placed = made(); // which nobody has read
+            const std::string whole = placed->bytes->written;
+            placed->bytes->instead = &damaged;
+            for (const auto& g : placed->groups) {
+              std::vector<int> noticed(transfers, 0);
+              // Pass after pass over the group, as the ring reads it.
+              for (std::int32_t pass = 0; pass <= every; ++pass)
+                for (std::int32_t n = 0; n * mib < g.end - g.begin; ++n) {
+                  const std::int64_t begin = g.begin + n * mib;
+                  const bool hit = reaches(whole, damaged, begin, std::min(begin + mib, g.end));
+                  const bool refused =
+                      !placed->placement->transfer(g.number, n, fixture.at(0), fixture.worker).ok();
+                  if (pass == 0 && refused != hit) return "the first read was not compared";
+                  if (refused && !hit) return "a read that it cannot reach failed";
+                  auto& later = noticed[static_cast<std::size_t>(n)];
+                  later += pass > 0 && refused;
+                  if (pass == every && hit && later == 0)
+                    return "it was not noticed in " + std::to_string(every) + " later reads";
+                }
+            }
+            return "";
+          },
+          options) == "");
 }
 
 TEST_CASE("each damaged byte of the embedding on the disk is noticed where its rows are read",
@@ -277,7 +278,7 @@ TEST_CASE("each damaged byte of the embedding on the disk is noticed where its r
   }
   const std::string whole = placed.bytes->written;
   const offload::embedding_reader reader(*placed.placement, parts, table);
-  transfer_bench bench(layout.code_panel_bytes + layout.scale_panel_bytes);
+  transfer_fixture fixture(layout.code_panel_bytes + layout.scale_panel_bytes);
   std::vector<std::string> wanted;
   for (std::int64_t b = 0; b < panels; ++b)
     wanted.push_back(
@@ -300,9 +301,9 @@ TEST_CASE("each damaged byte of the embedding on the disk is noticed where its r
                        hits(scales_begin[i], layout.scale_panel_bytes);
       refused += hit;
       const auto read =
-          reader.read(b, bench.at(0), bench.at(layout.code_panel_bytes), bench.worker);
+          reader.read(b, fixture.at(0), fixture.at(layout.code_panel_bytes), fixture.worker);
       if (auto wrong = verdict(read, hit, d); !wrong.empty()) return wrong;
-      if (!hit && bench.bytes(0, reader.block_bytes()) != wanted[i])
+      if (!hit && fixture.bytes(0, reader.block_bytes()) != wanted[i])
         return "other rows than were written";
       if (!read.ok() && d.kind != damage_kind::cut &&
           read.detail().find("rows from " + std::to_string(b * block_rows) + " of") ==
@@ -365,7 +366,7 @@ struct written_kv {
 TEST_CASE("each damaged byte of KV on the disk is noticed by the read that brings its page",
           "[offload][damage]") {
   written_kv written;
-  transfer_bench bench(written.segment_bytes());
+  transfer_fixture fixture(written.segment_bytes());
   // Blocks one at a time, with bytes that differ.
   std::string pattern(static_cast<std::size_t>(written.segment_bytes()), '\0');
   std::vector<sized> parts;
@@ -374,13 +375,13 @@ TEST_CASE("each damaged byte of KV on the disk is noticed by the read that bring
       for (std::int32_t b = 0; b < written_kv::n_blocks; ++b) {
         for (std::size_t i = 0; i < pattern.size(); ++i)
           pattern[i] = static_cast<char>(byte_at(layer * 2 + batch, std::int64_t(i)));
-        bench.dev.upload(bench.at(0), pattern.data(), pattern.size());
+        fixture.dev.upload(fixture.at(0), pattern.data(), pattern.size());
         for (const auto& task :
              written.backing->tasks_of(layer, {{b, 1}}, offload::transfer_direction::to_backing))
           for (const auto& extent : task)
             REQUIRE(written.backing
-                        ->copy(layer, batch, bench.at(0), extent,
-                               offload::transfer_direction::to_backing, bench.worker)
+                        ->copy(layer, batch, fixture.at(0), extent,
+                               offload::transfer_direction::to_backing, fixture.worker)
                         .ok());
         parts.push_back({"block " + std::to_string(b) + " of layer " + std::to_string(layer) +
                              ", micro-batch " + std::to_string(batch),
@@ -400,11 +401,12 @@ TEST_CASE("each damaged byte of KV on the disk is noticed by the read that bring
               e.offset;
           const bool hit = reaches(whole, damaged, begin, begin + e.bytes);
           refused += hit;
-          const auto read = written.backing->copy(
-              layer, batch, bench.at(0), e, offload::transfer_direction::to_device, bench.worker);
+          const auto read =
+              written.backing->copy(layer, batch, fixture.at(0), e,
+                                    offload::transfer_direction::to_device, fixture.worker);
           wrong = verdict(read, hit, d);
           if (wrong.empty() && !hit &&
-              bench.bytes(e.offset, e.bytes) !=
+              fixture.bytes(e.offset, e.bytes) !=
                   whole.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(e.bytes)))
             wrong = "other KV than was written";
         });

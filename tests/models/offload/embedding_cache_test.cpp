@@ -166,7 +166,7 @@ TEST_CASE("rows are the table's own, whatever was expected", "[embedding_cache]"
     streamed_table t(shares);
     for (int round = 0; round < 60; ++round) {
       const ids expected = some(random() % 60);
-      t.rows->expect(expected);
+      t.rows->prefetch(expected);
       // In order, some of them; then what nobody announced.
       for (std::size_t at = 0; at + room <= expected.size() && random() % 4 != 0; at += room) {
         const auto first = expected.begin() + static_cast<std::ptrdiff_t>(at);
@@ -174,13 +174,13 @@ TEST_CASE("rows are the table's own, whatever was expected", "[embedding_cache]"
       }
       REQUIRE(t.gets(some(1 + random() % room)));
     }
-    t.rows->expect(some(room)); // on their way when it all ends
+    t.rows->prefetch(some(room)); // on their way when it all ends
   }
 }
 
 TEST_CASE("what is expected sets out at once, and is read once", "[embedding_cache]") {
   streamed_table t({0, 0});
-  t.rows->expect(first_of_blocks(0, 20));
+  t.rows->prefetch(first_of_blocks(0, 20));
   CHECK(t.reads_become(room)); // no more than there is room for
   CHECK(t.gets(first_of_blocks(0, 3)));
   CHECK(t.reads_become(room + 3)); // whose room the next ones took
@@ -188,12 +188,12 @@ TEST_CASE("what is expected sets out at once, and is read once", "[embedding_cac
   CHECK(t.gets(first_of_blocks(11, 19)));
   CHECK(t.reads_become(20));
   // Another expectation, of one that is there, puts an end to the first.
-  t.rows->expect(ids{18 * block_rows, 30 * block_rows});
+  t.rows->prefetch(ids{18 * block_rows, 30 * block_rows});
   CHECK(t.reads_become(21));
   CHECK(t.gets({18 * block_rows + 5, 30 * block_rows + 1}));
   CHECK(t.reads() == 21);
   // Room for what is needed now, though all of it is taken by what is still expected.
-  t.rows->expect(first_of_blocks(21, 29));
+  t.rows->prefetch(first_of_blocks(21, 29));
   CHECK(t.reads_become(29));
   CHECK(t.gets(first_of_blocks(1, 9)));
 }
@@ -202,7 +202,7 @@ TEST_CASE("a row that could not be read fails the step that needs it, and is rea
           "[embedding_cache]") {
   streamed_table t({0, 0});
   t.faults->flip_read = t.reads();
-  t.rows->expect(ids{5, 40, 300});
+  t.rows->prefetch(ids{5, 40, 300});
   CHECK(t.reads_become(3));
   t.faults->flip_read = -1;
   CHECK(t.gets({599})); // no other is hurt

@@ -99,11 +99,11 @@ TEST_CASE("a user of the I/O threads runs its share of tasks at once, and fewer 
   CHECK_FALSE(of_weights.in->doubled);
 }
 
-TEST_CASE("an order's tasks begin once its ticket is served", "[offload]") {
-  std::vector<std::uint64_t> told;
+TEST_CASE("an order's tasks begin once it is served", "[offload]") {
+  std::vector<std::uint64_t> received;
   bool somebody = true;
-  io_threads threads([&](std::uint64_t ticket) {
-    told.push_back(ticket);
+  io_threads threads([&](std::uint64_t order) {
+    received.push_back(order);
     return somebody;
   });
   const auto user = threads.join({1, 1, 0});
@@ -123,14 +123,14 @@ TEST_CASE("an order's tasks begin once its ticket is served", "[offload]") {
   };
   const auto first = user->order({note(1), note(2)}, false);
   user->order({note(3)}, false);
-  CHECK(told == std::vector{first}); // which nobody has served yet
-  threads.serve(12345);              // which nobody was given
+  CHECK(received == std::vector{first}); // which nobody has served yet
+  threads.serve(12345);                  // which nobody was given
   std::this_thread::sleep_for(10ms);
   CHECK(have_run({}));
   threads.serve_all();
   CHECK(have_run({1, 2, 3}));
   const auto third = user->order({note(4)}, false);
-  CHECK(told == std::vector{first, third});
+  CHECK(received == std::vector{first, third});
   std::this_thread::sleep_for(10ms);
   CHECK(have_run({1, 2, 3}));
   threads.serve_all();
@@ -138,7 +138,7 @@ TEST_CASE("an order's tasks begin once its ticket is served", "[offload]") {
   somebody = false;
   user->order({note(5)}, false);
   CHECK(have_run({1, 2, 3, 4, 5}));
-  CHECK(told.size() == 3);
+  CHECK(received.size() == 3);
 
   const held_tasks held;
   held.post(*user, 1);
@@ -149,11 +149,11 @@ TEST_CASE("an order's tasks begin once its ticket is served", "[offload]") {
   CHECK(have_run({1, 2, 3, 4, 5, 7, 8, 6}));
 }
 
-TEST_CASE("a ticket that is served lets the next orders begin without being told of", "[offload]") {
+TEST_CASE("serving an order lets the next orders begin without a notification", "[offload]") {
   constexpr std::uint64_t ahead = io_threads::orders_ahead;
-  std::vector<std::uint64_t> told;
-  io_threads threads([&](std::uint64_t ticket) {
-    told.push_back(ticket);
+  std::vector<std::uint64_t> received;
+  io_threads threads([&](std::uint64_t order) {
+    received.push_back(order);
     return true;
   });
   const auto user = threads.join({2, 2, 0});
@@ -170,17 +170,17 @@ TEST_CASE("a ticket that is served lets the next orders begin without being told
     return n_run == n;
   };
   const auto waits = order(3);
-  CHECK(told.size() == 1);
+  CHECK(received.size() == 1);
   threads.serve(waits);
   CHECK(have_run(3));
   order(ahead / 2);
   CHECK(have_run(3 + ahead / 2));
-  CHECK(told.size() == 1);
+  CHECK(received.size() == 1);
   const auto asked = order(1); // fewer than half are left: the bell rings while nobody waits yet
-  CHECK(told.size() == 2);
-  CHECK(told.back() == asked);
+  CHECK(received.size() == 2);
+  CHECK(received.back() == asked);
   order(2 * ahead);
-  CHECK(told.size() == 2);
+  CHECK(received.size() == 2);
   CHECK(have_run(3 + ahead)); // and the others wait for whoever was told
   const std::uint64_t all = 3 + ahead / 2 + 1 + 2 * ahead;
   threads.serve(asked);
@@ -188,7 +188,7 @@ TEST_CASE("a ticket that is served lets the next orders begin without being told
   threads.serve(waits); // it was told twice, and late: nothing is taken back
   order(ahead / 2);
   CHECK(have_run(all + ahead / 2));
-  CHECK(told.size() == 2);
+  CHECK(received.size() == 2);
 }
 
 TEST_CASE("orders that came while nobody could be told begin together", "[offload]") {
@@ -220,11 +220,11 @@ TEST_CASE("a user that leaves the I/O threads drops what waits and waits for wha
   const held_tasks held;
   held.post(*user, 5);
   CHECK(held.begins(2));
-  const auto ticket = user->order({held.one()}, true);
+  const auto order = user->order({held.one()}, true);
   CHECK_FALSE(user->close(10ms)); // a disk holds them
   held.allow(2);
   CHECK(eventually([&] { return held.ended() == 2; }));
-  threads.serve(ticket);
+  threads.serve(order);
   user->post(held.one());
   CHECK(held.begins(2));
 

@@ -227,14 +227,14 @@ TEST_CASE("tools are told to templates that do not show them") {
   };
   const std::string loop = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}";
   const char* asked = R"([{"role":"user","content":"u"}])";
-  const char* told = R"([{"role":"developer","content":"s"},{"role":"user","content":"u"}])";
+  const char* received = R"([{"role":"developer","content":"s"},{"role":"user","content":"u"}])";
   const char* answered = R"([{"role":"user","content":"u"},
     {"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function",
       "function":{"name":"f","arguments":{}}}]},
     {"role":"tool","content":"r","tool_call_id":"c","name":"f"},
     {"role":"tool","content":"q","tool_call_id":"d"}])";
   CHECK(shown(loop, asked) == "system:T;user:u;");
-  CHECK(shown(loop, told) == "system:s\n\nT;user:u;");
+  CHECK(shown(loop, received) == "system:s\n\nT;user:u;");
   CHECK(shown(loop, answered) ==
         R"(system:T;user:u;assistant:{"name":"f","arguments":{}};tool:r;tool:q;)");
   // A template that shows tools itself is not told.

@@ -112,8 +112,8 @@ TEST_CASE("a chat template that cannot be had is named and does not hurt the oth
   value_list many;
   for (int i = 0; i < 1000; ++i)
     many.push_back(value_object{{"name", "n" + std::to_string(i)}, {"template", "x"}});
-  const value crowd(value_object{{"chat_template", std::move(many)}});
-  CHECK(folder_template_sources(folder.path(), &crowd).others.size() == 64);
+  const value listed(value_object{{"chat_template", std::move(many)}});
+  CHECK(folder_template_sources(folder.path(), &listed).others.size() == 64);
   for (int i = 0; i < 70; ++i)
     folder.write("additional_chat_templates/n" + std::to_string(i) + ".jinja", "x");
   const auto files = folder_template_sources(folder.path(), nullptr);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "net/batch/batch_description.hpp"
-#include "tests/net/batch/batch_bench.hpp"
+#include "tests/net/batch/batch_fixture.hpp"
 #include "tests/support/few_lines.hpp"
 
 using namespace twill;
@@ -20,10 +20,10 @@ namespace {
 
 /// A batch whose first lines are answered, and whose server is gone.
 std::string leave_half(const fs::path& folder, int n_lines, const std::string& window = "24h") {
-  batch_bench bench(folder);
-  const auto id = bench.start(n_lines, window);
-  REQUIRE(bench.run([&] { return bench.show(id).completed >= 4; }));
-  REQUIRE(bench.show(id).status == net::batch_status::in_progress);
+  batch_fixture fixture(folder);
+  const auto id = fixture.start(n_lines, window);
+  REQUIRE(fixture.run([&] { return fixture.show(id).completed >= 4; }));
+  REQUIRE(fixture.show(id).status == net::batch_status::in_progress);
   return id;
 }
 
@@ -47,9 +47,9 @@ std::size_t files_that_end_with(const fs::path& folder, const std::string& end) 
 bool ends_within(const fs::path& folder, const std::string& id, std::chrono::microseconds after) {
   const pid_t child = ::fork();
   if (child == 0) {
-    batch_bench bench(folder);
-    bench.service->begin();
-    ::_exit(bench.run_until_ended(id) ? 0 : 1);
+    batch_fixture fixture(folder);
+    fixture.service->begin();
+    ::_exit(fixture.run_until_ended(id) ? 0 : 1);
   }
   REQUIRE(child > 0);
   std::this_thread::sleep_for(after);
@@ -71,8 +71,8 @@ TEST_CASE("A batch whose server is killed at any moment has each answer once") {
     batch_scratch kept;
     std::string id;
     {
-      batch_bench bench(kept.path);
-      id = bench.start(100);
+      batch_fixture fixture(kept.path);
+      id = fixture.start(100);
     }
     for (unsigned tries = 0;; ++tries) {
       REQUIRE(tries < 2000);
@@ -80,8 +80,8 @@ TEST_CASE("A batch whose server is killed at any moment has each answer once") {
       const std::chrono::microseconds after(dice() % (3'000 + 100 * tries * tries));
       if (ends_within(kept.path, id, after)) break;
     }
-    batch_bench bench(kept.path);
-    check_complete(bench, id, 100);
+    batch_fixture fixture(kept.path);
+    check_complete(fixture, id, 100);
     CHECK(files_that_end_with(kept.path, ".json") == 3); // nothing else is left
     CHECK(files_that_end_with(kept.path, ".new") == 0);
   }
@@ -94,20 +94,20 @@ TEST_CASE(
   batch_scratch kept;
   std::string id;
   {
-    batch_bench bench(kept.path);
-    id = bench.start(n_lines);
-    REQUIRE(bench.service->cancel(id, "").ok());
+    batch_fixture fixture(kept.path);
+    id = fixture.start(n_lines);
+    REQUIRE(fixture.service->cancel(id, "").ok());
   }
   for (unsigned tries = 0;; ++tries) {
     REQUIRE(tries < 2000);
     const std::chrono::microseconds after(dice() % (2'000 + 100 * tries * tries));
     if (ends_within(kept.path, id, after)) break;
   }
-  batch_bench bench(kept.path);
-  const auto ended = bench.show(id);
+  batch_fixture fixture(kept.path);
+  const auto ended = fixture.show(id);
   CHECK(ended.status == net::batch_status::cancelled);
   CHECK((ended.total == n_lines && ended.failed == n_lines && ended.completed == 0));
-  const auto named = answers_in(bench.content(ended.error_file_id));
+  const auto named = answers_in(fixture.content(ended.error_file_id));
   CHECK(named.size() == n_lines);
   CHECK(std::all_of(named.begin(), named.end(), [](const auto& one) { return one.second == 1; }));
 }
@@ -122,28 +122,28 @@ TEST_CASE("A batch whose server ends between any two tasks, or is stopped, has e
     bool ended = false;
     for (int starts = 0; !ended; ++starts) {
       REQUIRE(starts < 500);
-      batch_bench bench(kept.path);
-      bench.service->begin();
+      batch_fixture fixture(kept.path);
+      fixture.service->begin();
       if (starts == 0) {
-        id = bench.start(40);
-        other = bench.start(7);
+        id = fixture.start(40);
+        other = fixture.start(7);
       }
-      bench.run_some(static_cast<int>(dice() % 12));
+      fixture.run_some(static_cast<int>(dice() % 12));
       if (dice() % 2 == 0) {
-        bench.service->stop();
-        bench.run_posted();
-        CHECK(bench.engine().running() <= bench.engine().submitted().size());
-        bench.run_some(static_cast<int>(dice() % 3)); // events that come late
+        fixture.service->stop();
+        fixture.run_posted();
+        CHECK(fixture.engine().running() <= fixture.engine().submitted().size());
+        fixture.run_some(static_cast<int>(dice() % 3)); // events that come late
       }
-      ended = net::is_final(bench.show(id).status) && net::is_final(bench.show(other).status);
+      ended = net::is_final(fixture.show(id).status) && net::is_final(fixture.show(other).status);
       // What a write leaves that was broken off.
-      const auto torn = bench.show(id).output_under_way;
+      const auto torn = fixture.show(id).output_under_way;
       if (!torn.empty() && dice() % 2 == 0)
         std::ofstream(kept.path / torn, std::ios::app) << R"({"id":"batch_req_1","custom_id":"r)";
     }
-    batch_bench bench(kept.path);
-    check_complete(bench, id, 40);
-    check_complete(bench, other, 7);
+    batch_fixture fixture(kept.path);
+    check_complete(fixture, id, 40);
+    check_complete(fixture, other, 7);
   }
 }
 
@@ -151,50 +151,50 @@ TEST_CASE("A stop leaves batches under way and cancels what they run") {
   batch_scratch kept;
   std::string id;
   {
-    batch_bench bench(kept.path);
-    bench.engine().set_script([](const actors::request&) {
+    batch_fixture fixture(kept.path);
+    fixture.engine().set_script([](const actors::request&) {
       script s;
       s.start_delay = 1h;
       return s;
     });
-    id = bench.start(8);
-    bench.run_posted();
-    REQUIRE(bench.engine().wait_running(3));
-    bench.service->stop();
-    bench.run_posted();
-    CHECK(bench.engine().wait_cancelled(3));
-    CHECK(bench.show(id).status == net::batch_status::in_progress);
-    const auto input = bench.show(id).input_file_id;
-    CHECK_FALSE(bench.service->files().erase(input, "").ok());
+    id = fixture.start(8);
+    fixture.run_posted();
+    REQUIRE(fixture.engine().wait_running(3));
+    fixture.service->stop();
+    fixture.run_posted();
+    CHECK(fixture.engine().wait_cancelled(3));
+    CHECK(fixture.show(id).status == net::batch_status::in_progress);
+    const auto input = fixture.show(id).input_file_id;
+    CHECK_FALSE(fixture.service->files().erase(input, "").ok());
     // The next start ends what is cancelled now.
-    REQUIRE(bench.service->cancel(id, "").ok());
-    bench.run_posted();
-    CHECK(bench.show(id).status == net::batch_status::cancelling);
+    REQUIRE(fixture.service->cancel(id, "").ok());
+    fixture.run_posted();
+    CHECK(fixture.show(id).status == net::batch_status::cancelling);
   }
-  batch_bench bench(kept.path);
-  CHECK_FALSE(bench.service->files().erase(bench.show(id).input_file_id, "").ok());
-  bench.service->begin();
-  REQUIRE(bench.run_until_ended(id));
-  CHECK(bench.show(id).status == net::batch_status::cancelled);
-  CHECK(answers_in(bench.content(bench.show(id).error_file_id)).size() == 8);
-  CHECK(bench.engine().submitted().empty());
-  CHECK(bench.service->files().erase(bench.show(id).input_file_id, "").ok());
+  batch_fixture fixture(kept.path);
+  CHECK_FALSE(fixture.service->files().erase(fixture.show(id).input_file_id, "").ok());
+  fixture.service->begin();
+  REQUIRE(fixture.run_until_ended(id));
+  CHECK(fixture.show(id).status == net::batch_status::cancelled);
+  CHECK(answers_in(fixture.content(fixture.show(id).error_file_id)).size() == 8);
+  CHECK(fixture.engine().submitted().empty());
+  CHECK(fixture.service->files().erase(fixture.show(id).input_file_id, "").ok());
 }
 
 TEST_CASE("Without a folder a stop ends batches") {
-  batch_bench bench("");
-  bench.engine().set_script([](const actors::request&) {
+  batch_fixture fixture("");
+  fixture.engine().set_script([](const actors::request&) {
     script s;
     s.start_delay = 1h;
     return s;
   });
-  const auto id = bench.start(4);
-  bench.run_posted();
-  bench.service->stop();
-  bench.run_posted();
-  const auto ended = bench.show(id);
+  const auto id = fixture.start(4);
+  fixture.run_posted();
+  fixture.service->stop();
+  fixture.run_posted();
+  const auto ended = fixture.show(id);
   CHECK(ended.status == net::batch_status::failed);
-  CHECK(answers_in(bench.content(ended.error_file_id)).size() == 4);
+  CHECK(answers_in(fixture.content(ended.error_file_id)).size() == 4);
 }
 
 TEST_CASE("Batches that have ended are shown after a restart, to their tenant, in their order") {
@@ -202,50 +202,50 @@ TEST_CASE("Batches that have ended are shown after a restart, to their tenant, i
   std::vector<std::string> ids;
   net::batch before;
   {
-    batch_bench bench(kept.path);
+    batch_fixture fixture(kept.path);
     for (int i = 0; i < 5; ++i)
-      ids.push_back(bench.start(5));
+      ids.push_back(fixture.start(5));
     for (const auto& id : ids)
-      REQUIRE(bench.run_until_ended(id));
-    before = bench.show(ids[2]);
-    const auto others = bench.create(bench.upload(restart_lines(1), "two"), "24h", "two");
+      REQUIRE(fixture.run_until_ended(id));
+    before = fixture.show(ids[2]);
+    const auto others = fixture.create(fixture.upload(restart_lines(1), "two"), "24h", "two");
     REQUIRE(others.ok());
   }
-  batch_bench bench(kept.path);
-  const auto listed = bench.service->batches().list("");
+  batch_fixture fixture(kept.path);
+  const auto listed = fixture.service->batches().list("");
   REQUIRE(listed.size() == ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i)
     CHECK(listed[i].id == ids[i]);
-  CHECK(net::batch_json(bench.show(ids[2])) == net::batch_json(before));
-  CHECK(bench.service->batches().list("two").size() == 1);
-  CHECK_FALSE(bench.service->batches().find(ids[0], "two"));
-  const auto next = bench.start(1);
-  CHECK(bench.service->batches().list("").back().id == next);
+  CHECK(net::batch_json(fixture.show(ids[2])) == net::batch_json(before));
+  CHECK(fixture.service->batches().list("two").size() == 1);
+  CHECK_FALSE(fixture.service->batches().find(ids[0], "two"));
+  const auto next = fixture.start(1);
+  CHECK(fixture.service->batches().list("").back().id == next);
 }
 
 TEST_CASE("A batch that is forgotten loses its description") {
   batch_scratch kept;
   std::string first;
   {
-    batch_bench bench(kept.path);
-    const auto file = bench.upload("");
+    batch_fixture fixture(kept.path);
+    const auto file = fixture.upload("");
     for (std::size_t i = 0; i <= net::batch_table::max_batches; ++i) {
-      const auto created = bench.create(file);
+      const auto created = fixture.create(file);
       REQUIRE(created.ok());
       if (i == 0) first = created.value().id;
-      bench.run_posted(); // it fails: the file is empty
+      fixture.run_posted(); // it fails: the file is empty
     }
     CHECK(files_that_end_with(kept.path, ".batch") == net::batch_table::max_batches);
     CHECK_FALSE(fs::exists(kept.path / (first + ".batch")));
   }
   // One more than the table takes, as a server leaves that is killed in between.
-  auto extra = batch_bench(kept.path).service->batches().list("").back();
+  auto extra = batch_fixture(kept.path).service->batches().list("").back();
   extra.id = "batch_extra";
   ++extra.number;
   kept.write("batch_extra.batch", net::describe_batch(extra));
-  batch_bench bench(kept.path);
-  CHECK(bench.service->batches().list("").size() == net::batch_table::max_batches);
-  CHECK(bench.service->batches().list("").back().id == "batch_extra");
+  batch_fixture fixture(kept.path);
+  CHECK(fixture.service->batches().list("").size() == net::batch_table::max_batches);
+  CHECK(fixture.service->batches().list("").back().id == "batch_extra");
   CHECK(files_that_end_with(kept.path, ".batch") == net::batch_table::max_batches);
 }
 
@@ -258,15 +258,15 @@ TEST_CASE("A batch goes on only with the file that it read") {
   CHECK(answered >= 3);
   fs::remove(kept.path / record.value().input_file_id);
   fs::remove(kept.path / (record.value().input_file_id + ".json"));
-  batch_bench bench(kept.path);
-  bench.service->begin();
-  REQUIRE(bench.run_until_ended(id));
-  const auto ended = bench.show(id);
+  batch_fixture fixture(kept.path);
+  fixture.service->begin();
+  REQUIRE(fixture.run_until_ended(id));
+  const auto ended = fixture.show(id);
   CHECK(ended.status == net::batch_status::failed);
   REQUIRE(ended.faults.size() == 1);
   CHECK(ended.faults.front().code == "file_not_found");
   CHECK(ended.completed == static_cast<std::int64_t>(answered));
-  CHECK(answers_in(bench.content(ended.output_file_id)).size() == answered);
+  CHECK(answers_in(fixture.content(ended.output_file_id)).size() == answered);
 }
 
 TEST_CASE("A batch whose window passes while no server runs expires, unless it was done") {
@@ -274,24 +274,24 @@ TEST_CASE("A batch whose window passes while no server runs expires, unless it w
   const auto id = leave_half(kept.path, 30);
   SECTION("it was not") {
     change_description(kept, id, [](net::batch& b) { b.expires_unix_s = 1'000'000'000; });
-    batch_bench bench(kept.path);
-    bench.service->begin();
-    REQUIRE(bench.run_until_ended(id));
-    const auto ended = bench.show(id);
+    batch_fixture fixture(kept.path);
+    fixture.service->begin();
+    REQUIRE(fixture.run_until_ended(id));
+    const auto ended = fixture.show(id);
     CHECK(ended.status == net::batch_status::expired);
-    CHECK(bench.engine().submitted().empty());
-    CHECK(answers_in(bench.content(ended.output_file_id)).size() +
-              answers_in(bench.content(ended.error_file_id)).size() ==
+    CHECK(fixture.engine().submitted().empty());
+    CHECK(answers_in(fixture.content(ended.output_file_id)).size() +
+              answers_in(fixture.content(ended.error_file_id)).size() ==
           30);
     CHECK(ended.completed + ended.failed == 30);
   }
   SECTION("it was") {
     std::string description;
     {
-      batch_bench bench(kept.path);
-      bench.service->begin();
+      batch_fixture fixture(kept.path);
+      fixture.service->begin();
       description = kept.text(id + ".batch");
-      REQUIRE(bench.run_until_ended(id));
+      REQUIRE(fixture.run_until_ended(id));
     }
     // The server was killed after it had published the files and before it said so.
     kept.write(id + ".batch", description);
@@ -299,15 +299,15 @@ TEST_CASE("A batch whose window passes while no server runs expires, unless it w
       b.expires_unix_s = 1'000'000'000;
       b.reach(net::batch_status::finalizing);
     });
-    batch_bench bench(kept.path);
-    const auto bytes = bench.service->files().held_bytes();
-    CHECK(bench.service->files().list("").size() == 1); // they may still grow
-    bench.service->begin();
-    REQUIRE(bench.run_until_ended(id));
-    check_complete(bench, id, 30);
-    CHECK(bench.service->files().list("").size() == 3);
-    CHECK(bench.service->files().held_bytes() == bytes);
-    CHECK(bench.engine().submitted().empty());
+    batch_fixture fixture(kept.path);
+    const auto bytes = fixture.service->files().held_bytes();
+    CHECK(fixture.service->files().list("").size() == 1); // they may still grow
+    fixture.service->begin();
+    REQUIRE(fixture.run_until_ended(id));
+    check_complete(fixture, id, 30);
+    CHECK(fixture.service->files().list("").size() == 3);
+    CHECK(fixture.service->files().held_bytes() == bytes);
+    CHECK(fixture.engine().submitted().empty());
   }
 }
 
@@ -325,20 +325,21 @@ TEST_CASE("Files that a batch goes on with count and stay, others that nobody pu
   };
   const auto wanted = size(record.value().input_file_id) + size(output) + size(errors);
   {
-    batch_bench bench(kept.path);
-    CHECK(bench.service->files().held_bytes() == wanted);
+    batch_fixture fixture(kept.path);
+    CHECK(fixture.service->files().held_bytes() == wanted);
     CHECK_FALSE(fs::exists(kept.path / orphan));
     CHECK_FALSE(fs::exists(kept.path / (orphan + ".json")));
-    CHECK(bench.service->files().list("").size() == 1); // they are not published
+    CHECK(fixture.service->files().list("").size() == 1); // they are not published
   }
   // They are within the limit, with what is written to them.
-  batch_bench bench(kept.path, [&](config::options& o) { o.batches.max_folder_bytes = wanted; });
-  bench.service->begin();
-  REQUIRE(bench.run_until_ended(id));
-  CHECK(bench.show(id).status == net::batch_status::failed);
-  CHECK(bench.show(id).faults.front().code == "storage_full");
-  CHECK(bench.service->files().held_bytes() == wanted);
-  CHECK(bench.show(id).output_file_id == output);
+  batch_fixture fixture(kept.path,
+                        [&](config::options& o) { o.batches.max_folder_bytes = wanted; });
+  fixture.service->begin();
+  REQUIRE(fixture.run_until_ended(id));
+  CHECK(fixture.show(id).status == net::batch_status::failed);
+  CHECK(fixture.show(id).faults.front().code == "storage_full");
+  CHECK(fixture.service->files().held_bytes() == wanted);
+  CHECK(fixture.show(id).output_file_id == output);
 }
 
 TEST_CASE("An answer that is not whole is cut off, with all behind it") {
@@ -362,10 +363,10 @@ TEST_CASE("An answer that is not whole is cut off, with all behind it") {
     text.clear();
   }
   kept.write(output, text);
-  batch_bench bench(kept.path);
-  bench.service->begin();
-  REQUIRE(bench.run_until_ended(id));
-  check_complete(bench, id, 30);
+  batch_fixture fixture(kept.path);
+  fixture.service->begin();
+  REQUIRE(fixture.run_until_ended(id));
+  check_complete(fixture, id, 30);
 }
 
 TEST_CASE("A batch whose files cannot be read now is left for the next start, with its input") {
@@ -377,19 +378,19 @@ TEST_CASE("A batch whose files cannot be read now is left for the next start, wi
   fs::rename(output, kept.path / "aside");
   fs::create_directory(output);
   {
-    batch_bench bench(kept.path);
-    bench.service->begin();
-    bench.run_posted();
-    CHECK(bench.show(id).status == net::batch_status::in_progress);
-    CHECK(bench.engine().submitted().empty());
-    CHECK_FALSE(bench.service->files().erase(record.value().input_file_id, "").ok());
+    batch_fixture fixture(kept.path);
+    fixture.service->begin();
+    fixture.run_posted();
+    CHECK(fixture.show(id).status == net::batch_status::in_progress);
+    CHECK(fixture.engine().submitted().empty());
+    CHECK_FALSE(fixture.service->files().erase(record.value().input_file_id, "").ok());
   }
   fs::remove(output);
   fs::rename(kept.path / "aside", output);
-  batch_bench bench(kept.path);
-  bench.service->begin();
-  REQUIRE(bench.run_until_ended(id));
-  check_complete(bench, id, 30);
+  batch_fixture fixture(kept.path);
+  fixture.service->begin();
+  REQUIRE(fixture.run_until_ended(id));
+  check_complete(fixture, id, 30);
 }
 
 TEST_CASE("Files under way that somebody removed are written anew") {
@@ -399,47 +400,47 @@ TEST_CASE("Files under way that somebody removed are written anew") {
   REQUIRE(record.ok());
   fs::remove(kept.path / record.value().output_under_way);
   fs::remove(kept.path / (record.value().errors_under_way + ".json"));
-  batch_bench bench(kept.path);
-  bench.service->begin();
-  REQUIRE(bench.run_until_ended(id));
-  check_complete(bench, id, 30);
+  batch_fixture fixture(kept.path);
+  fixture.service->begin();
+  REQUIRE(fixture.run_until_ended(id));
+  check_complete(fixture, id, 30);
 }
 
 TEST_CASE("A batch is not made when its description cannot be written") {
   batch_scratch kept;
-  batch_bench bench(kept.path);
-  const auto file = bench.upload(restart_lines(3));
+  batch_fixture fixture(kept.path);
+  const auto file = fixture.upload(restart_lines(3));
   struct rlimit before {};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit small = before;
   small.rlim_cur = 100;
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-  const auto created = bench.create(file);
+  const auto created = fixture.create(file);
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   REQUIRE_FALSE(created.ok());
   CHECK(created.code().code == decltype(created.code().code)(net::errc::storage_full));
   CHECK(contains(created.code().message, "`batches.folder`"));
-  bench.run_posted();
-  CHECK(bench.service->batches().list("").empty());
-  CHECK(bench.engine().submitted().empty());
+  fixture.run_posted();
+  CHECK(fixture.service->batches().list("").empty());
+  CHECK(fixture.engine().submitted().empty());
   CHECK(files_that_end_with(kept.path, ".batch") == 0);
   CHECK(files_that_end_with(kept.path, ".new") == 0);
-  CHECK(bench.service->files().erase(file, "").ok());
+  CHECK(fixture.service->files().erase(file, "").ok());
 }
 
 TEST_CASE("A batch under way has room for its next description") {
   batch_scratch kept;
-  batch_bench bench(kept.path);
-  const auto id = bench.start(10);
+  batch_fixture fixture(kept.path);
+  const auto id = fixture.start(10);
   for (int n = 0; n < 3; ++n) {
     REQUIRE(fs::exists(kept.path / (id + ".batch.new")));
     CHECK(fs::file_size(kept.path / (id + ".batch.new")) >
           fs::file_size(kept.path / (id + ".batch")) + 100);
-    bench.run_some(1);
+    fixture.run_some(1);
   }
-  REQUIRE(bench.run_until_ended(id));
+  REQUIRE(fixture.run_until_ended(id));
   CHECK_FALSE(fs::exists(kept.path / (id + ".batch.new")));
   CHECK((fs::status(kept.path / (id + ".batch")).permissions() & fs::perms::mask) ==
         (fs::perms::owner_read | fs::perms::owner_write));
@@ -447,12 +448,12 @@ TEST_CASE("A batch under way has room for its next description") {
 
 TEST_CASE("A second server over the folder leaves the first one's batches alone") {
   batch_scratch kept;
-  batch_bench first(kept.path);
+  batch_fixture first(kept.path);
   const auto id = first.start(20);
   REQUIRE(first.run([&] { return first.show(id).completed >= 4; }));
   const auto before = kept.text(id + ".batch");
   {
-    batch_bench second(kept.path);
+    batch_fixture second(kept.path);
     CHECK(second.service->batches().list("").empty());
     second.service->begin();
     const auto own = second.start(2);
@@ -469,8 +470,8 @@ TEST_CASE("A damaged description is left where it is, and so is the file that it
   const auto damaged = leave_half(kept.path, 10);
   std::string whole;
   {
-    batch_bench bench(kept.path);
-    whole = bench.start(3);
+    batch_fixture fixture(kept.path);
+    whole = fixture.start(3);
   }
   const auto record = net::read_description(kept.text(damaged + ".batch"));
   REQUIRE(record.ok());
@@ -486,11 +487,11 @@ TEST_CASE("A damaged description is left where it is, and so is the file that it
   const auto unnamed = net::make_id("file-");
   kept.write(unnamed, "perhaps of a batch that cannot be read");
   {
-    batch_bench bench(kept.path);
-    CHECK(bench.service->batches().list("").size() == 1);
-    bench.service->begin();
-    REQUIRE(bench.run_until_ended(whole));
-    check_complete(bench, whole, 3);
+    batch_fixture fixture(kept.path);
+    CHECK(fixture.service->batches().list("").size() == 1);
+    fixture.service->begin();
+    REQUIRE(fixture.run_until_ended(whole));
+    check_complete(fixture, whole, 3);
   }
   CHECK(kept.text(damaged + ".batch") == text);
   CHECK(fs::exists(kept.path / unnamed));
@@ -499,13 +500,13 @@ TEST_CASE("A damaged description is left where it is, and so is the file that it
   // damaged one.
   for (const auto* name : {"batch_large", "batch_folder", "batch_pipe", "batch_link"})
     fs::remove(kept.path / (std::string(name) + ".batch"));
-  { batch_bench again(kept.path); }
+  { batch_fixture again(kept.path); }
   CHECK_FALSE(fs::exists(kept.path / unnamed));
   CHECK(fs::exists(kept.path / record.value().output_under_way));
   // Repaired, it goes on.
   kept.write(damaged + ".batch", net::describe_batch(record.value()));
-  batch_bench bench(kept.path);
-  bench.service->begin();
-  REQUIRE(bench.run_until_ended(damaged));
-  check_complete(bench, damaged, 10);
+  batch_fixture fixture(kept.path);
+  fixture.service->begin();
+  REQUIRE(fixture.run_until_ended(damaged));
+  check_complete(fixture, damaged, 10);
 }

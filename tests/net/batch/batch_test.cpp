@@ -397,13 +397,13 @@ TEST_CASE("Requests that wait for a model to load do not take the room of other 
   std::string content_;
   for (int i = 0; i < 9; ++i)
     content_ += line("b" + std::to_string(i), R"({"prompt":"broken"})");
-  const auto stuck = start(c, upload(c, content_));
+  const auto waiting = start(c, upload(c, content_));
   for (int i = 0; i < 2000 && tries < 4; ++i)
     std::this_thread::sleep_for(10ms);
   wait_status(c, start(c, upload(c, lines(20))), "completed");
   CHECK(tries == 4);
-  c.post("/v1/batches/" + stuck + "/cancel", "");
-  const auto ended = wait_status(c, stuck, "cancelled");
+  c.post("/v1/batches/" + waiting + "/cancel", "");
+  const auto ended = wait_status(c, waiting, "cancelled");
   CHECK(at(ended, "request_counts", "failed") == value(9));
 }
 

@@ -58,9 +58,9 @@ struct message {
   }
 };
 
-class input_rig {
+class input_fixture {
 public:
-  explicit input_rig(std::uint32_t n) : max_(10 + n % 40), budget_(max_, bytes_per_s) {
+  explicit input_fixture(std::uint32_t n) : max_(10 + n % 40), budget_(max_, bytes_per_s) {
     for (std::size_t i = 0; i < twins_.size(); ++i)
       renew(i);
   }
@@ -167,9 +167,9 @@ struct reader {
   time seen_at{};
 };
 
-class output_rig {
+class output_fixture {
 public:
-  explicit output_rig(std::uint32_t n) : max_(10 + n % 40), budget_(max_) {
+  explicit output_fixture(std::uint32_t n) : max_(10 + n % 40), budget_(max_) {
     budget_.on_full([this] { ++filled_; });
     for (std::size_t i = 0; i < twins_.size(); ++i)
       renew(i);
@@ -268,18 +268,18 @@ private:
 
 TEST_CASE("Messages are refused and given up as by one that adds all of them up anew") {
   CHECK(first_failure({.cases = 3000, .long_cases = 200'000}, [](const operations& sequence) {
-          input_rig rig(sequence.empty() ? 0 : sequence.front().c);
+          input_fixture fixture(sequence.empty() ? 0 : sequence.front().c);
           for (const operation& op : sequence)
-            rig.apply(op);
-          rig.end(sequence.size() % 2 == 0);
+            fixture.apply(op);
+          fixture.end(sequence.size() % 2 == 0);
         }) == "");
 }
 
 TEST_CASE("Sockets are cut off as by one that adds all of their output up anew") {
   CHECK(first_failure({.cases = 3000, .long_cases = 200'000}, [](const operations& sequence) {
-          output_rig rig(sequence.empty() ? 0 : sequence.front().c);
+          output_fixture fixture(sequence.empty() ? 0 : sequence.front().c);
           for (const operation& op : sequence)
-            rig.apply(op);
-          rig.end();
+            fixture.apply(op);
+          fixture.end();
         }) == "");
 }

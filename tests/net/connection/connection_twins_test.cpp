@@ -29,7 +29,7 @@ using instant = connection_guard::time;
 
 /// A connection_guard that finds out from all that it was told.
 struct plain_guard {
-  struct told {
+  struct received {
     instant at;
     std::size_t bytes;
     bool pressed;
@@ -38,7 +38,7 @@ struct plain_guard {
   /// Since when the gate is shut.
   std::optional<instant> shut_since() const {
     std::optional<instant> since;
-    for (const told& one : bytes) {
+    for (const received& one : bytes) {
       if (!since && one.bytes > (one.pressed ? most / 64 : most / 2))
         since = one.at;
       else if (since && one.bytes <= (one.pressed ? most / 128 : most / 8))
@@ -50,7 +50,7 @@ struct plain_guard {
   instant last_shut() const {
     instant last{};
     plain_guard before{most, patience, {}, {}, {}};
-    for (const told& one : bytes) {
+    for (const received& one : bytes) {
       before.bytes.push_back(one);
       if (const auto since = before.shut_since()) last = *since;
     }
@@ -66,7 +66,7 @@ struct plain_guard {
 
   std::size_t most;
   std::chrono::milliseconds patience;
-  std::vector<told> bytes;
+  std::vector<received> bytes;
   std::optional<instant> write_begun, close_by;
 };
 
@@ -140,7 +140,7 @@ void play_sockets(const operations& sequence) {
   const std::int64_t most = 1 + setup.a % 8, most_per_client = setup.b % 4;
   open_sockets sockets(most, most_per_client);
   struct held {
-    std::unique_ptr<open_sockets::ticket> ticket;
+    std::unique_ptr<open_sockets::slot> slot;
     std::string client;
   };
   std::vector<held> all;
@@ -154,32 +154,32 @@ void play_sockets(const operations& sequence) {
         op.b % 4 == 0 ? "" : std::string(1, static_cast<char>('a' + op.b % 4));
     const std::size_t i = all.empty() ? 0 : op.a % all.size();
     if (op.kind % 8 < 4) {
-      auto ticket = sockets.admit(client);
+      auto slot = sockets.admit(client);
       const bool expected = static_cast<std::int64_t>(all.size()) < most && has_room(client);
-      demand_equal(ticket.has_value(), expected, "whether a socket is admitted");
-      if (ticket)
-        all.push_back({std::make_unique<open_sockets::ticket>(std::move(*ticket)),
+      demand_equal(slot.has_value(), expected, "whether a socket is admitted");
+      if (slot)
+        all.push_back({std::make_unique<open_sockets::slot>(std::move(*slot)),
                        most_per_client == 0 ? "" : client});
     } else if (op.kind % 8 < 6 && !all.empty()) {
       const bool expected = all[i].client == client || has_room(client);
-      demand_equal(all[i].ticket->count_for(client), expected, "whether a socket is counted anew");
+      demand_equal(all[i].slot->count_for(client), expected, "whether a socket is counted anew");
       if (expected && most_per_client > 0) all[i].client = client;
     } else if (!all.empty()) {
       all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
     }
     demand_equal(sockets.count(), static_cast<std::int64_t>(all.size()), "the number of sockets");
     for (const held& one : all)
-      demand(one.ticket->client() == one.client, "whom a socket is counted for");
+      demand(one.slot->client() == one.client, "whom a socket is counted for");
   }
   all.clear();
   demand_equal(sockets.count(), 0, "the number of no sockets");
   for (const std::string client : {"b", "c", "d"}) {
-    std::vector<open_sockets::ticket> again;
+    std::vector<open_sockets::slot> again;
     const auto room = most_per_client == 0 ? most : std::min(most, most_per_client);
     for (std::int64_t n = 0; n < room; ++n) {
-      auto ticket = sockets.admit(client);
-      demand(ticket.has_value(), "every place is free again");
-      again.push_back(std::move(*ticket));
+      auto slot = sockets.admit(client);
+      demand(slot.has_value(), "every place is free again");
+      again.push_back(std::move(*slot));
     }
     demand(!sockets.admit(client), "and no more than there were");
   }

@@ -17,7 +17,7 @@ namespace {
 constexpr input_budget::time start{1h};
 
 /// Sockets of a budget of 1000 bytes and 100 bytes per second.
-struct bench {
+struct fixture {
   input_budget budget{1000, 100};
   std::string given_up;
   std::map<char, std::unique_ptr<input_budget::account>> sockets;
@@ -35,7 +35,7 @@ struct bench {
 } // namespace
 
 TEST_CASE("Messages within their budget are taken, and give it back when they are whole") {
-  bench b;
+  fixture b;
   CHECK(b.at('a').set(400, start));
   CHECK(b.at('b').set(600, start));
   CHECK(b.budget.total_bytes() == 1000);
@@ -49,7 +49,7 @@ TEST_CASE("Messages within their budget are taken, and give it back when they ar
 }
 
 TEST_CASE("A message beyond the budget is refused while all others come at a fair pace") {
-  bench b;
+  fixture b;
   CHECK(b.at('a').set(500, start));
   CHECK(b.at('b').set(400, start));
   CHECK(b.at('a').set(560, start + 500ms));
@@ -60,7 +60,7 @@ TEST_CASE("A message beyond the budget is refused while all others come at a fai
 }
 
 TEST_CASE("For room slow messages are given up, the largest first, until half is free") {
-  bench b;
+  fixture b;
   CHECK(b.at('a').set(200, start));
   CHECK(b.at('b').set(300, start));
   CHECK(b.at('c').set(400, start));
@@ -76,7 +76,7 @@ TEST_CASE("For room slow messages are given up, the largest first, until half is
 }
 
 TEST_CASE("A message that was whole first is not given up") {
-  bench b;
+  fixture b;
   CHECK(b.at('a').set(900, start));
   CHECK(b.at('b').set(200, start + 2s));
   CHECK(b.given_up == "a");
@@ -88,7 +88,7 @@ TEST_CASE("A message that was whole first is not given up") {
 TEST_CASE("However messages come, they hold no more than twice their budget") {
   std::mt19937 random(43);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  bench b;
+  fixture b;
   std::map<char, std::int64_t> held; // by the sessions
   std::size_t n_refused = 0;
   auto now = start;

@@ -15,13 +15,13 @@ namespace {
 constexpr output_budget::time start{1h};
 
 /// Sockets of a budget of 1000 bytes; `cut` names those that were closed.
-struct bench {
+struct fixture {
   output_budget budget{1000};
   std::string cut;
   int filled = 0;
   std::vector<std::unique_ptr<output_budget::account>> sockets;
 
-  bench() {
+  fixture() {
     budget.on_full([this] { ++filled; });
     for (const char name : {'a', 'b', 'c'})
       sockets.push_back(
@@ -37,7 +37,7 @@ struct bench {
 } // namespace
 
 TEST_CASE("Output within its budget cuts off nobody") {
-  bench b;
+  fixture b;
   b.wait(300, 300, 400);
   CHECK(!b.budget.full());
   b.wait(0, 0, 1001);
@@ -48,7 +48,7 @@ TEST_CASE("Output within its budget cuts off nobody") {
 }
 
 TEST_CASE("Beyond the budget the largest sockets that read nothing go first") {
-  bench b;
+  fixture b;
   b.wait(500, 600, 700);
   CHECK(b.budget.relieve(start) == 0); // none has been watched for long enough
   b.sockets[2]->taken() += 10;         // c reads
@@ -60,7 +60,7 @@ TEST_CASE("Beyond the budget the largest sockets that read nothing go first") {
 }
 
 TEST_CASE("No more are cut off than must be") {
-  bench b;
+  fixture b;
   b.wait(100, 850, 100);
   b.budget.relieve(start);
   CHECK(b.budget.relieve(start + 1s) == 1);
@@ -68,7 +68,7 @@ TEST_CASE("No more are cut off than must be") {
 }
 
 TEST_CASE("What a socket that was cut off still holds cuts off nobody else") {
-  bench b;
+  fixture b;
   b.wait(400, 410, 420);
   b.budget.relieve(start);
   CHECK(b.budget.relieve(start + 1s) == 2);
@@ -78,7 +78,7 @@ TEST_CASE("What a socket that was cut off still holds cuts off nobody else") {
 }
 
 TEST_CASE("Far beyond the budget nobody is waited for") {
-  bench b;
+  fixture b;
   b.wait(10, 2000, 20);
   CHECK(b.budget.relieve(start) == 1);
   CHECK(b.cut == "b");

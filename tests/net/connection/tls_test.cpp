@@ -154,7 +154,7 @@ TEST_CASE("Over TLS a client is told of the end before the connection closes") {
   tls_client c(s.port());
   CHECK(c.get("/health", "Connection: close\r\n").status == 200);
   CHECK(c.closed_within(3s));
-  CHECK(c.was_told_of_end()); // else it could not tell an end from a cut
+  CHECK(c.end_was_reported()); // else it could not tell an end from a cut
 }
 
 TEST_CASE("Bodies and replies of many records come whole over TLS") {

@@ -247,10 +247,10 @@ TEST_CASE("Metrics of tenants are for administrators alone") {
   one.finished = {{"stop", 2}};
   s.engine.set_tenants({one});
   client admin(s.admin_port());
-  const auto told = admin.get("/metrics", boss).body;
-  CHECK(contains(told, R"(twill_tenant_requests_waiting{tenant="guest",model_name="m"} 3)"));
-  CHECK(contains(told, R"(finished_reason="stop"} 2)"));
-  CHECK(contains(told, "twill_num_requests_running"));
+  const auto received = admin.get("/metrics", boss).body;
+  CHECK(contains(received, R"(twill_tenant_requests_waiting{tenant="guest",model_name="m"} 3)"));
+  CHECK(contains(received, R"(finished_reason="stop"} 2)"));
+  CHECK(contains(received, "twill_num_requests_running"));
   client c(s.port());
   CHECK(!contains(c.get("/metrics", boss).body, "guest"));
 }

@@ -31,9 +31,9 @@ int only_status(std::uint16_t port, const std::string& bytes) {
 } // namespace
 
 TEST_CASE("A reader takes no longer body than is accepted, nor memory for one") {
-  codec_bench bench;
+  codec_fixture fixture;
   const config::options options;
-  net::server_context context{options, bench.engine};
+  net::server_context context{options, fixture.engine};
   for (const std::string length : {"11", "497554224488149440", "18446744073709551615"}) {
     net::request_reader reader(context);
     const std::string bytes = post + "Content-Length: " + length + "\r\n\r\nhello";

@@ -29,8 +29,8 @@ private:
   std::string_view filler_;
 };
 
-struct bench {
-  explicit bench(http_connection::limits with = limits) : connection(with, start) {}
+struct fixture {
+  explicit fixture(http_connection::limits with = limits) : connection(with, start) {}
 
   http_connection connection;
 
@@ -68,7 +68,7 @@ struct bench {
 } // namespace
 
 TEST_CASE("HTTP connection: a reply is written and the next request accepted") {
-  bench b;
+  fixture b;
   CHECK(b.connection.accepts_input());
   b.receive();
   CHECK(b.connection.now_in() == phase::answering);
@@ -84,7 +84,7 @@ TEST_CASE("HTTP connection: a reply is written and the next request accepted") {
 }
 
 TEST_CASE("HTTP connection: without keep-alive the last bytes are written, then it half-closes") {
-  bench b;
+  fixture b;
   b.receive({"id", false});
   b.connection.on_reply({200, "{}"}, start);
   CHECK(b.connection.now_in() == phase::finishing);
@@ -102,7 +102,7 @@ TEST_CASE("HTTP connection: without keep-alive the last bytes are written, then 
 }
 
 TEST_CASE("HTTP connection: a stream goes out in chunks, a whole reply at its end") {
-  bench b;
+  fixture b;
   b.receive();
   b.generate(true);
   b.event(piece("a"));
@@ -120,7 +120,7 @@ TEST_CASE("HTTP connection: a stream goes out in chunks, a whole reply at its en
 }
 
 TEST_CASE("HTTP connection: HTTP/1.0 streams end with the close") {
-  bench b;
+  fixture b;
   b.receive({"id", true, true});
   b.generate(true);
   b.event(piece("a"));
@@ -132,7 +132,7 @@ TEST_CASE("HTTP connection: HTTP/1.0 streams end with the close") {
 
 TEST_CASE(
     "HTTP connection: an error has its status before the stream begins, then it is an event") {
-  bench b;
+  fixture b;
   b.receive();
   b.generate(true);
   b.event(failed(actors::errc::queue_full, "full"));
@@ -147,7 +147,7 @@ TEST_CASE(
 }
 
 TEST_CASE("HTTP connection: what came with a failure is sent before it") {
-  bench b;
+  fixture b;
   b.receive();
   b.generate(true);
   std::vector<std::pair<std::uint64_t, actors::event>> together;
@@ -158,15 +158,15 @@ TEST_CASE("HTTP connection: what came with a failure is sent before it") {
 }
 
 TEST_CASE("HTTP connection: leaving ends what runs; complete replies still go out") {
-  bench running;
+  fixture running;
   running.receive();
   running.generate(true);
   running.connection.on_peer_closed(start);
   CHECK(running.connection.take_actions().close);
-  bench idle;
+  fixture idle;
   idle.connection.on_peer_closed(start);
   CHECK(idle.connection.take_actions().close);
-  bench replied;
+  fixture replied;
   replied.receive();
   replied.connection.on_reply({200, "{}"}, start);
   replied.connection.on_peer_closed(start);
@@ -176,7 +176,7 @@ TEST_CASE("HTTP connection: leaving ends what runs; complete replies still go ou
 }
 
 TEST_CASE("HTTP connection: a reader that is slow is paused, resumed, and cut off in time") {
-  bench b;
+  fixture b;
   b.receive();
   b.generate(true);
   b.event(piece(std::string(1000, 'x')));
@@ -196,7 +196,7 @@ TEST_CASE("HTTP connection: a reader that is slow is paused, resumed, and cut of
 }
 
 TEST_CASE("HTTP connection: producers that do not heed the gate are cut off") {
-  bench b;
+  fixture b;
   b.receive();
   b.generate(true);
   b.event(piece(std::string(1000, 'x')));
@@ -208,7 +208,7 @@ TEST_CASE("HTTP connection: producers that do not heed the gate are cut off") {
 }
 
 TEST_CASE("HTTP connection: requests wait while the reader does not take their replies") {
-  bench b;
+  fixture b;
   b.receive();
   b.connection.on_reply({200, std::string(1000, 'x')}, start);
   CHECK(b.connection.now_in() == phase::idle);
@@ -218,7 +218,7 @@ TEST_CASE("HTTP connection: requests wait while the reader does not take their r
 }
 
 TEST_CASE("HTTP connection: requests and silence have their deadlines") {
-  bench half;
+  fixture half;
   half.connection.on_head_begun(start + 5s);
   CHECK(half.connection.next_deadline() == start + 15s);
   half.connection.on_deadline(start + 15s);
@@ -226,7 +226,7 @@ TEST_CASE("HTTP connection: requests and silence have their deadlines") {
   const auto reply = half.write_all();
   CHECK(reply.starts_with("HTTP/1.1 408 "));
   CHECK(contains(reply, "server.header_timeout"));
-  bench slow;
+  fixture slow;
   slow.connection.on_head_begun(start);
   slow.connection.on_head({"id"}, start + 5s);
   CHECK(slow.connection.next_deadline() == start + 15s);
@@ -236,20 +236,20 @@ TEST_CASE("HTTP connection: requests and silence have their deadlines") {
   CHECK(slow.connection.receiving());
   slow.connection.on_deadline(start + 18s);
   CHECK(contains(slow.written(), "server.body_rate"));
-  bench silent;
+  fixture silent;
   CHECK(silent.connection.next_deadline() == start + 60s);
   silent.connection.on_deadline(start + 60s);
   CHECK(silent.connection.take_actions().close);
-  bench busy;
+  fixture busy;
   busy.receive();
   CHECK(busy.connection.next_deadline() == http_connection::time::max());
 }
 
 TEST_CASE("HTTP connection: a drain ends an idle connection, a busy one after its reply") {
-  bench idle;
+  fixture idle;
   idle.connection.on_drain(start);
   CHECK(idle.connection.now_in() == phase::lingering);
-  bench busy;
+  fixture busy;
   busy.receive();
   busy.connection.on_drain(start);
   CHECK(busy.connection.now_in() == phase::answering);
@@ -258,7 +258,7 @@ TEST_CASE("HTTP connection: a drain ends an idle connection, a busy one after it
 }
 
 TEST_CASE("HTTP connection: a file goes out piece by piece, each when the last is written") {
-  bench b;
+  fixture b;
   b.receive();
   b.connection.on_file({200, "", "text/plain", {}}, 5, start);
   CHECK(!b.connection.wants_file_piece());
@@ -277,7 +277,7 @@ TEST_CASE("HTTP connection: a file goes out piece by piece, each when the last i
 }
 
 TEST_CASE("HTTP connection: a late answer for a connection that was cut off is dropped") {
-  bench b;
+  fixture b;
   b.receive();
   b.connection.close();
   b.connection.on_reply({200, "{}"}, start);
@@ -286,7 +286,7 @@ TEST_CASE("HTTP connection: a late answer for a connection that was cut off is d
 }
 
 TEST_CASE("HTTP connection: what a whole reply gathers counts as output") {
-  bench b;
+  fixture b;
   b.receive();
   b.generate(false);
   actors::event ev;
@@ -298,7 +298,7 @@ TEST_CASE("HTTP connection: what a whole reply gathers counts as output") {
 }
 
 TEST_CASE("HTTP connection: all that a whole reply gathers counts as output") {
-  bench b;
+  fixture b;
   b.receive();
   b.generate(false);
   std::size_t before = b.connection.output_bytes();
@@ -312,7 +312,7 @@ TEST_CASE("HTTP connection: all that a whole reply gathers counts as output") {
   ev.text = std::string(1000, 'a');
   grows_by(1000, ev);
   ev = {};
-  ev.parts.push_back({actors::output_part::kind::reasoning, std::string(2000, 'b')});
+  ev.parts.push_back({actors::output_part_kind::reasoning, std::string(2000, 'b')});
   grows_by(2000, ev);
   ev = {};
   ev.prompt_ids.resize(1000);
@@ -330,7 +330,7 @@ TEST_CASE("HTTP connection: all that a whole reply gathers counts as output") {
 TEST_CASE("HTTP connection: a silent stream gets a comment, before its first token and later") {
   auto kept_alive = limits;
   kept_alive.keep_alive = 15s;
-  bench b(kept_alive);
+  fixture b(kept_alive);
   b.receive();
   b.generate(true);
   CHECK(b.connection.next_deadline() == start + 15s);
@@ -353,7 +353,7 @@ TEST_CASE("HTTP connection: a silent stream gets a comment, before its first tok
 TEST_CASE("HTTP connection: a stream whose format has nothing to skip has no deadline of silence") {
   auto kept_alive = limits;
   kept_alive.keep_alive = 15s;
-  bench b(kept_alive);
+  fixture b(kept_alive);
   b.receive();
   b.generate(true, 1, "");
   // A deadline that passes without a write would be due again at once, and for ever.
@@ -374,7 +374,7 @@ TEST_CASE("HTTP connection: a stream whose format has nothing to skip has no dea
 TEST_CASE("HTTP connection: a stream to a client that does not read gathers no comments") {
   auto kept_alive = limits;
   kept_alive.keep_alive = 1s;
-  bench b(kept_alive);
+  fixture b(kept_alive);
   b.receive();
   b.generate(true);
   b.event(piece("a"));
@@ -389,16 +389,16 @@ TEST_CASE("HTTP connection: a stream to a client that does not read gathers no c
 TEST_CASE("HTTP connection: whole replies, HTTP/1.0 and streams without keep-alive") {
   auto kept_alive = limits;
   kept_alive.keep_alive = 1s;
-  bench whole(kept_alive);
+  fixture whole(kept_alive);
   whole.receive();
   whole.generate(false);
   CHECK(whole.connection.next_deadline() == http_connection::time::max());
-  bench old(kept_alive);
+  fixture old(kept_alive);
   old.receive({"id", true, true});
   old.generate(true);
   old.connection.on_deadline(start + 1s);
   CHECK(old.write_all().ends_with("\r\n\r\n: keep-alive\n\n"));
-  bench none;
+  fixture none;
   none.receive();
   none.generate(true);
   CHECK(none.connection.next_deadline() == http_connection::time::max());

@@ -122,7 +122,7 @@ bool names(const api_error& error, std::string_view field) {
 } // namespace
 
 TEST_CASE("Each honoured field is read: a value of a wrong type is refused by its name") {
-  const codec_bench b;
+  const codec_fixture b;
   for_each_field(field_use::honoured, [&](const described_field& field) {
     const bool takes_objects = field.row.schema.find("\"object\"") != std::string_view::npos;
     const auto body = field.with(json(takes_objects ? "5.5" : R"({"no":1})"));
@@ -141,7 +141,7 @@ TEST_CASE("Each honoured field is read: a value of a wrong type is refused by it
 }
 
 TEST_CASE("Each refused field is refused by its name, unless it is off") {
-  const codec_bench b;
+  const codec_fixture b;
   for_each_field(field_use::refused, [&](const described_field& field) {
     const auto parsed = field.parse(field.with("on"), b.context);
     REQUIRE(!parsed.ok());
@@ -152,14 +152,14 @@ TEST_CASE("Each refused field is refused by its name, unless it is off") {
 }
 
 TEST_CASE("A field without effect may have any value") {
-  const codec_bench b;
+  const codec_fixture b;
   for_each_field(field_use::no_effect, [&](const described_field& field) {
     CHECK(field.parse(field.with(any_value(field.row.schema)), b.context).ok());
   });
 }
 
 TEST_CASE("A required field is missed by its name") {
-  const codec_bench b;
+  const codec_fixture b;
   for_each_field(field_use::honoured, [&](const described_field& field) {
     if (!field.row.required) return;
     const auto parsed = field.parse(value(field.others), b.context);

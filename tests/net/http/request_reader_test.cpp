@@ -113,9 +113,9 @@ private:
 } // namespace
 
 TEST_CASE("request reader: no byte of a body counts once its request is over") {
-  twill::testing::codec_bench bench;
+  twill::testing::codec_fixture fixture;
   config::options options;
-  net::server_context context(options, bench.engine);
+  net::server_context context(options, fixture.engine);
   const auto failure = first_failure({300, 20'000, 12}, [&](const operations& sequence) {
     {
       reading one(context); // requests that follow each other on one connection
@@ -128,9 +128,9 @@ TEST_CASE("request reader: no byte of a body counts once its request is over") {
 }
 
 TEST_CASE("request reader: a body counts while it is being received") {
-  twill::testing::codec_bench bench;
+  twill::testing::codec_fixture fixture;
   config::options options;
-  net::server_context context(options, bench.engine);
+  net::server_context context(options, fixture.engine);
   net::request_reader reader(context);
   const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n";
   const auto receive = [&](const std::string& bytes) {

@@ -196,18 +196,18 @@ TEST_CASE("Of a response that is another server's the name in its id is told") {
   const auto message_of = [](const std::string& body) {
     return *at(json(body), "error", "message").as_string();
   };
-  const auto told = [&](const http_result& reply) {
+  const auto received = [&](const http_result& reply) {
     CHECK(reply.status == 404);
     CHECK(at(json(reply.body), "error", "code") == value("response_not_found"));
     CHECK(message_of(reply.body) == "there is no stored response \"" + other + "\" " + place);
   };
-  told(c.get(path + "/" + other, key));
-  told(c.get(path + "/" + other + "?stream=true", key));
-  told(c.get(path + "/" + other + "/input_items", key));
-  told(c.post(path + "/" + other + "/cancel", "", key));
+  received(c.get(path + "/" + other, key));
+  received(c.get(path + "/" + other + "?stream=true", key));
+  received(c.get(path + "/" + other + "/input_items", key));
+  received(c.post(path + "/" + other + "/cancel", "", key));
   client deleting(s.port());
   deleting.send("DELETE " + path + "/" + other + " HTTP/1.1\r\nHost: localhost\r\n" + key + "\r\n");
-  told(deleting.read_reply());
+  received(deleting.read_reply());
   const auto asked = R"({"input":"hi","previous_response_id":")" + other + "\"";
   const auto refused = c.post(path, asked + "}", key);
   CHECK(refused.status == 400);
@@ -240,19 +240,19 @@ TEST_CASE("A server that stops tells its readers where to go on, and the next on
   all.responses.folder = folder.path().string();
   all.responses.sync = "never";
   all.server.drain_timeout = 50ms;
-  std::string id, told;
+  std::string id, received;
   {
     running_server s(endless_steps(), all);
     client c(s.port());
     c.send(post_text(path, R"({"input":"hi","stream":true})"));
-    told = c.read_until("output_text.delta");
-    id = id_in(told);
+    received = c.read_until("output_text.delta");
+    id = id_in(received);
     SECTION("with time to end") {
       s.server->drain();
-      told += c.read_until("event: error\n");
-      told += c.read_until("\n\n");
-      CHECK(contains(told, "\"code\":\"interrupted\""));
-      CHECK_FALSE(contains(told, "response.failed"));
+      received += c.read_until("event: error\n");
+      received += c.read_until("\n\n");
+      CHECK(contains(received, "\"code\":\"interrupted\""));
+      CHECK_FALSE(contains(received, "response.failed"));
       s.join();
     }
     SECTION("at once") {
@@ -268,14 +268,14 @@ TEST_CASE("A server that stops tells its readers where to go on, and the next on
   const auto stream = c.get(path + "/" + id + "?stream=true").body;
   CHECK(contains(stream, "event: response.completed\n"));
   // What was told before has the same numbers now.
-  const auto first = told.find("event: response.created");
-  const auto last = told.find("event: response.output_text.delta");
+  const auto first = received.find("event: response.created");
+  const auto last = received.find("event: response.output_text.delta");
   std::size_t at = 0;
   for (int number = 0; number < 4; ++number) {
     const auto mark = "\"sequence_number\":" + std::to_string(number) + ",";
     at = stream.find(mark, at);
     CHECK(at != std::string::npos);
-    CHECK(contains(told.substr(first, last - first), mark));
+    CHECK(contains(received.substr(first, last - first), mark));
   }
 }
 
@@ -286,11 +286,11 @@ TEST_CASE("Responses over a WebSocket are stored as those over HTTP") {
   for (const bool background : {false, true}) {
     ws.send_frame(background ? R"({"type":"response.create","input":"hi","background":true})"
                              : R"({"type":"response.create","input":"hi"})");
-    std::string told, id;
+    std::string received, id;
     for (;;) {
       const auto text = ws.read_text();
       if (id.empty()) id = id_in(text);
-      told += "data: " + text + "\n\n";
+      received += "data: " + text + "\n\n";
       if (contains(text, "\"type\":\"response.completed\"")) break;
     }
     client c(s.port());
@@ -298,7 +298,7 @@ TEST_CASE("Responses over a WebSocket are stored as those over HTTP") {
     auto stream = c.get(path + "/" + id + "?stream=true").body;
     for (auto at = stream.find("event: "); at != std::string::npos; at = stream.find("event: "))
       stream.erase(at, stream.find('\n', at) + 1 - at);
-    CHECK(stream == told);
+    CHECK(stream == received);
   }
   ws.send_frame(R"({"type":"response.create","input":"hi","store":false})");
   const auto id = id_in(ws.read_text());

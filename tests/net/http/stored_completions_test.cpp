@@ -148,14 +148,14 @@ TEST_CASE("A client that left is gone on with within the grace, and cancelled af
       all.responses.grace = 60s;
       running_server s(endless_steps(), all);
       const auto body = at.body(R"(,"stream":true,"store":true,"max_tokens":200)");
-      std::string told;
+      std::string received;
       {
         client reader(s.port());
         reader.send(post_text(at.path, body));
-        told = reader.read_until(" world");
+        received = reader.read_until(" world");
         reader.reset();
       }
-      const auto ids = event_ids(told);
+      const auto ids = event_ids(received);
       client c(s.port());
       const auto rest = c.post(at.path, body, last_event(ids.front())).body;
       CHECK(event_ids(rest).front() == response_of(ids.front()) + ":1");
@@ -166,15 +166,15 @@ TEST_CASE("A client that left is gone on with within the grace, and cancelled af
     SECTION("without it " + at.path) {
       running_server s(endless_steps(), all);
       client c(s.port());
-      std::string told;
+      std::string received;
       {
         client reader(s.port());
         reader.send(post_text(at.path, at.body(kept_stream)));
-        told = reader.read_until(" world");
+        received = reader.read_until(" world");
         reader.reset();
       }
       CHECK(s.engine.wait_cancelled(1));
-      const auto id = response_of(event_ids(told).front());
+      const auto id = response_of(event_ids(received).front());
       const auto stream = c.get(at.path + "/" + id + "?stream=true").body;
       CHECK(contains(stream, R"("code":"cancelled")"));
       // What there was is still to be had.
@@ -189,8 +189,8 @@ TEST_CASE("A running completion is cancelled by its id") {
     running_server s(config::server_options{}, endless_steps());
     client reader(s.port()), c(s.port());
     reader.send(post_text(at.path, at.body(kept_stream)));
-    const auto told = event_ids(reader.read_until(" world"));
-    const auto id = response_of(told.front());
+    const auto received = event_ids(reader.read_until(" world"));
+    const auto id = response_of(received.front());
     CHECK(c.get(at.path + "/" + id).status == 409); // it has no end yet
     const auto cancelled = c.post(at.path + "/" + id + "/cancel", "");
     CHECK(cancelled.status == 200);
@@ -215,12 +215,13 @@ TEST_CASE("What is too large to be sent whole is read as a stream") {
   running_server s(many, all);
   client c(s.port());
   for (const auto& at : routes) {
-    const auto told = c.post(at.path, at.body(R"(,"stream":true,"store":true,"max_tokens":900)"));
-    const auto id = response_of(event_ids(told.body).front());
+    const auto received =
+        c.post(at.path, at.body(R"(,"stream":true,"store":true,"max_tokens":900)"));
+    const auto id = response_of(event_ids(received.body).front());
     const auto whole = c.get(at.path + "/" + id);
     CHECK(whole.status == 400);
     CHECK(contains(whole.body, "read it with `?stream=true`"));
-    CHECK(c.get(at.path + "/" + id + "?stream=true").body == told.body);
+    CHECK(c.get(at.path + "/" + id + "?stream=true").body == received.body);
   }
 }
 
@@ -330,19 +331,19 @@ TEST_CASE("Completions of several choices go on after a restart with the numbers
     all.responses.sync = "never";
     all.server.drain_timeout = 50ms;
     const auto body = at.body(R"(,"stream":true,"store":true,"n":3,"max_tokens":4000,"seed":5)");
-    std::string told;
+    std::string received;
     {
       running_server s(endless_steps(), all);
       client c(s.port());
       c.send(post_text(at.path, body));
-      told = c.read_until(" world");
+      received = c.read_until(" world");
       s.server->drain();
-      told += c.read_until("[DONE]");
-      CHECK(contains(told, R"("code":"interrupted")"));
-      CHECK(contains(told, "read on with GET " + at.path + "/"));
+      received += c.read_until("[DONE]");
+      CHECK(contains(received, R"("code":"interrupted")"));
+      CHECK(contains(received, "read on with GET " + at.path + "/"));
       s.join();
     }
-    const auto before = event_ids(told);
+    const auto before = event_ids(received);
     running_server s(script{}, all);
     client c(s.port());
     const auto rest = c.post(at.path, body, last_event(before.back()));
@@ -361,7 +362,7 @@ TEST_CASE("Completions of several choices go on after a restart with the numbers
     // The same from the beginning: what was told before has the same bytes.
     const auto whole = c.get(at.path + "/" + response_of(before.front()) + "?stream=true").body;
     for (const auto& one : before)
-      CHECK(data_of(whole, one) == data_of(told, one));
+      CHECK(data_of(whole, one) == data_of(received, one));
     CHECK(event_ids(whole).size() == before.size() + behind.size());
   }
 }

@@ -80,7 +80,7 @@ public:
         name, {}, std::vector<std::int32_t>(16, static_cast<std::int32_t>(name))};
     if (parent != 0) block.parent = parent;
     const std::lock_guard lock(mutex_);
-    blocks_[name] = {kv_event::kind::stored, medium,
+    blocks_[name] = {actors::kv_event_kind::stored, medium,
                      std::make_shared<const actors::kv_block>(std::move(block))};
     note(blocks_[name]);
   }
@@ -88,7 +88,7 @@ public:
     const std::lock_guard lock(mutex_);
     auto event = blocks_.at(name);
     blocks_.erase(name);
-    event.what = kv_event::kind::removed;
+    event.kind = actors::kv_event_kind::removed;
     note(event);
   }
   void clear() {

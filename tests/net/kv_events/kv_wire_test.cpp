@@ -18,7 +18,7 @@ namespace {
 kv_event stored(std::uint64_t name, std::optional<std::uint64_t> parent,
                 std::vector<std::int32_t> tokens, kv_medium medium = kv_medium::device) {
   return {
-      kv_event::kind::stored, medium,
+      actors::kv_event_kind::stored, medium,
       std::make_shared<const actors::kv_block>(actors::kv_block{name, parent, std::move(tokens)})};
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("An event is a map of the members that every reader knows") {
   const auto first = stored(name, {}, {1, 2, 300}),
              second = stored(7, name, {4, 5, 6}, kv_medium::host);
   const std::vector<kv_event> events{
-      {}, first, second, {kv_event::kind::removed, kv_medium::disk, first.block}};
+      {}, first, second, {actors::kv_event_kind::removed, kv_medium::disk, first.block}};
   const auto all = net::kv_payloads(events, 12.5, net::kv_event_form::map);
   REQUIRE(all.size() == 1);
   CHECK(read(all.front()) ==
@@ -62,7 +62,7 @@ TEST_CASE("An event is a map of the members that every reader knows") {
 TEST_CASE("An event is an array of its values where that is asked for") {
   const auto block = stored(9, 8, {1, 2});
   const std::vector<kv_event> events{
-      {}, block, {kv_event::kind::removed, kv_medium::device, block.block}};
+      {}, block, {actors::kv_event_kind::removed, kv_medium::device, block.block}};
   const auto all = net::kv_payloads(events, 1.5, net::kv_event_form::array);
   REQUIRE(all.size() == 1);
   CHECK(read(all.front())[1] ==
@@ -89,7 +89,7 @@ TEST_CASE("Many events are cut into payloads of bounded size, and none is lost")
           stored(~i, i + (1ULL << 63U),
                  std::vector<std::int32_t>(static_cast<std::size_t>(width), 0x7fffffff)));
       if (i % 3 == 0)
-        events.push_back({kv_event::kind::removed, kv_medium::device, events.back().block});
+        events.push_back({actors::kv_event_kind::removed, kv_medium::device, events.back().block});
     }
     for (const auto form : {net::kv_event_form::map, net::kv_event_form::array}) {
       const auto all = net::kv_payloads(events, 1.5, form);

@@ -2,7 +2,7 @@
 #include "net/protocol/openai/responses_socket.hpp"
 #include "net/protocol/stream/stream_dialect.hpp"
 #include "tests/catch.hpp"
-#include "tests/net/protocol/dialect_bench.hpp"
+#include "tests/net/protocol/dialect_fixture.hpp"
 
 using namespace twill;
 using namespace twill::net;
@@ -10,8 +10,8 @@ using namespace twill::testing;
 
 namespace {
 
-using stream_bench = bench<stream_dialect>;
-using responses_bench = bench<responses_socket>;
+using stream_fixture = fixture<stream_dialect>;
+using responses_fixture = fixture<responses_socket>;
 
 std::string type_of(const value& frame) {
   return *at(frame, "type").as_string();
@@ -20,7 +20,7 @@ std::string type_of(const value& frame) {
 } // namespace
 
 TEST_CASE("/v1/stream merges what waits of one request into one frame") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":"a","prompt":"x","max_tokens":5})");
   REQUIRE(b.host.started.size() == 1);
   CHECK(b.host.started[0].tenant == "tenant");
@@ -42,7 +42,7 @@ TEST_CASE("/v1/stream merges what waits of one request into one frame") {
 }
 
 TEST_CASE("/v1/stream never sends beyond the credit and pauses the engine") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":1,"tokens":[1,2],"credit":2})");
   b.event(1, started());
   for (int i = 0; i < 5; ++i)
@@ -56,7 +56,7 @@ TEST_CASE("/v1/stream never sends beyond the credit and pauses the engine") {
 }
 
 TEST_CASE("/v1/stream goes on when credit is granted") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":1,"prompt":"x","credit":0})");
   CHECK(b.host.paused.count(1) == 1);
   b.event(1, started());
@@ -80,7 +80,7 @@ TEST_CASE("/v1/stream goes on when credit is granted") {
 }
 
 TEST_CASE("/v1/stream: nothing of a cancelled request is sent") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":"a","prompt":"x"})");
   b.event(1, started());
   b.event(1, piece("secret"));
@@ -96,7 +96,7 @@ TEST_CASE("/v1/stream: nothing of a cancelled request is sent") {
 }
 
 TEST_CASE("/v1/stream names the choice when there are several, and tells their ends apart") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":"a","prompt":"x","n":2,"return_tokens":false})");
   b.event(1, piece("p", 1, 0));
   b.event(1, piece("q", 2, 1));
@@ -112,7 +112,7 @@ TEST_CASE("/v1/stream names the choice when there are several, and tells their e
 }
 
 TEST_CASE("/v1/stream passes on the prompt in each of its forms") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":1,"prompt":"Once","add_special_tokens":false})");
   b.say(R"({"op":"submit","id":2,"tokens":[5,6]})");
   b.say(R"({"op":"submit","id":3,"messages":[{"role":"user","content":"hi"}]})");
@@ -128,7 +128,7 @@ TEST_CASE("/v1/stream passes on the prompt in each of its forms") {
 }
 
 TEST_CASE("/v1/stream refuses bad messages and keeps the socket") {
-  stream_bench b(2);
+  stream_fixture b(2);
   const auto error = [&](const std::string& text) {
     b.say(text);
     const auto f = b.frame();
@@ -170,7 +170,7 @@ TEST_CASE("/v1/stream refuses bad messages and keeps the socket") {
 }
 
 TEST_CASE("/v1/stream numbers the events of a stored stream, and reads it on behind any of them") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":"a","prompt":"x","store":true,"n":2})");
   REQUIRE(b.host.stored.size() == 1);
   const auto id = b.host.stored[0].id;
@@ -219,7 +219,7 @@ TEST_CASE("/v1/stream numbers the events of a stored stream, and reads it on beh
 }
 
 TEST_CASE("/v1/stream ends a stored stream that is cancelled, and leaves it") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":"a","prompt":"x","store":true,"credit":0})");
   b.event(1, started());
   const auto begun = b.frames(); // what comes before its tokens is free
@@ -237,7 +237,7 @@ TEST_CASE("/v1/stream ends a stored stream that is cancelled, and leaves it") {
 }
 
 TEST_CASE("/v1/stream refuses to read on what is not there") {
-  stream_bench b;
+  stream_fixture b;
   b.say(R"({"op":"submit","id":"a","prompt":"x","store":true})");
   const auto id = b.host.stored[0].id;
   const auto refused = [&](const std::string& message) {
@@ -280,7 +280,7 @@ TEST_CASE("/v1/stream refuses to read on what is not there") {
 }
 
 TEST_CASE("Responses socket: a turn's events, one per frame") {
-  responses_bench b;
+  responses_fixture b;
   const auto all = b.turn(R"({"type":"response.create","input":"hi"})");
   REQUIRE(all.size() == 9);
   CHECK(type_of(all[0]) == "response.created");
@@ -291,7 +291,7 @@ TEST_CASE("Responses socket: a turn's events, one per frame") {
 }
 
 TEST_CASE("Responses socket: turns of a lane run in order, lanes beside each other") {
-  responses_bench b;
+  responses_fixture b;
   b.say(R"({"type":"response.create","input":"1","stream_id":"a"})");
   b.say(R"({"type":"response.create","input":"2","stream_id":"a"})");
   b.say(R"({"type":"response.create","input":"3","stream_id":"b"})");
@@ -307,7 +307,7 @@ TEST_CASE("Responses socket: turns of a lane run in order, lanes beside each oth
 }
 
 TEST_CASE("Responses socket: the newest response of a lane is continued, without being stored") {
-  responses_bench b;
+  responses_fixture b;
   const auto first = b.turn(R"({"type":"response.create","input":"hi","store":false})");
   const auto id = *at(first.back(), "response", "id").as_string();
   b.turn(R"({"type":"response.create","input":"more","store":false,"previous_response_id":")" + id +
@@ -326,7 +326,7 @@ TEST_CASE("Responses socket: the newest response of a lane is continued, without
 }
 
 TEST_CASE("Responses socket: a failed turn evicts what it continued") {
-  responses_bench b;
+  responses_fixture b;
   const auto first = b.turn(R"({"type":"response.create","input":"hi","store":false})");
   const auto id = *at(first.back(), "response", "id").as_string();
   b.say(R"({"type":"response.create","input":"x","store":false,"previous_response_id":")" + id +
@@ -339,7 +339,7 @@ TEST_CASE("Responses socket: a failed turn evicts what it continued") {
 }
 
 TEST_CASE("Responses socket: cancelling ends the turn with one event and starts the next") {
-  responses_bench b;
+  responses_fixture b;
   b.say(R"({"type":"response.create","input":"1"})");
   b.say(R"({"type":"response.create","input":"2"})");
   b.event(1, started());
@@ -359,7 +359,7 @@ TEST_CASE("Responses socket: cancelling ends the turn with one event and starts 
 }
 
 TEST_CASE("Responses socket: a warm-up makes no tokens and lends its instructions") {
-  responses_bench b;
+  responses_fixture b;
   b.say(
       R"({"type":"response.create","generate":false,"instructions":"be kind","tools":[{"type":"function","name":"f"}]})");
   const auto all = b.frames();
@@ -374,7 +374,7 @@ TEST_CASE("Responses socket: a warm-up makes no tokens and lends its instruction
 }
 
 TEST_CASE("Responses socket: lanes and waiting turns are bounded") {
-  responses_bench b(2);
+  responses_fixture b(2);
   b.say(R"({"type":"response.create","input":"1","stream_id":"a"})");
   b.say(R"({"type":"response.create","input":"1","stream_id":"b"})");
   b.say(R"({"type":"response.create","input":"1","stream_id":"c"})");
@@ -392,7 +392,7 @@ TEST_CASE("Responses socket: lanes and waiting turns are bounded") {
 }
 
 TEST_CASE("Responses socket: turns that ran leave room for others to wait") {
-  responses_bench b;
+  responses_fixture b;
   b.options.server.max_frame_bytes = 200; // of all turns that wait
   const std::string turn = R"({"type":"response.create","input":"1"})";
   b.say(turn);
@@ -404,7 +404,7 @@ TEST_CASE("Responses socket: turns that ran leave room for others to wait") {
 }
 
 TEST_CASE("Responses socket: what a lane remembered goes with the lane") {
-  responses_bench b(1);
+  responses_fixture b(1);
   const auto first =
       b.turn(R"({"type":"response.create","input":"hi","store":false,"stream_id":"a"})");
   const auto id = *at(first.back(), "response", "id").as_string();
@@ -416,13 +416,13 @@ TEST_CASE("Responses socket: what a lane remembered goes with the lane") {
 TEST_CASE("On an open WebSocket nothing starts once the key was taken away") {
   config::options closed;
   closed.server.api_keys = {"another"};
-  stream_bench stream;
+  stream_fixture stream;
   stream.say(R"({"op":"submit","id":1,"prompt":"x"})");
   stream.current.replace(closed);
   stream.say(R"({"op":"submit","id":2,"prompt":"x"})");
   CHECK(at(*stream.frame(), "status") == value(401));
   CHECK(stream.host.started.size() == 1);
-  responses_bench responses;
+  responses_fixture responses;
   responses.current.replace(closed);
   responses.say(R"({"type":"response.create","input":"x"})");
   CHECK(at(*responses.frame(), "status") == value(401));
@@ -430,7 +430,7 @@ TEST_CASE("On an open WebSocket nothing starts once the key was taken away") {
 }
 
 TEST_CASE("Responses socket: bad messages are answered with error frames") {
-  responses_bench b;
+  responses_fixture b;
   const std::pair<const char*, const char*> cases[] = {
       {"{", "at byte"},
       {"5", "`type` must be \"response.create\" or \"response.cancel\", got nothing"},
@@ -452,7 +452,7 @@ TEST_CASE("Responses socket: bad messages are answered with error frames") {
 }
 
 TEST_CASE("While unread output fills its budget, nothing new starts; what runs can be cancelled") {
-  bench<stream_dialect> b;
+  fixture<stream_dialect> b;
   b.say(R"({"op":"submit","id":1,"prompt":"x"})");
   b.host.full = true;
   b.say(R"({"op":"submit","id":2,"prompt":"x"})");
@@ -464,7 +464,7 @@ TEST_CASE("While unread output fills its budget, nothing new starts; what runs c
   b.say(R"({"op":"cancel","id":1})");
   CHECK(b.host.cancelled.size() == 1);
 
-  bench<responses_socket> r;
+  fixture<responses_socket> r;
   r.host.full = true;
   r.say(R"({"type":"response.create","input":"x"})");
   CHECK(r.host.started.empty());

@@ -26,8 +26,8 @@ using numbers = std::vector<float>;
 
 namespace {
 
-struct embed_bench : codec_bench {
-  embed_bench() {
+struct embed_fixture : codec_fixture {
+  embed_fixture() {
     model.embedding_size = 2;
     model.max_model_len = 500;
   }
@@ -69,7 +69,7 @@ constexpr codec ollama_embed = ollama::parse_embed, ollama_embeddings = ollama::
 } // namespace
 
 TEST_CASE("Each form of the input becomes a request for each text") {
-  embed_bench b;
+  embed_fixture b;
   auto one = b.made(parse_embeddings, R"({"input":"ab"})").requests;
   REQUIRE(one.size() == 1);
   CHECK(text_of(one[0]) == "ab");
@@ -95,7 +95,7 @@ TEST_CASE("Each form of the input becomes a request for each text") {
 }
 
 TEST_CASE("Each field of an embedding reaches the engine") {
-  embed_bench b;
+  embed_fixture b;
   const auto r = b.made(parse_embeddings, R"({"input":"x","pooling":"mean","dimensions":2,
       "truncate_prompt_tokens":9,"add_special_tokens":false,"priority":-4,"cache_salt":"s",
       "user":"u","model":null,"encoding_format":"float","normalize":true,"stream":false,
@@ -114,7 +114,7 @@ TEST_CASE("Each field of an embedding reaches the engine") {
 }
 
 TEST_CASE("A broken field of an embedding is named with its rule") {
-  embed_bench b;
+  embed_fixture b;
   const std::pair<const char*, const char*> cases[] = {
       {R"({})", "`input` must"},
       {R"({"input":null})", "`input` must"},
@@ -157,7 +157,7 @@ TEST_CASE("A broken field of an embedding is named with its rule") {
 }
 
 TEST_CASE("The inputs of a body, and the numbers of its reply, are bounded") {
-  embed_bench b;
+  embed_fixture b;
   const auto body = [](std::size_t n, const char* more = "") {
     std::string all = R"({"input":["a")";
     for (std::size_t i = 1; i < n; ++i)
@@ -177,7 +177,7 @@ TEST_CASE("The inputs of a body, and the numbers of its reply, are bounded") {
 }
 
 TEST_CASE("Embeddings are written in the order of their inputs, whichever is there first") {
-  embed_bench b;
+  embed_fixture b;
   for (const auto& order : std::vector<std::vector<std::size_t>>{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}}) {
     CHECK(
         b.reply(parse_embeddings, R"({"input":["a","b","c"]})", {{3, 4}, {0, 0}, {-5, 0}}, order) ==
@@ -231,7 +231,7 @@ TEST_CASE("Base64 and lengths are those of their definitions") {
 }
 
 TEST_CASE("A score is the cosine of two texts, one with each or pair by pair") {
-  embed_bench b;
+  embed_fixture b;
   const auto scores = [&](const std::string& body, const std::vector<numbers>& vectors) {
     std::vector<std::size_t> order(vectors.size());
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -268,7 +268,7 @@ TEST_CASE("A score is the cosine of two texts, one with each or pair by pair") {
 }
 
 TEST_CASE("Documents are ranked by their cosine with the query") {
-  embed_bench b;
+  embed_fixture b;
   const std::vector<numbers> vectors = {{1, 0}, {0, 1}, {1, 1}, {5, 0}, {0, 2}};
   const auto ranked = [&](const std::string& more) {
     return json(b.reply(parse_rerank,
@@ -317,7 +317,7 @@ TEST_CASE("Documents are ranked by their cosine with the query") {
 }
 
 TEST_CASE("Ollama's two forms give its replies, and keep the first tokens of long texts") {
-  embed_bench b;
+  embed_fixture b;
   const auto both = json(b.reply(ollama_embed, R"({"model":"test-model","input":["a","b"],
       "options":{"num_ctx":4},"keep_alive":"5m"})",
                                  {{3, 4}, {0, 2}}, {1, 0}));
@@ -405,7 +405,7 @@ value changed(const value& of, std::mt19937& draw) {
 } // namespace
 
 TEST_CASE("Whatever a body holds, it is refused in words or becomes requests that have a reply") {
-  embed_bench b;
+  embed_fixture b;
   std::mt19937 draw(11);
   int accepted = 0, refused = 0;
   for (int round = 0; round < 4000; ++round) {

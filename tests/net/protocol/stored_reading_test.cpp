@@ -48,12 +48,12 @@ std::vector<stored_request> one_of_each(const codec_context& context) {
 } // namespace
 
 TEST_CASE("A stored request is asked again as it was, although defaults are others") {
-  codec_bench before;
+  codec_fixture before;
   before.model.default_sampling.temperature = 0.25f;
   before.model.default_sampling.top_k = 7;
   before.model.default_sampling.min_p = 0.125f;
   before.limits.default_max_tokens = 33;
-  codec_bench after;
+  codec_fixture after;
   after.model.default_sampling.temperature = 0.75f;
   after.limits.default_max_tokens = 44;
   for (auto& one : one_of_each(before.context)) {
@@ -78,7 +78,7 @@ TEST_CASE("A stored request is asked again as it was, although defaults are othe
 }
 
 TEST_CASE("An echoed prompt of ids is read again although its model is gone") {
-  codec_bench b;
+  codec_fixture b;
   auto made =
       parse_completions(json(R"({"prompt":[104,105],"store":true,"echo":true})"), b.context);
   REQUIRE(made.ok());
@@ -92,7 +92,7 @@ TEST_CASE("An echoed prompt of ids is read again although its model is gone") {
 }
 
 TEST_CASE("What is not to be stored has no head") {
-  codec_bench b;
+  codec_fixture b;
   for (const auto* store : {"", R"(,"store":false)", R"(,"store":null)"}) {
     const auto chat = std::string(R"({"messages":[{"role":"user","content":"x"}])") + store + "}";
     CHECK_FALSE(parse_chat(json(chat), b.context).value().stored.has_value());
@@ -102,7 +102,7 @@ TEST_CASE("What is not to be stored has no head") {
 }
 
 TEST_CASE("Calls without ids of the model get the same ones each time they are read") {
-  codec_bench b;
+  codec_fixture b;
   auto made = parse_chat(json(R"({"messages":[{"role":"user","content":"x"}],"store":true,"n":2,
       "stream":true,"tools":[{"type":"function","function":{"name":"f"}}]})"),
                          b.context);
@@ -110,7 +110,7 @@ TEST_CASE("Calls without ids of the model get the same ones each time they are r
   const auto call_of = [](std::int32_t choice, std::int32_t call) {
     actors::event ev = piece("", 100, choice);
     auto& begun = ev.parts.emplace_back();
-    begun.what = actors::output_part::kind::call_begin;
+    begun.kind = actors::output_part_kind::call_begin;
     begun.text = "f";
     begun.call = call;
     return ev;

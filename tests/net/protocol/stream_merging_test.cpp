@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "tests/catch.hpp"
-#include "tests/net/protocol/dialect_bench.hpp"
+#include "tests/net/protocol/dialect_fixture.hpp"
 #include "tests/support/operations.hpp"
 
 using namespace twill;
 using namespace twill::net;
 using namespace twill::test;
 using namespace twill::testing;
-using kind = actors::output_part::kind;
+using kind = actors::output_part_kind;
 
 namespace {
 
@@ -69,16 +69,16 @@ struct form {
 void add_text(const actors::event& ev, const form& how, said& to) {
   to.text += ev.text;
   for (const auto& part : ev.parts) {
-    if (part.what == kind::text) to.text += part.text;
-    if (part.what == kind::reasoning) to.reasoning += part.text;
+    if (part.kind == kind::text) to.text += part.text;
+    if (part.kind == kind::reasoning) to.reasoning += part.text;
     if (part.call < 0 || (part.call > 0 && !how.parallel)) continue;
     call& one = to.calls[part.call];
-    if (part.what == kind::call_begin) {
+    if (part.kind == kind::call_begin) {
       one.name += part.text;
       one.id += part.call_id;
     }
-    if (part.what == kind::call_arguments) one.arguments += part.text;
-    if (part.what == kind::call_end) one.complete = part.complete;
+    if (part.kind == kind::call_arguments) one.arguments += part.text;
+    if (part.kind == kind::call_end) one.complete = part.complete;
   }
 }
 
@@ -409,7 +409,7 @@ private:
       demand_equal(paused, used_up, "whether the engine is paused");
   }
 
-  bench<stream_dialect> b_;
+  fixture<stream_dialect> b_;
   std::vector<std::unique_ptr<running>> all_;
   std::size_t keys_ = 0;
   std::int32_t last_id_ = 0, last_token_ = 99;

@@ -31,14 +31,14 @@ std::vector<events> some_choices(std::mt19937& random) {
 /// All events, as steps may bring them.
 events mixed(const std::vector<events>& choices, std::mt19937& random) {
   events all;
-  std::vector<std::size_t> told(choices.size(), 0);
+  std::vector<std::size_t> received(choices.size(), 0);
   for (;;) {
     std::vector<std::size_t> left;
     for (std::size_t c = 0; c < choices.size(); ++c)
-      if (told[c] < choices[c].size()) left.push_back(c);
+      if (received[c] < choices[c].size()) left.push_back(c);
     if (left.empty()) break;
     const auto c = left[random() % left.size()];
-    all.push_back(choices[c][told[c]++]);
+    all.push_back(choices[c][received[c]++]);
     all.back().use.completion_tokens = 1000; // of the engine, which is ahead
   }
   all.back().last = true;

@@ -168,8 +168,8 @@ private:
   std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 
-struct service_bench {
-  explicit service_bench(config::response_options o = {}) : options(std::move(o)) { open(); }
+struct service_fixture {
+  explicit service_fixture(config::response_options o = {}) : options(std::move(o)) { open(); }
 
   void open() {
     service = std::make_unique<net::stored_service>(net::stored_service::surroundings{

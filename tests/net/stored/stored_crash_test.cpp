@@ -40,7 +40,7 @@ bool run_until(const std::vector<stored_call>& script, sync_mode how, int end_at
       to.after = script_runner::after(to.before, call);
       to.call = call;
       if (runner.run(call)) FAIL("a call failed on a sound disk: " << call.text());
-      if (call.what == stored_call::kind::erase)
+      if (call.kind == stored_call::operation::erase)
         to.erased.insert(to.before.over.at(call.id).records.front());
     }
   } catch (const process_ended&) {
@@ -67,14 +67,14 @@ void check_usable(memory_files disk, sync_mode how, stored_state state, bool tid
   {
     const auto folder = open_folder("/folder", nullptr, how, disk);
     script_runner runner(*folder, state);
-    stored_call step{stored_call::kind::step, {"new"}, {{"new", "1"}}, ""};
+    stored_call step{stored_call::operation::step, {"new"}, {{"new", "1"}}, ""};
     CHECK_FALSE(runner.run(step));
-    if (tidies) CHECK_FALSE(runner.run({stored_call::kind::tidy, {}, {}, ""}));
-    CHECK_FALSE(runner.run({stored_call::kind::step, {}, {{"new", "2"}}, ""}));
-    CHECK_FALSE(runner.run({stored_call::kind::finish, {}, {}, "new"}));
+    if (tidies) CHECK_FALSE(runner.run({stored_call::operation::tidy, {}, {}, ""}));
+    CHECK_FALSE(runner.run({stored_call::operation::step, {}, {{"new", "2"}}, ""}));
+    CHECK_FALSE(runner.run({stored_call::operation::finish, {}, {}, "new"}));
     const auto over = runner.state().over;
     for (const auto& [id, whole] : over)
-      if (id != "new") CHECK_FALSE(runner.run({stored_call::kind::erase, {}, {}, id}));
+      if (id != "new") CHECK_FALSE(runner.run({stored_call::operation::erase, {}, {}, id}));
     state = runner.state();
     CHECK(folder->bytes() == disk.bytes());
   }

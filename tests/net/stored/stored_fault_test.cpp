@@ -62,7 +62,8 @@ bool run_with(const std::vector<stored_call>& script, sync_mode how, const fault
       files.repair();
       if (planted.n == 1) REQUIRE_FALSE(has_temporary(files));
       REQUIRE_FALSE(runner.run(call));
-    } else if (is_known_to_disk && files.has_failed() && call.what != stored_call::kind::forget) {
+    } else if (is_known_to_disk && files.has_failed() &&
+               call.kind != stored_call::operation::forget) {
       REQUIRE(on_disk(files) == after);
     }
     REQUIRE(runner.state() == after);
@@ -70,10 +71,10 @@ bool run_with(const std::vector<stored_call>& script, sync_mode how, const fault
   }
   files.repair();
   // One more call that writes, and everything is on the disk.
-  REQUIRE_FALSE(runner.run({stored_call::kind::step, {"last"}, {}, ""}));
+  REQUIRE_FALSE(runner.run({stored_call::operation::step, {"last"}, {}, ""}));
   REQUIRE(describe(on_disk(files)) == describe(runner.state()));
-  REQUIRE_FALSE(runner.run({stored_call::kind::finish, {}, {}, "last"}));
-  REQUIRE_FALSE(runner.run({stored_call::kind::tidy, {}, {}, ""}));
+  REQUIRE_FALSE(runner.run({stored_call::operation::finish, {}, {}, "last"}));
+  REQUIRE_FALSE(runner.run({stored_call::operation::tidy, {}, {}, ""}));
   REQUIRE(describe(on_disk(files)) == describe(runner.state()));
   // A temporary file that could not be removed stays until the next start.
   if (!has_temporary(files)) REQUIRE(folder->bytes() == files.bytes());

@@ -68,7 +68,7 @@ public:
     if (coin())
       for (auto n = below(4); n > 0; --n)
         ev.parts.push_back(
-            {static_cast<actors::output_part::kind>(below(5)), bytes(), number(), coin(), bytes()});
+            {static_cast<actors::output_part_kind>(below(5)), bytes(), number(), coin(), bytes()});
     if (coin()) {
       ev.finish = static_cast<actors::finish_reason>(below(3));
       ev.stop_string = bytes();
@@ -109,7 +109,7 @@ bool same(const std::vector<actors::token_output>& a, const std::vector<actors::
 
 bool same(const actors::event& a, const actors::event& b) {
   const auto same_part = [](const actors::output_part& x, const actors::output_part& y) {
-    return x.what == y.what && x.text == y.text && x.call == y.call && x.complete == y.complete &&
+    return x.kind == y.kind && x.text == y.text && x.call == y.call && x.complete == y.complete &&
            x.call_id == y.call_id;
   };
   const bool same_error =

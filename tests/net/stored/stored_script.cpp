@@ -33,7 +33,7 @@ std::string describe(const stored_state& state) {
 
 std::string stored_call::text() const {
   static constexpr const char* names[] = {"step", "finish", "forget", "erase", "tidy"};
-  std::string out = names[static_cast<int>(what)] + (" " + id);
+  std::string out = names[static_cast<int>(kind)] + (" " + id);
   for (const auto& begun : begins)
     out += " +" + begun;
   for (const auto& [of, record] : records)
@@ -50,7 +50,7 @@ std::vector<stored_call> random_script(std::uint32_t seed, int n_calls) {
     stored_call call;
     const auto draw = random() % 10;
     if (draw < 6 || state.running.empty()) {
-      call.what = stored_call::kind::step;
+      call.kind = stored_call::operation::step;
       auto known = state;
       const std::string id = "r" + std::to_string(random() % 8);
       if (!state.running.contains(id) && !state.over.contains(id)) {
@@ -64,13 +64,13 @@ std::vector<stored_call> random_script(std::uint32_t seed, int n_calls) {
         call.records.emplace_back(pick(random, known.running), std::move(record));
       }
     } else if (draw == 6) {
-      call.what = stored_call::kind::finish;
+      call.kind = stored_call::operation::finish;
       call.id = pick(random, state.running);
     } else if (draw == 7) {
-      call.what = stored_call::kind::forget;
+      call.kind = stored_call::operation::forget;
       call.id = pick(random, state.running);
     } else if (draw == 8 && !state.over.empty()) {
-      call.what = stored_call::kind::erase;
+      call.kind = stored_call::operation::erase;
       call.id = pick(random, state.over);
     }
     state = script_runner::after(state, call);
@@ -81,27 +81,27 @@ std::vector<stored_call> random_script(std::uint32_t seed, int n_calls) {
 
 stored_state script_runner::after(const stored_state& before, const stored_call& call) {
   auto state = before;
-  switch (call.what) {
-  case stored_call::kind::step:
+  switch (call.kind) {
+  case stored_call::operation::step:
     for (const auto& id : call.begins)
       state.running[id] = {id, head_of(id), {}};
     for (const auto& [id, record] : call.records)
       state.running.at(id).records.push_back(record);
     break;
-  case stored_call::kind::finish: {
+  case stored_call::operation::finish: {
     auto whole = state.running.at(call.id);
     whole.records.emplace_back("the end");
     state.running.erase(call.id);
     state.over[call.id] = std::move(whole);
     break;
   }
-  case stored_call::kind::forget:
+  case stored_call::operation::forget:
     state.running.erase(call.id);
     break;
-  case stored_call::kind::erase:
+  case stored_call::operation::erase:
     state.over.erase(call.id);
     break;
-  case stored_call::kind::tidy:
+  case stored_call::operation::tidy:
     break;
   }
   return state;
@@ -110,8 +110,8 @@ stored_state script_runner::after(const stored_state& before, const stored_call&
 std::error_code script_runner::run(const stored_call& call) {
   auto next = after(state_, call);
   std::error_code error;
-  switch (call.what) {
-  case stored_call::kind::step: {
+  switch (call.kind) {
+  case stored_call::operation::step: {
     std::vector<std::string> heads;
     heads.reserve(call.begins.size());
     net::stored_folder::step what;
@@ -124,16 +124,16 @@ std::error_code script_runner::run(const stored_call& call) {
     error = folder_.append(what);
     break;
   }
-  case stored_call::kind::finish:
+  case stored_call::operation::finish:
     error = folder_.finish(next.over.at(call.id));
     break;
-  case stored_call::kind::forget:
+  case stored_call::operation::forget:
     folder_.forget(call.id);
     break;
-  case stored_call::kind::erase:
+  case stored_call::operation::erase:
     error = folder_.erase(call.id);
     break;
-  case stored_call::kind::tidy:
+  case stored_call::operation::tidy:
     now_ += std::chrono::seconds(1);
     error = folder_.tidy(now_, [&](const std::string& id) -> const stored_bytes* {
       const auto found = state_.running.find(id);

@@ -25,8 +25,8 @@ std::string describe(const stored_state& state);
 
 /// One call.
 struct stored_call {
-  enum class kind { step, finish, forget, erase, tidy };
-  kind what = kind::tidy;
+  enum class operation { step, finish, forget, erase, tidy };
+  operation kind = operation::tidy;
   std::vector<std::string> begins;                          ///< ids, of a step
   std::vector<std::pair<std::string, std::string>> records; ///< of a step
   std::string id;                                           ///< of the others

@@ -39,7 +39,7 @@ const value& at(const value& v, const char* key, Rest... rest) {
   return at(*member, rest...);
 }
 
-struct codec_bench {
+struct codec_fixture {
   scripted_engine engine;
   actors::model_info model = engine.models().front();
   config::limit_options limits;

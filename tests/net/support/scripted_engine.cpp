@@ -26,9 +26,9 @@ void scripted_engine::set_script(writer write) {
 actors::request_id scripted_engine::submit(actors::request what, actors::event_callback on_event) {
   const std::lock_guard lock(mutex_);
   auto p = std::make_shared<playing>();
-  p->what = write_(what);
+  p->plan = write_(what);
   if (state_ == actors::engine_state::draining)
-    p->what.refusal = actors::request_error{actors::errc::shutting_down, "draining", ""};
+    p->plan.refusal = actors::request_error{actors::errc::shutting_down, "draining", ""};
   p->on_event = std::move(on_event);
   p->n = what.sampling.n;
   p->logprobs = what.sampling.logprobs >= 0;
@@ -42,7 +42,7 @@ actors::request_id scripted_engine::submit(actors::request what, actors::event_c
     p->prompt_tokens = static_cast<std::int32_t>(text->text.size());
   else
     p->prompt_tokens = 7;
-  p->due = clock::now() + p->what.start_delay;
+  p->due = clock::now() + p->plan.start_delay;
   playing_.emplace(++last_id_, std::move(p));
   submitted_.push_back(std::move(what));
   changed_.notify_all();
@@ -77,16 +77,16 @@ bool scripted_engine::step(playing& p, std::vector<event>& out) {
     p.started = true;
     ev.started = true;
     ev.continuity = "the scripted model";
-    if (p.what.refusal.has_value()) {
+    if (p.plan.refusal.has_value()) {
       ev.started = false;
-      ev.error = p.what.refusal;
+      ev.error = p.plan.refusal;
       ev.last = true;
       out.push_back(std::move(ev));
       return false;
     }
     if (p.pooled) {
       ev.finish = actors::finish_reason::stop;
-      ev.embedding = std::make_shared<const std::vector<float>>(p.what.embedding);
+      ev.embedding = std::make_shared<const std::vector<float>>(p.plan.embedding);
       ev.last = true;
       out.push_back(std::move(ev));
       return false;
@@ -95,26 +95,26 @@ bool scripted_engine::step(playing& p, std::vector<event>& out) {
     out.push_back(std::move(ev));
     return true;
   }
-  const std::size_t total = p.what.pieces.size() * p.what.repeat;
+  const std::size_t total = p.plan.pieces.size() * p.plan.repeat;
   const bool cut = p.max_tokens > 0 && p.next >= static_cast<std::size_t>(p.max_tokens);
-  if (p.next >= total && p.what.failure.has_value()) {
-    ev.error = p.what.failure;
+  if (p.next >= total && p.plan.failure.has_value()) {
+    ev.error = p.plan.failure;
     ev.last = true;
     out.push_back(std::move(ev));
     return false;
   }
   const bool over = p.next >= total || cut;
-  const bool reversed = p.what.alternates && p.next % 2 == 0;
+  const bool reversed = p.plan.alternates && p.next % 2 == 0;
   for (std::int32_t i = 0; i < p.n; ++i) {
     event one = ev;
     one.choice = reversed ? p.n - 1 - i : i;
     if (over) {
-      one.finish = cut ? actors::finish_reason::length : p.what.finish;
-      one.stop_string = p.what.stop_string;
-      one.stop_token = p.what.stop_token;
+      one.finish = cut ? actors::finish_reason::length : p.plan.finish;
+      one.stop_string = p.plan.stop_string;
+      one.stop_token = p.plan.stop_token;
       one.last = i + 1 == p.n;
     } else {
-      const auto& piece = p.what.pieces[p.next % p.what.pieces.size()];
+      const auto& piece = p.plan.pieces[p.next % p.plan.pieces.size()];
       actors::token_output token;
       token.chosen = {static_cast<std::int32_t>(100 + p.next), piece, -0.5f};
       for (std::int32_t rank = 0; rank < p.top; ++rank)
@@ -150,7 +150,7 @@ void scripted_engine::play() {
       }
       std::vector<event> events;
       const bool goes_on = step(*p, events);
-      p->due = clock::now() + p->what.step;
+      p->due = clock::now() + p->plan.step;
       wake = std::min(wake, p->due);
       due.emplace_back(p, std::move(events));
       it = goes_on ? std::next(it) : playing_.erase(it);
@@ -191,8 +191,8 @@ void scripted_engine::abort_all() {
     p.started = true;
     p.due = clock::now();
     p.max_tokens = -1;
-    p.next = p.what.pieces.size() * p.what.repeat;
-    p.what.failure = actors::request_error{actors::errc::shutting_down, "aborted", ""};
+    p.next = p.plan.pieces.size() * p.plan.repeat;
+    p.plan.failure = actors::request_error{actors::errc::shutting_down, "aborted", ""};
   }
   changed_.notify_all();
 }

@@ -54,8 +54,9 @@ public:
   std::vector<actors::mailbox_depth> mailboxes() const override {
     return {{"test-model", "batcher", 3}};
   }
-  void describe(std::function<void(std::vector<actors::scheduler_picture>)> told) const override {
-    told(pictures);
+  void
+  describe(std::function<void(std::vector<actors::scheduler_snapshot>)> callback) const override {
+    callback(snapshots);
   }
   actors::result<std::vector<std::int32_t>> tokenize(const std::string& model,
                                                      const actors::text_prompt& text,
@@ -82,7 +83,7 @@ public:
 
   // Set before a client asks for them.
   std::function<void(actors::engine_stats&)> count = [](actors::engine_stats&) {};
-  std::vector<actors::scheduler_picture> pictures;
+  std::vector<actors::scheduler_snapshot> snapshots;
 
   std::size_t running() const;
   std::vector<actors::request> submitted() const;
@@ -100,7 +101,7 @@ public:
 private:
   using clock = std::chrono::steady_clock;
   struct playing {
-    script what;
+    script plan;
     actors::event_callback on_event;
     std::int32_t n = 1;
     bool logprobs = false;

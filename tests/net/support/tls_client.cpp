@@ -95,7 +95,7 @@ bool tls_client::fill(milliseconds within) {
     }
     const int fault = SSL_get_error(ssl_.get(), n);
     if (fault == SSL_ERROR_ZERO_RETURN) {
-      told_of_end_ = true;
+      end_reported_ = true;
       return false;
     }
     if (fault != SSL_ERROR_WANT_READ) fail_with_reason();

@@ -33,7 +33,7 @@ public:
   /// The certificates that the server sent, in its order, as PEM.
   std::vector<std::string> shown() const;
   /// Whether the server said that nothing more would come, before it closed.
-  bool was_told_of_end() const { return told_of_end_; }
+  bool end_was_reported() const { return end_reported_; }
 
 private:
   bool fill(std::chrono::milliseconds within) override;
@@ -44,7 +44,7 @@ private:
     void operator()(ssl_st* ssl) const;
   };
   std::unique_ptr<ssl_st, free_ssl> ssl_;
-  bool told_of_end_ = false;
+  bool end_reported_ = false;
 };
 
 } // namespace twill::testing

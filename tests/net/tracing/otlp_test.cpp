@@ -32,7 +32,7 @@ TEST_CASE("spans are the bytes that OpenTelemetry's encoder makes of them") {
     whole.parent[i] = static_cast<std::uint8_t>(i + 25);
   }
   whole.name = "chat m";
-  whole.what = span::kind::server;
+  whole.kind = span_kind::server;
   whole.start_unix_ns = 990'000'000;
   whole.end_unix_ns = 1'000'000'000;
   const std::string long_text(130, 'b');

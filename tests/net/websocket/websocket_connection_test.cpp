@@ -40,11 +40,11 @@ struct fake_dialect final : dialect {
   bool idle() const override { return !busy && frames.empty(); }
 };
 
-struct bench {
+struct fixture {
   fake_dialect spoken;
   websocket_connection connection{{{800, 30s}, {10s, 1000}}, spoken};
 
-  bench() { connection.on_open(); }
+  fixture() { connection.on_open(); }
   std::string written(websocket_connection::time now = start) {
     const auto* frame = connection.begin_write(now);
     return frame == nullptr ? "" : *frame;
@@ -59,7 +59,7 @@ struct bench {
 } // namespace
 
 TEST_CASE("WebSocket connection: messages go to the dialect, frames come from it one by one") {
-  bench b;
+  fixture b;
   b.connection.on_message("hello");
   CHECK(b.spoken.heard == std::vector<std::string>{"hello"});
   b.event("a");
@@ -82,7 +82,7 @@ TEST_CASE("WebSocket connection: nothing is written or read before the handshake
 }
 
 TEST_CASE("WebSocket connection: a fault says why, then closes with its code") {
-  bench b;
+  fixture b;
   b.connection.fail({errc::binary_frame, std::string(200, 'x'), ""});
   CHECK(b.connection.take_actions().cancel_requests);
   CHECK(!b.connection.wants_read());
@@ -105,7 +105,7 @@ TEST_CASE("WebSocket connection: a fault says why, then closes with its code") {
 }
 
 TEST_CASE("WebSocket connection: the client closes, and what it ran ends") {
-  bench b;
+  fixture b;
   b.event("a");
   b.connection.on_peer_closing(start);
   CHECK(b.connection.take_actions().cancel_requests);
@@ -117,7 +117,7 @@ TEST_CASE("WebSocket connection: the client closes, and what it ran ends") {
 }
 
 TEST_CASE("WebSocket connection: an end of reading does not disturb our own closing handshake") {
-  bench b;
+  fixture b;
   b.connection.on_drain();
   CHECK(b.written().empty());
   const auto close = b.connection.take_close(start);
@@ -132,7 +132,7 @@ TEST_CASE("WebSocket connection: an end of reading does not disturb our own clos
 }
 
 TEST_CASE("WebSocket connection: a drain waits for what the dialect still runs") {
-  bench b;
+  fixture b;
   b.spoken.busy = true;
   b.connection.on_drain();
   CHECK(b.written().empty());
@@ -143,7 +143,7 @@ TEST_CASE("WebSocket connection: a drain waits for what the dialect still runs")
 }
 
 TEST_CASE("WebSocket connection: a slow reader is paused, not read from, resumed, and cut off") {
-  bench b;
+  fixture b;
   b.event(std::string(500, 'x'));
   b.connection.check_output(true, start);
   CHECK(b.connection.take_actions().pause_requests);
@@ -165,7 +165,7 @@ TEST_CASE("WebSocket connection: a slow reader is paused, not read from, resumed
 }
 
 TEST_CASE("WebSocket connection: a message comes at the least rate, or the socket closes") {
-  bench b;
+  fixture b;
   CHECK(b.connection.next_deadline() == websocket_connection::time::max());
   b.connection.on_message_part(1, start);
   b.connection.on_message_part(2000, start + 1s); // two seconds at 1000 bytes per second
@@ -187,7 +187,7 @@ TEST_CASE("WebSocket connection: a message comes at the least rate, or the socke
 }
 
 TEST_CASE("WebSocket connection: a message that has begun is read on while output waits") {
-  bench b;
+  fixture b;
   b.connection.on_message_part(10, start);
   b.event(std::string(500, 'x')); // more than half of what may wait
   b.connection.check_output(true, start);
@@ -198,7 +198,7 @@ TEST_CASE("WebSocket connection: a message that has begun is read on while outpu
 }
 
 TEST_CASE("WebSocket connection: a message that is given up for others ends soon") {
-  bench b;
+  fixture b;
   b.connection.on_message_part(10, start);
   b.connection.give_up_message(start + 1s);
   CHECK(contains(b.written(), "too many request bodies and messages"));
@@ -209,7 +209,7 @@ TEST_CASE("WebSocket connection: a message that is given up for others ends soon
 }
 
 TEST_CASE("WebSocket connection: output beyond the limit is cut off only while requests run") {
-  bench b;
+  fixture b;
   b.event(std::string(900, 'x'));
   b.connection.check_output(true, start);
   b.connection.check_output(false, start + 2s);

@@ -357,7 +357,7 @@ TEST_CASE("Messages that never end are bounded over all sockets, and others come
   running_server s(o);
   constexpr std::size_t n_sockets = 120, n_bytes = 1'900'000;
   const auto before = resident_bytes();
-  std::vector<std::unique_ptr<client>> stuck;
+  std::vector<std::unique_ptr<client>> slow_clients;
   const std::string piece(n_bytes / 20, 'x');
   const auto header = [](char first, std::uint64_t payload_bytes) {
     std::string out{first, '\xff'};
@@ -367,7 +367,7 @@ TEST_CASE("Messages that never end are bounded over all sockets, and others come
   };
   std::size_t n_cut = 0;
   for (std::size_t i = 0; i < n_sockets; ++i) {
-    auto& c = *stuck.emplace_back(std::make_unique<client>(s.port()));
+    auto& c = *slow_clients.emplace_back(std::make_unique<client>(s.port()));
     std::string first;
     if (i % 4 == 0) {
       c.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
@@ -412,7 +412,7 @@ TEST_CASE("A WebSocket message that trickles ends its socket, one that comes in 
   const std::string message = R"({"op":"ping","filling":")" + std::string(9'000, 'x') + "\"}";
   fair.send_frame(message.substr(0, 8'000), 1, false);
   const auto began = std::chrono::steady_clock::now();
-  std::string told;
+  std::string received;
   if (!fragments) slow.send(std::string("\x81\xfe\x10\x00\0\0\0\0", 8));
   for (int i = 0; i < 40 && std::chrono::steady_clock::now() - began < 500ms; ++i) {
     if (fragments ? !slow.try_send(
@@ -422,8 +422,8 @@ TEST_CASE("A WebSocket message that trickles ends its socket, one that comes in 
     if (fragments && !slow.try_send(std::string("\x89\x80\0\0\0\0", 6))) break;
     std::this_thread::sleep_for(20ms);
   }
-  CHECK(read_close(slow, &told) == 1008);
-  CHECK(contains(told, "server.body_rate"));
+  CHECK(read_close(slow, &received) == 1008);
+  CHECK(contains(received, "server.body_rate"));
   CHECK(std::chrono::steady_clock::now() - began < 5s);
   fair.send_frame(message.substr(8'000), 0); // 0.5 s after it began, of 1.1 s
   CHECK(contains(fair.read_text(), "pong"));

@@ -162,10 +162,10 @@ void download(hub_client& client, const hub_cache& cache, const model_reference&
               const std::string& commit, const repo_file& file, const download_events& events) {
   if (cache.has(commit, file)) return;
   cache.prepare(commit, file);
-  bool told = false;
+  bool reported = false;
   const file_lock lock(cache.lock_file(file), [&] {
     if (events.stopped && events.stopped()) throw stopped_error();
-    if (!std::exchange(told, true))
+    if (!std::exchange(reported, true))
       events.say("another program fetches " + file.path + "; waiting for it");
   });
   if (cache.has(commit, file)) return; // from whoever held the lock

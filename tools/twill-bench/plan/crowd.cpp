@@ -96,7 +96,7 @@ void crowd::plan(plan_seconds& spent) {
 
 actors::step_result crowd::results_of(const actors::step_plan& plan) {
   actors::step_result result;
-  result.epoch = plan.epoch;
+  result.generation = plan.generation;
   result.number = plan.number;
   result.seconds = 0.01;
   for (actors::sequence_id id : plan.closes)

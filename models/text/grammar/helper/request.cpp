@@ -55,7 +55,7 @@ private:
 
 std::string encoded(const config::grammar_spec& spec) {
   std::string out;
-  put(out, static_cast<std::int64_t>(spec.what));
+  put(out, static_cast<std::int64_t>(spec.kind));
   put(out, spec.text);
   put(out, std::int64_t{spec.closed_objects});
   put(out, static_cast<std::int64_t>(spec.choices.size()));
@@ -89,7 +89,7 @@ std::string encoded(const helper_request& request) {
 std::optional<helper_request> decoded_request(std::string_view bytes) {
   reader in(bytes);
   helper_request out;
-  out.spec.what = static_cast<config::grammar_spec::kind>(in.number());
+  out.spec.kind = static_cast<config::grammar_kind>(in.number());
   out.spec.text = in.text();
   out.spec.closed_objects = in.number() != 0;
   for (auto n = in.count(); n > 0; --n)

@@ -37,19 +37,19 @@ struct nfa {
 
   /// Adds `node` after state `from`; returns the state behind it.
   int append(const regex_node& node, int from) {
-    switch (node.what) {
-    case regex_node::kind::empty:
+    switch (node.kind) {
+    case regex_node_kind::empty:
       return from;
-    case regex_node::kind::chars: {
+    case regex_node_kind::chars: {
       const int to = add();
       states[static_cast<std::size_t>(from)].edges.push_back({node.chars, to});
       return to;
     }
-    case regex_node::kind::sequence:
+    case regex_node_kind::sequence:
       for (const auto& part : node.parts)
         from = append(part, from);
       return from;
-    case regex_node::kind::choice: {
+    case regex_node_kind::choice: {
       const int to = add();
       for (const auto& part : node.parts) {
         const int branch = add();
@@ -58,19 +58,19 @@ struct nfa {
       }
       return to;
     }
-    case regex_node::kind::repeat:
+    case regex_node_kind::repeat:
       return append_repeat(node, from);
-    case regex_node::kind::begin: {
+    case regex_node_kind::begin: {
       const int to = add();
       skip(from, to, epsilon::at_begin);
       return to;
     }
-    case regex_node::kind::end: {
+    case regex_node_kind::end: {
       const int to = add();
       skip(from, to, epsilon::at_end);
       return to;
     }
-    case regex_node::kind::lookahead:
+    case regex_node_kind::lookahead:
       refuse(errc::unsupported, "lookahead is enforced right after `^` only");
     }
     return from;
@@ -196,10 +196,10 @@ automaton found_anywhere(const regex_node& node, bool from_begin) {
 automaton found_alternative(const regex_node& node) {
   std::vector<const regex_node*> lookaheads;
   regex_node rest = node;
-  if (node.what == regex_node::kind::sequence && !node.parts.empty() &&
-      node.parts.front().what == regex_node::kind::begin) {
+  if (node.kind == regex_node_kind::sequence && !node.parts.empty() &&
+      node.parts.front().kind == regex_node_kind::begin) {
     std::size_t i = 1;
-    for (; i < node.parts.size() && node.parts[i].what == regex_node::kind::lookahead; ++i)
+    for (; i < node.parts.size() && node.parts[i].kind == regex_node_kind::lookahead; ++i)
       lookaheads.push_back(&node.parts[i]);
     rest.parts.erase(rest.parts.begin() + 1, rest.parts.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -387,10 +387,10 @@ std::optional<std::vector<std::string>> words_of(const automaton& a, std::size_t
 automaton search_automaton(std::string_view pattern) {
   const auto node = parse_regex(pattern);
   try {
-    if (node.what != regex_node::kind::choice) return found_alternative(node);
+    if (node.kind != regex_node_kind::choice) return found_alternative(node);
     // One automaton for all alternatives, unless one of them needs its lookahead apart.
     const auto has_lookahead = [](const regex_node& part) {
-      return part.parts.size() > 1 && part.parts[1].what == regex_node::kind::lookahead;
+      return part.parts.size() > 1 && part.parts[1].kind == regex_node_kind::lookahead;
     };
     if (std::none_of(node.parts.begin(), node.parts.end(), has_lookahead))
       return found_anywhere(node, false);

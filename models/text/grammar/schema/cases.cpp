@@ -64,7 +64,8 @@ const std::vector<schema_case>& cases::of(const node& n) {
 
 /// What was added after the given numbers of entries stands inside `not`: it must hold, but
 /// unevaluatedProperties does not see its properties.
-void cases::silence(pending& at, std::size_t n_todo, std::size_t n_choices, std::size_t n_parts) {
+void cases::suppress_annotations(pending& at, std::size_t n_todo, std::size_t n_choices,
+                                 std::size_t n_parts) {
   for (auto i = n_todo; i < at.todo.size(); ++i)
     at.todo[i].annotates = false;
   for (auto i = n_parts; i < at.so_far.object.parts.size(); ++i)
@@ -74,7 +75,7 @@ void cases::silence(pending& at, std::size_t n_todo, std::size_t n_choices, std:
       take = [inner = std::move(take)](pending& p) {
         const auto before = p.todo.size();
         inner(p);
-        silence(p, before, p.choices.size(), p.so_far.object.parts.size());
+        suppress_annotations(p, before, p.choices.size(), p.so_far.object.parts.size());
       };
 }
 
@@ -88,7 +89,7 @@ void cases::run(pending at, const node& whole, std::vector<schema_case>& out) {
       apply(at, *l.schema, depth);
     else
       apply_not(at, *l.schema, depth);
-    if (!annotates || !l.holds) silence(at, n_todo, n_choices, n_parts);
+    if (!annotates || !l.holds) suppress_annotations(at, n_todo, n_choices, n_parts);
     if (at.so_far.types == 0) return;
   }
   if (!at.choices.empty()) {

@@ -128,7 +128,8 @@ private:
     std::vector<choice> choices;
   };
 
-  static void silence(pending& at, std::size_t n_todo, std::size_t n_choices, std::size_t n_parts);
+  static void suppress_annotations(pending& at, std::size_t n_todo, std::size_t n_choices,
+                                   std::size_t n_parts);
   void run(pending at, const node& whole, std::vector<schema_case>& out);
   void apply(pending& at, const value& schema, int depth);
   void apply_not(pending& at, const value& schema, int depth);

@@ -79,7 +79,7 @@ std::map<std::string, std::string> make_patterns() {
     return "^(?:" + scheme + hier + "|//" + authority + "(?:/" + path + ")?|/(?:" + pchar + path +
            ")?|" + no_colon + "(?:/" + path + ")?)?" + tail + "$";
   };
-  const std::string beyond = "\\u00a0-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\uffef";
+  const std::string iri_characters = "\\u00a0-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\uffef";
   return {
       {"date", "^" + date + "$"},
       {"time", "^" + time + "$"},
@@ -95,8 +95,8 @@ std::map<std::string, std::string> make_patterns() {
       {"ipv6", "^" + ipv6 + "$"},
       {"uri", uri("", false)},
       {"uri-reference", uri("", true)},
-      {"iri", uri(beyond, false)},
-      {"iri-reference", uri(beyond, true)},
+      {"iri", uri(iri_characters, false)},
+      {"iri-reference", uri(iri_characters, true)},
       {"uuid", "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$"},
       {"json-pointer", "^(?:/(?:[^~/]|~[01])*)*$"},
       {"relative-json-pointer", "^(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)$"},

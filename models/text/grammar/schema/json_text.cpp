@@ -13,7 +13,7 @@
 namespace twill::models::grammar {
 namespace {
 
-using node_kind = regex_node::kind;
+using node_kind = regex_node_kind;
 
 const code_points surrogates(0xd800, 0xdfff); ///< which UTF-8 does not encode
 const code_points unescaped = ~code_points({{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}) - surrogates;
@@ -153,8 +153,8 @@ std::string json_text::unit_of(const code_points& set, bool escapes) {
 
 std::optional<expression> json_text::string_counting(const regex_node& node) {
   const auto& parts = node.parts;
-  if (node.what != node_kind::sequence || parts.size() < 3 ||
-      parts.front().what != node_kind::begin || parts.back().what != node_kind::end)
+  if (node.kind != node_kind::sequence || parts.size() < 3 ||
+      parts.front().kind != node_kind::begin || parts.back().kind != node_kind::end)
     return std::nullopt;
   regex_node body = node;
   body.parts.pop_back();
@@ -238,7 +238,7 @@ expression json_text::plain_in(const automaton& language, const std::string& hin
 }
 
 std::optional<expression> json_text::pattern_part(const regex_node& node) const {
-  switch (node.what) {
+  switch (node.kind) {
   case node_kind::empty:
     return expression{};
   case node_kind::chars:
@@ -251,7 +251,7 @@ std::optional<expression> json_text::pattern_part(const regex_node& node) const 
       if (!inner) return std::nullopt;
       parts.push_back(std::move(*inner));
     }
-    return node.what == node_kind::choice ? choice_of(std::move(parts))
+    return node.kind == node_kind::choice ? choice_of(std::move(parts))
                                           : sequence_of(std::move(parts));
   }
   case node_kind::repeat: {
@@ -266,15 +266,15 @@ std::optional<expression> json_text::pattern_part(const regex_node& node) const 
 
 std::optional<expression> json_text::string_matching(const regex_node& node) const {
   regex_node body = node;
-  if (body.what != node_kind::sequence) {
+  if (body.kind != node_kind::sequence) {
     body = {node_kind::sequence, {}, {}, 0, -1, false};
     body.parts.push_back(node);
   }
   auto& parts = body.parts;
   const auto anything = repeat_of(char_in(code_points::all()), 0, -1);
-  const bool at_begin = !parts.empty() && parts.front().what == node_kind::begin;
+  const bool at_begin = !parts.empty() && parts.front().kind == node_kind::begin;
   if (at_begin) parts.erase(parts.begin());
-  const bool at_end = !parts.empty() && parts.back().what == node_kind::end;
+  const bool at_end = !parts.empty() && parts.back().kind == node_kind::end;
   if (at_end) parts.pop_back();
   auto inner = pattern_part(body);
   if (!inner) return std::nullopt;

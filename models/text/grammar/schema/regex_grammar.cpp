@@ -14,13 +14,13 @@
 namespace twill::models::grammar {
 namespace {
 
-using node_kind = regex_node::kind;
+using node_kind = regex_node_kind;
 
 const code_points halves_of_pairs(0xd800, 0xdfff);
 
 /// The expression as it stands, counts as counts; nothing where an assertion stands inside.
 std::optional<expression> written(const regex_node& node) {
-  switch (node.what) {
+  switch (node.kind) {
   case node_kind::empty:
     return expression{};
   case node_kind::chars:
@@ -33,7 +33,7 @@ std::optional<expression> written(const regex_node& node) {
       if (!inner) return std::nullopt;
       parts.push_back(std::move(*inner));
     }
-    return node.what == node_kind::choice ? choice_of(std::move(parts))
+    return node.kind == node_kind::choice ? choice_of(std::move(parts))
                                           : sequence_of(std::move(parts));
   }
   case node_kind::repeat: {
@@ -49,14 +49,14 @@ std::optional<expression> written(const regex_node& node) {
 /// ^ at the beginning and $ at the end of an expression that matches whole texts say nothing.
 regex_node without_anchors(regex_node node) {
   auto& parts = node.parts;
-  if (node.what == node_kind::choice)
+  if (node.kind == node_kind::choice)
     for (auto& part : parts)
       part = without_anchors(std::move(part));
-  if (node.what == node_kind::sequence) {
-    if (!parts.empty() && parts.front().what == node_kind::begin) parts.erase(parts.begin());
-    if (!parts.empty() && parts.back().what == node_kind::end) parts.pop_back();
+  if (node.kind == node_kind::sequence) {
+    if (!parts.empty() && parts.front().kind == node_kind::begin) parts.erase(parts.begin());
+    if (!parts.empty() && parts.back().kind == node_kind::end) parts.pop_back();
   }
-  if (node.what == node_kind::begin || node.what == node_kind::end) node = {};
+  if (node.kind == node_kind::begin || node.kind == node_kind::end) node = {};
   return node;
 }
 
@@ -74,9 +74,9 @@ std::string grammar_of_regex(std::string_view pattern) {
   auto body = counting ? std::optional(regex_of(*counting)) : written(whole);
   if (!body) {
     // Lookahead and inner anchors need the automaton, which knows ^ and $ where they stand.
-    const bool anchored = node.what == node_kind::sequence && node.parts.size() > 1 &&
-                          node.parts.front().what == node_kind::begin &&
-                          node.parts.back().what == node_kind::end;
+    const bool anchored = node.kind == node_kind::sequence && node.parts.size() > 1 &&
+                          node.parts.front().kind == node_kind::begin &&
+                          node.parts.back().kind == node_kind::end;
     json_text text(into);
     body = text.plain_in(
         search_automaton(anchored ? std::string(pattern) : "^(?:" + std::string(pattern) + ")$"),

@@ -10,7 +10,7 @@
 namespace twill::models::grammar {
 namespace {
 
-using node_kind = regex_node::kind;
+using node_kind = regex_node_kind;
 
 const code_points digits('0', '9');
 const code_points word({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}});
@@ -89,8 +89,8 @@ private:
       return node;
     }
     if (!take('?') && peek() == '+') fail(errc::unsupported, "uses a possessive quantifier");
-    if (node.what == node_kind::begin || node.what == node_kind::end ||
-        node.what == node_kind::lookahead)
+    if (node.kind == node_kind::begin || node.kind == node_kind::end ||
+        node.kind == node_kind::lookahead)
       fail(errc::unsupported, "repeats an assertion");
     if (max >= 0 && max < min) fail(errc::bad_grammar, "has a range {n,m} with n > m");
     regex_node out{node_kind::repeat, {}, {}, min, max, false};
@@ -149,7 +149,7 @@ private:
   regex_node group(int depth) {
     regex_node out;
     if (take("?=") || take("?!")) {
-      out.what = node_kind::lookahead;
+      out.kind = node_kind::lookahead;
       out.negative = chars_[at_ - 1] == '!';
     } else if (take("?<=") || take("?<!")) {
       fail(errc::unsupported, "uses lookbehind, which twill does not enforce");
@@ -161,7 +161,7 @@ private:
     }
     auto inner = choice(depth + 1);
     if (!take(')')) fail(errc::bad_grammar, "has a `(` without its `)`");
-    if (out.what != node_kind::lookahead) return inner;
+    if (out.kind != node_kind::lookahead) return inner;
     out.parts.push_back(std::move(inner));
     return out;
   }

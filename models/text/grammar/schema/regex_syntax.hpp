@@ -14,9 +14,10 @@
 
 namespace twill::models::grammar {
 
+enum class regex_node_kind { empty, chars, sequence, choice, repeat, begin, end, lookahead };
+
 struct regex_node {
-  enum class kind { empty, chars, sequence, choice, repeat, begin, end, lookahead };
-  kind what = kind::empty;
+  regex_node_kind kind = regex_node_kind::empty;
   code_points chars;             ///< kind::chars
   std::vector<regex_node> parts; ///< sequence, choice; one part: repeat, lookahead
   int min = 0;                   ///< repeat

@@ -6,7 +6,7 @@
 namespace twill::models::grammar {
 namespace {
 
-using node_kind = regex_node::kind;
+using node_kind = regex_node_kind;
 using unit_text = std::function<std::optional<std::string>(const code_points&)>;
 
 /// Counts up to this one are as cheap in rules.
@@ -21,27 +21,27 @@ int count_of(const regex_node& node) {
 
 /// Characters of the expression with its counts written out.
 std::int64_t n_characters(const regex_node& node) {
-  std::int64_t n = node.what == node_kind::chars ? 1 : 0;
+  std::int64_t n = node.kind == node_kind::chars ? 1 : 0;
   for (const auto& part : node.parts)
     n = std::min(n + n_characters(part), most_characters + 1);
-  return node.what == node_kind::repeat ? n * std::max(count_of(node), 1) : n;
+  return node.kind == node_kind::repeat ? n * std::max(count_of(node), 1) : n;
 }
 
 bool counts_characters(const regex_node& node) {
-  if (node.what == node_kind::repeat && node.parts[0].what == node_kind::chars)
+  if (node.kind == node_kind::repeat && node.parts[0].kind == node_kind::chars)
     return count_of(node) > few;
   return std::any_of(node.parts.begin(), node.parts.end(), counts_characters);
 }
 
 std::optional<std::string> written(const regex_node& node, const unit_text& unit) {
-  switch (node.what) {
+  switch (node.kind) {
   case node_kind::empty:
     return "";
   case node_kind::chars:
     return unit(node.chars);
   case node_kind::sequence:
   case node_kind::choice: {
-    const bool is_choice = node.what == node_kind::choice;
+    const bool is_choice = node.kind == node_kind::choice;
     std::string out;
     for (std::size_t i = 0; i < node.parts.size(); ++i) {
       const auto part = written(node.parts[i], unit);
@@ -52,7 +52,7 @@ std::optional<std::string> written(const regex_node& node, const unit_text& unit
   }
   case node_kind::repeat: {
     const auto& inner = node.parts[0];
-    const int most = inner.what == node_kind::chars ? most_counted : few;
+    const int most = inner.kind == node_kind::chars ? most_counted : few;
     const bool again = most == few && node.max != 1 && counts_characters(inner);
     if (count_of(node) > most || again) return std::nullopt;
     const auto part = written(inner, unit);

@@ -11,8 +11,6 @@
 namespace twill::models::grammar {
 namespace {
 
-using expression_kind = expression::kind;
-
 /// Compiling more takes longer than any limit that is worth waiting for.
 constexpr std::size_t max_rules = 15000;
 
@@ -64,7 +62,7 @@ void print_text(std::string& out, const std::string& text) {
 }
 
 bool can_end(const expression& e, const std::vector<bool>& rules_end) {
-  switch (e.what) {
+  switch (e.kind) {
   case expression_kind::text:
   case expression_kind::regex:
     return true;
@@ -93,7 +91,7 @@ public:
 
   /// `e` can end; `tight`: it stands where only one element may.
   void print(std::string& out, const expression& e, bool tight) {
-    switch (e.what) {
+    switch (e.kind) {
     case expression_kind::text:
       print_text(out, e.text);
       return;
@@ -130,7 +128,7 @@ public:
       if (tight) out += '(';
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (i > 0) out += " | ";
-        print(out, *parts[i], parts[i]->what == expression_kind::choice);
+        print(out, *parts[i], parts[i]->kind == expression_kind::choice);
       }
       if (tight) out += ')';
       return;
@@ -140,9 +138,9 @@ public:
         out += "\"\"";
         return;
       }
-      if (e.parts[0].what == expression_kind::repeat) out += '(';
+      if (e.parts[0].kind == expression_kind::repeat) out += '(';
       print(out, e.parts[0], true);
-      if (e.parts[0].what == expression_kind::repeat) out += ')';
+      if (e.parts[0].kind == expression_kind::repeat) out += ')';
       if (e.min == 0 && e.max < 0)
         out += '*';
       else if (e.min == 1 && e.max < 0)
@@ -170,14 +168,14 @@ private:
 expression text_of(std::string text) {
   expression e;
   if (text.empty()) return e;
-  e.what = expression_kind::text;
+  e.kind = expression_kind::text;
   e.text = std::move(text);
   return e;
 }
 
 expression one_of(code_points set) {
   expression e;
-  e.what = set.empty() ? expression_kind::never : expression_kind::chars;
+  e.kind = set.empty() ? expression_kind::never : expression_kind::chars;
   e.chars = std::move(set);
   return e;
 }
@@ -193,11 +191,11 @@ expression sequence_of(std::vector<expression> parts) {
   if (parts.size() == 1) return std::move(parts.front());
   expression e;
   for (auto& part : parts) {
-    if (part.what == expression_kind::never) return never();
-    if (part.what != expression_kind::sequence) {
+    if (part.kind == expression_kind::never) return never();
+    if (part.kind != expression_kind::sequence) {
       // Texts that follow each other are one text.
-      if (part.what == expression_kind::text && !e.parts.empty() &&
-          e.parts.back().what == expression_kind::text)
+      if (part.kind == expression_kind::text && !e.parts.empty() &&
+          e.parts.back().kind == expression_kind::text)
         e.parts.back().text += part.text;
       else
         e.parts.push_back(std::move(part));
@@ -215,9 +213,9 @@ expression sequence_of(std::vector<expression> parts) {
 
 expression choice_of(std::vector<expression> parts) {
   expression e;
-  e.what = expression_kind::choice;
+  e.kind = expression_kind::choice;
   for (auto& part : parts)
-    if (part.what != expression_kind::never) e.parts.push_back(std::move(part));
+    if (part.kind != expression_kind::never) e.parts.push_back(std::move(part));
   if (e.parts.empty()) return never();
   if (e.parts.size() == 1) {
     expression only = std::move(e.parts.front());
@@ -228,10 +226,10 @@ expression choice_of(std::vector<expression> parts) {
 
 expression repeat_of(expression part, int min, int max) {
   if (max == 0) return {};
-  if (part.what == expression_kind::never) return min == 0 ? expression{} : never();
+  if (part.kind == expression_kind::never) return min == 0 ? expression{} : never();
   if (min == 1 && max == 1) return part;
   expression e;
-  e.what = expression_kind::repeat;
+  e.kind = expression_kind::repeat;
   e.min = min;
   e.max = max;
   e.parts.push_back(std::move(part));
@@ -240,7 +238,7 @@ expression repeat_of(expression part, int min, int max) {
 
 expression regex_of(std::string pattern) {
   expression e;
-  e.what = expression_kind::regex;
+  e.kind = expression_kind::regex;
   e.text = std::move(pattern);
   return e;
 }
@@ -271,7 +269,7 @@ std::string regex_class(const code_points& set) {
 
 expression never() {
   expression e;
-  e.what = expression_kind::never;
+  e.kind = expression_kind::never;
   return e;
 }
 
@@ -303,7 +301,7 @@ void rules::followed_by(int rule, expression next) {
 
 expression rules::reference(int rule) const {
   expression e;
-  e.what = expression_kind::rule;
+  e.kind = expression_kind::rule;
   e.rule = rule;
   return e;
 }

@@ -12,9 +12,11 @@
 
 namespace twill::models::grammar {
 
+enum class expression_kind { text, chars, sequence, choice, repeat, rule, regex, never };
+
 struct expression {
-  enum class kind { text, chars, sequence, choice, repeat, rule, regex, never };
-  kind what = kind::sequence; ///< by default the empty sequence: the empty text
+  expression_kind kind =
+      expression_kind::sequence; ///< by default the empty sequence: the empty text
   std::string text;  ///< kind::text: UTF-8; kind::regex: an expression in XGrammar's syntax
   code_points chars; ///< kind::chars
   std::vector<expression> parts;

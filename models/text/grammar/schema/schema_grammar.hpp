@@ -23,7 +23,7 @@ struct schema_options {
 
 std::string grammar_of_schema(std::string_view schema_text, const schema_options& options);
 
-/// Values of schemas between fixed texts (config::grammar_spec::kind::framed).
+/// Values of schemas between fixed texts (config::grammar_kind::framed).
 std::string grammar_of_frames(const config::grammar_spec& spec, bool repeated_items);
 
 /// The grammar of any JSON object.

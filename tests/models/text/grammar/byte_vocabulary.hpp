@@ -48,7 +48,7 @@ inline bool passes(const compiled_grammar_ptr& grammar, std::string_view text) {
 
 inline config::grammar_spec schema_spec(std::string text, bool closed = false) {
   config::grammar_spec spec;
-  spec.what = config::grammar_spec::kind::json_schema;
+  spec.kind = config::grammar_kind::json_schema;
   spec.text = std::move(text);
   spec.closed_objects = closed;
   return spec;

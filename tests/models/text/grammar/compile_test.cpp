@@ -15,7 +15,7 @@ using clock_type = std::chrono::steady_clock;
 namespace {
 
 twill::config::grammar_spec ebnf(const std::string& text) {
-  return {twill::config::grammar_spec::kind::ebnf, text, {}, false};
+  return {twill::config::grammar_kind::ebnf, text, {}, false};
 }
 
 /// Automata of a thousand states each, all different.
@@ -125,7 +125,7 @@ TEST_CASE("grammar compiler: a small grammar whose masks take for ever is refuse
   const std::string quoted = R"({"type": "string", "pattern": ")";
   for (const auto& slow :
        {twill::config::grammar_spec{
-            twill::config::grammar_spec::kind::regex, "(([a-z]{1,100}){1,100}){1,100}x", {}, false},
+            twill::config::grammar_kind::regex, "(([a-z]{1,100}){1,100}){1,100}x", {}, false},
         schema_spec(quoted + "^(([a-z]{1,100}){1,100}){1,100}x$\"}"),
         ebnf("root ::= r0? r1? r2?\nr0 ::= (root | [a-z]{1,20}) {1,20}\n"
              "r1 ::= (root | [a-z]{1,20}) {1,20}\nr2 ::= (root | [a-z]{1,20}) {1,20}\n")}) {

@@ -132,7 +132,7 @@ item ::= "- " [^\r\n\x0b\x0c\x85\u2028\u2029]+ "\n"
 )gbnf";
 
 twill::config::grammar_spec gbnf(const std::string& text) {
-  return {twill::config::grammar_spec::kind::ebnf, text, {}, false};
+  return {twill::config::grammar_kind::ebnf, text, {}, false};
 }
 
 void check(const std::string& grammar, const std::vector<std::string>& valid,

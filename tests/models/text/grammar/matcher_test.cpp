@@ -8,7 +8,7 @@ using namespace twill::test;
 
 namespace {
 
-compiled_grammar_ptr made(twill::config::grammar_spec::kind kind, const std::string& text,
+compiled_grammar_ptr made(twill::config::grammar_kind kind, const std::string& text,
                           std::vector<std::string> choices = {}) {
   const auto out = compiled({kind, text, std::move(choices), false});
   REQUIRE(out.ok());
@@ -18,7 +18,7 @@ compiled_grammar_ptr made(twill::config::grammar_spec::kind kind, const std::str
 } // namespace
 
 TEST_CASE("matcher: masks, tokens, rollback and forks go together") {
-  const auto g = made(twill::config::grammar_spec::kind::ebnf, "root ::= \"ab\" [cd]+");
+  const auto g = made(twill::config::grammar_kind::ebnf, "root ::= \"ab\" [cd]+");
   matcher at(g);
   std::vector<std::int32_t> mask(mask_words(byte_vocabulary()->size()));
   CHECK(at.fill_next_mask(mask));
@@ -44,19 +44,18 @@ TEST_CASE("matcher: masks, tokens, rollback and forks go together") {
 }
 
 TEST_CASE("matcher: a regular expression covers the whole answer") {
-  const auto g = made(twill::config::grammar_spec::kind::regex, "[a-c]{2}|^x\\d+$");
+  const auto g = made(twill::config::grammar_kind::regex, "[a-c]{2}|^x\\d+$");
   for (const auto* text : {"ab", "x1", "x123"})
     CHECK(passes(g, text));
   for (const auto* text : {"abc", "a", "x", "yx1", ""})
     CHECK_FALSE(passes(g, text));
-  const auto ahead = made(twill::config::grammar_spec::kind::regex, "^(?!ab)[a-c]{2}$");
+  const auto ahead = made(twill::config::grammar_kind::regex, "^(?!ab)[a-c]{2}$");
   CHECK(passes(ahead, "ac"));
   CHECK_FALSE(passes(ahead, "ab"));
 }
 
 TEST_CASE("matcher: a regular expression that counts many characters") {
-  const auto counted =
-      made(twill::config::grammar_spec::kind::regex, "^[a-z é]{1,200}$|[\"\\\\]{150}x");
+  const auto counted = made(twill::config::grammar_kind::regex, "^[a-z é]{1,200}$|[\"\\\\]{150}x");
   for (const auto& text : {std::string("a"), std::string(200, ' '), std::string(128, 'z'),
                            std::string(150, '"') + "x", std::string(150, '\\') + "x"})
     CHECK(passes(counted, text));
@@ -71,7 +70,7 @@ TEST_CASE("matcher: a regular expression that counts many characters") {
 }
 
 TEST_CASE("matcher: one of several choices") {
-  const auto g = made(twill::config::grammar_spec::kind::choice, "", {"yes", "no", "ja \"é\"\n"});
+  const auto g = made(twill::config::grammar_kind::choice, "", {"yes", "no", "ja \"é\"\n"});
   for (const auto* text : {"yes", "no", "ja \"é\"\n"})
     CHECK(passes(g, text));
   CHECK_FALSE(passes(g, "y"));
@@ -79,19 +78,18 @@ TEST_CASE("matcher: one of several choices") {
 }
 
 TEST_CASE("matcher: llama.cpp's grammars are taken as they are") {
-  const auto g = made(twill::config::grammar_spec::kind::ebnf,
-                      "# a comment\nroot ::= item (\",\" ws item){0,2}\n"
-                      "item ::= [0-9]+ | \"x\" [^,]?\nws ::= \" \"*\n");
+  const auto g =
+      made(twill::config::grammar_kind::ebnf, "# a comment\nroot ::= item (\",\" ws item){0,2}\n"
+                                              "item ::= [0-9]+ | \"x\" [^,]?\nws ::= \" \"*\n");
   CHECK(passes(g, "1, 22,xy"));
   CHECK_FALSE(passes(g, "1,2,3,4"));
-  const auto bad =
-      compiled({twill::config::grammar_spec::kind::ebnf, "root ::= missing", {}, false});
+  const auto bad = compiled({twill::config::grammar_kind::ebnf, "root ::= missing", {}, false});
   REQUIRE_FALSE(bad.ok());
   CHECK(bad.code() == errc::bad_grammar);
 }
 
 TEST_CASE("matcher: any JSON object") {
-  const auto g = made(twill::config::grammar_spec::kind::json_object, "");
+  const auto g = made(twill::config::grammar_kind::json_object, "");
   CHECK(passes(g, R"({"a": [1, -2.5e3, "\u00e9\n", {"b": null}], "": true})"));
   CHECK(passes(g, "{}"));
   CHECK_FALSE(passes(g, "[]"));

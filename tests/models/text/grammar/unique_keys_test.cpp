@@ -182,7 +182,7 @@ TEST_CASE("unique keys: keys without fixed names stand once, however they are wr
   CHECK_FALSE(passes(compiled(any).value(), R"({"a": 1, "a": 2})"));
   // A client's own grammar says itself what may stand.
   twill::config::grammar_spec own;
-  own.what = twill::config::grammar_spec::kind::ebnf;
+  own.kind = twill::config::grammar_kind::ebnf;
   own.text = R"(root ::= "{\"a\":1,\"a\":2}")";
   CHECK(passes(compiled(own).value(), R"({"a":1,"a":2})"));
 }

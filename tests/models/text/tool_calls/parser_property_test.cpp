@@ -120,7 +120,7 @@ void check_format(const std::string& format) {
       std::vector<call_event> seen;
       REQUIRE(parse_in_pieces(options, answer, writer.random(), longest, &seen) == whole);
       for (const auto& e : seen)
-        if (e.what == call_event::kind::text || e.what == call_event::kind::reasoning)
+        if (e.kind == call_event_kind::text || e.kind == call_event_kind::reasoning)
           REQUIRE(is_utf8(e.bytes));
     }
     for (const auto& call : summary(whole).calls)
@@ -158,7 +158,7 @@ TEST_CASE("tool calls: no beginning of a marker is handed out as text before it 
     std::string text;
     for (const char c : answer)
       for (const auto& e : p.push(std::string_view(&c, 1)))
-        if (e.what == call_event::kind::text) text += e.bytes;
+        if (e.kind == call_event_kind::text) text += e.bytes;
     INFO(answer);
     REQUIRE(text.find(marker.substr(0, 9)) == std::string::npos);
   }

@@ -15,10 +15,10 @@ using namespace models::tool_calls;
 
 inline void join(std::vector<call_event>& all, const std::vector<call_event>& more) {
   for (const auto& e : more) {
-    if (e.what == call_event::kind::call_begin || e.what == call_event::kind::call_end)
+    if (e.kind == call_event_kind::call_begin || e.kind == call_event_kind::call_end)
       all.push_back(e);
     else
-      append(all, e.what, e.bytes, e.call);
+      append(all, e.kind, e.bytes, e.call);
   }
 }
 
@@ -65,20 +65,20 @@ struct seen_answer {
 inline seen_answer summary(const std::vector<call_event>& events) {
   seen_answer out;
   for (const auto& e : events) {
-    switch (e.what) {
-    case call_event::kind::text:
+    switch (e.kind) {
+    case call_event_kind::text:
       out.text += e.bytes;
       break;
-    case call_event::kind::reasoning:
+    case call_event_kind::reasoning:
       out.reasoning += e.bytes;
       break;
-    case call_event::kind::call_begin:
+    case call_event_kind::call_begin:
       out.calls.push_back({e.bytes, "", true, e.id});
       break;
-    case call_event::kind::call_arguments:
+    case call_event_kind::call_arguments:
       out.calls.back().arguments += e.bytes;
       break;
-    case call_event::kind::call_end:
+    case call_event_kind::call_end:
       out.calls.back().complete = e.complete;
       break;
     }

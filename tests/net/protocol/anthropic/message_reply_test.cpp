@@ -15,7 +15,7 @@ using twill::test::demand;
 namespace {
 
 using part = actors::output_part;
-using kind = part::kind;
+using kind = actors::output_part_kind;
 using finish = actors::finish_reason;
 
 actors::event said(std::vector<part> parts, std::int32_t n_tokens = 1) {
@@ -50,7 +50,8 @@ std::vector<actors::event> answer() {
           ended(finish::tool_calls)};
 }
 
-std::unique_ptr<reply_encoder> encoder_of(codec_bench& b, const std::string& members, bool stream) {
+std::unique_ptr<reply_encoder> encoder_of(codec_fixture& b, const std::string& members,
+                                          bool stream) {
   auto made =
       parse_messages(json(R"({"max_tokens":50,"messages":[{"role":"user","content":"x"}],)" +
                           members + R"("stream":)" + (stream ? "true}" : "false}")),
@@ -68,7 +69,7 @@ std::string play(reply_encoder& encoder, std::vector<actors::event> events) {
   return out;
 }
 
-value whole(codec_bench& b, const std::string& members, std::vector<actors::event> events) {
+value whole(codec_fixture& b, const std::string& members, std::vector<actors::event> events) {
   return json(play(*encoder_of(b, members, false), std::move(events)));
 }
 
@@ -87,7 +88,7 @@ std::vector<value> events_of(const std::string& stream) {
   return out;
 }
 
-std::vector<value> streamed(codec_bench& b, const std::string& members,
+std::vector<value> streamed(codec_fixture& b, const std::string& members,
                             std::vector<actors::event> events) {
   return events_of(play(*encoder_of(b, members, true), std::move(events)));
 }
@@ -175,7 +176,7 @@ value without_ids(const value& v) {
 } // namespace
 
 TEST_CASE("A message has thoughts, text and calls in blocks") {
-  codec_bench b;
+  codec_fixture b;
   const auto message = whole(b, "", answer());
   CHECK(at(message, "id").as_string()->starts_with("msg_"));
   CHECK(at(message, "content", 0, "signature").as_string()->starts_with("sig_"));
@@ -195,7 +196,7 @@ TEST_CASE("A message has thoughts, text and calls in blocks") {
 }
 
 TEST_CASE("A stream of a message is the sequence of events that clients expect") {
-  codec_bench b;
+  codec_fixture b;
   auto encoder = encoder_of(b, "", true);
   CHECK(encoder->format().content_type == "text/event-stream; charset=utf-8");
   CHECK(encoder->format().filler == "event: ping\ndata: {\"type\":\"ping\"}\n\n");
@@ -231,7 +232,7 @@ TEST_CASE("A stream of a message is the sequence of events that clients expect")
 }
 
 TEST_CASE("Why a message ended") {
-  codec_bench b;
+  codec_fixture b;
   const auto reason = [&](finish why, std::int32_t n_tokens, const std::string& stop_string = "") {
     const auto message =
         whole(b, "", {started(), said({{kind::text, "a"}}, n_tokens), ended(why, stop_string)});
@@ -247,7 +248,7 @@ TEST_CASE("Why a message ended") {
 }
 
 TEST_CASE("Thoughts are shown as the request wants them") {
-  codec_bench b;
+  codec_fixture b;
   const auto content = [&](const std::string& members) {
     CHECK(without_ids(added_up(streamed(b, members, answer()))) ==
           without_ids(whole(b, members, answer())));
@@ -263,7 +264,7 @@ TEST_CASE("Thoughts are shown as the request wants them") {
 }
 
 TEST_CASE("White space alone makes no block, and the answer's own white space stays") {
-  codec_bench b;
+  codec_fixture b;
   const auto content = [&](std::vector<std::vector<part>> pieces) {
     std::vector<actors::event> events{started()};
     for (auto& parts : pieces)
@@ -286,7 +287,7 @@ TEST_CASE("White space alone makes no block, and the answer's own white space st
 }
 
 TEST_CASE("With disable_parallel_tool_use the first call alone is in the message") {
-  codec_bench b;
+  codec_fixture b;
   const std::string one = R"("tools":[{"name":"weather","input_schema":{}}],
     "tool_choice":{"type":"auto","disable_parallel_tool_use":true},)";
   const auto message = whole(b, one, answer());
@@ -296,7 +297,7 @@ TEST_CASE("With disable_parallel_tool_use the first call alone is in the message
 }
 
 TEST_CASE("A call that is cut or no JSON has the members that are whole") {
-  codec_bench b;
+  codec_fixture b;
   const auto input = [&](const std::string& arguments, bool complete = false) {
     std::vector<actors::event> events{started(), said({{kind::call_begin, "f", 0}})};
     for (const char c : arguments)
@@ -317,7 +318,7 @@ TEST_CASE("A call that is cut or no JSON has the members that are whole") {
 }
 
 TEST_CASE("A stream of a message that fails ends with the error") {
-  codec_bench b;
+  codec_fixture b;
   auto encoder = encoder_of(b, "", true);
   std::string out;
   encoder->on_event(0, started(), out);
@@ -330,7 +331,7 @@ TEST_CASE("A stream of a message that fails ends with the error") {
 
 TEST_CASE("Whatever an engine says, a stream of a message adds up to the whole message") {
   const auto property = [](const test::operations& sequence) {
-    codec_bench b;
+    codec_fixture b;
     std::vector<actors::event> events{started(7)};
     bool in_call = false;
     std::int32_t call = -1;

@@ -18,9 +18,9 @@ using namespace twill::testing;
 namespace {
 
 using form = config::grammar_spec;
-using choice = actors::tool_choice::kind;
+using choice = actors::tool_choice_kind;
 
-struct bench : codec_bench {
+struct fixture : codec_fixture {
   actors::request ask(const std::string& body) {
     auto made = parse_messages(json(body), context);
     if (!made.ok()) throw std::runtime_error(made.code().message);
@@ -55,7 +55,7 @@ private:
 } // namespace
 
 TEST_CASE("Messages: a request with every field means this to the engine") {
-  bench b;
+  fixture b;
   const auto made = parse_messages(json(full_message), b.context);
   REQUIRE(made.ok());
   CHECK(made.value().stream);
@@ -71,7 +71,7 @@ TEST_CASE("Messages: a request with every field means this to the engine") {
   CHECK(request.sampling.top_k == 7);
   CHECK(request.sampling.top_p == 0.9f);
   CHECK(request.sampling.stop == std::vector<std::string>{"END", "</done>"});
-  CHECK(request.tools.what == choice::automatic);
+  CHECK(request.tools.kind == choice::automatic);
   CHECK(!request.tools.parallel);
 
   const auto& chat = std::get<actors::chat_prompt>(request.prompt);
@@ -99,7 +99,7 @@ TEST_CASE("Messages: a request with every field means this to the engine") {
 }
 
 TEST_CASE("Messages: neighbours of one role are one message") {
-  bench b;
+  fixture b;
   CHECK(b.chat(R"([{"role":"user","content":"a"},{"role":"user","content":"b"},
                    {"role":"assistant","content":"c"},
                    {"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f"}]},
@@ -130,14 +130,14 @@ TEST_CASE("Messages: neighbours of one role are one message") {
 }
 
 TEST_CASE("Messages: an assistant's last message is the beginning of the answer") {
-  bench b;
+  fixture b;
   const auto asked = b.ask(begun_message);
   const auto& chat = std::get<actors::chat_prompt>(asked.prompt);
   CHECK(chat.continue_last);
   CHECK(at(chat.messages, 2) == json(R"({"role":"assistant","content":"{\"sum\":"})"));
   CHECK(value(chat.template_arguments) == json(R"({"enable_thinking":false})"));
   CHECK(asked.grammar ==
-        form{.what = form::kind::json_schema,
+        form{.kind = config::grammar_kind::json_schema,
              .text = R"({"type":"object","properties":{"sum":{"type":"integer"}}})",
              .closed_objects = true});
   // Nothing goes on from a message without text.
@@ -165,22 +165,23 @@ TEST_CASE("Messages: an assistant's last message is the beginning of the answer"
 }
 
 TEST_CASE("Messages: what the template gets of `thinking`") {
-  bench b;
-  const auto told = [&](const std::string& members) {
+  fixture b;
+  const auto received = [&](const std::string& members) {
     return value(b.chat(R"([{"role":"user","content":"x"}])", members).template_arguments);
   };
-  CHECK(told("") == json("{}"));
-  CHECK(told(R"("thinking":null,)") == json("{}"));
-  CHECK(told(R"("thinking":{"type":"adaptive"},)") == json(R"({"enable_thinking":true})"));
-  CHECK(told(R"("thinking":{"type":"disabled"},)") == json(R"({"enable_thinking":false})"));
-  CHECK(told(R"("thinking":{"type":"between_tools"},)") == json(R"({"enable_thinking":false})"));
-  CHECK(told(R"("thinking":{"type":"enabled","budget_tokens":5},
+  CHECK(received("") == json("{}"));
+  CHECK(received(R"("thinking":null,)") == json("{}"));
+  CHECK(received(R"("thinking":{"type":"adaptive"},)") == json(R"({"enable_thinking":true})"));
+  CHECK(received(R"("thinking":{"type":"disabled"},)") == json(R"({"enable_thinking":false})"));
+  CHECK(received(R"("thinking":{"type":"between_tools"},)") ==
+        json(R"({"enable_thinking":false})"));
+  CHECK(received(R"("thinking":{"type":"enabled","budget_tokens":5},
                 "chat_template_kwargs":{"enable_thinking":false,"k":1},)") ==
         json(R"({"enable_thinking":false,"k":1})"));
 }
 
 TEST_CASE("Messages: which tools may be called") {
-  bench b;
+  fixture b;
   const std::string tools = R"("tools":[{"name":"f","input_schema":{}},
                                         {"name":"g","input_schema":{}}])";
   const auto of = [&](const std::string& tool_choice) {
@@ -191,13 +192,13 @@ TEST_CASE("Messages: which tools may be called") {
     const auto& list = std::get<actors::chat_prompt>(asked.prompt).tools;
     return list.is_null() ? std::size_t{0} : list.as_list()->size();
   };
-  CHECK(of(R"({"type":"any"})").tools.what == choice::required);
+  CHECK(of(R"({"type":"any"})").tools.kind == choice::required);
   CHECK(of(R"({"type":"any"})").tools.parallel);
   CHECK(!of(R"({"type":"any","disable_parallel_tool_use":true})").tools.parallel);
-  CHECK(of(R"({"type":"tool","name":"g"})").tools.what == choice::named);
+  CHECK(of(R"({"type":"tool","name":"g"})").tools.kind == choice::named);
   CHECK(of(R"({"type":"tool","name":"g"})").tools.name == "g");
   CHECK(shown(of(R"({"type":"auto"})")) == 2);
-  CHECK(of(R"({"type":"none"})").tools.what == choice::none);
+  CHECK(of(R"({"type":"none"})").tools.kind == choice::none);
   CHECK(shown(of(R"({"type":"none"})")) == 0);
   const std::pair<const char*, const char*> cases[] = {
       {R"({"type":"required"})", "`tool_choice.type` must be \"auto\", \"any\", \"tool\" or"},
@@ -220,7 +221,7 @@ TEST_CASE("Messages: which tools may be called") {
 }
 
 TEST_CASE("Messages: a broken field is refused by its name") {
-  bench b;
+  fixture b;
   const std::pair<const char*, const char*> cases[] = {
       {R"("max_tokens":-1)", "`max_tokens` must be >= 0, got -1"},
       {R"("max_tokens":1.5)", "`max_tokens` must be"},
@@ -339,7 +340,7 @@ TEST_CASE("Messages: a broken field is refused by its name") {
 }
 
 TEST_CASE("Messages: counting tokens reads the same prompt, and needs no max_tokens") {
-  bench b;
+  fixture b;
   const auto count = [&](const std::string& body) {
     auto counted = count_tokens_body(json(body), b.context);
     return counted.ok() ? counted.value() : counted.code().message;
@@ -357,7 +358,7 @@ TEST_CASE("Messages: counting tokens reads the same prompt, and needs no max_tok
 
 TEST_CASE(
     "Messages: a body that is damaged at random is accepted, or refused by the name of a field") {
-  bench b;
+  fixture b;
   fuzz::generator random(
       std::getenv("TWILL_SEED") != nullptr ? std::stoull(std::getenv("TWILL_SEED")) : 6500);
   const value odd[] = {value(),

@@ -15,7 +15,7 @@ using namespace twill::testing;
 
 namespace {
 
-struct llamacpp_bench : codec_bench {
+struct llamacpp_fixture : codec_fixture {
   call make(const std::string& members) {
     auto made = parse_completion(
         json("{\"prompt\":\"Hi\"" + (members.empty() ? "" : "," + members) + "}"), context);
@@ -46,7 +46,7 @@ std::vector<value> events_in(const std::string& stream) {
 } // namespace
 
 TEST_CASE("Every field of llama.cpp that is honoured reaches the engine") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   const auto asked = b.make(R"("temperature":0.5,"top_k":7,"top_p":0.75,"min_p":0.125,
     "n_predict":33,"stop":["a","","b"],"repeat_penalty":1.25,"presence_penalty":0.5,
     "frequency_penalty":-0.5,"seed":42,"ignore_eos":true,"logit_bias":[[5,1.5],["ab",false]],
@@ -68,13 +68,13 @@ TEST_CASE("Every field of llama.cpp that is honoured reaches the engine") {
   CHECK(s.logit_bias == biases{{5, 1.5f}, {'a', -100.0f}, {'b', -100.0f}});
   CHECK(s.logprobs == 4);
   CHECK(s.n == 2);
-  CHECK(asked.grammar->what == config::grammar_spec::kind::ebnf);
-  CHECK(b.make(R"("json_schema":{"type":"object"},"grammar":"")").requests.at(0).grammar->what ==
-        config::grammar_spec::kind::json_schema);
+  CHECK(asked.grammar->kind == config::grammar_kind::ebnf);
+  CHECK(b.make(R"("json_schema":{"type":"object"},"grammar":"")").requests.at(0).grammar->kind ==
+        config::grammar_kind::json_schema);
 }
 
 TEST_CASE("Defaults are llama.cpp's, where the model has none of its own") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   auto s = b.sampling("");
   CHECK(s.temperature == 0.8f);
   CHECK(s.top_k == 40);
@@ -90,7 +90,7 @@ TEST_CASE("Defaults are llama.cpp's, where the model has none of its own") {
 }
 
 TEST_CASE("Numbers beyond a range are the nearest in it, and -1 stands for no limit or any seed") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   const auto s = b.sampling(R"("temperature":-1,"top_k":-5,"top_p":7,"min_p":-1,"n_predict":-1)");
   CHECK(s.temperature == 0);
   CHECK(s.top_k == 0);
@@ -106,7 +106,7 @@ TEST_CASE("Numbers beyond a range are the nearest in it, and -1 stands for no li
 }
 
 TEST_CASE("What is off passes, as llama.cpp's clients send it") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   CHECK(b.error(R"("dynatemp_range":0,"dynatemp_exponent":1,"typical_p":1,"repeat_last_n":64,
     "dry_multiplier":0,"dry_base":1.75,"dry_allowed_length":2,"dry_penalty_last_n":-1,
     "dry_sequence_breakers":["\n"],"xtc_probability":0,"xtc_threshold":0.1,"mirostat":0,
@@ -119,7 +119,7 @@ TEST_CASE("What is off passes, as llama.cpp's clients send it") {
 }
 
 TEST_CASE("What llama.cpp has and is not here is refused by name when it is on") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   const std::pair<const char*, const char*> cases[] = {
       {R"("dynatemp_range":0.5)", "`dynatemp_range` must be 0"},
       {R"("top_n_sigma":1)", "`top_n_sigma` must be 0 or less"},
@@ -168,7 +168,7 @@ TEST_CASE("What llama.cpp has and is not here is refused by name when it is on")
 }
 
 TEST_CASE("A sampler that is not named is not applied") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   const auto only = [&](const std::string& samplers) {
     return b.sampling(R"("temperature":0.5,"top_k":7,"top_p":0.5,"min_p":0.25,
       "repeat_penalty":1.5,"samplers":)" +
@@ -192,14 +192,14 @@ TEST_CASE("A sampler that is not named is not applied") {
 }
 
 TEST_CASE("Biases are pairs or an object, of ids or texts") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   CHECK(b.sampling(R"("logit_bias":{"5":-2,"ab":1})").logit_bias ==
         biases{{5, -2.0f}, {'a', 1.0f}, {'b', 1.0f}});
   CHECK(b.sampling(R"("logit_bias":[[7,false]])").logit_bias == biases{{7, -100.0f}});
 }
 
 TEST_CASE("A prompt is a text, ids, both mixed, or a list of such") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   auto all = b.prompts(R"("Hi")");
   CHECK(std::get<actors::text_prompt>(all.at(0).prompt).add_special);
   CHECK(std::get<actors::token_prompt>(b.prompts("[12,34]").at(0).prompt) == ids{12, 34});
@@ -244,7 +244,7 @@ TEST_CASE("A prompt is a text, ids, both mixed, or a list of such") {
 }
 
 TEST_CASE("A whole reply has llama.cpp's shape") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   auto c = b.make(R"("n_predict":5,"seed":7,"return_tokens":true,"n_probs":2)");
   auto last = finished(actors::finish_reason::stop);
   last.use = {9, 4, 2};
@@ -284,7 +284,7 @@ TEST_CASE("A whole reply has llama.cpp's shape") {
 }
 
 TEST_CASE("A completion says why it ended") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   const auto end = [&](actors::event last) {
     auto c = b.make("");
     const auto body = json(play(c, {started(), piece("a"), std::move(last)}));
@@ -298,7 +298,7 @@ TEST_CASE("A completion says why it ended") {
 }
 
 TEST_CASE("A stream brings parts and then an object with everything but the text") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   auto c = b.make(R"("stream":true,"n_probs":2,"timings_per_token":true)");
   const auto events =
       events_in(play(c, {started(9), piece("Hel", 5), piece("lo\n", 6), finished()}));
@@ -322,7 +322,7 @@ TEST_CASE("A stream brings parts and then an object with everything but the text
 }
 
 TEST_CASE("Several prompts and choices are a list, and parts of a stream have their index") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   const auto begin = [&](const char* more) {
     auto made = parse_completion(
         json(std::string(R"({"prompt":["a","b"],"n_cmpl":2)") + more + "}"), b.context);
@@ -354,7 +354,7 @@ TEST_CASE("Several prompts and choices are a list, and parts of a stream have th
 }
 
 TEST_CASE("What a reply repeats for each completion is bounded") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   std::string prompts = "[\"a\"";
   for (int i = 1; i < 200; ++i)
     prompts += ",\"a\"";
@@ -369,7 +369,7 @@ TEST_CASE("What a reply repeats for each completion is bounded") {
 }
 
 TEST_CASE("Only the fields that are named are in the reply, each under its path") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   auto c = b.make(R"("n_predict":5,"response_fields":["content","generation_settings/n_predict",
                      "nope","content/x","timings/","content"])");
   CHECK(json(play(c, {started(), piece("Hi"), finished()})) ==
@@ -390,7 +390,7 @@ TEST_CASE("Errors have llama.cpp's form and names of fields") {
   CHECK(
       contains(styled(actors::errc::context_too_long, "m").body, "\"exceed_context_size_error\""));
   CHECK(contains(styled(actors::errc::not_ready, "m").body, "\"unavailable_error\""));
-  llamacpp_bench b;
+  llamacpp_fixture b;
   auto c = b.make(R"("stream":true)");
   std::string out;
   c.encoder->on_error({actors::errc::executor_failed, "gone", ""}, out);
@@ -399,7 +399,7 @@ TEST_CASE("Errors have llama.cpp's form and names of fields") {
 }
 
 TEST_CASE("Properties and slots say what is there") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   const auto props = props_body(b.model, b.engine, 8);
   REQUIRE(props.ok());
   CHECK_FALSE(contains(props.value(), "/models/"));
@@ -423,7 +423,7 @@ TEST_CASE("Properties and slots say what is there") {
 }
 
 TEST_CASE("A chat becomes its prompt") {
-  llamacpp_bench b;
+  llamacpp_fixture b;
   const auto prompt =
       apply_template_body(json(R"({"messages":[{"role":"user","content":"x"}]})"), b.context);
   REQUIRE(prompt.ok());
@@ -477,7 +477,7 @@ void play_mutated(const operations& sequence) {
     "response_fields":["content","timings/prompt_n"],"seed":3,"lora":[]})");
   for (const auto& op : sequence)
     mutate(body, op, names);
-  llamacpp_bench b;
+  llamacpp_fixture b;
   auto made = parse_completion(body, b.context);
   if (!made.ok()) {
     const auto& error = made.code();

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* one_message = R"("messages":[{"role":"user","content":"x"}])";
 
-struct bench : codec_bench {
+struct fixture : codec_fixture {
   call chat_call(const std::string& body) {
     auto made = parse_ollama_chat(json(body), context);
     INFO(body);
@@ -62,7 +62,7 @@ struct bench : codec_bench {
 } // namespace
 
 TEST_CASE("Ollama: options say how tokens are chosen") {
-  bench b;
+  fixture b;
   b.model.default_sampling.temperature = 0.5f;
   b.model.default_sampling.top_k = 7;
   const auto s = b.with_options(R"("temperature":0.25,"top_k":3,"top_p":0.75,"min_p":0.125,
@@ -105,13 +105,13 @@ TEST_CASE("Ollama: options say how tokens are chosen") {
 }
 
 TEST_CASE("Ollama: a limit of the output is no promise that there is room for it") {
-  bench b;
+  fixture b;
   CHECK(b.with_options(R"("num_predict":100000)").shorten_output);
   CHECK(b.generate(R"("raw":true)").shorten_output);
 }
 
 TEST_CASE("Ollama: what says how a model is loaded has no effect, and must be what it says it is") {
-  bench b;
+  fixture b;
   const auto without = b.chat().sampling;
   const auto with = b.with_options(R"("num_ctx":2048,"num_batch":512,"num_gpu":-1,"main_gpu":0,
       "num_thread":8,"num_keep":24,"numa":false,"low_vram":false,"f16_kv":true,"logits_all":false,
@@ -125,7 +125,7 @@ TEST_CASE("Ollama: what says how a model is loaded has no effect, and must be wh
 }
 
 TEST_CASE("Ollama: a broken option is named with its rule and the value given") {
-  bench b;
+  fixture b;
   const std::pair<const char*, const char*> cases[] = {
       {R"("temperature":"hot")", "`options.temperature` must be a number, got \"hot\""},
       {R"("temperature":-1)", "`options.temperature` must be between 0 and 100, got -1"},
@@ -168,7 +168,7 @@ TEST_CASE("Ollama: a broken option is named with its rule and the value given") 
 }
 
 TEST_CASE("Ollama: a broken field is named with its rule and the value given") {
-  bench b;
+  fixture b;
   const std::pair<const char*, const char*> both[] = {
       {R"("stream":"yes")", "`stream` must be true or false, got \"yes\""},
       {R"("format":"xml")", "`format` must be \"json\" or a JSON Schema, an object, got \"xml\""},
@@ -239,7 +239,7 @@ TEST_CASE("Ollama: a broken field is named with its rule and the value given") {
 }
 
 TEST_CASE("Ollama: a chat's messages and tools are those of every other chat") {
-  bench b;
+  fixture b;
   const auto prompt = b.prompt(R"({"messages":[
       {"role":"system","content":"be brief"},
       {"role":"user","content":"weather?","images":[]},
@@ -278,7 +278,7 @@ TEST_CASE("Ollama: a chat's messages and tools are those of every other chat") {
 }
 
 TEST_CASE("Ollama: thinking is an argument of the template") {
-  bench b;
+  fixture b;
   const auto arguments = [&](const std::string& think) {
     return value(
         b.prompt("{" + std::string(one_message) + R"(,"think":)" + think + "}").template_arguments);
@@ -293,21 +293,21 @@ TEST_CASE("Ollama: thinking is an argument of the template") {
 }
 
 TEST_CASE("Ollama: the form of the output is JSON, or keeps to a schema") {
-  bench b;
-  using kind = config::grammar_spec::kind;
+  fixture b;
+  using kind = config::grammar_kind;
   CHECK(!b.chat().grammar.has_value());
   CHECK(!b.chat(R"("format":"")").grammar.has_value());
-  CHECK(b.chat(R"("format":"json")").grammar->what == kind::json_object);
+  CHECK(b.chat(R"("format":"json")").grammar->kind == kind::json_object);
   const auto schema = b.generate(R"("format":{"type":"object","properties":{"a":{}}})");
   REQUIRE(schema.grammar.has_value());
-  CHECK(schema.grammar->what == kind::json_schema);
+  CHECK(schema.grammar->kind == kind::json_schema);
   CHECK(json(schema.grammar->text) == json(R"({"type":"object","properties":{"a":{}}})"));
   CHECK(schema.grammar->closed_objects);
   CHECK(schema.grammar_field == "format");
 }
 
 TEST_CASE("Ollama: a prompt is what a user says, unless it is raw") {
-  bench b;
+  fixture b;
   const auto asked = b.generate(R"("system":"be brief")");
   const auto& chat = std::get<actors::chat_prompt>(asked.prompt);
   CHECK(chat.messages ==
@@ -330,7 +330,7 @@ TEST_CASE("Ollama: a prompt is what a user says, unless it is raw") {
 }
 
 TEST_CASE("Ollama: a prompt that is too long is cut, unless the request says otherwise") {
-  bench b; // with a context of 4,096 tokens
+  fixture b; // with a context of 4,096 tokens
   const auto turns = [&](const std::string& members) {
     return std::get<actors::chat_prompt>(b.chat(members).prompt).drop_turns_for_output;
   };
@@ -344,7 +344,7 @@ TEST_CASE("Ollama: a prompt that is too long is cut, unless the request says oth
 }
 
 TEST_CASE("Ollama: a request without a prompt loads its model, or says that it is unloaded") {
-  bench b;
+  fixture b;
   for (const auto* body : {"{}", R"({"messages":[]})", R"({"messages":null,"keep_alive":"5m"})"}) {
     const auto made = b.chat_call(body);
     REQUIRE(made.requests.size() == 1);
@@ -404,7 +404,7 @@ TEST_CASE("Ollama: times have fractions of a second and end with Z") {
 }
 
 TEST_CASE("A name with :latest also means the model without it") {
-  bench b;
+  fixture b;
   const auto found = [&](const char* name) {
     const auto model = find_model(b.engine, value(value_object{{"model", name}}), nullptr);
     return model.ok() ? model.value().id : model.code().message;
@@ -536,7 +536,7 @@ void check_lines(const std::string& out) {
 }
 
 void play_mutations(const operations& sequence) {
-  bench b;
+  fixture b;
   if (sequence.empty()) return;
   const auto& first = sequence.front();
   value body = json(bodies[first.kind % std::size(bodies)]);
@@ -574,7 +574,7 @@ void play_mutations(const operations& sequence) {
 TEST_CASE("Ollama: a body with parts exchanged is taken, or refused by the name of a field") {
   for (const auto* body : bodies) {
     const auto parsed = json(body);
-    bench b;
+    fixture b;
     INFO(body);
     CHECK((parsed.find("prompt") != nullptr ? parse_ollama_generate : parse_ollama_chat)(parsed,
                                                                                          b.context)

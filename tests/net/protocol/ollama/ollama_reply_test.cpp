@@ -14,7 +14,7 @@ using namespace twill;
 using namespace twill::net;
 using namespace twill::test;
 using namespace twill::testing;
-using kind = actors::output_part::kind;
+using kind = actors::output_part_kind;
 
 namespace {
 

@@ -24,7 +24,7 @@ using namespace twill;
 using namespace twill::net;
 using namespace twill::test;
 using namespace twill::testing;
-using kind = actors::output_part::kind;
+using kind = actors::output_part_kind;
 
 namespace {
 
@@ -416,7 +416,7 @@ private:
   std::int32_t last_token = 99;
 };
 
-std::unique_ptr<reply_encoder> encoder_of(const codec_bench& b, const form& how,
+std::unique_ptr<reply_encoder> encoder_of(const codec_fixture& b, const form& how,
                                           const reply_identity& identity, bool stream,
                                           std::int64_t after = -1) {
   const value body = json(body_of(how));
@@ -533,7 +533,7 @@ void play_call(const operations& sequence) {
   for (std::uint32_t i = 0; !made.over(); ++i)
     made.add({0, i, i % 8 == 7 ? 3u : 1u, 5 + i});
   const form& how = made.how;
-  const codec_bench b;
+  const codec_fixture b;
   const reply_identity identity{"made-up-id", "test-model", 1234};
   const auto stream = [&](bool old, std::int64_t after) {
     const auto body = play(made, encoder_of(b, how, identity, true, after), true, old, sequence);

@@ -12,7 +12,7 @@ using namespace twill::testing;
 
 namespace {
 
-struct bench : codec_bench {
+struct fixture : codec_fixture {
   std::string completion_error(const std::string& members) {
     const auto made = parse_completions(json("{\"prompt\":\"x\"," + members + "}"), context);
     return made.ok() ? "" : made.code().message;
@@ -41,7 +41,7 @@ struct bench : codec_bench {
 } // namespace
 
 TEST_CASE("Every sampling field reaches the engine") {
-  bench b;
+  fixture b;
   const auto s = b.completion(R"({"prompt":"x","temperature":0.5,"top_k":7,"top_p":0.9,"min_p":0.1,
     "repetition_penalty":1.1,"presence_penalty":0.2,"frequency_penalty":-0.3,"seed":42,
     "logit_bias":{"5":-100,"6":1.5},"max_tokens":33,"min_tokens":2,"ignore_eos":true,
@@ -69,7 +69,7 @@ TEST_CASE("Every sampling field reaches the engine") {
 }
 
 TEST_CASE("Defaults are the API's, and null counts as absent") {
-  bench b;
+  fixture b;
   auto s = b.completion(R"({"prompt":"x","temperature":null,"stop":null,"n":null,"seed":null})")
                .sampling;
   CHECK(s.max_tokens == 16);
@@ -90,7 +90,7 @@ TEST_CASE("Defaults are the API's, and null counts as absent") {
 }
 
 TEST_CASE("A broken sampling field is named with its rule and the value given") {
-  bench b;
+  fixture b;
   const std::pair<const char*, const char*> cases[] = {
       {R"("temperature":"hot")", "`temperature` must be a number, got \"hot\""},
       {R"("temperature":-1)", "`temperature` must be between 0 and 100, got -1"},
@@ -172,7 +172,7 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
 }
 
 TEST_CASE("A completion prompt is a string, ids, or a list of either") {
-  bench b;
+  fixture b;
   const auto requests = [&](const std::string& prompt) {
     auto made = parse_completions(json("{\"prompt\":" + prompt + "}"), b.context);
     REQUIRE(made.ok());
@@ -211,7 +211,7 @@ TEST_CASE("A completion prompt is a string, ids, or a list of either") {
 }
 
 TEST_CASE("A chat goes on from its last message where that is the beginning of an answer") {
-  bench b;
+  fixture b;
   const auto chat = [&](const std::string& last, const std::string& rest) {
     return parse_chat(
         json(R"({"messages":[{"role":"user","content":"hi"},)" + last + "]," + rest + "}"),
@@ -246,7 +246,7 @@ TEST_CASE("A chat goes on from its last message where that is the beginning of a
 }
 
 TEST_CASE("Chat messages come as strings or text parts, and tools reach the template") {
-  bench b;
+  fixture b;
   const auto request = b.chat(R"({"messages":[
       {"role":"system","content":"s"},
       {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
@@ -272,7 +272,7 @@ TEST_CASE("Chat messages come as strings or text parts, and tools reach the temp
 }
 
 TEST_CASE("A broken chat field is named with its rule and the value given") {
-  bench b;
+  fixture b;
   const std::string messages = R"("messages":[{"role":"user","content":"x"}])";
   const std::pair<std::string, const char*> cases[] = {
       {"", "`messages` must be given, got nothing"},
@@ -317,7 +317,7 @@ TEST_CASE("A broken chat field is named with its rule and the value given") {
 }
 
 TEST_CASE("Responses input becomes messages, instructions first") {
-  bench b;
+  fixture b;
   const auto made =
       parse_response_turn(json(R"({"instructions":"be brief","max_output_tokens":9,
       "input":[{"role":"user","content":[{"type":"input_text","text":"hi"}]},
@@ -343,7 +343,7 @@ TEST_CASE("Responses input becomes messages, instructions first") {
 }
 
 TEST_CASE("truncation lets turns be left out for as much output as was asked for") {
-  bench b;
+  fixture b;
   const auto room = [&](const std::string& members) {
     const auto made = parse_response_turn(json(R"({"input":"x")" + members + "}"), b.context,
                                           [](const std::string&) { return remembered_ptr(); });
@@ -359,7 +359,7 @@ TEST_CASE("truncation lets turns be left out for as much output as was asked for
 }
 
 TEST_CASE("A broken Responses field is named with its rule and the value given") {
-  bench b;
+  fixture b;
   const std::pair<const char*, const char*> cases[] = {
       {"", "`input` must be given, got nothing"},
       {R"("input":5)", "`input` must be a string or a list of items, got 5"},
@@ -396,7 +396,7 @@ TEST_CASE("A broken Responses field is named with its rule and the value given")
 }
 
 TEST_CASE("Tokenizing answers in vLLM's or llama.cpp's shape") {
-  bench b;
+  fixture b;
   const auto of = [&](const char* body) {
     auto made = tokenize_body(json(body), b.context);
     return made.ok() ? made.value() : made.code().message;
@@ -421,18 +421,19 @@ TEST_CASE("Tokenizing answers in vLLM's or llama.cpp's shape") {
 }
 
 TEST_CASE("A tokenizer is described in vLLM's shape, without paths") {
-  bench b;
-  const auto told = tokenizer_info_body(b.model, b.engine);
-  REQUIRE(told.ok());
-  CHECK(told.value() == R"({"tokenizer_class":"bytes","model_max_length":4096,"vocab_size":1000,)"
-                        R"("add_bos_token":true,"bos_token":"<","eos_token":null,"pad_token":null,)"
-                        R"("added_tokens_decoder":{"60":{"content":"<","special":true}},)"
-                        R"("chat_template":"{{ messages }}"})");
+  fixture b;
+  const auto received = tokenizer_info_body(b.model, b.engine);
+  REQUIRE(received.ok());
+  CHECK(received.value() ==
+        R"({"tokenizer_class":"bytes","model_max_length":4096,"vocab_size":1000,)"
+        R"("add_bos_token":true,"bos_token":"<","eos_token":null,"pad_token":null,)"
+        R"("added_tokens_decoder":{"60":{"content":"<","special":true}},)"
+        R"("chat_template":"{{ messages }}"})");
 }
 
 TEST_CASE(
     "Whole numbers may be written with a fraction of zero, wherever an integer is asked for") {
-  bench b;
+  fixture b;
   const auto s = b.completion(R"({"prompt":"x","seed":1.0,"max_tokens":3.0,"top_k":4.0,"n":2.0,
                                   "min_tokens":1.0,"logprobs":1.0,"stop_token_ids":[5.0]})")
                      .sampling;
@@ -446,14 +447,14 @@ TEST_CASE(
 }
 
 TEST_CASE("A seed takes 64 bits") {
-  bench b;
+  fixture b;
   for (const auto& [text, seed] : {std::pair("18446744073709551615", ~std::uint64_t{0}),
                                    std::pair("9223372036854775808", std::uint64_t{1} << 63)})
     CHECK(b.completion(R"({"prompt":"x","seed":)" + std::string(text) + "}").sampling.seed == seed);
 }
 
 TEST_CASE("The names that other servers have for a limit and a penalty are honoured, ours win") {
-  bench b;
+  fixture b;
   CHECK(b.completion(R"({"prompt":"x","repeat_penalty":1.5})").sampling.repetition_penalty == 1.5f);
   CHECK(b.completion(R"({"prompt":"x","repeat_penalty":1.5,"repetition_penalty":1.25})")
             .sampling.repetition_penalty == 1.25f);

@@ -56,7 +56,7 @@ std::string play(call& c, std::vector<actors::event> events, std::size_t request
 } // namespace
 
 TEST_CASE("A whole chat reply has OpenAI's shape") {
-  codec_bench b;
+  codec_fixture b;
   auto c = make(parse_chat(json(R"({"messages":[{"role":"user","content":"x"}],"logprobs":true,
                                    "top_logprobs":2,"return_token_ids":true})"),
                            b.context));
@@ -81,7 +81,7 @@ TEST_CASE("A whole chat reply has OpenAI's shape") {
 }
 
 TEST_CASE("A chat stream starts with the role, ends with a reason, usage and [DONE]") {
-  codec_bench b;
+  codec_fixture b;
   auto c = make(parse_chat(json(R"({"messages":[{"role":"user","content":"x"}],"stream":true,
                                    "stream_options":{"include_usage":true}})"),
                            b.context));
@@ -103,7 +103,7 @@ TEST_CASE("A chat stream starts with the role, ends with a reason, usage and [DO
 }
 
 TEST_CASE("Of a stream with usage every chunk has it: null, and in the last one what was used") {
-  codec_bench b;
+  codec_fixture b;
   const auto stream = [&](bool chat, const std::string& options) {
     const auto body =
         json(R"({"messages":[{"role":"user","content":"x"}],"prompt":"x","stream":true)" + options +
@@ -125,7 +125,7 @@ TEST_CASE("Of a stream with usage every chunk has it: null, and in the last one 
 }
 
 TEST_CASE("A token that completes no character makes no chunk unless ids are wanted") {
-  codec_bench b;
+  codec_fixture b;
   for (const bool ids : {false, true}) {
     auto c = make(
         parse_completions(json(std::string(R"({"prompt":"x","stream":true,"return_token_ids":)") +
@@ -139,7 +139,7 @@ TEST_CASE("A token that completes no character makes no chunk unless ids are wan
 }
 
 TEST_CASE("Completions: several prompts, n, echo, logprobs, continuous usage") {
-  codec_bench b;
+  codec_fixture b;
   auto whole =
       make(parse_completions(json(R"({"prompt":["P","Q"],"n":2,"echo":true})"), b.context));
   REQUIRE(whole.requests.size() == 2);
@@ -176,7 +176,7 @@ TEST_CASE("Completions: several prompts, n, echo, logprobs, continuous usage") {
 }
 
 TEST_CASE("The stop reason is the string, or the id when it was asked for") {
-  codec_bench b;
+  codec_fixture b;
   auto end = finished();
   end.stop_string = "###";
   auto c = make(parse_completions(json(R"({"prompt":"x","stop":"###"})"), b.context));
@@ -191,7 +191,7 @@ TEST_CASE("The stop reason is the string, or the id when it was asked for") {
 }
 
 TEST_CASE("A stream that fails says so in an event and ends") {
-  codec_bench b;
+  codec_fixture b;
   auto c = make(
       parse_chat(json(R"({"messages":[{"role":"user","content":"x"}],"stream":true})"), b.context));
   std::string out;
@@ -203,7 +203,7 @@ TEST_CASE("A stream that fails says so in an event and ends") {
 }
 
 TEST_CASE("A Responses stream has the typed events in order, numbered from 0") {
-  codec_bench b;
+  codec_fixture b;
   auto c = make(
       parse_responses(json(R"({"input":"hi","stream":true,"metadata":{"k":"v"}})"), b.context));
   const std::vector<actors::event> played{started(), piece("He"), piece("y"), finished()};
@@ -247,7 +247,7 @@ TEST_CASE("A Responses stream has the typed events in order, numbered from 0") {
 }
 
 TEST_CASE("Replies of a server with a name carry it in their ids") {
-  codec_bench b;
+  codec_fixture b;
   b.server_name = "gpu-1";
   const auto check = [](call made, const std::string& prefix) {
     const auto id = *at(json(play(made, {started(), finished()})), "id").as_string();
@@ -262,7 +262,7 @@ TEST_CASE("Replies of a server with a name carry it in their ids") {
 }
 
 TEST_CASE("A cut Responses reply is incomplete; with store false it is not remembered") {
-  codec_bench b;
+  codec_fixture b;
   auto c = make(parse_responses(json(R"({"input":"hi","store":false})"), b.context));
   const auto body = json(play(c, {started(), piece("a"), finished(actors::finish_reason::length)}));
   CHECK(at(body, "status") == value("incomplete"));
@@ -271,7 +271,7 @@ TEST_CASE("A cut Responses reply is incomplete; with store false it is not remem
 }
 
 TEST_CASE("A Responses stream that fails ends with response.failed") {
-  codec_bench b;
+  codec_fixture b;
   auto c = make(parse_responses(json(R"({"input":"hi","stream":true})"), b.context));
   std::string out;
   c.encoder->on_event(0, started(), out);
@@ -283,7 +283,7 @@ TEST_CASE("A Responses stream that fails ends with response.failed") {
 }
 
 TEST_CASE("Models are listed as benchmark tools expect them") {
-  codec_bench b;
+  codec_fixture b;
   const auto body = json(models_body(std::vector{b.model}));
   CHECK(at(body, "object") == value("list"));
   CHECK(at(body, "data", 0, "id") == value("test-model"));

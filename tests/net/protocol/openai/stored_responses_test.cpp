@@ -50,7 +50,7 @@ public:
   bool coin() { return below(2) == 0; }
 
   actors::event step() {
-    using kind = actors::output_part::kind;
+    using kind = actors::output_part_kind;
     auto ev = piece(std::string(1, static_cast<char>('a' + below(26))), 100 + made_);
     ev.use.completion_tokens = ++made_;
     if (below(3) > 0) ev.text.clear(); // a parser holds it back
@@ -91,13 +91,13 @@ std::string body_of(script_maker& make, bool background) {
 } // namespace
 
 TEST_CASE("A stream that is read later is the one that was told live, from any number on") {
-  codec_bench bench;
-  bench.model.default_sampling.temperature = 0.6f;
+  codec_fixture fixture;
+  fixture.model.default_sampling.temperature = 0.6f;
   script_maker make(47);
   for (int round = 0; round < 400; ++round) {
     const bool background = make.coin();
     const auto parsed = json(body_of(make, background));
-    auto live = parse_responses(parsed, bench.context);
+    auto live = parse_responses(parsed, fixture.context);
     REQUIRE(live.ok());
     REQUIRE(live.value().stored.has_value());
     const auto head = read_head(write_head(*live.value().stored));
@@ -132,29 +132,29 @@ TEST_CASE("A stream that is read later is the one that was told live, from any n
       if (auto ev = read_record(record)) stored.push_back(std::move(*ev));
 
     if (background) events.insert(events.begin(), actors::event{});
-    const auto told = stream_of(*live.value().encoder, events);
+    const auto received = stream_of(*live.value().encoder, events);
     const auto later = [&](std::int64_t from) {
-      auto turn = stored_turn(*head, bench.engine);
+      auto turn = stored_turn(*head, fixture.engine);
       REQUIRE(turn.ok());
       return stream_of(*stored_response_stream(std::move(turn).value(), from), stored);
     };
     INFO(json_text(parsed));
-    REQUIRE(later(-1) == told);
-    const auto n = count_of(told);
+    REQUIRE(later(-1) == received);
+    const auto n = count_of(received);
     for (const auto from : {std::size_t{0}, make.below(n), n - 1, n + 5})
-      REQUIRE(later(static_cast<std::int64_t>(from)) == after(told, from));
+      REQUIRE(later(static_cast<std::int64_t>(from)) == after(received, from));
 
     // The object is that of the last event.
-    const auto turn = stored_turn(*head, bench.engine);
+    const auto turn = stored_turn(*head, fixture.engine);
     const auto object = replay_response(turn.value(), records).object();
-    REQUIRE(contains(told.substr(told.rfind("data: ")), "\"response\":" + object + "}"));
+    REQUIRE(contains(received.substr(received.rfind("data: ")), "\"response\":" + object + "}"));
   }
 }
 
 TEST_CASE("A response that failed before it began is shown as failed") {
-  codec_bench bench;
-  auto live = parse_responses(json(R"({"input":"hi"})"), bench.context);
-  const auto turn = stored_turn(*live.value().stored, bench.engine);
+  codec_fixture fixture;
+  auto live = parse_responses(json(R"({"input":"hi"})"), fixture.context);
+  const auto turn = stored_turn(*live.value().stored, fixture.engine);
   REQUIRE(turn.ok());
   const auto records = {write_record(failed(actors::errc::model_changed, "other files"))};
   const auto object = json(replay_response(turn.value(), records).object());
@@ -168,9 +168,9 @@ TEST_CASE("A response that failed before it began is shown as failed") {
 }
 
 TEST_CASE("A reader that is told of a stop or a deletion is not told of a failure") {
-  codec_bench bench;
-  auto live = parse_responses(json(R"({"input":"hi","background":true})"), bench.context);
-  const auto turn = stored_turn(*live.value().stored, bench.engine);
+  codec_fixture fixture;
+  auto live = parse_responses(json(R"({"input":"hi","background":true})"), fixture.context);
+  const auto turn = stored_turn(*live.value().stored, fixture.engine);
   const auto stream = stream_of(*stored_response_stream(turn.value(), -1),
                                 {actors::event{}, failed(actors::errc::interrupted, "stop")});
   CHECK(count_of(stream) == 3); // created, queued, error
@@ -179,8 +179,8 @@ TEST_CASE("A reader that is told of a stop or a deletion is not told of a failur
 }
 
 TEST_CASE("A background reply that is whole is queued") {
-  codec_bench bench;
-  auto live = parse_responses(json(R"({"input":"hi","background":true})"), bench.context);
+  codec_fixture fixture;
+  auto live = parse_responses(json(R"({"input":"hi","background":true})"), fixture.context);
   REQUIRE(live.ok());
   std::string out;
   actors::event begun;
@@ -190,14 +190,14 @@ TEST_CASE("A background reply that is whole is queued") {
   CHECK(at(json(out), "status") == value("queued"));
   CHECK(at(json(out), "background") == value(true));
   CHECK_FALSE(
-      parse_responses(json(R"({"input":"hi","background":true,"store":false})"), bench.context)
+      parse_responses(json(R"({"input":"hi","background":true,"store":false})"), fixture.context)
           .ok());
 }
 
 TEST_CASE("A conversation goes on from what is stored, and from nothing that has not finished") {
-  codec_bench bench;
-  auto live = parse_responses(json(R"({"input":"hi","instructions":"be brief"})"), bench.context);
-  const auto turn = stored_turn(*live.value().stored, bench.engine).value();
+  codec_fixture fixture;
+  auto live = parse_responses(json(R"({"input":"hi","instructions":"be brief"})"), fixture.context);
+  const auto turn = stored_turn(*live.value().stored, fixture.engine).value();
   std::vector<std::string> records{write_record(started()), write_record(piece("yes"))};
   CHECK(remember_stored(turn, {}) == nullptr);
   CHECK(remember_stored(turn, records) == nullptr);
@@ -209,16 +209,16 @@ TEST_CASE("A conversation goes on from what is stored, and from nothing that has
   REQUIRE(first != nullptr);
   CHECK(first->messages.size() == 2);
 
-  bench.find_previous = [&](const std::string& id, const std::string&) {
+  fixture.find_previous = [&](const std::string& id, const std::string&) {
     return id == "resp_1" ? first : nullptr;
   };
   auto second = parse_responses(
       json(R"({"previous_response_id":"resp_1","input":[{"role":"user","content":"and?"}]})"),
-      bench.context);
+      fixture.context);
   REQUIRE(second.ok());
   // What it continues is stored with it.
-  bench.find_previous = [](const std::string&, const std::string&) { return nullptr; };
-  const auto again = ask_stored_again(*second.value().stored, bench.context);
+  fixture.find_previous = [](const std::string&, const std::string&) { return nullptr; };
+  const auto again = ask_stored_again(*second.value().stored, fixture.context);
   REQUIRE(again.ok());
   CHECK(again.value().messages.size() == 3);
   CHECK(again.value().echo.identity.id == second.value().stored->id);
@@ -226,14 +226,14 @@ TEST_CASE("A conversation goes on from what is stored, and from nothing that has
 }
 
 TEST_CASE("The items of the input are listed with ids that stay the same") {
-  codec_bench bench;
+  codec_fixture fixture;
   auto live = parse_responses(json(R"({"input":[
       {"role":"user","content":"hi"},
       {"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},
       {"type":"function_call_output","call_id":"c1","output":"4"},
       {"type":"reasoning","summary":[]},
       {"id":"msg_own","role":"assistant","content":[{"type":"output_text","text":"4"}]}]})"),
-                              bench.context);
+                              fixture.context);
   REQUIRE(live.ok());
   const auto items = input_items_of(*live.value().stored);
   REQUIRE(items.size() == 5);
@@ -249,6 +249,6 @@ TEST_CASE("The items of the input are listed with ids that stay the same") {
   const auto again = input_items_of(*live.value().stored);
   for (std::size_t i = 0; i < items.size(); ++i)
     CHECK(again[i].json == items[i].json);
-  auto text = parse_responses(json(R"({"input":"hi"})"), bench.context);
+  auto text = parse_responses(json(R"({"input":"hi"})"), fixture.context);
   CHECK(input_items_of(*text.value().stored).size() == 1);
 }

@@ -17,7 +17,7 @@ namespace {
 
 using form = config::grammar_spec;
 using part = actors::output_part;
-using choice = actors::tool_choice::kind;
+using choice = actors::tool_choice_kind;
 
 const std::string hi = R"("messages":[{"role":"user","content":"hi"}])";
 const std::string weather =
@@ -25,18 +25,18 @@ const std::string weather =
        "parameters":{"type":"object","properties":{"city":{"type":"string"}}}}},
        {"type":"function","function":{"name":"time"}}])";
 
-actors::request chat_request(codec_bench& b, const std::string& members) {
+actors::request chat_request(codec_fixture& b, const std::string& members) {
   auto made = parse_chat(json("{" + hi + "," + members + "}"), b.context);
   if (!made.ok()) throw std::runtime_error(made.code().message);
   return made.value().requests.at(0);
 }
 
-std::string chat_error(codec_bench& b, const std::string& members) {
+std::string chat_error(codec_fixture& b, const std::string& members) {
   const auto made = parse_chat(json("{" + members + "}"), b.context);
   return made.ok() ? "" : made.code().message;
 }
 
-part make_part(part::kind what, std::string text, int call = -1) {
+part make_part(actors::output_part_kind what, std::string text, int call = -1) {
   return {what, std::move(text), call, true};
 }
 
@@ -51,16 +51,16 @@ actors::event parts(std::vector<part> given, std::int32_t n_tokens = 1) {
 /// An answer with reasoning, a text and two calls, in the pieces that an engine may give.
 std::vector<actors::event> answer(actors::finish_reason why = actors::finish_reason::tool_calls) {
   return {started(),
-          parts({make_part(part::kind::reasoning, "hm")}),
-          parts({make_part(part::kind::text, "I ask.")}),
+          parts({make_part(actors::output_part_kind::reasoning, "hm")}),
+          parts({make_part(actors::output_part_kind::text, "I ask.")}),
           parts({}),
-          parts({make_part(part::kind::call_begin, "weather", 0)}),
-          parts({make_part(part::kind::call_arguments, "{\"city\":", 0)}),
-          parts({make_part(part::kind::call_arguments, "\"Rom\"}", 0),
-                 make_part(part::kind::call_end, "", 0)}),
-          parts({make_part(part::kind::call_begin, "time", 1),
-                 make_part(part::kind::call_arguments, "{}", 1),
-                 make_part(part::kind::call_end, "", 1)}),
+          parts({make_part(actors::output_part_kind::call_begin, "weather", 0)}),
+          parts({make_part(actors::output_part_kind::call_arguments, "{\"city\":", 0)}),
+          parts({make_part(actors::output_part_kind::call_arguments, "\"Rom\"}", 0),
+                 make_part(actors::output_part_kind::call_end, "", 0)}),
+          parts({make_part(actors::output_part_kind::call_begin, "time", 1),
+                 make_part(actors::output_part_kind::call_arguments, "{}", 1),
+                 make_part(actors::output_part_kind::call_end, "", 1)}),
           finished(why)};
 }
 
@@ -86,7 +86,7 @@ std::vector<value> data_of(const std::string& stream) {
 } // namespace
 
 TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
-  codec_bench b;
+  codec_fixture b;
   const auto of = [&](const std::string& members) {
     const auto asked = chat_request(b, members).grammar;
     auto made = parse_completions(json(R"({"prompt":"x",)" + members + "}"), b.context);
@@ -96,9 +96,11 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
     return *asked;
   };
   const std::string schema = R"({"type":"object","properties":{"a":{"type":"integer"}}})";
-  const form as_schema{.what = form::kind::json_schema, .text = schema};
-  const form strictly{.what = form::kind::json_schema, .text = schema, .closed_objects = true};
-  CHECK(of(R"("response_format":{"type":"json_object"})").what == form::kind::json_object);
+  const form as_schema{.kind = config::grammar_kind::json_schema, .text = schema};
+  const form strictly{
+      .kind = config::grammar_kind::json_schema, .text = schema, .closed_objects = true};
+  CHECK(of(R"("response_format":{"type":"json_object"})").kind ==
+        config::grammar_kind::json_object);
   CHECK(of(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":false,
               "schema":)" +
            schema + "}}") == as_schema);
@@ -117,13 +119,16 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
   CHECK(of(R"("structured_outputs":{"disable_additional_properties":false,"json":)" + schema +
            "}") == as_schema);
   CHECK(of(R"("json_schema":)" + schema) == strictly);
-  CHECK(of(R"("guided_regex":"[ab]+")") == form{.what = form::kind::regex, .text = "[ab]+"});
+  CHECK(of(R"("guided_regex":"[ab]+")") ==
+        form{.kind = config::grammar_kind::regex, .text = "[ab]+"});
   CHECK(of(R"("structured_outputs":{"choice":["x","y"]})") ==
-        form{.what = form::kind::choice, .choices = {"x", "y"}});
+        form{.kind = config::grammar_kind::choice, .choices = {"x", "y"}});
   CHECK(of(R"("grammar":"root ::= \"a\"")") ==
-        form{.what = form::kind::ebnf, .text = "root ::= \"a\""});
-  CHECK(of(R"("guided_grammar":"root ::= \"a\"","guided_json":null)").what == form::kind::ebnf);
-  CHECK(of(R"("structured_outputs":{"json_object":true})").what == form::kind::json_object);
+        form{.kind = config::grammar_kind::ebnf, .text = "root ::= \"a\""});
+  CHECK(of(R"("guided_grammar":"root ::= \"a\"","guided_json":null)").kind ==
+        config::grammar_kind::ebnf);
+  CHECK(of(R"("structured_outputs":{"json_object":true})").kind ==
+        config::grammar_kind::json_object);
   for (const auto* none :
        {R"("response_format":{"type":"text"})", R"("grammar":"")", R"("seed":1)"})
     CHECK(!chat_request(b, none).grammar.has_value());
@@ -139,7 +144,7 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
 }
 
 TEST_CASE("The engine hears by which field a client asked for a form") {
-  codec_bench b;
+  codec_fixture b;
   const std::string schema = R"({"type":"object"})";
   const std::pair<std::string, const char*> cases[] = {
       {R"("response_format":{"type":"json_object"})", "response_format"},
@@ -163,7 +168,7 @@ TEST_CASE("The engine hears by which field a client asked for a form") {
 }
 
 TEST_CASE("A form that contradicts another, is unknown or too large is refused by name") {
-  codec_bench b;
+  codec_fixture b;
   const std::pair<std::string, const char*> cases[] = {
       {R"("response_format":7)", "`response_format` must be an object, got 7"},
       {R"("response_format":{"type":"xml"})",
@@ -203,22 +208,22 @@ TEST_CASE("A form that contradicts another, is unknown or too large is refused b
 }
 
 TEST_CASE("Tools and the choice among them, in every spelling") {
-  codec_bench b;
+  codec_fixture b;
   auto asked = chat_request(b, weather);
   CHECK(asked.parse_output);
-  CHECK(asked.tools.what == choice::automatic);
+  CHECK(asked.tools.kind == choice::automatic);
   CHECK(asked.tools.parallel);
   CHECK(chat_request(b, weather + R"(,"tool_choice":"required","parallel_tool_calls":false)")
-            .tools.what == choice::required);
+            .tools.kind == choice::required);
   for (const auto* named : {R"({"type":"function","function":{"name":"time"}})",
                             R"({"type":"function","name":"time"})"}) {
     asked = chat_request(b, weather + R"(,"tool_choice":)" + named);
-    CHECK(asked.tools.what == choice::named);
+    CHECK(asked.tools.kind == choice::named);
     CHECK(asked.tools.name == "time");
   }
   asked =
       chat_request(b, R"("functions":[{"name":"f","parameters":{}}],"function_call":{"name":"f"})");
-  CHECK(asked.tools.what == choice::named);
+  CHECK(asked.tools.kind == choice::named);
   CHECK(!asked.tools.parallel);
   const auto& chat = std::get<actors::chat_prompt>(asked.prompt);
   CHECK(at(chat.tools, 0) ==
@@ -258,7 +263,7 @@ TEST_CASE("Tools and the choice among them, in every spelling") {
 }
 
 TEST_CASE("Of allowed tools the model sees no others") {
-  codec_bench b;
+  codec_fixture b;
   const auto chat_form = [](const std::string& mode) {
     return R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":")" + mode +
            R"(","tools":[{"type":"function","function":{"name":"time"}}]}})";
@@ -266,7 +271,7 @@ TEST_CASE("Of allowed tools the model sees no others") {
   for (const auto& [mode, what] :
        {std::pair{"auto", choice::automatic}, std::pair{"required", choice::required}}) {
     const auto asked = chat_request(b, weather + chat_form(mode));
-    CHECK(asked.tools.what == what);
+    CHECK(asked.tools.kind == what);
     const auto& tools = std::get<actors::chat_prompt>(asked.prompt).tools;
     REQUIRE(tools.as_list() != nullptr);
     REQUIRE(tools.as_list()->size() == 1);
@@ -278,7 +283,7 @@ TEST_CASE("Of allowed tools the model sees no others") {
                          "tools":[{"type":"function","name":"b"}]}})"),
       b.context, [](const std::string&) { return remembered_ptr(); });
   REQUIRE(made.ok());
-  CHECK(made.value().request.tools.what == choice::required);
+  CHECK(made.value().request.tools.kind == choice::required);
   const auto& tools = std::get<actors::chat_prompt>(made.value().request.prompt).tools;
   REQUIRE(tools.as_list()->size() == 1);
   CHECK(at(tools, 0, "function", "name") == value("b"));
@@ -302,7 +307,7 @@ TEST_CASE("Of allowed tools the model sees no others") {
 }
 
 TEST_CASE("Messages of an agent's loop come in one form, whoever wrote them") {
-  codec_bench b;
+  codec_fixture b;
   auto made = parse_chat(json(R"({"messages":[
       {"role":"developer","content":[{"type":"input_text","text":"a"}]},
       {"role":"user","content":"q","name":"Ada"},
@@ -351,7 +356,7 @@ TEST_CASE("Messages of an agent's loop come in one form, whoever wrote them") {
 }
 
 TEST_CASE("A chat reply has the calls, whole") {
-  codec_bench b;
+  codec_fixture b;
   const auto body =
       json(play(parse_chat(json("{" + hi + "," + weather + "}"), b.context), answer()));
   const auto& message = at(body, "choices", 0, "message");
@@ -383,7 +388,7 @@ TEST_CASE("A chat reply has the calls, whole") {
 }
 
 TEST_CASE("A chat stream has the calls in deltas that add up to the whole") {
-  codec_bench b;
+  codec_fixture b;
   const auto chunks = data_of(
       play(parse_chat(json("{" + hi + "," + weather + R"(,"stream":true})"), b.context), answer()));
   std::map<std::int64_t, std::string> arguments;
@@ -415,7 +420,7 @@ TEST_CASE("A chat stream has the calls in deltas that add up to the whole") {
 }
 
 TEST_CASE("Responses: reasoning, message and calls are items, and the next turn knows them") {
-  codec_bench b;
+  codec_fixture b;
   const std::string tools = R"("tools":[{"type":"function","name":"weather","parameters":{}},
                                         {"type":"function","name":"time"}])";
   auto c = parse_responses(json(R"({"input":"hi","stream":true,)" + tools + "}"), b.context);
@@ -481,7 +486,7 @@ TEST_CASE("Responses: reasoning, message and calls are items, and the next turn 
 }
 
 TEST_CASE("The id that a model gave a call is the client's, and comes back as it is") {
-  codec_bench b;
+  codec_fixture b;
   auto events = answer();
   events[4].parts[0].call_id = "abc123xyz";
   const std::string chat =
@@ -515,7 +520,7 @@ TEST_CASE("The id that a model gave a call is the client's, and comes back as it
 }
 
 TEST_CASE("Responses: without parallel calls the first alone is told") {
-  codec_bench b;
+  codec_fixture b;
   const std::string asked =
       R"("input":"hi","parallel_tool_calls":false,"tools":[{"type":"function","name":"weather"},
                                                            {"type":"function","name":"time"}])";
@@ -531,12 +536,12 @@ TEST_CASE("Responses: without parallel calls the first alone is told") {
 }
 
 TEST_CASE("Responses: a cut call is an incomplete item") {
-  codec_bench b;
-  std::vector<actors::event> events = {started(),
-                                       parts({make_part(part::kind::call_begin, "f", 0),
-                                              make_part(part::kind::call_arguments, "{\"a", 0)})};
+  codec_fixture b;
+  std::vector<actors::event> events = {
+      started(), parts({make_part(actors::output_part_kind::call_begin, "f", 0),
+                        make_part(actors::output_part_kind::call_arguments, "{\"a", 0)})};
   auto end = finished(actors::finish_reason::length);
-  end.parts = {{part::kind::call_end, "", 0, false}};
+  end.parts = {{actors::output_part_kind::call_end, "", 0, false}};
   events.push_back(end);
   const auto body = json(play(
       parse_responses(json(R"({"input":"x","tools":[{"type":"function","name":"f"}]})"), b.context),
@@ -547,7 +552,7 @@ TEST_CASE("Responses: a cut call is an incomplete item") {
 }
 
 TEST_CASE("An echoed prompt comes with its scores, and prompt_logprobs with ranks") {
-  codec_bench b;
+  codec_fixture b;
   const auto score = [](std::int32_t id, std::string text, float logprob) {
     return actors::token_output{{id, std::move(text), logprob}, {{7, "~", -0.125f}}};
   };

@@ -15,7 +15,7 @@ using namespace twill::testing;
 
 namespace {
 
-struct tgi_bench : codec_bench {
+struct tgi_fixture : codec_fixture {
   call make(const std::string& parameters, codec parse = parse_generate) {
     auto made =
         parse(json(R"({"inputs":"Hi")" +
@@ -47,7 +47,7 @@ actors::event end_token(std::int32_t choice = 0, bool last = true) {
 } // namespace
 
 TEST_CASE("Every parameter of TGI that is honoured reaches the engine") {
-  tgi_bench b;
+  tgi_fixture b;
   const auto asked = b.make(R"("do_sample":true,"temperature":0.5,"repetition_penalty":1.25,
     "frequency_penalty":0.5,"top_k":7,"top_p":0.75,"typical_p":1.0,"max_new_tokens":33,
     "stop":["a","b"],"truncate":12,"seed":18446744073709551615,"top_n_tokens":3,"details":true,
@@ -65,13 +65,13 @@ TEST_CASE("Every parameter of TGI that is honoured reaches the engine") {
   CHECK(s.seed == 18446744073709551615u);
   CHECK(s.logprobs == 3);
   CHECK(asked.truncate_prompt_tokens == 12);
-  CHECK(asked.grammar->what == config::grammar_spec::kind::regex);
+  CHECK(asked.grammar->kind == config::grammar_kind::regex);
   CHECK(std::get<actors::text_prompt>(asked.prompt).text == "Hi");
   CHECK(std::get<actors::text_prompt>(asked.prompt).add_special);
 }
 
 TEST_CASE("A request is greedy unless it asks for sampling, or has no parameters at all") {
-  tgi_bench b;
+  tgi_fixture b;
   b.model.default_sampling.temperature = 0.3f; // TGI's parameters have TGI's defaults
   b.model.default_sampling.repetition_penalty = 1.5f;
   CHECK(b.make("").requests.at(0).sampling.temperature == 1.0f);
@@ -91,7 +91,7 @@ TEST_CASE("A request is greedy unless it asks for sampling, or has no parameters
 }
 
 TEST_CASE("Without a limit an output ends where the context does, or the configured limit") {
-  tgi_bench b;
+  tgi_fixture b;
   CHECK(b.sampling(R"("details":true)").max_tokens == -1);
   b.limits.default_max_tokens = 9;
   CHECK(b.sampling(R"("details":true)").max_tokens == 9);
@@ -99,7 +99,7 @@ TEST_CASE("Without a limit an output ends where the context does, or the configu
 }
 
 TEST_CASE("Log-probabilities are computed where the reply shows or compares them") {
-  tgi_bench b;
+  tgi_fixture b;
   CHECK(b.sampling(R"("max_new_tokens":5)").logprobs == -1);
   CHECK(b.sampling(R"("top_n_tokens":3)").logprobs == -1);
   CHECK(b.sampling(R"("details":true)").logprobs == 0);
@@ -110,7 +110,7 @@ TEST_CASE("Log-probabilities are computed where the reply shows or compares them
 }
 
 TEST_CASE("What TGI refuses, and what is not here, is refused by name") {
-  tgi_bench b;
+  tgi_fixture b;
   const std::pair<const char*, const char*> cases[] = {
       {R"("temperature":0)", "`parameters.temperature` must be above 0 and at most 100, got 0"},
       {R"("temperature":"hot")", "`parameters.temperature` must be a number, got \"hot\""},
@@ -164,8 +164,8 @@ TEST_CASE("What TGI refuses, and what is not here, is refused by name") {
 }
 
 TEST_CASE("A grammar is a schema, a pattern, or a schema with a name") {
-  tgi_bench b;
-  using kind = config::grammar_spec::kind;
+  tgi_fixture b;
+  using kind = config::grammar_kind;
   const auto form = [&](const std::string& grammar) {
     return *b.make("\"grammar\":" + grammar).requests.at(0).grammar;
   };
@@ -175,7 +175,7 @@ TEST_CASE("A grammar is a schema, a pattern, or a schema with a name") {
         R"({"type":"json","value":"{\"type\":\"object\"}"})",
         R"({"type":"json_schema","value":{"name":"x","schema":{"type":"object"}}})"}) {
     INFO(schema);
-    CHECK(form(schema).what == kind::json_schema);
+    CHECK(form(schema).kind == kind::json_schema);
     CHECK(form(schema).text == R"({"type":"object"})");
     CHECK(form(schema).closed_objects);
   }
@@ -183,7 +183,7 @@ TEST_CASE("A grammar is a schema, a pattern, or a schema with a name") {
 }
 
 TEST_CASE("A whole reply has TGI's shape") {
-  tgi_bench b;
+  tgi_fixture b;
   auto plain = b.make(R"("max_new_tokens":5)");
   CHECK(play(plain, {started(), piece("Hel"), piece("lo"), end_token()}) ==
         R"({"generated_text":"Hello"})");
@@ -211,7 +211,7 @@ TEST_CASE("A whole reply has TGI's shape") {
 }
 
 TEST_CASE("An output says why it ended") {
-  tgi_bench b;
+  tgi_fixture b;
   const auto reason = [&](actors::event last) {
     auto c = b.make(R"("details":true)");
     return at(json(play(c, {started(), piece("a"), std::move(last)})), "details", "finish_reason");
@@ -224,7 +224,7 @@ TEST_CASE("An output says why it ended") {
 }
 
 TEST_CASE("The likeliest of several sequences is the reply, the others stand beside it") {
-  tgi_bench b;
+  tgi_fixture b;
   auto c = b.make(R"("best_of":3,"do_sample":true,"details":true)");
   CHECK(c.requests.at(0).sampling.n == 3);
   const auto token = [](std::int32_t choice, const char* text, float logprob) {
@@ -246,7 +246,7 @@ TEST_CASE("The likeliest of several sequences is the reply, the others stand bes
 }
 
 TEST_CASE("A stream has an event for each token, and the text in the last") {
-  tgi_bench b;
+  tgi_fixture b;
   auto c =
       b.make(R"("details":true,"top_n_tokens":2,"return_full_text":true)", parse_generate_stream);
   CHECK(c.stream);
@@ -276,7 +276,7 @@ TEST_CASE("A stream has an event for each token, and the text in the last") {
 }
 
 TEST_CASE("Tokens of a stream have whole characters") {
-  tgi_bench b;
+  tgi_fixture b;
   auto c = b.make(R"("max_new_tokens":5)", parse_generate_stream);
   const auto token = [](std::string bytes, std::string text) {
     auto ev = piece(std::move(bytes));
@@ -301,7 +301,7 @@ TEST_CASE("Tokens of a stream have whole characters") {
 }
 
 TEST_CASE("A character that the end cuts is given as far as it came") {
-  tgi_bench b;
+  tgi_fixture b;
   auto c = b.make(R"("max_new_tokens":1)", parse_generate_stream);
   auto cut = piece("\xE2\x82");
   cut.text = "\xEF\xBF\xBD";
@@ -313,7 +313,7 @@ TEST_CASE("A character that the end cuts is given as far as it came") {
 }
 
 TEST_CASE("The compatible route answers a list, or a stream where the body says so") {
-  tgi_bench b;
+  tgi_fixture b;
   auto whole = b.make(R"("max_new_tokens":5)", parse_compat_generate);
   CHECK(!whole.stream);
   CHECK(play(whole, {started(), piece("Hi"), end_token()}) == R"([{"generated_text":"Hi"}])");
@@ -347,7 +347,7 @@ TEST_CASE("Errors have TGI's statuses, types and names of fields") {
                "`max_tokens` must be <= 4 with `prompt`, got `x` and ` alone") ==
         "422 validation `max_new_tokens` must be <= 4 with `inputs`, got `x` and ` alone");
 
-  tgi_bench b;
+  tgi_fixture b;
   auto c = b.make(R"("max_new_tokens":5)", parse_generate_stream);
   std::string out;
   c.encoder->on_error({actors::errc::executor_failed, "gone", ""}, out);
@@ -355,7 +355,7 @@ TEST_CASE("Errors have TGI's statuses, types and names of fields") {
 }
 
 TEST_CASE("TGI's form of /tokenize says where in the text each token stands") {
-  codec_bench b;
+  codec_fixture b;
   const auto tokens = [&](const char* body) {
     auto made = tokenize_body(json(body), b.context);
     REQUIRE(made.ok());
@@ -408,7 +408,7 @@ void play_mutated(const operations& sequence) {
     "grammar":{"type":"json","value":{"type":"object"}}}})");
   for (const auto& op : sequence)
     mutate(body, op, names);
-  tgi_bench b;
+  tgi_fixture b;
   const auto first = sequence.empty() ? 0u : sequence.front().c;
   const codec parses[] = {parse_generate, parse_generate_stream, parse_compat_generate};
   auto made = parses[first % 3](body, b.context);

@@ -1,0 +1,24 @@
+// globals: the functions every template can call: range, namespace, dict, raise_exception,
+// strftime_now, cycler and joiner are Jinja's and Hugging Face's.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/text/jinja/evaluator.hpp"
+
+namespace twill::models::jinja {
+
+/// What `{% set ns.name = ... %}` may change.
+struct namespace_object final : object {
+  std::string type_name() const override { return "Namespace"; }
+  std::optional<val> attribute(std::string_view name) const override;
+  void set(std::string_view name, val value);
+
+  std::vector<std::pair<std::string, val>> members;
+};
+
+void add_globals(runtime& rt, scope& root);
+
+} // namespace twill::models::jinja
