@@ -22,12 +22,6 @@ public:
   const std::shared_ptr<mailbox_depths> depths = std::make_shared<mailbox_depths>();
 };
 
-#if TWILL_CAF_0_18
-// From 0.18 on CAF's own metrics (caf.actor.mailbox-size) count, and these hooks are spelled
-// otherwise: until they are used here, depths are 0.
-template <class Actor, class State, actor_kind Kind>
-using counted_pointer = typename Actor::template stateful_pointer<State>;
-#else
 template <class Actor, class State, actor_kind Kind>
 class counted_actor : public caf::stateful_actor<State, typename Actor::base> {
 public:
@@ -62,6 +56,5 @@ private:
 };
 template <class Actor, class State, actor_kind Kind>
 using counted_pointer = counted_actor<Actor, State, Kind>*;
-#endif
 
 } // namespace twill::actors

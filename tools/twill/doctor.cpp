@@ -64,9 +64,7 @@ void print_versions(const gpu::device_info& device) {
   heading("twill " TWILL_VERSION);
   row("compiler", compiler());
   row("kernels", device.backend);
-  row("CAF", std::to_string(TWILL_BUILT_WITH_CAF / 10000) + "." +
-                 std::to_string(TWILL_BUILT_WITH_CAF / 100 % 100) + "." +
-                 std::to_string(TWILL_BUILT_WITH_CAF % 100));
+  row("CAF", TWILL_BUILT_WITH_CAF);
   row("Boost", std::to_string(BOOST_VERSION / 100000) + "." +
                    std::to_string(BOOST_VERSION / 100 % 1000) + "." +
                    std::to_string(BOOST_VERSION % 100));
