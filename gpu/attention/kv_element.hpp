@@ -3,7 +3,7 @@
 // config/, which may not include gpu/, lists the words again; a test holds both together.
 //
 // To add one, write its struct and its kv_element, put it into kv_elements, and follow the
-// compiler.
+// compiler; CONTRIBUTING.md lists the files that the compiler does not report.
 #pragma once
 
 #include <cstdint>

@@ -141,9 +141,11 @@ TEST_CASE("kv.type names every KV type and no other") {
     CHECK(loaded.ok() == resolved.ok());
     if (resolved.ok()) CHECK(gpu::is_kv_type(resolved.value().kv_type));
   }
-  for (const auto type : {gpu::dtype::f32, gpu::dtype::f16, gpu::dtype::bf16, gpu::dtype::i8})
-    gpu::with_kv_element(type, [](auto element) {
-      const std::string key = gpu::kv_element<decltype(element)>::key;
-      CHECK(config::load("", {{"--set", "kv.type", key, true}}).ok());
-    });
+  const auto check_key = [](const std::string& key) {
+    INFO(key);
+    CHECK(config::load("", {{"--set", "kv.type", key, true}}).ok());
+  };
+  [&]<class... Elements>(gpu::kv_element_list<Elements...>) {
+    (check_key(gpu::kv_element<Elements>::key), ...);
+  }(gpu::kv_elements{});
 }
