@@ -1,5 +1,3 @@
-#include "tools/twill-bench/accuracy_command.hpp"
-
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +14,7 @@
 #include "tools/twill-bench/accuracy/compare.hpp"
 #include "tools/twill-bench/accuracy/subject.hpp"
 #include "tools/twill-bench/accuracy/table.hpp"
+#include "tools/twill-bench/commands.hpp"
 
 namespace twill::bench {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/twill-bench/campaign_command.hpp"
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "tools/twill-bench/campaign/campaign.hpp"
+#include "tools/twill-bench/commands.hpp"
 
 namespace twill::bench {
 namespace {

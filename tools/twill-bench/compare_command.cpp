@@ -1,5 +1,3 @@
-#include "tools/twill-bench/compare_command.hpp"
-
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/report/charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
 #include "tools/twill-bench/sweep/compare.hpp"

@@ -1,5 +1,3 @@
-#include "tools/twill-bench/disk_command.hpp"
-
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -9,6 +7,7 @@
 
 #include "config/base/units.hpp"
 #include "models/offload/streams/io_pool.hpp"
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/disk/reader.hpp"
 #include "tools/twill-bench/engine/held_signals.hpp"
 

@@ -1,5 +1,3 @@
-#include "tools/twill-bench/engine_command.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
 #include "tools/common/hub/model_argument.hpp"
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
 
 namespace twill::bench {

@@ -1,5 +1,3 @@
-#include "tools/twill-bench/kernels_command.hpp"
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -7,6 +5,7 @@
 
 #include "gpu/launch_timer.hpp"
 #include "gpu/peak_rates.hpp"
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/kernels/cases.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
 #include "tools/twill-bench/kernels/json_lines.hpp"

@@ -10,17 +10,7 @@
 #include "config/base/standard_streams.hpp"
 #include "tools/common/cli_pages.hpp"
 #include "tools/common/cli_usage.hpp"
-#include "tools/twill-bench/accuracy_command.hpp"
-#include "tools/twill-bench/campaign_command.hpp"
-#include "tools/twill-bench/compare_command.hpp"
-#include "tools/twill-bench/disk_command.hpp"
-#include "tools/twill-bench/engine_command.hpp"
-#include "tools/twill-bench/kernels_command.hpp"
-#include "tools/twill-bench/null_command.hpp"
-#include "tools/twill-bench/plan_command.hpp"
-#include "tools/twill-bench/serve_command.hpp"
-#include "tools/twill-bench/sweep_command.hpp"
-#include "tools/twill-bench/versus_command.hpp"
+#include "tools/twill-bench/commands.hpp"
 
 int main(int argc, char** argv) {
   twill::open_missing_standard_streams();

@@ -1,5 +1,3 @@
-#include "tools/twill-bench/null_command.hpp"
-
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -7,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/engine/descriptors.hpp"
 #include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/null/server.hpp"

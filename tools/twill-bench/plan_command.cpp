@@ -1,10 +1,9 @@
-#include "tools/twill-bench/plan_command.hpp"
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <vector>
 
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/plan/crowd.hpp"
 
 namespace twill::bench {

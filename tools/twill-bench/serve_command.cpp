@@ -1,5 +1,3 @@
-#include "tools/twill-bench/serve_command.hpp"
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/repeats.hpp"

@@ -1,9 +1,8 @@
-#include "tools/twill-bench/sweep_command.hpp"
-
 #include <cstdio>
 #include <memory>
 #include <string>
 
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/protocols/body.hpp"
 #include "tools/twill-bench/serve_flags.hpp"
 #include "tools/twill-bench/sweep/runner.hpp"

@@ -1,5 +1,3 @@
-#include "tools/twill-bench/versus_command.hpp"
-
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
 #include "tools/twill-bench/versus/contest.hpp"
 #include "tools/twill-bench/versus/verdict.hpp"
