@@ -11,27 +11,18 @@ Names differ between them. "Per output token" here is (request latency - first t
 vLLM's TPOT, aiperf's inter_token_latency, guidellm's inter_token_latency_ms (its time_per_output_token_ms divides the
 whole latency by all tokens).
 """
-import argparse
 import contextlib
 import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
+
+from harness import heading, null_server, output, parser, program, row
 
 ROWS = ("output tokens/s", "requests/s", "first token p50 ms", "first token p99 ms", "per output token p50 ms",
         "per output token p99 ms", "request p50 ms", "request p99 ms")
-
-
-def run(command, folder):
-    with open(folder / "log.txt", "wb") as log:
-        if subprocess.run([str(word) for word in command], cwd=folder, stdout=log, stderr=log).returncode != 0:
-            sys.exit(f"failed: {' '.join(map(str, command))}\n{(folder / 'log.txt').read_text()[-2000:]}")
 
 
 def bench_figures(file):
@@ -45,29 +36,29 @@ BENCH_FLAGS = ["--percentile-metrics", "ttft,tpot,e2el", "--metric-percentiles",
                "--result-filename", "result.json"]
 
 
-def twill(load, program, folder):
-    run([program, "--backend", "openai", "--base-url", load.base_url, "--model", load.model, "--num-warmups", load.warmups,
+def twill(load, path, folder):
+    output([path, "--backend", "openai", "--base-url", load.base_url, "--model", load.model, "--num-warmups", load.warmups,
          "--random-input-len", load.input_len, "--random-output-len", load.output_len, "--num-prompts", load.requests,
-         "--max-concurrency", load.concurrency, "--no-progress", *BENCH_FLAGS], folder)
+         "--max-concurrency", load.concurrency, "--no-progress", *BENCH_FLAGS], cwd=folder)
     return bench_figures(folder / "result.json")
 
 
-def vllm(load, program, folder):
-    run([program, "bench", "serve", "--backend", "openai", "--base-url", load.base_url, "--model", load.model, "--tokenizer",
+def vllm(load, path, folder):
+    output([path, "bench", "serve", "--backend", "openai", "--base-url", load.base_url, "--model", load.model, "--tokenizer",
          load.tokenizer, "--dataset-name", "random", "--num-warmups", load.warmups, "--random-input-len", load.input_len,
          "--random-output-len", load.output_len, "--num-prompts", load.requests, "--max-concurrency", load.concurrency,
-         "--disable-tqdm", *BENCH_FLAGS], folder)
+         "--disable-tqdm", *BENCH_FLAGS], cwd=folder)
     return bench_figures(folder / "result.json")
 
 
-def aiperf(load, program, folder):
+def aiperf(load, path, folder):
     # It takes a relative folder for a local tokenizer and an absolute one for a name on a hub.
     os.symlink(load.tokenizer, folder / "tokenizer")
-    run([program, "profile", "-m", load.model, "--endpoint-type", "completions", "--streaming", "--url", load.base_url,
+    output([path, "profile", "-m", load.model, "--endpoint-type", "completions", "--streaming", "--url", load.base_url,
          "--tokenizer", "./tokenizer", "--synthetic-input-tokens-mean", load.input_len, "--synthetic-input-tokens-stddev", 0,
          "--output-tokens-mean", load.output_len, "--output-tokens-stddev", 0, "--extra-inputs", "ignore_eos:true",
          "--concurrency", load.concurrency, "--request-count", load.requests, "--warmup-request-count", load.warmups, "--ui",
-         "none", "--artifact-dir", folder], folder)
+         "none", "--artifact-dir", folder], cwd=folder)
     r = json.loads((folder / "profile_export_aiperf.json").read_text())
 
     def pair(key):
@@ -77,13 +68,13 @@ def aiperf(load, program, folder):
             *pair("inter_token_latency"), *pair("request_latency"))
 
 
-def guidellm(load, program, folder):
+def guidellm(load, path, folder):
     # Its first requests are load as well: it has no count of warm-up requests, only of seconds or shares.
-    run([program, "run", "--backend", f"kind=openai_http,target={load.base_url},request_format=/v1/completions", "--profile",
+    output([path, "run", "--backend", f"kind=openai_http,target={load.base_url},request_format=/v1/completions", "--profile",
          f"kind=concurrent,streams={load.concurrency}", "--constraint", f"kind=max_requests,count={load.requests}",
          "--tokenizer", f"kind=huggingface_auto,model={load.tokenizer}", "--data",
          f"kind=synthetic_text,prompt_tokens={load.input_len},output_tokens={load.output_len}", "--output",
-         "kind=json,path=result.json", "--disable-progress"], folder)
+         "kind=json,path=result.json", "--disable-progress"], cwd=folder)
     m = json.loads((folder / "result.json").read_text())["benchmarks"][0]["metrics"]
 
     def pair(key, scale=1):
@@ -94,58 +85,40 @@ def guidellm(load, program, folder):
             *pair("time_to_first_token_ms"), *pair("inter_token_latency_ms"), *pair("request_latency", 1000))
 
 
-@contextlib.contextmanager
-def null_server(program, load):
-    server = subprocess.Popen([program, "null", "--listen", load.base_url.removeprefix("http://"), "--first-token-ms",
-                               str(load.first_token_ms), "--token-interval-ms", str(load.token_interval_ms)],
-                              stdout=subprocess.DEVNULL)
-    try:
-        for _ in range(100):
-            with contextlib.suppress(urllib.error.URLError):
-                urllib.request.urlopen(load.base_url + "/v1/models").close()
-                break
-            time.sleep(0.05)
-        yield
-    finally:
-        server.terminate()
-        server.wait()
-
-
 def table(figures):
-    print("| |", " | ".join(figures), "|\n|---|" + "---|" * len(figures))
+    heading("", *figures)
     medians = {name: [statistics.median(column) for column in zip(*rounds)] for name, rounds in figures.items()}
-    for i, row in enumerate(ROWS):
+    for i, name_of_row in enumerate(ROWS):
         cells = [f"{m[i]:.2f}" if name == "twill-bench" else f"{m[i]:.2f} ({m[i] / medians['twill-bench'][i] - 1:+.1%})"
                  for name, m in medians.items()]
-        print(f"| {row} |", " | ".join(cells), "|")
+        row(name_of_row, *cells)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=pathlib.Path, required=True)
+    flags = parser(__doc__)
+    flags.add_argument("--tokenizer", type=pathlib.Path, required=True)
     for name in ("vllm", "aiperf", "guidellm"):
-        parser.add_argument("--" + name, metavar="PROGRAM")
-    parser.add_argument("--base-url", help="a server that runs; without it, the null server")
-    parser.add_argument("--model", default="null")
+        flags.add_argument("--" + name, metavar="PROGRAM")
+    flags.add_argument("--base-url", help="a server that runs; without it, the null server")
+    flags.add_argument("--model", default="null")
     for name, value in (("rounds", 3), ("requests", 160), ("warmups", 16), ("concurrency", 16), ("input-len", 16),
                         ("output-len", 64), ("first-token-ms", 200), ("token-interval-ms", 20)):
-        parser.add_argument("--" + name, type=int, default=value)
-    load = parser.parse_args()
+        flags.add_argument("--" + name, type=int, default=value)
+    load = flags.parse_args()
     load.tokenizer = load.tokenizer.resolve()
-    bench = str(pathlib.Path(os.environ.get("TWILL_BIN", "build/release/bin"), "twill-bench").resolve())
+    bench = program("twill-bench")
     generators = {"twill-bench": (twill, bench), "vllm bench serve": (vllm, load.vllm), "aiperf": (aiperf, load.aiperf),
                   "guidellm": (guidellm, load.guidellm)}
-    figures = {name: [] for name, (_, program) in generators.items() if program}
-    server = contextlib.nullcontext()
-    if not load.base_url:
-        load.base_url = "http://127.0.0.1:18590"
-        server = null_server(bench, load)
-    with server:
+    figures = {name: [] for name, (_, path) in generators.items() if path}
+    with contextlib.ExitStack() as stack:
+        if not load.base_url:
+            load.base_url = stack.enter_context(null_server(
+                bench, "--first-token-ms", load.first_token_ms, "--token-interval-ms", load.token_interval_ms)).url
         for _ in range(load.rounds):
             for name in figures:
-                generate, program = generators[name]
+                generate, path = generators[name]
                 with tempfile.TemporaryDirectory() as folder:
-                    figures[name].append(generate(load, program, pathlib.Path(folder)))
+                    figures[name].append(generate(load, path, pathlib.Path(folder)))
                 print(name, ", ".join(f"{x:.2f}" for x in figures[name][-1]), file=sys.stderr, flush=True)
     table(figures)
 

@@ -9,40 +9,27 @@ starting an interpreter does not count. "As fast as it can": a client that falls
 which makes each of them cheap. "Paced": a token every 20 ms on each stream, as servers send, and each is a read of its
 own. FOLDER holds a Hugging Face tokenizer, which vLLM's `bench serve` needs.
 """
-import argparse
-import contextlib
 import json
 import os
 import pathlib
 import resource
-import statistics
-import subprocess
 import sys
 import tempfile
+
+from harness import ROOT, heading, null_server, output, parser, row, spread
 
 TOKENS = 500
 PACED_TOKENS = 200
 
 
-@contextlib.contextmanager
-def null_server(program, interval_ms):
-    with subprocess.Popen([program, "null", "--listen", "127.0.0.1:0", "--token-interval-ms", str(interval_ms)], stdout=subprocess.PIPE, text=True) as server:
-        try:
-            yield server.stdout.readline().split()[-1]
-        finally:
-            server.terminate()
-
-
 def timed(command, folder):
     """CPU seconds of the command and its children, and its result file."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with open(folder / "log.txt", "wb") as log:
-        if subprocess.run([str(word) for word in command], cwd=folder, stdout=log, stderr=log).returncode != 0:
-            sys.exit(f"failed: {' '.join(map(str, command))}\n{(folder / 'log.txt').read_text()[-2000:]}")
+    printed = output(command, cwd=folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     result = json.loads((folder / "result.json").read_text())
     if result["completed"] == 0 or result.get("failed", 0) > 0:
-        sys.exit(f"requests failed: {(folder / 'log.txt').read_text()[-2000:]}")
+        sys.exit(f"requests failed: {printed[-2000:]}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, result
 
 
@@ -83,32 +70,27 @@ def clients_of(a, fast, paced):
     return rows
 
 
-def spread(values, digits=0):
-    return f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = pathlib.Path(__file__).resolve().parents[3]
-    parser.add_argument("--twill-bench", default=root / "build/release/bin/twill-bench")
-    parser.add_argument("--vllm")
-    parser.add_argument("--tokenizer")
-    parser.add_argument("--rounds", type=int, default=5)
-    a = parser.parse_args()
+    flags = parser(__doc__)
+    flags.add_argument("--twill-bench", default=ROOT / "build/release/bin/twill-bench")
+    flags.add_argument("--vllm")
+    flags.add_argument("--tokenizer")
+    flags.add_argument("--rounds", type=int, default=5)
+    a = flags.parse_args()
     if a.vllm and not a.tokenizer:
-        parser.error("--vllm needs --tokenizer")
+        flags.error("--vllm needs --tokenizer")
     os.environ.update(HF_HUB_OFFLINE="1")
     rows = {}
-    with (tempfile.TemporaryDirectory() as name, null_server(a.twill_bench, 0) as fast,
-          null_server(a.twill_bench, 20) as paced):
+    with (tempfile.TemporaryDirectory() as name, null_server(a.twill_bench) as fast,
+          null_server(a.twill_bench, "--token-interval-ms", 20) as paced):
         folder = pathlib.Path(name)
         for _ in range(a.rounds):
-            for client, (command_for, few, many) in clients_of(a, fast, paced).items():
+            for client, (command_for, few, many) in clients_of(a, fast.url, paced.url).items():
                 rows.setdefault(client, []).append(one_round(command_for, few, many, folder))
-    print("| client | tokens/s | requests/s | client CPU per token, us |\n|---|---|---|---|")
+    heading("client", "tokens/s", "requests/s", "client CPU per token, us")
     for client, rounds in rows.items():
         cpu, tokens, requests = zip(*rounds)
-        print(f"| {client} | {spread(tokens)} | {spread(requests)} | {spread(cpu, 2)} |")
+        row(client, spread(tokens), spread(requests), spread(cpu, ",.2f"))
 
 
 if __name__ == "__main__":

@@ -15,38 +15,31 @@ import csv
 import os
 import re
 import statistics
-import subprocess
 import sys
+
+from harness import heading, output, program, row, spread
 
 THREADS = str(len(os.sched_getaffinity(0)))
 WARM_UP = 4
-TWILL_BENCH = os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), "twill-bench")
-
-
-def output(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+TWILL_BENCH = program("twill-bench")
 
 
 def reads():
     """GB/s."""
-    text = output(TWILL_BENCH, "kernels", "--only", "no op", "--seconds", "0.001")
+    text = output([TWILL_BENCH, "kernels", "--only", "no op", "--seconds", "0.001"])
     return float(re.search(r"read ([\d.]+) GB/s", text)[1])
 
 
 def twill(model, compute):
-    text = output(TWILL_BENCH, "engine", "--model", model, "--compute", compute, "--at-once", "1", "--input-len",
-                  "16", "--output-len", "33", "--runs", str(WARM_UP + 2))
+    text = output([TWILL_BENCH, "engine", "--model", model, "--compute", compute, "--at-once", "1", "--input-len",
+                  "16", "--output-len", "33", "--runs", str(WARM_UP + 2)])
     return statistics.mean(float(rate) for rate in re.findall(r"decode\s+([\d.]+) tokens/s", text)[WARM_UP:])
 
 
 def llama(model):
-    text = output(os.environ.get("LLAMA_BENCH", "llama-bench"), "-m", model, "-t", THREADS, "-p", "0", "-n", "32", "-r",
-                  "2", "-o", "csv")
+    text = output([os.environ.get("LLAMA_BENCH", "llama-bench"), "-m", model, "-t", THREADS, "-p", "0", "-n", "32", "-r",
+                   "2", "-o", "csv"])
     return float(list(csv.DictReader(text.splitlines()))[-1]["avg_ts"])
-
-
-def spread(values):
-    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def line(name, rounds, compute):
@@ -54,8 +47,8 @@ def line(name, rounds, compute):
         return
     at = [rate for r in rounds for rate in r["reads"]]
     ours, theirs = [r[compute] for r in rounds], [r["theirs"] for r in rounds]
-    print(f"| {name} | {compute} | {len(rounds)} | {min(at):.0f} to {max(at):.0f} | {spread(ours)} | "
-          f"{spread(theirs)} | {spread([a / b for a, b in zip(ours, theirs)])} |", flush=True)
+    ratios = [a / b for a, b in zip(ours, theirs)]
+    row(name, compute, len(rounds), f"{min(at):.0f} to {max(at):.0f}", *(spread(each, ".2f") for each in (ours, theirs, ratios)))
 
 
 def main():
@@ -69,8 +62,7 @@ def main():
             at.append(reads())
         figures["theirs"] = llama(gguf)
         rounds.append({**figures, "reads": (*at, reads())})
-    print("| models | compute | rounds | reads GB/s | twill | llama.cpp | ratio |")
-    print("|---|---|---|---|---|---|---|")
+    heading("models", "compute", "rounds", "reads GB/s", "twill", "llama.cpp", "ratio")
     all_reads = [rate for r in rounds for rate in r["reads"]]
     middle = (min(all_reads) + max(all_reads)) / 2
     for compute in types:

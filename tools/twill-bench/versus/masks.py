@@ -7,16 +7,14 @@ tokens it wrote in a second, each as the masked turn's share of the plain one. P
 machine that others use.
 """
 
-import argparse
 import concurrent.futures
-import http.client
 import json
 import os
 import statistics
-import subprocess
 import time
 
-PORT = 18433
+from harness import Server, in_turn, parser, twilld
+
 SCHEMA = {
     "type": "array", "minItems": 60,
     "items": {
@@ -37,74 +35,50 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def ask(seed: int, tokens: int, masked: bool) -> int:
+def ask(daemon: Server, seed: int, tokens: int, masked: bool) -> int:
     body = {"messages": [{"role": "user", "content": f"Tell me about {seed} people and what they like."}],
             "max_tokens": tokens, "temperature": 1, "seed": seed, "ignore_eos": True}
     if masked:
         body["response_format"] = FORMAT
-    link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=600)
-    link.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
-    reply = link.getresponse()
-    text = json.loads(reply.read())
-    if reply.status != 200:
-        raise RuntimeError(f"the daemon answered {reply.status}: {text}")
-    return text["usage"]["completion_tokens"]
+    status, text = daemon.call("POST", "/v1/chat/completions", body)
+    if status != 200:
+        raise RuntimeError(f"the daemon answered {status}: {text}")
+    return json.loads(text)["usage"]["completion_tokens"]
 
 
-def turn(pid: int, streams: int, tokens: int, masked: bool) -> tuple[float, float]:
+def turn(daemon: Server, streams: int, tokens: int, masked: bool) -> tuple[float, float]:
     """Processor seconds for a token, and tokens in a second."""
-    cpu, clock = processor_seconds(pid), time.monotonic()
+    cpu, clock = processor_seconds(daemon.pid), time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(streams) as pool:
-        written = sum(pool.map(lambda seed: ask(seed, tokens, masked), range(streams)))
+        written = sum(pool.map(lambda seed: ask(daemon, seed, tokens, masked), range(streams)))
     if written != streams * tokens:
         raise RuntimeError(f"{written} tokens were written instead of {streams * tokens}; their turns cannot be compared")
-    return (processor_seconds(pid) - cpu) / written, written / (time.monotonic() - clock)
-
-
-def ready(daemon: subprocess.Popen) -> None:
-    for _ in range(600):
-        if daemon.poll() is not None:
-            raise RuntimeError(f"the daemon ended with status {daemon.returncode} before it was ready")
-        try:
-            link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=5)
-            link.request("GET", "/ready")
-            if link.getresponse().status == 200:
-                return
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise RuntimeError("the daemon was not ready within a minute")
+    return (processor_seconds(daemon.pid) - cpu) / written, written / (time.monotonic() - clock)
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = parser(__doc__)
     flags.add_argument("bin")
     flags.add_argument("model")
     flags.add_argument("--streams", type=int, default=32)
     flags.add_argument("--tokens", type=int, default=128)
     flags.add_argument("--rounds", type=int, default=5)
     given = flags.parse_args()
-    daemon = subprocess.Popen([given.bin + "/twilld", "--model", given.model, "--listen", f"127.0.0.1:{PORT}",
-                               "--set", "log.level=error"])
-    try:
-        ready(daemon)
+    with twilld(given.bin, model=given.model) as daemon:
         for masked in (False, True):  # The prompts are in the prefix cache and the grammar is compiled from here on.
-            turn(daemon.pid, given.streams, 8, masked)
+            turn(daemon, given.streams, 8, masked)
         cost, pace = [], []
         for number in range(given.rounds):
-            order = (False, True, True, False) if number % 2 == 0 else (True, False, False, True)
+            first, second = in_turn((False, True), number)
             times = {False: [], True: []}
-            for masked in order:
-                times[masked].append(turn(daemon.pid, given.streams, given.tokens, masked))
+            for masked in (first, second, second, first):
+                times[masked].append(turn(daemon, given.streams, given.tokens, masked))
             cpu, rate = ({masked: sum(one[k] for one in times[masked]) / 2 for masked in times} for k in (0, 1))
             cost.append(cpu[True] / cpu[False])
             pace.append(rate[True] / rate[False])
             print(f"round {number + 1}: processor time {cpu[True] * 1e6:.0f} / {cpu[False] * 1e6:.0f} us a token = "
                   f"{cost[-1]:.3f}, pace {rate[True]:.0f} / {rate[False]:.0f} tokens/s = {pace[-1]:.3f}", flush=True)
         print(f"medians: processor time {statistics.median(cost):.3f}, pace {statistics.median(pace):.3f}")
-    finally:
-        daemon.terminate()
-        daemon.wait()
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ Prompts are random tokens; every output has its full length. Prefill is 512 toke
 import os
 import random
 import re
-import statistics
-import subprocess
 import sys
 import time
+
+from harness import heading, in_turn, output, program, row, spread
 
 THREADS = len(os.sched_getaffinity(0))
 LOADS = ("prefill", "decode", "8 at once", "32 at once")
@@ -95,13 +95,9 @@ def onnxruntime(folder):
 
 
 def twill(model, compute="auto"):
-    program = os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), "twill-bench")
-
     def run(at_once, n_in, n_out, runs, column):
-        out = subprocess.run(
-            [program, "engine", "--model", model, "--compute", compute, "--at-once", str(at_once),
-             "--input-len", str(n_in), "--output-len", str(n_out), "--runs", str(runs)],
-            check=True, capture_output=True, text=True).stdout
+        out = output([program("twill-bench"), "engine", "--model", model, "--compute", compute, "--at-once", at_once,
+                      "--input-len", n_in, "--output-len", n_out, "--runs", runs])
         lines = [re.findall(r"[0-9.]+", line) for line in out.splitlines()
                  if line.startswith("prefill")]
         return max(float(line[column]) for line in lines)
@@ -112,35 +108,28 @@ def twill(model, compute="auto"):
     return prefill, run(1, 128, 129, 2, 1), run(8, 128, 128, 1, 2), run(32, 128, 128, 1, 2)
 
 
-def spread(values, form):
-    middle, least, most = (format(v, form) for v in (statistics.median(values), min(values), max(values)))
-    return f"{middle} ({least} to {most})"
-
-
 def turns(n_rounds, *contestants):
     """Each in a process of its own, so that none keeps memory or threads while another runs."""
     rounds = []
     for i in range(int(n_rounds)):
         figures = {}
-        for name in contestants if i % 2 == 0 else contestants[::-1]:
+        for name in in_turn(contestants, i):
             engine, model = name.split(":", 1)
             words = model.split(",") if engine == "twill" else [model]
-            line = subprocess.run([sys.executable, __file__, engine, *words], check=True, capture_output=True,
-                                  text=True).stdout.splitlines()[-1]
+            line = output([sys.executable, __file__, engine, *words]).splitlines()[-1]
             figures[name] = [float(re.search(rf"(?:^|  ){load} ([\d.]+)", line)[1])
                              for load in LOADS[:1 if PREFILL_ONLY else None]]
         rounds.append(figures)
         print(i + 1, figures, file=sys.stderr, flush=True)
     loads = range(len(rounds[0][contestants[0]]))
-    print("| engine |", " | ".join(LOADS[c] for c in loads), "|")
-    print("|---|" + "---|" * len(loads))
+    heading("engine", *(LOADS[c] for c in loads))
     for name in contestants:
-        print(f"| {name} |", " | ".join(spread([r[name][c] for r in rounds], ".0f") for c in loads), "|")
+        row(name, *(spread([r[name][c] for r in rounds], ".0f") for c in loads))
     peers = [name for name in contestants if not name.startswith("twill:")]
     for name in contestants if peers else ():
         if name not in peers:
             ratios = ([r[name][c] / max(r[peer][c] for peer in peers) for r in rounds] for c in loads)
-            print(f"| {name} over the best peer |", " | ".join(spread(list(r), ".2f") for r in ratios), "|")
+            row(f"{name} over the best peer", *(spread(list(r), ".2f") for r in ratios))
 
 
 def main():

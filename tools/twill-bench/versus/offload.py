@@ -16,7 +16,6 @@ one place than in another, and on Linux alone can a file without a name be had.
 With tiers, `diagonal` is diagonal/1, the same rounds in every tier.
 What follows `--` goes to every run of twill offload. TWILL_BIN says where it is.
 """
-import argparse
 import bisect
 import csv
 import os
@@ -27,9 +26,7 @@ import subprocess
 import sys
 import tempfile
 
-
-def program(name):
-    return os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), name)
+from harness import heading, parser, program, row, spread
 
 
 def percent(tier):
@@ -194,28 +191,23 @@ def shares_of_bounds(figures, alone, beside):
             share(lambda n: bound_together(computed[n], moved[n], disk, beside["decode rounds"][n], beside["disk"][n])))
 
 
-def spread(values, digits):
-    middle = f"{statistics.median(values):.{digits}f}"
-    return middle if len(values) == 1 else f"{middle} ({min(values):.{digits}f} to {max(values):.{digits}f})"
-
-
 def main():
     arguments = sys.argv[1:]
     more = []
     if "--" in arguments:
         at = arguments.index("--")
         arguments, more = arguments[:at], arguments[at + 1:]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--prompt-len", type=int, default=512)
-    parser.add_argument("--gen-len", type=int, default=32)
-    parser.add_argument("--batch-size", type=int, default=8)
-    parser.add_argument("--batches", default="4,8,16,32")
-    parser.add_argument("--orders", default="zigzag,diagonal,fused", help="diagonal/N: --stagger N")
-    parser.add_argument("--tiers", default="")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--offload-dir", default="")
-    options = parser.parse_args(arguments)
+    flags = parser(__doc__)
+    flags.add_argument("--model", required=True)
+    flags.add_argument("--prompt-len", type=int, default=512)
+    flags.add_argument("--gen-len", type=int, default=32)
+    flags.add_argument("--batch-size", type=int, default=8)
+    flags.add_argument("--batches", default="4,8,16,32")
+    flags.add_argument("--orders", default="zigzag,diagonal,fused", help="diagonal/N: --stagger N")
+    flags.add_argument("--tiers", default="")
+    flags.add_argument("--rounds", type=int, default=1)
+    flags.add_argument("--offload-dir", default="")
+    options = flags.parse_args(arguments)
     options.more = more
     tiers = ["resident"] + [t for t in options.tiers.split(",") if t]
     streams = len(tiers) > 1
@@ -231,16 +223,13 @@ def main():
             figures_of[cell].append(figures)
             print(*cell, f"{figures['total rate']:.1f} tokens/s", file=sys.stderr, flush=True)
 
-    print(f"| {options.model}: GPU batches of {options.batch_size} | schedule |" +
-          (" tiers |" if streams else "") +
-          " prefill tokens/s | decode tokens/s | total tokens/s | peak memory GB (off by at most) |" +
-          (" rounds | moved GB | disk alone GB/s | beside compute | compute beside the disk +% | waited for weights s |"
-           " transfers under way % | of the bound, each alone % | side by side % |" if streams else ""))
-    print("|---|---|" + ("---|" if streams else "") + "---|---|---|---|" +
-          ("---|---|---|---|---|---|---|---|---|" if streams else ""))
+    heading(f"{options.model}: GPU batches of {options.batch_size}", "schedule", *(["tiers"] if streams else []),
+            "prefill tokens/s", "decode tokens/s", "total tokens/s", "peak memory GB (off by at most)",
+            *(["rounds", "moved GB", "disk alone GB/s", "beside compute", "compute beside the disk +%", "waited for weights s",
+               "transfers under way %", "of the bound, each alone %", "side by side %"] if streams else []))
     for cell, figures in figures_of.items():
         def column(name, digits, scale=1.0):
-            return spread([f[name] / scale for f in figures], digits) if name in figures[0] else ""
+            return spread([f[name] / scale for f in figures], f".{digits}f") if name in figures[0] else ""
         line = [str(cell[0]), cell[1]] + ([cell[2]] if streams else [])
         line += [column("prefill rate", 0), column("decode rate", 0), column("total rate", 1),
                  f"{figures[0]['memory']:.3f} ({max(f['error'] for f in figures):.1f} %)"]
@@ -249,7 +238,7 @@ def main():
                      f"{figures[0]['moved'] / 1e9:.2f}",
                      column("disk", 2, 1e9), column("disk beside", 2, 1e9), column("slower", 0),
                      column("waited", 2), column("moving", 0), column("share", 0), column("share beside", 0)]
-        print("| " + " | ".join(line) + " |")
+        row(*line)
 
 
 if __name__ == "__main__":

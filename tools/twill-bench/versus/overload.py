@@ -10,25 +10,18 @@ Exit status 1 where served is under 0.9 of the peak, a refusal takes longer than
 memory grows by more than 1 %, or the clients are not served within twice the least time.
 """
 
-import argparse
 import asyncio
 import collections
 import json
-import pathlib
 import random
 import re
-import subprocess
 import sys
-import tempfile
 import time
+
+from harness import Server, parser, twilld
 
 RUNNING, QUEUED, TOKENS, STEP_US = 16, 32, 40, 20000
 CAPACITY = RUNNING / (TOKENS * STEP_US * 1e-6)  # requests a second
-
-
-def resident_bytes(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
 
 
 def quantile(values, share):
@@ -96,8 +89,8 @@ async def patient(load, rng):
         await asyncio.sleep(wait + rng.random() * 0.2)
 
 
-async def run(port, pid, minutes):
-    failures = []
+async def run(daemon: Server, minutes: float) -> list:
+    port, failures = daemon.port, []
     peak = 0
     for share in (0.8, 1, 1.2):
         served = await Load(port).arrive(share * CAPACITY, 20)
@@ -108,7 +101,7 @@ async def run(port, pid, minutes):
 
     async def watch():
         while True:
-            memory.append(resident_bytes(pid))
+            memory.append(daemon.resident_bytes())
             await asyncio.sleep(1)
 
     watching = asyncio.create_task(watch())
@@ -147,28 +140,14 @@ async def run(port, pid, minutes):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin", help="folder with twilld")
-    parser.add_argument("--minutes", type=float, default=5)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        address = pathlib.Path(folder) / "address"
-        daemon = subprocess.Popen([f"{arguments.bin}/twilld", "--model", f"dummy:null?step-us={STEP_US}", "--listen",
-                                   "127.0.0.1:0", "--address-file", address, "--set", f"scheduler.max_running={RUNNING}",
-                                   "--set", f"scheduler.max_queued={QUEUED}", "--set", "log.level=error",
-                                   # dummy:null has 65,536 blocks, and the books of those that are cached fill slowly.
-                                   "--set", "kv.prefix_cache=false",
-                                   "--set", "server.max_connections=4000"])
-        try:
-            while not (address.exists() and address.read_text().strip()):
-                if daemon.poll() is not None:
-                    raise SystemExit("overload.py: twilld did not start")
-                time.sleep(0.05)
-            port = int(address.read_text().split()[0].rsplit(":", 1)[1])
-            failures = asyncio.run(run(port, daemon.pid, arguments.minutes))
-        finally:
-            daemon.terminate()
-            daemon.wait()
+    flags = parser(__doc__)
+    flags.add_argument("bin", help="folder with twilld")
+    flags.add_argument("--minutes", type=float, default=5)
+    arguments = flags.parse_args()
+    # dummy:null has 65,536 blocks, and a prefix cache's records of them would fill slowly.
+    with twilld(arguments.bin, f"scheduler.max_running={RUNNING}", f"scheduler.max_queued={QUEUED}", "log.level=error",
+                "kv.prefix_cache=false", "server.max_connections=4000", model=f"dummy:null?step-us={STEP_US}") as daemon:
+        failures = asyncio.run(run(daemon, arguments.minutes))
     for failure in failures:
         print(f"overload.py: {failure}", file=sys.stderr)
     return 1 if failures else 0

@@ -18,20 +18,18 @@ MODEL is what twilld serves, FILE what llama-server does (MODEL, unless given), 
 ids, outputs greedy. Cells are medians (least to most) of the rounds.
 """
 
-import argparse
 import concurrent.futures
-import http.client
 import json
 import os
 import pathlib
 import random
 import signal
 import statistics
-import subprocess
 import tempfile
 import time
 
-PORT = 18455
+from harness import Server, free_port, heading, in_turn, parser, row, spread, twilld
+
 CONVERSATION, TURN, OUTPUT = 1200, 32, 16
 SHARED, OWN, REQUESTS = 1000, 24, 32
 
@@ -40,65 +38,33 @@ def words(seed: int, n: int) -> list:
     return [random.Random(seed + i).randrange(1000, 20000) for i in range(n)]
 
 
-class Server:
-    """One run of a server; it is ready once this is made."""
-
-    def __init__(self, command: list, ready: str, patience_s: int = 60):
-        self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
-        for _ in range(20 * patience_s):
-            if self.process.poll() is not None:
-                self.log.seek(0)
-                raise RuntimeError(f"the server ended before it was ready: {self.log.read()[-2000:]!r}")
-            try:
-                if self.call("GET", ready)[0] == 200:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.05)
-        raise RuntimeError(f"the server was not ready within {patience_s} seconds")
-
-    def call(self, method: str, path: str, body=None) -> tuple:
-        link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=300)
-        link.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
-        reply = link.getresponse()
-        return reply.status, reply.read()
-
-    def stream(self, path: str, body: dict) -> tuple:
-        """Seconds to the first event with text, and all events."""
-        began = time.monotonic()
-        link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=300)
-        link.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-        reply = link.getresponse()
+def stream(server: Server, path: str, body: dict) -> tuple:
+    """Seconds to the first event with text, and all events."""
+    began, first, events = time.monotonic(), None, []
+    with server.request("POST", path, body) as reply:
         if reply.status != 200:
             raise RuntimeError(f"{path} answered {reply.status}: {reply.read()!r}")
-        first, events = None, []
         for line in reply:
             if not line.startswith(b"data: {"):
                 continue
             first = first or time.monotonic() - began
             events.append(json.loads(line[6:]))
-        return first, events
-
-    def end(self, how=signal.SIGTERM):
-        self.process.send_signal(how)
-        self.process.wait()
-        self.log.close()
+    return first, events
 
 
 class Twill:
     name = "twilld"
 
     def __init__(self, bin_dir: str, model: str):
-        self.command = [f"{bin_dir}/twilld", "--model", model, "--listen", f"127.0.0.1:{PORT}"]
+        self.bin_dir, self.model = bin_dir, model
 
     def start(self, *settings: str) -> Server:
-        return Server([*self.command, *(word for s in settings for word in ("--set", s))], "/ready")
+        return twilld(self.bin_dir, *settings, model=self.model)
 
     @staticmethod
     def ask(server: Server, prompt: list, _cache: bool = True, n: int = OUTPUT) -> tuple:
         """Seconds to the first token, and prompt tokens that were computed."""
-        first, events = server.stream("/v1/completions", {
+        first, events = stream(server, "/v1/completions", {
             "prompt": prompt, "max_tokens": n, "temperature": 0, "ignore_eos": True, "stream": True,
             "stream_options": {"include_usage": True}})
         usage = next(e["usage"] for e in reversed(events) if e.get("usage"))
@@ -125,7 +91,7 @@ class Twill:
         """Blocks are written behind; a person's next turn comes later than that."""
         before, since = None, time.monotonic()
         while time.monotonic() - since < 0.5:
-            lines = server.call("GET", "/metrics")[1].decode().splitlines()
+            lines = server.call("GET", "/metrics")[1].splitlines()
             written = [line for line in lines if line.startswith("twill_kv_disk_written_bytes_total")]
             if written != before:
                 before, since = written, time.monotonic()
@@ -136,15 +102,15 @@ class Llama:
     name = "llama-server"
 
     def __init__(self, program: str, gguf: str):
-        self.command = [program, "-m", gguf, "--host", "127.0.0.1", "--port", str(PORT), "-t",
-                        str(len(os.sched_getaffinity(0)))]
+        self.command = [program, "-m", gguf, "--host", "127.0.0.1", "-t", len(os.sched_getaffinity(0))]
 
     def start(self, slots: int, tokens: int, *more: str) -> Server:
-        return Server([*self.command, "-np", str(slots), "-c", str(slots * tokens), *more], "/health")
+        port = free_port()
+        return Server([*self.command, "--port", port, "-np", slots, "-c", slots * tokens, *more], port, "/health")
 
     @staticmethod
     def ask(server: Server, prompt: list, cache: bool = True, n: int = OUTPUT) -> tuple:
-        first, events = server.stream("/completion", {
+        first, events = stream(server, "/completion", {
             "prompt": prompt, "n_predict": n, "temperature": 0, "ignore_eos": True, "stream": True,
             "cache_prompt": cache})
         return first, events[-1]["timings"]["prompt_n"]
@@ -179,11 +145,12 @@ class Vllm:
     name = "vLLM"
 
     def __init__(self, program: str, folder: str):
-        self.command = [program, "serve", folder, "--port", str(PORT), "--dtype", "bfloat16", "--max-num-seqs", str(REQUESTS),
-                        "--max-model-len", "8192", "--enable-prompt-tokens-details"]
+        self.command = [program, "serve", folder, "--dtype", "bfloat16", "--max-num-seqs", REQUESTS, "--max-model-len", "8192",
+                        "--enable-prompt-tokens-details"]
 
     def start_shared(self, cache: bool) -> Server:
-        return Server([*self.command, *([] if cache else ["--no-enable-prefix-caching"])], "/health", 400)
+        port = free_port()
+        return Server([*self.command, "--port", port, *([] if cache else ["--no-enable-prefix-caching"])], port, "/health", 400)
 
     ask = staticmethod(Twill.ask)
 
@@ -199,30 +166,27 @@ def together(who, server: Server, salt: int, cache: bool, warm: bool) -> dict:
             "last": 1e3 * max(one[0] for one in done)}
 
 
-def cell(rounds: list, key: str, digits: int = 0) -> str:
-    values = sorted(one[key] for one in rounds)
-    return f"{statistics.median(values):,.{digits}f} ({values[0]:,.{digits}f} to {values[-1]:,.{digits}f})"
+def cells(rounds: list, *keys: str) -> list:
+    return [spread([one[key] for one in rounds]) for key in keys]
 
 
 def restart_table(peers: list, n_rounds: int):
     found = {(peer, kept): [] for peer in peers for kept in (True, False)}
     for number in range(n_rounds):
-        for peer, kept in (found if number % 2 == 0 else reversed(found)):
+        for peer, kept in in_turn(found, number):
             with tempfile.TemporaryDirectory() as folder:
                 found[peer, kept].append(peer.returning(words(1, CONVERSATION), pathlib.Path(folder), kept))
-    print(f"\n| first turn after kill -9 | tokens of {found[peers[0], True][0]['prompt']} that were kept | first token, ms | of which "
-          "calls of the client, ms | saving before, ms | first token where nothing was kept, ms |\n"
-          "|---|---|---|---|---|---|")
+    print()
+    heading("first turn after kill -9", f"tokens of {found[peers[0], True][0]['prompt']} that were kept", "first token, ms",
+            "of which calls of the client, ms", "saving before, ms", "first token where nothing was kept, ms")
     for peer in peers:
-        kept, cold = found[peer, True], found[peer, False]
-        print(f"| {peer.name} | {cell(kept, 'cached')} | {cell(kept, 'ttft')} | {cell(kept, 'calls')} | {cell(kept, 'save')} | "
-              f"{cell(cold, 'ttft')} |", flush=True)
+        row(peer.name, *cells(found[peer, True], "cached", "ttft", "calls", "save"), *cells(found[peer, False], "ttft"))
 
 
 def shared_table(peers: list, n_rounds: int):
     found = {(peer, cache, warm): [] for peer in peers for cache in (True, False) for warm in (False, True)}
     for number in range(n_rounds):
-        for peer in (peers if number % 2 == 0 else reversed(peers)):
+        for peer in in_turn(peers, number):
             for cache in (True, False):
                 server = peer.start_shared(cache)
                 peer.ask(server, words(777, 512), cache, 1)  # weights have been touched from here on
@@ -230,15 +194,15 @@ def shared_table(peers: list, n_rounds: int):
                     salt = 100000 * (2 * number + warm + 1)
                     found[peer, cache, warm].append(together(peer, server, salt, cache, warm))
                 server.end()
-    print(f"\n| {REQUESTS} requests, {SHARED} tokens shared | prompt tokens computed | median first token, ms | last first token, ms |\n"
-          "|---|---|---|---|")
+    print()
+    heading(f"{REQUESTS} requests, {SHARED} tokens shared", "prompt tokens computed", "median first token, ms",
+            "last first token, ms")
     for (peer, cache, warm), rounds in found.items():
-        print(f"| {peer.name}, {'prefix cache' if cache else 'none'}, {'warm' if warm else 'cold'} | {cell(rounds, 'work')} | "
-              f"{cell(rounds, 'ttft')} | {cell(rounds, 'last')} |", flush=True)
+        row(f"{peer.name}, {'prefix cache' if cache else 'none'}, {'warm' if warm else 'cold'}", *cells(rounds, "work", "ttft", "last"))
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = parser(__doc__)
     flags.add_argument("bin")
     flags.add_argument("model")
     flags.add_argument("--llama-server")

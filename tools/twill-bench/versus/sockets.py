@@ -9,14 +9,10 @@ import base64
 import os
 import resource
 import socket
-import subprocess
 import sys
 import time
 
-
-def resident_kib(pid: int) -> int:
-    with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+from harness import twilld
 
 
 def until(sock: socket.socket, end: bytes) -> bytes:
@@ -51,26 +47,15 @@ def open_websocket(port: int, number: int) -> socket.socket:
 
 
 def measure(bin_folder: str, name: str, opened, n: int) -> None:
-    port = 18431
-    daemon = subprocess.Popen([bin_folder + "/twilld", "--model", "dummy:null", "--listen", f"127.0.0.1:{port}",
-                               "--set", f"server.max_connections={n + 100}", "--set", "server.idle_timeout=1h",
-                               "--set", "log.level=error"])
-    try:
-        for _ in range(300):
-            try:
-                opened(port, 0).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        before = resident_kib(daemon.pid)
-        sockets = [opened(port, i) for i in range(n)]
+    with twilld(bin_folder, f"server.max_connections={n + 100}", "server.idle_timeout=1h", "log.level=error",
+                model="dummy:null") as daemon:
+        opened(daemon.port, 0).close()
+        before = daemon.resident_bytes()
+        sockets = [opened(daemon.port, i) for i in range(n)]
         time.sleep(1)
-        print(f"{name}: {n} sockets, {(resident_kib(daemon.pid) - before) / n:.1f} KiB each", flush=True)
+        print(f"{name}: {n} sockets, {(daemon.resident_bytes() - before) / 1024 / n:.1f} KiB each", flush=True)
         for sock in sockets:
             sock.close()
-    finally:
-        daemon.terminate()
-        daemon.wait()
 
 
 def main() -> None:

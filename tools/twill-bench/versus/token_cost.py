@@ -8,8 +8,8 @@ shares the machine, so tokens/s are both sides'. Microseconds are the daemon's p
 thread that serves the sockets, `actors` all others. System calls are counted by perf where it may, in a window after that.
 """
 
-import argparse
 import base64
+import contextlib
 import os
 import pathlib
 import re
@@ -20,10 +20,10 @@ import statistics
 import subprocess
 import threading
 import time
-import urllib.request
+
+from harness import ROOT, heading, in_turn, parser, row, twilld
 
 KEY = "twk_" + "k" * 43
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def sse(key: str):
@@ -86,35 +86,22 @@ class Streams:
 
 
 class Daemon:
-    def __init__(self, arguments, port: int, secure: bool):
-        self.port, self.secure = port, secure
-        command = [f"{arguments.bin}/twilld", "--model", "dummy:null", "--listen", f"127.0.0.1:{port}", "--set",
-                   f"scheduler.max_running={arguments.streams}", "--set", "log.level=error"]
+    def __init__(self, arguments, secure: bool):
+        settings = [f"scheduler.max_running={arguments.streams}", "log.level=error"]
         if secure:
-            command += ["--set", f"server.tls_certificate={arguments.certificate}", "--set",
-                        f"server.tls_key={arguments.key}", "--set", f"server.api_keys=['{KEY}']"]
-        self.process = subprocess.Popen(command)
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                self.tokens()
-                return
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+            settings += [f"server.tls_certificate={arguments.certificate}", f"server.tls_key={arguments.key}",
+                         f"server.api_keys=['{KEY}']"]
+        self.server = twilld(arguments.bin, *settings, model="dummy:null", secure=secure)
 
     def tokens(self) -> float:
-        context = ssl._create_unverified_context()
-        url = f"http{'s' if self.secure else ''}://127.0.0.1:{self.port}/metrics"
-        text = urllib.request.urlopen(url, context=context if self.secure else None).read().decode()
+        text = self.server.call("GET", "/metrics")[1]
         return sum(float(v) for v in re.findall(r"^twill_generation_tokens_total(?:{[^}]*})? (\S+)$", text, re.M))
 
     def processor_seconds(self) -> tuple:
         net = actors = 0.0
-        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+        for task in pathlib.Path(f"/proc/{self.server.pid}/task").iterdir():
             seconds = int((task / "schedstat").read_text().split()[0]) / 1e9
-            if int(task.name) == self.process.pid:
+            if int(task.name) == self.server.pid:
                 net += seconds
             else:
                 actors += seconds
@@ -122,7 +109,7 @@ class Daemon:
 
     def system_calls(self, seconds: float) -> tuple:
         """Per token: of net, of actors; nothing where perf may not count them."""
-        command = ["perf", "stat", "-x", ";", "--per-thread", "-e", "raw_syscalls:sys_enter", "-p", str(self.process.pid),
+        command = ["perf", "stat", "-x", ";", "--per-thread", "-e", "raw_syscalls:sys_enter", "-p", str(self.server.pid),
                    "sleep", str(seconds)]
         before = self.tokens()
         try:
@@ -133,48 +120,39 @@ class Daemon:
         rows = re.findall(r"^.*-(\d+);(\d+);", done.stderr, re.M)
         if done.returncode != 0 or not rows or not tokens:
             return None, None
-        net = sum(int(n) for tid, n in rows if int(tid) == self.process.pid)
+        net = sum(int(n) for tid, n in rows if int(tid) == self.server.pid)
         return net / tokens, (sum(int(n) for _, n in rows) - net) / tokens
 
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
 
-
-def measure(arguments, port: int, dialect, secure: bool) -> dict:
-    daemon = Daemon(arguments, port, secure)
-    streams = Streams(port, arguments.streams, dialect, secure)
-    try:
+def measure(arguments, dialect, secure: bool) -> dict:
+    daemon = Daemon(arguments, secure)
+    with daemon.server, contextlib.closing(Streams(daemon.server.port, arguments.streams, dialect, secure)):
         time.sleep(1)
         tokens, began, (net, actors) = daemon.tokens(), time.monotonic(), daemon.processor_seconds()
         time.sleep(arguments.seconds)
         n, took, (net_end, actors_end) = daemon.tokens() - tokens, time.monotonic() - began, daemon.processor_seconds()
         calls = daemon.system_calls(min(2.0, arguments.seconds))
-    finally:
-        streams.close()
-        daemon.stop()
     return {"tokens/s": n / took, "net us": 1e6 * (net_end - net) / n, "actors us": 1e6 * (actors_end - actors) / n,
             "all us": 1e6 * (net_end - net + actors_end - actors) / n, "net calls": calls[0], "actors calls": calls[1]}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin")
-    parser.add_argument("--streams", type=int, default=128)
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--certificate", default=ROOT / "tests/clients/tls/first.pem")
-    parser.add_argument("--key", default=ROOT / "tests/clients/tls/first.key")
-    arguments = parser.parse_args()
+    flags = parser(__doc__)
+    flags.add_argument("bin")
+    flags.add_argument("--streams", type=int, default=128)
+    flags.add_argument("--seconds", type=float, default=5)
+    flags.add_argument("--rounds", type=int, default=3)
+    flags.add_argument("--certificate", default=ROOT / "tests/clients/tls/first.pem")
+    flags.add_argument("--key", default=ROOT / "tests/clients/tls/first.key")
+    arguments = flags.parse_args()
     variants = [(name, dialect, secure) for name, dialect in (("SSE", sse), ("WebSocket", websocket))
                 for secure in (False, True)]
     found = {(name, secure): [] for name, _, secure in variants}
     for number in range(arguments.rounds):
-        for i, (name, dialect, secure) in enumerate(variants if number % 2 == 0 else variants[::-1]):
-            found[name, secure].append(measure(arguments, 18440 + i, dialect, secure))
+        for name, dialect, secure in in_turn(variants, number):
+            found[name, secure].append(measure(arguments, dialect, secure))
     columns = ["tokens/s", "net us", "actors us", "all us", "net calls", "actors calls"]
-    print("| streams | " + " | ".join(columns) + " | than plain |")
-    print("|---" * (len(columns) + 2) + "|")
+    heading("streams", *columns, "than plain")
     medians = {}
     for (name, secure), rows in found.items():
         cells = []
@@ -184,7 +162,7 @@ def main() -> None:
             cells.append("-" if not values else f"{medians[name, secure, column]:.0f}" if column == "tokens/s" else
                          f"{medians[name, secure, column]:.3f}")
         more = medians[name, secure, "all us"] / medians[name, False, "all us"] - 1
-        print(f"| {arguments.streams} {name}{', TLS and keys' if secure else ''} | " + " | ".join(cells) + f" | {more:+.1%} |")
+        row(f"{arguments.streams} {name}{', TLS and keys' if secure else ''}", *cells, f"{more:+.1%}")
 
 
 if __name__ == "__main__":
