@@ -10,8 +10,8 @@
 #include "tests/models/support/default_model.hpp"
 #include "tests/paths.hpp"
 #include "tests/support/json.hpp"
+#include "tools/twill-bench/accuracy/candidate.hpp"
 #include "tools/twill-bench/accuracy/compare.hpp"
-#include "tools/twill-bench/accuracy/subject.hpp"
 
 using namespace twill::bench;
 namespace test = twill::test;

@@ -12,9 +12,9 @@
 #include "tests/models/support/temp_folder.hpp"
 #include "tests/paths.hpp"
 #include "tests/support/json.hpp"
+#include "tools/twill-bench/accuracy/candidate.hpp"
 #include "tools/twill-bench/accuracy/compare.hpp"
 #include "tools/twill-bench/accuracy/divergence.hpp"
-#include "tools/twill-bench/accuracy/subject.hpp"
 #include "tools/twill-bench/accuracy/table.hpp"
 
 using namespace twill::bench;

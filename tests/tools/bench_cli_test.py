@@ -106,7 +106,7 @@ class Disk(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["samples.csv"])  # the file that is read has no name
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
-            told = float(re.fullmatch(r"([\d.]+) GB/s\n", process.communicate(timeout=60)[0])[1])
+            reported = float(re.fullmatch(r"([\d.]+) GB/s\n", process.communicate(timeout=60)[0])[1])
             self.assertEqual(process.returncode, 0)
             with open(samples) as file:
                 rows = [(float(row["at"]), int(row["bytes"])) for row in csv.DictReader(file)]
@@ -114,7 +114,7 @@ class Disk(unittest.TestCase):
             self.assertEqual(rows, sorted(rows))
             self.assertGreater(rows[-1][1], 8 << 20)  # the file was read more than once
             seconds = rows[-1][0] - rows[0][0]
-            self.assertAlmostEqual(told, 1e-9 * (rows[-1][1] - rows[0][1]) / seconds, delta=0.0051)
+            self.assertAlmostEqual(reported, 1e-9 * (rows[-1][1] - rows[0][1]) / seconds, delta=0.0051)
 
     def test_a_file_is_read_where_it_holds_data(self):
         with scratch() as folder:
@@ -456,9 +456,9 @@ class Sweep(unittest.TestCase):
                             break
                         time.sleep(0.05)
                     first.send_signal(signal.SIGINT)
-                    told, _ = first.communicate(timeout=120)
+                    printed, _ = first.communicate(timeout=120)
                     self.assertEqual(first.returncode, 130)
-                    self.assertIn("not run", told)
+                    self.assertIn("not run", printed)
                     before = json.loads(state.read_text())
                     self.assertTrue(before["interrupted"])
                     pathlib.Path(gate).touch()

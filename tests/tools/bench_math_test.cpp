@@ -157,7 +157,7 @@ TEST_CASE("one request's peak figures come from its own second") {
   CHECK(m.peak_in_flight == 2);
 }
 
-TEST_CASE("lengths that differ from those asked for are told apart") {
+TEST_CASE("lengths that differ from those asked for are counted by cause") {
   run_outcome run;
   run.duration_s = 1;
   run.records = {finished(0, 0.1, {}, 5, 1), finished(0, 0.1, {}, 5, 1),

@@ -423,7 +423,7 @@ TEST_CASE("a result file is replaced whole, and a folder in its place is an erro
   }
 }
 
-TEST_CASE("times are told in words") {
+TEST_CASE("durations are written in words") {
   CHECK(duration_text(45.4) == "45 s");
   CHECK(duration_text(720) == "12 min");
   CHECK(duration_text(11100) == "3 h 05 min");

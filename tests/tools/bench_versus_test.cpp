@@ -143,7 +143,7 @@ TEST_CASE("a campaign's models take from the plan what they don't say themselves
   CHECK(plan.models[1].grid.input_lengths == std::vector<std::int32_t>{8});
 }
 
-TEST_CASE("a verdict tells medians and by how much the first is better") {
+TEST_CASE("a report has medians and by how much the first is better") {
   const scratch_file file(servers + load);
   const versus_plan plan = read_plan(file.path);
   contest_result result;

@@ -11,8 +11,8 @@
 
 #include "gpu/device.hpp"
 #include "tools/common/hub/model_argument.hpp"
+#include "tools/twill-bench/accuracy/candidate.hpp"
 #include "tools/twill-bench/accuracy/compare.hpp"
-#include "tools/twill-bench/accuracy/subject.hpp"
 #include "tools/twill-bench/accuracy/table.hpp"
 #include "tools/twill-bench/commands.hpp"
 
@@ -35,7 +35,7 @@ std::string read_text(const std::string& path) {
 }
 
 /// Opens one model when its turn comes, so that only one is held.
-using opener = std::function<models::result<subject>()>;
+using opener = std::function<models::result<candidate>()>;
 
 std::vector<opener> openers_of(const accuracy_arguments& arguments) {
   std::vector<opener> list;

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "tools/twill-bench/commands.hpp"
-#include "tools/twill-bench/plan/crowd.hpp"
+#include "tools/twill-bench/plan/load_batcher.hpp"
 
 namespace twill::bench {
 namespace {
 
 struct plan_arguments {
-  crowd_settings crowd;
+  load_batcher_settings settings;
   std::int32_t steps = 2000;
 };
 
@@ -24,23 +24,23 @@ void print_row(const char* name, std::vector<double> seconds) {
 }
 
 void measure(const plan_arguments& a, bool few_blocks) {
-  crowd_settings settings = a.crowd;
+  load_batcher_settings settings = a.settings;
   settings.few_blocks = few_blocks;
-  crowd people(settings);
+  load_batcher batcher(settings);
   const std::int32_t warm = 2 * settings.running * settings.prompt_tokens / 512 + 200;
   for (std::int32_t i = 0; i < warm; ++i)
-    people.step();
+    batcher.step();
   std::vector<double> plan, results, allocator, all;
   for (std::int32_t i = 0; i < a.steps; ++i) {
-    const plan_seconds spent = people.step();
+    const plan_seconds spent = batcher.step();
     plan.push_back(spent.plan);
     results.push_back(spent.results);
     allocator.push_back(spent.allocator);
     all.push_back(spent.plan + spent.results + spent.allocator);
   }
   std::printf("%s: %d run, %d wait\n",
-              few_blocks ? "KV blocks are short" : "the running set is full", people.running(),
-              people.waiting());
+              few_blocks ? "KV blocks are short" : "the running set is full", batcher.running(),
+              batcher.waiting());
   std::printf("  us a step      mean   median      p99\n");
   print_row("plan", plan);
   print_row("results", results);
@@ -59,18 +59,19 @@ int measure(const plan_arguments& a) {
 void add_plan_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("plan", "Times the planning of steps, without a model");
   auto a = std::make_shared<plan_arguments>();
-  command->add_option("--queued", a->crowd.queued, "Requests that wait (10000)")
+  command->add_option("--queued", a->settings.queued, "Requests that wait (10000)")
       ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--running", a->crowd.running, "Requests that run (1000)")
+  command->add_option("--running", a->settings.running, "Requests that run (1000)")
       ->check(CLI::Range(1, 65536));
-  command->add_option("--prompt", a->crowd.prompt_tokens, "Tokens of a prompt (512)")
+  command->add_option("--prompt", a->settings.prompt_tokens, "Tokens of a prompt (512)")
       ->check(CLI::Range(1, 65536));
-  command->add_option("--output", a->crowd.output_tokens, "Tokens of an output, on average (256)")
+  command
+      ->add_option("--output", a->settings.output_tokens, "Tokens of an output, on average (256)")
       ->check(CLI::Range(2, 65536));
   command->add_option("--steps", a->steps, "Steps that are timed (2000)")
       ->check(CLI::Range(100, 1'000'000));
   command->add_flag_callback(
-      "--no-cache", [a] { a->crowd.prefix_cache = false; }, "Without the prefix cache");
+      "--no-cache", [a] { a->settings.prefix_cache = false; }, "Without the prefix cache");
   command->callback([a, &exit_code] { exit_code = measure(*a); });
 }
 

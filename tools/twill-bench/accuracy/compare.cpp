@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "models/compute.hpp"
-#include "tools/twill-bench/accuracy/teacher.hpp"
+#include "tools/twill-bench/accuracy/forced_decoder.hpp"
 
 namespace twill::bench {
 namespace {
 
 /// Every position that has a next token.
-tally run_side_by_side(teacher& reference, teacher& other,
+tally run_side_by_side(forced_decoder& reference, forced_decoder& other,
                        const std::vector<token_sequence>& sequences) {
   tally sums;
   for (const token_sequence& s : sequences) {
@@ -41,14 +41,14 @@ models::result<type_pair> parse_type_pair(const std::string& text) {
   return type_pair{text.substr(0, slash), text.substr(slash + 1)};
 }
 
-models::result<std::vector<tally>> compare_types(gpu::device& dev, const subject& s,
+models::result<std::vector<tally>> compare_types(gpu::device& dev, const candidate& s,
                                                  const std::vector<type_pair>& pairs) {
   std::size_t longest = 0;
   for (const token_sequence& sequence : s.sequences)
     longest = std::max(longest, sequence.ids.size());
   const auto length = static_cast<std::int32_t>(longest);
   const models::compute_choice exact = {gpu::compute_type::f32, gpu::dtype::f32};
-  auto reference = teacher::load(dev, s.spec, *s.weights, exact, length);
+  auto reference = forced_decoder::load(dev, s.spec, *s.weights, exact, length);
   if (!reference.ok()) return reference.error();
   std::vector<tally> tallies;
   for (const type_pair& pair : pairs) {
@@ -56,7 +56,7 @@ models::result<std::vector<tally>> compare_types(gpu::device& dev, const subject
         models::resolve_compute(pair.compute, pair.kv, s.spec, *s.weights, dev.info());
     if (!types.ok()) return types.error();
     const auto weights = models::weights_for(types.value().compute, s.spec, s.weights, dev.info());
-    auto other = teacher::load(dev, s.spec, *weights, types.value(), length);
+    auto other = forced_decoder::load(dev, s.spec, *weights, types.value(), length);
     if (!other.ok()) return other.error();
     tallies.push_back(run_side_by_side(reference.value(), other.value(), s.sequences));
   }

@@ -9,8 +9,8 @@
 
 #include "gpu/device.hpp"
 #include "models/errc.hpp"
+#include "tools/twill-bench/accuracy/candidate.hpp"
 #include "tools/twill-bench/accuracy/divergence.hpp"
-#include "tools/twill-bench/accuracy/subject.hpp"
 
 namespace twill::bench {
 
@@ -24,7 +24,7 @@ struct type_pair {
 models::result<type_pair> parse_type_pair(const std::string& text);
 
 /// One tally per pair, in their order. Fails as decoder::load does.
-models::result<std::vector<tally>> compare_types(gpu::device& dev, const subject& s,
+models::result<std::vector<tally>> compare_types(gpu::device& dev, const candidate& s,
                                                  const std::vector<type_pair>& pairs);
 
 } // namespace twill::bench

@@ -2,8 +2,8 @@
 // by side. Sweeps that are complete are not measured again, so that giving the command again
 // resumes it.
 //
-// Blocking, one thread. A server that does not start is told and left out. FOLDER/MODEL/SERVER
-// holds a sweep and the server's log, FOLDER/MODEL the comparison.
+// Blocking, one thread. A server that does not start is reported and left out.
+// FOLDER/MODEL/SERVER holds a sweep and the server's log, FOLDER/MODEL the comparison.
 #pragma once
 
 #include <string>

@@ -20,7 +20,8 @@ bool refuses_key(int status);
 inline constexpr const char* how_to_give_key =
     "set TWILL_API_KEY or OPENAI_API_KEY, or give --api-key KEY";
 
-/// What a user is told of such a reply: the server, the status, its message, and how to give a key.
+/// The message for the user about such a reply: the server, the status, its message, and how to
+/// give a key.
 std::string key_advice(const serve_options& options, int status, const std::string& message);
 
 } // namespace twill::bench

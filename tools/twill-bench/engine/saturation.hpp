@@ -1,5 +1,5 @@
-// saturation: tells when an open loop has outrun its server: requests in flight and the time to the
-// first token both rise without end. Pure functions.
+// saturation: detects when an open loop has outrun its server: requests in flight and the time to
+// the first token both rise without end. Pure functions.
 //
 // Both are fitted by a straight line over the latest minute. The verdict needs 20 samples, slopes
 // that differ from 0 by Student's t at 99 %, and growth over the window by half of its mean.

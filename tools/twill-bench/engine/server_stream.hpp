@@ -33,7 +33,7 @@ struct server_address {
 /// (--cacert; empty: the system's) cannot be read.
 server_address find_server(const endpoint& where, const std::string& authorities_file);
 
-/// What a user is told of a certificate that is not trusted.
+/// The message for the user about a certificate that is not trusted.
 std::string untrusted_text(const std::string& why);
 
 class server_stream {

@@ -136,8 +136,8 @@ private:
   /// By a message where there is one; a socket of our own may also go away without a word.
   void drop(link& on, const exchange& request) {
     const std::string message = dialect_.cancel(request.id());
-    const bool told = !message.empty() && !request.cancellation().abrupt;
-    if (on.shared() || told) {
+    const bool sent_cancel = !message.empty() && !request.cancellation().abrupt;
+    if (on.shared() || sent_cancel) {
       if (!message.empty()) on.send(message);
     } else {
       on.shut("dropped");

@@ -56,7 +56,7 @@ std::string framed(std::string_view payload, ws_opcode kind = ws_opcode::text) {
   return out;
 }
 
-/// A cancel is none: it comes too late here.
+/// A message that cancels a request is ignored: by then the null server has sent everything.
 bool asks_for_tokens(std::string_view message, std::string_view target) {
   const std::string_view order =
       json_scan::string_body(json_scan::member(message, target == "/v1/stream" ? "op" : "type"));
@@ -82,7 +82,7 @@ asio::awaitable<void> null_shard::accept_all() {
     tcp::socket socket =
         co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (error == asio::error::operation_aborted) co_return;
-    if (error) { // out of descriptors, for one: what is open may yet close
+    if (error) { // such as no free descriptor: an open connection may close soon
       co_await pause(timer, std::chrono::milliseconds(10));
       continue;
     }
@@ -94,7 +94,7 @@ asio::awaitable<void> null_shard::accept_all() {
 
 asio::awaitable<void> null_shard::serve(std::shared_ptr<beast::tcp_stream> stream) {
   beast::flat_buffer buffer;
-  const auto out = std::make_shared<outlet>(stream);
+  const auto out = std::make_shared<sender>(stream);
   for (;;) {
     http::request_parser<http::string_body> parser;
     parser.body_limit(most_request_bytes);
@@ -113,7 +113,7 @@ asio::awaitable<void> null_shard::serve(std::shared_ptr<beast::tcp_stream> strea
   }
 }
 
-asio::awaitable<bool> null_shard::answer(const outlet_ptr& out, const request_type& request) {
+asio::awaitable<bool> null_shard::answer(const sender_ptr& out, const request_type& request) {
   const std::string target(request.target());
   std::string reply;
   if (target == "/v1/models")
@@ -136,7 +136,7 @@ asio::awaitable<bool> null_shard::answer(const outlet_ptr& out, const request_ty
   co_return !out->closed();
 }
 
-asio::awaitable<bool> null_shard::stream_events(const outlet_ptr& out, const null_request& asked,
+asio::awaitable<bool> null_shard::stream_events(const sender_ptr& out, const null_request& asked,
                                                 const null_replies& says) {
   const std::string head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
                            "Transfer-Encoding: chunked\r\n\r\n";
@@ -165,7 +165,7 @@ asio::awaitable<bool> null_shard::stream_events(const outlet_ptr& out, const nul
   co_return !out->closed();
 }
 
-asio::awaitable<void> null_shard::serve_socket(beast::tcp_stream& stream, outlet_ptr out,
+asio::awaitable<void> null_shard::serve_socket(beast::tcp_stream& stream, sender_ptr out,
                                                std::string target, beast::flat_buffer& buffer) {
   ws_reader reader(true, most_request_bytes);
   const auto take = [&](ws_opcode kind, std::string_view payload) {
@@ -187,7 +187,7 @@ asio::awaitable<void> null_shard::serve_socket(beast::tcp_stream& stream, outlet
   out->close();
 }
 
-asio::awaitable<void> null_shard::stream_frames(outlet_ptr out, std::string target,
+asio::awaitable<void> null_shard::stream_frames(sender_ptr out, std::string target,
                                                 std::string message) {
   const null_request asked = read_null_request(target, message);
   const null_replies says = null_replies_for(target, asked);
@@ -214,7 +214,8 @@ asio::awaitable<void> null_shard::pause(asio::steady_timer& timer, std::chrono::
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-/// Who comes first has the round begun; what the sockets brought meanwhile comes between.
+/// The first generation that waits schedules the round. The round is posted, so the events of the
+/// sockets that arrived meanwhile are handled before it.
 asio::awaitable<void> null_shard::turn() {
   if (round_.empty()) asio::post(context_, [this] { round_.wake_all(); });
   return round_.wait();

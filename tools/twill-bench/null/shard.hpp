@@ -15,10 +15,10 @@
 #include <memory>
 #include <string>
 
-#include "tools/twill-bench/null/outlet.hpp"
-#include "tools/twill-bench/null/parking.hpp"
 #include "tools/twill-bench/null/replies.hpp"
+#include "tools/twill-bench/null/sender.hpp"
 #include "tools/twill-bench/null/server.hpp"
+#include "tools/twill-bench/null/wait_queue.hpp"
 
 namespace twill::bench {
 
@@ -33,17 +33,17 @@ public:
 private:
   template <class T>
   using awaitable = boost::asio::awaitable<T>;
-  using outlet_ptr = std::shared_ptr<outlet>;
+  using sender_ptr = std::shared_ptr<sender>;
   using request_type = boost::beast::http::request<boost::beast::http::string_body>;
 
   awaitable<void> accept_all();
   awaitable<void> serve(std::shared_ptr<boost::beast::tcp_stream> stream);
-  awaitable<bool> answer(const outlet_ptr& out, const request_type& request);
-  awaitable<bool> stream_events(const outlet_ptr& out, const null_request& asked,
+  awaitable<bool> answer(const sender_ptr& out, const request_type& request);
+  awaitable<bool> stream_events(const sender_ptr& out, const null_request& asked,
                                 const null_replies& says);
-  awaitable<void> serve_socket(boost::beast::tcp_stream& stream, outlet_ptr out, std::string target,
+  awaitable<void> serve_socket(boost::beast::tcp_stream& stream, sender_ptr out, std::string target,
                                boost::beast::flat_buffer& buffer);
-  awaitable<void> stream_frames(outlet_ptr out, std::string target, std::string message);
+  awaitable<void> stream_frames(sender_ptr out, std::string target, std::string message);
   awaitable<void> before_token(boost::asio::steady_timer& timer, std::int64_t i);
   awaitable<void> pause(boost::asio::steady_timer& timer, std::chrono::microseconds span);
   awaitable<void> turn();
@@ -51,7 +51,7 @@ private:
   null_options options_;
   boost::asio::io_context context_{1};
   boost::asio::ip::tcp::acceptor acceptor_{context_};
-  parking round_; ///< generations without a pause: each sends one piece in a round
+  wait_queue round_; ///< generations without delays between tokens; each sends one piece a round
 };
 
 } // namespace twill::bench

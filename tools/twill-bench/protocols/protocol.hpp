@@ -34,7 +34,7 @@ struct prompt {
 /// The whole conversation as one text, for backends that know no roles.
 std::string whole_text(const prompt& asked);
 
-/// What one event, or one whole reply, told. Views point into the payload.
+/// The contents of one event, or of one whole reply. Views point into the payload.
 struct update {
   std::optional<std::size_t> owner; ///< WebSocket: the request it belongs to, when it says so
   bool content = false;             ///< brought output: text, ids, or an empty piece of text

@@ -222,12 +222,13 @@ std::string section(const std::string& heading, const std::vector<chart>& charts
 }
 
 std::string server_section(const scrape_log& server) {
-  const server_chart_list told = server_charts(server);
-  if (told.known.empty()) return section("The server's metrics", told.others);
-  std::string out = section("The server's metrics", told.known);
-  if (told.others.empty()) return out;
+  const server_chart_list charts = server_charts(server);
+  if (charts.known.empty()) return section("The server's metrics", charts.others);
+  std::string out = section("The server's metrics", charts.known);
+  if (charts.others.empty()) return out;
   return out + "<details><summary>Other metrics that changed (" +
-         std::to_string(told.others.size()) + ")</summary>\n" + draw(told.others) + "</details>\n";
+         std::to_string(charts.others.size()) + ")</summary>\n" + draw(charts.others) +
+         "</details>\n";
 }
 
 } // namespace

@@ -178,7 +178,7 @@ private:
       return std::nullopt;
     }
     const phase_figures figures = figures_of(result, run.options());
-    std::fprintf(stderr, "%s: %s\n", label.c_str(), told(figures, throughput).c_str());
+    std::fprintf(stderr, "%s: %s\n", label.c_str(), summary_of(figures, throughput).c_str());
     for (const std::string& line : result.remarks)
       std::fprintf(stderr, "  %s\n", line.c_str());
     (throughput ? sweep_.cells[i].throughput : sweep_.cells[i].latency) = figures;
@@ -186,7 +186,7 @@ private:
     return figures;
   }
 
-  static std::string told(const phase_figures& figures, bool throughput) {
+  static std::string summary_of(const phase_figures& figures, bool throughput) {
     if (figures.completed == 0) return "failed: " + figures.first_error;
     std::string out = throughput
                           ? fixed(figures.requests_per_s, 2) + " requests/s, " +

@@ -51,7 +51,7 @@ struct sweep_setup {
   std::int64_t throughput_concurrency = 0; ///< 0: all at once
   bool ignore_eos = true;
   std::string request_extras; ///< sampling and other fields of every request, as text
-  // The members below are told to the reader and not compared.
+  // Reports show the members below; resuming does not compare them.
   std::string title, server, hardware, date;
   std::int64_t context_limit = 0; ///< tokens; 0: unknown
 };

@@ -1,6 +1,7 @@
-// parking: coroutines that wait until they are woken, all at once and in the order they came.
+// wait_queue: coroutines that wait until wake_all() resumes all of them, in the order in which they
+// began to wait.
 //
-// One thread. Waking runs them here and now, without the executor's queue.
+// One thread. wake_all() resumes each coroutine itself instead of posting it to the executor.
 #pragma once
 
 #include <boost/asio/async_result.hpp>
@@ -11,9 +12,9 @@
 
 namespace twill::bench {
 
-class parking {
+class wait_queue {
 public:
-  /// co_await it.
+  /// An awaitable that completes with the next call of wake_all().
   auto wait() {
     return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
         [this](handler woken) { waiting_.push_back(std::move(woken)); },
@@ -22,7 +23,7 @@ public:
 
   bool empty() const { return waiting_.empty(); }
 
-  /// Those that wait anew meanwhile stay.
+  /// Coroutines that begin to wait during this call stay until the next one.
   void wake_all() {
     woken_.swap(waiting_);
     for (handler& each : woken_)

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/null/outlet.hpp"
+#include "tools/twill-bench/null/sender.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -13,14 +13,14 @@ namespace twill::bench {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-outlet::outlet(std::shared_ptr<boost::beast::tcp_stream> stream)
+sender::sender(std::shared_ptr<boost::beast::tcp_stream> stream)
     : stream_(std::move(stream)), socket_(stream_->socket()),
       waiting_(stream_->get_executor(), asio::steady_timer::time_point::max()) {
   error_code ignored;
   socket_.non_blocking(true, ignored);
 }
 
-void outlet::send(std::string_view bytes) {
+void sender::send(std::string_view bytes) {
   if (closed_) return;
   if (clear()) {
     error_code error;
@@ -31,7 +31,7 @@ void outlet::send(std::string_view bytes) {
   if (in_write_.empty() && !unsent_.empty()) write();
 }
 
-void outlet::write() {
+void sender::write() {
   in_write_.swap(unsent_);
   asio::async_write(socket_, asio::buffer(in_write_),
                     [self = shared_from_this()](const error_code& error, std::size_t) {
@@ -42,13 +42,13 @@ void outlet::write() {
                     });
 }
 
-asio::awaitable<void> outlet::cleared() {
+asio::awaitable<void> sender::cleared() {
   error_code ignored;
   while (!clear() && !closed_)
     co_await waiting_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-void outlet::close() {
+void sender::close() {
   closed_ = true;
   waiting_.cancel();
 }

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/plan/crowd.hpp"
+#include "tools/twill-bench/plan/load_batcher.hpp"
 
 #include <ctime>
 
@@ -15,19 +15,19 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr std::int32_t block_tokens = 16;
 
-/// Seconds that this thread has computed, so that other programs of the machine do not count.
+/// CPU seconds of this thread, which leave out the time that other programs have the core.
 double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-std::int32_t blocks_for(const crowd_settings& s) {
+std::int32_t blocks_for(const load_batcher_settings& s) {
   const std::int32_t of_one = (s.prompt_tokens + s.output_tokens) / block_tokens + 1;
   return s.running * (s.few_blocks ? of_one - 4 : 2 * of_one);
 }
 
-actors::batcher_limits limits_for(const crowd_settings& s) {
+actors::batcher_limits limits_for(const load_batcher_settings& s) {
   actors::batcher_limits limits;
   const std::int32_t most = s.few_blocks ? 2 * s.running : s.running;
   limits.plan = {most + 4096, most, block_tokens, s.prefix_cache, 4096};
@@ -38,7 +38,7 @@ actors::batcher_limits limits_for(const crowd_settings& s) {
 
 } // namespace
 
-crowd::crowd(const crowd_settings& settings)
+load_batcher::load_batcher(const load_batcher_settings& settings)
     : settings_(settings), pool_(blocks_for(settings), block_tokens),
       core_(limits_for(settings), stats_, *this),
       sampling_(std::make_shared<const config::sampling_params>()),
@@ -49,15 +49,15 @@ crowd::crowd(const crowd_settings& settings)
   plan(ignored);
 }
 
-std::int32_t crowd::running() const {
+std::int32_t load_batcher::running() const {
   return stats_.read().requests_running;
 }
 
-std::int32_t crowd::waiting() const {
+std::int32_t load_batcher::waiting() const {
   return stats_.read().requests_waiting;
 }
 
-void crowd::submit() {
+void load_batcher::submit() {
   const auto begin = static_cast<std::int32_t>(submitted_ * 7919 % 1'000'000);
   std::vector<std::int32_t> prompt(static_cast<std::size_t>(settings_.prompt_tokens));
   for (std::size_t i = 0; i < prompt.size(); ++i)
@@ -74,7 +74,7 @@ void crowd::submit() {
   core_.submit(order);
 }
 
-void crowd::plan(plan_seconds& spent) {
+void load_batcher::plan(plan_seconds& spent) {
   for (; missing_ > 0; --missing_)
     submit();
   for (;;) {
@@ -94,7 +94,7 @@ void crowd::plan(plan_seconds& spent) {
   }
 }
 
-actors::step_result crowd::results_of(const actors::step_plan& plan) {
+actors::step_result load_batcher::results_of(const actors::step_plan& plan) {
   actors::step_result result;
   result.generation = plan.generation;
   result.number = plan.number;
@@ -113,7 +113,7 @@ actors::step_result crowd::results_of(const actors::step_plan& plan) {
   return result;
 }
 
-plan_seconds crowd::step() {
+plan_seconds load_batcher::step() {
   plan_seconds spent;
   const auto plan_back = sent_.front();
   sent_.erase(sent_.begin());

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/accuracy/subject.hpp"
+#include "tools/twill-bench/accuracy/candidate.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -57,7 +57,7 @@ models::result<std::vector<token_sequence>> read_golden(const std::string& path)
   return sequences;
 }
 
-models::result<subject> checked(subject s) {
+models::result<candidate> checked(candidate s) {
   if (s.sequences.empty())
     return models::failure{errc::bad_format, s.name + ": there are no tokens to run"};
   for (const token_sequence& sequence : s.sequences)
@@ -68,12 +68,12 @@ models::result<subject> checked(subject s) {
 
 } // namespace
 
-models::result<subject> open_golden(const std::string& folder, const std::string& name) {
+models::result<candidate> open_golden(const std::string& folder, const std::string& name) {
   auto sequences = read_golden(folder + "/" + golden_file);
   if (!sequences.ok()) return sequences.error();
   auto opened = models::folder::open(folder);
   if (!opened.ok()) return opened.error();
-  subject s;
+  candidate s;
   s.name = name;
   s.weights = opened.value()->weights();
   auto spec = models::families::spec_of(opened.value()->config(), *s.weights);
@@ -83,7 +83,7 @@ models::result<subject> open_golden(const std::string& folder, const std::string
   return checked(std::move(s));
 }
 
-models::result<subject> open_with_text(const std::string& path, const std::string& text) {
+models::result<candidate> open_with_text(const std::string& path, const std::string& text) {
   auto opened = models::open_model(path);
   if (!opened.ok()) return opened.error();
   const models::model& m = *opened.value();
@@ -91,7 +91,7 @@ models::result<subject> open_with_text(const std::string& path, const std::strin
   options.add_special = true;
   auto ids = m.text->encode(text, options);
   if (!ids.ok()) return models::failure{ids.error().code, path + ": " + ids.detail()};
-  subject s;
+  candidate s;
   s.name = fs::path(path).filename().string();
   s.spec = m.spec;
   s.weights = m.weights;

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/accuracy/teacher.hpp"
+#include "tools/twill-bench/accuracy/forced_decoder.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -14,11 +14,12 @@ std::int32_t rows_per_step(std::int32_t vocab_size) {
 
 } // namespace
 
-models::result<teacher> teacher::load(gpu::device& dev, const models::model_spec& spec,
-                                      const models::checkpoint& weights,
-                                      const models::compute_choice& types,
-                                      std::int32_t longest_tokens) {
-  teacher t;
+models::result<forced_decoder> forced_decoder::load(gpu::device& dev,
+                                                    const models::model_spec& spec,
+                                                    const models::checkpoint& weights,
+                                                    const models::compute_choice& types,
+                                                    std::int32_t longest_tokens) {
+  forced_decoder t;
   t.dev_ = &dev;
   t.rows_per_step_ = rows_per_step(spec.vocab_size);
   models::decoder_options options;
@@ -38,12 +39,12 @@ models::result<teacher> teacher::load(gpu::device& dev, const models::model_spec
   return t;
 }
 
-void teacher::begin(const token_sequence& sequence) {
+void forced_decoder::begin(const token_sequence& sequence) {
   sequence_ = &sequence;
   done_ = 0;
 }
 
-logit_chunk teacher::next() {
+logit_chunk forced_decoder::next() {
   const auto length = static_cast<std::int32_t>(sequence_->ids.size());
   const std::int32_t n = std::min(length - done_, rows_per_step_);
   if (n <= 0) return {};

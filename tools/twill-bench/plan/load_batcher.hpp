@@ -1,8 +1,8 @@
-// crowd: a batcher with many requests, over a real block pool and an executor that computes
-// nothing, so that what planning takes can be timed.
+// load_batcher: a batcher under a load of many requests, for timing how it plans steps. The block
+// pool is real; instead of an executor, made-up results come back at once.
 //
-// One thread. Every request has a prompt of its own, and one that ends is followed by another, so
-// that as many wait at the end as at the beginning.
+// One thread. No two requests have the same prompt. A request that ends is replaced by a new one,
+// so the number of waiting requests stays the same.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace twill::bench {
 
-struct crowd_settings {
+struct load_batcher_settings {
   std::int32_t queued = 10000;
   std::int32_t running = 1000;
   std::int32_t prompt_tokens = 512;
   std::int32_t output_tokens = 256;
-  bool few_blocks = false; ///< blocks, and not max_running, bound how many run
+  bool few_blocks = false; ///< KV blocks, not max_running, limit how many requests run
   bool prefix_cache = true;
 };
 
-/// Computing time of one step in seconds, by who took it.
+/// CPU time of one step in seconds, by the part that spent it.
 struct plan_seconds {
   double plan = 0;      ///< the batcher, from the result of a step to the next plan
   double results = 0;   ///< the batcher, with the step's results
-  double allocator = 0; ///< the allocator, with the changes in between
+  double allocator = 0; ///< the block allocator, with the changes that the batcher asked for
 };
 
-class crowd final : actors::batcher_core::session_sink {
+class load_batcher final : actors::batcher_core::session_sink {
 public:
-  explicit crowd(const crowd_settings& settings);
+  explicit load_batcher(const load_batcher_settings& settings);
 
-  /// The oldest step comes back, and the next ones are planned.
+  /// Hands the results of the oldest unfinished step to the batcher and plans the next steps.
   plan_seconds step();
   std::int32_t running() const;
   std::int32_t waiting() const;
@@ -52,7 +52,7 @@ private:
   void plan(plan_seconds& spent);
   actors::step_result results_of(const actors::step_plan& plan);
 
-  crowd_settings settings_;
+  load_batcher_settings settings_;
   actors::stats_board stats_;
   actors::block_pool pool_;
   actors::batcher_core core_;

@@ -1,7 +1,9 @@
-// teacher: runs given tokens through a decoder and hands out the logits of every position.
+// forced_decoder: runs given tokens through a decoder (teacher forcing) and returns the logits of
+// every position.
 //
-// One sequence at a time, a chunk of rows at a time, so that long texts over large vocabularies
-// need little memory. Lives on the device's thread and must not outlive the device.
+// It runs one sequence at a time and returns one chunk of rows at a time, so that long texts over
+// large vocabularies need little memory. Use it on the device's thread only; it must not outlive
+// the device.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,7 @@
 
 namespace twill::bench {
 
-/// Tokens whose first `prompt_length` are the prompt; what follows it was taken greedily.
+/// The first `prompt_length` tokens are the prompt; the others are its greedy continuation.
 struct token_sequence {
   std::vector<std::int32_t> ids;
   std::int32_t prompt_length = 0;
@@ -37,17 +39,18 @@ struct logit_chunk {
   }
 };
 
-class teacher {
+class forced_decoder {
 public:
-  /// Sequences have at most `longest_tokens`. Fails as decoder::load does.
-  static models::result<teacher> load(gpu::device& dev, const models::model_spec& spec,
-                                      const models::checkpoint& weights,
-                                      const models::compute_choice& types,
-                                      std::int32_t longest_tokens);
+  /// Sequences may have up to `longest_tokens` tokens. Returns the errors of decoder::load.
+  static models::result<forced_decoder> load(gpu::device& dev, const models::model_spec& spec,
+                                             const models::checkpoint& weights,
+                                             const models::compute_choice& types,
+                                             std::int32_t longest_tokens);
 
-  /// Starts a sequence; it must live until its last chunk.
+  /// Starts a sequence. `sequence` must live until next() has returned its last chunk.
   void begin(const token_sequence& sequence);
-  /// The next chunk, valid until the next call; without rows after the last position.
+  /// The next chunk, whose values are valid until the next call. After the last position the chunk
+  /// has no rows.
   logit_chunk next();
 
 private:
