@@ -43,8 +43,8 @@ struct scratch {
   }
 };
 
-phase_figures phase(double requests_per_s, double output_tokens) {
-  phase_figures out;
+run_figures phase(double requests_per_s, double output_tokens) {
+  run_figures out;
   out.asked = out.completed = 4;
   out.requests_per_s = requests_per_s;
   out.output_tokens = output_tokens;

@@ -147,19 +147,19 @@ TEST_CASE("a report has medians and by how much the first is better") {
   const scratch_file file(servers + load);
   const versus_plan plan = read_plan(file.path);
   contest_result result;
-  result.bouts.resize(1);
-  result.bouts[0].resize(2);
+  result.rounds.resize(1);
+  result.rounds[0].resize(2);
   result.starts = {{{0.1, 0.2}}, {{0.3, 0.4}}};
   for (const double drift : {1.0, 2.0, 4.0}) { // slower from round to round, but alike
-    bout a, b;
+    run_figures a, b;
     a.completed = b.completed = 4;
     a.output_tokens = b.output_tokens = 64;
-    a.output_throughput = 300 / drift;
-    b.output_throughput = 100 / drift;
+    a.output_tokens_per_s = 300 / drift;
+    b.output_tokens_per_s = 100 / drift;
     a.median_ttft_ms = 10 * drift;
     b.median_ttft_ms = 15 * drift;
-    result.bouts[0][0].push_back(a);
-    result.bouts[0][1].push_back(b);
+    result.rounds[0][0].push_back(a);
+    result.rounds[0][1].push_back(b);
   }
   const std::string text = verdict_markdown(plan, result);
   const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
@@ -171,7 +171,7 @@ TEST_CASE("a report has medians and by how much the first is better") {
   CHECK(has("4 requests, 128 tokens in, 64 out, 1 at once, beside 2 busy processes"));
   CHECK_FALSE(has("WARNING"));
   CHECK(verdict_json(plan, result).find("\"twill_bench_versus\":1") != std::string::npos);
-  for (bout& each : result.bouts[0][1])
+  for (run_figures& each : result.rounds[0][1])
     each.output_tokens = 30;
   CHECK(verdict_markdown(plan, result).find("lengths differ") != std::string::npos);
 }

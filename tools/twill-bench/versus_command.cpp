@@ -37,9 +37,9 @@ int run(const versus_arguments& arguments) {
     write_file(arguments.json_path, verdict_json(order.plan, result));
   if (!arguments.markdown_path.empty()) write_file(arguments.markdown_path, markdown);
   if (result.interrupted) return 130;
-  for (const auto& load : result.bouts)
+  for (const auto& load : result.rounds)
     for (const auto& server : load)
-      for (const bout& each : server)
+      for (const run_figures& each : server)
         if (each.completed == 0) return 1;
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/markdown.hpp"
 
 namespace twill::bench {
 namespace {
@@ -43,7 +44,7 @@ std::string ratio_text(const sweep& base, const sweep& run, place at, const swee
                        bool& lengths_differ) {
   const auto first = value_at(base, at, metric), here = value_at(run, at, metric);
   if (!first || !here || *first == 0) return "";
-  const bool by_request = metric.member == &phase_figures::requests_per_s;
+  const bool by_request = metric.member == &run_figures::requests_per_s;
   if (by_request && !alike(*find(base, at), *find(run, at))) {
     lengths_differ = true;
     return "lengths differ";
@@ -58,39 +59,29 @@ std::string value_text(const sweep& in, place at, const sweep_metric& metric) {
   return cell == nullptr ? "" : !cell->skipped.empty() ? "skipped" : "none";
 }
 
-std::string rule(std::size_t n_columns) {
-  std::string out = "|";
-  for (std::size_t i = 0; i < n_columns; ++i)
-    out += " ---: |";
-  return out + "\n";
-}
-
 std::string metric_table(const std::vector<named_sweep>& runs,
                          const std::vector<reference>& references, const sweep_metric& metric,
                          bool& lengths_differ) {
-  std::string out = std::string("## ") + metric.heading +
-                    (metric.more_is_better ? " (more is better)" : " (less is better)") +
-                    "\n\n| Input | Output |";
-  std::size_t n_columns = 2;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    out += " " + runs[i].name + " |";
-    if (i > 0) out += " / " + runs[0].name + " |";
-    n_columns += i > 0 ? 2 : 1;
+  std::vector<std::string> names{"Input", "Output"};
+  for (const named_sweep& run : runs) {
+    names.push_back(run.name);
+    if (&run != &runs[0]) names.push_back("/ " + runs[0].name);
   }
   for (const reference& each : references)
-    out += " " + each.figures.setup.title + " |";
-  out += "\n" + rule(n_columns + references.size());
+    names.push_back(each.figures.setup.title);
+  std::string out = std::string("## ") + metric.heading +
+                    (metric.more_is_better ? " (more is better)" : " (less is better)") + "\n\n" +
+                    markdown_heading(names);
   for (const place& at : places_of(runs)) {
-    out += "| " + std::to_string(at.first) + " | " + std::to_string(at.second) + " |";
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      out += " " + value_text(runs[i].figures, at, metric) + " |";
-      if (i > 0)
-        out +=
-            " " + ratio_text(runs[0].figures, runs[i].figures, at, metric, lengths_differ) + " |";
+    std::vector<std::string> cells{std::to_string(at.first), std::to_string(at.second)};
+    for (const named_sweep& run : runs) {
+      cells.push_back(value_text(run.figures, at, metric));
+      if (&run != &runs[0])
+        cells.push_back(ratio_text(runs[0].figures, run.figures, at, metric, lengths_differ));
     }
     for (const reference& each : references)
-      out += " " + value_text(each.figures, at, metric) + " |";
-    out += "\n";
+      cells.push_back(value_text(each.figures, at, metric));
+    out += markdown_row(cells);
   }
   return out + "\n";
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/markdown.hpp"
 #include "tools/twill-bench/sweep/compare.hpp"
 
 namespace twill::bench {
@@ -30,31 +31,32 @@ bool is_figure(std::string_view key) {
 
 std::string compare_serves(const std::vector<std::pair<std::string, std::string>>& named_texts) {
   std::vector<json::object> runs;
-  std::string out = "| |", rule = "| :--- |";
+  std::vector<std::string> names{""};
   for (const auto& [name, text] : named_texts) {
     boost::system::error_code error;
     const json::value root = json::parse(text, error);
     if (error || !root.is_object() || !root.as_object().contains("request_throughput"))
       throw std::runtime_error(name + ": no result of serve (it has no request_throughput)");
-    out += " " + name + " |" + (runs.empty() ? "" : " / " + named_texts[0].first + " |");
-    rule += runs.empty() ? " ---: |" : " ---: | ---: |";
+    names.push_back(name);
+    if (!runs.empty()) names.push_back("/ " + named_texts[0].first);
     runs.push_back(root.as_object());
   }
-  out += "\n" + rule + "\n";
+  std::string out = markdown_heading(names, ":---");
   for (const auto& member : runs[0]) {
     if (!is_figure(member.key()) || !member.value().is_number()) continue;
     const double first = member.value().to_number<double>();
-    out += "| " + std::string(member.key()) + " | " + fixed(first, 2) + " |";
+    std::vector<std::string> cells{std::string(member.key()), fixed(first, 2)};
     for (std::size_t i = 1; i < runs.size(); ++i) {
       const json::value* here = runs[i].if_contains(member.key());
       if (here == nullptr || !here->is_number()) {
-        out += " | |";
+        cells.insert(cells.end(), 2, "");
         continue;
       }
       const double value = here->to_number<double>();
-      out += " " + fixed(value, 2) + " | " + (first == 0 ? "" : fixed(value / first, 2)) + " |";
+      cells.push_back(fixed(value, 2));
+      cells.push_back(first == 0 ? "" : fixed(value / first, 2));
     }
-    out += "\n";
+    out += markdown_row(cells);
   }
   return out;
 }

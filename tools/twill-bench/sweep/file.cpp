@@ -16,37 +16,37 @@ namespace twill::bench {
 namespace {
 
 namespace json = boost::json;
-using figure = std::pair<const char*, double phase_figures::*>;
+using figure = std::pair<const char*, double run_figures::*>;
 
 constexpr std::array<figure, 28> figures{{
-    {"asked", &phase_figures::asked},
-    {"completed", &phase_figures::completed},
-    {"failed", &phase_figures::failed},
-    {"stopped_early", &phase_figures::stopped_early},
-    {"context_limited", &phase_figures::context_limited},
-    {"lengths_counted_here", &phase_figures::counted_lengths},
-    {"input_mismatches", &phase_figures::input_mismatches},
-    {"concurrency", &phase_figures::concurrency},
-    {"duration", &phase_figures::duration_s},
-    {"mean_input_tokens", &phase_figures::input_tokens},
-    {"mean_output_tokens", &phase_figures::output_tokens},
-    {"request_throughput", &phase_figures::requests_per_s},
-    {"output_throughput", &phase_figures::output_tokens_per_s},
-    {"mean_latency_per_token_ms", &phase_figures::ms_per_token},
-    {"mean_latency_per_output_token_ms", &phase_figures::ms_per_output_token},
-    {"mean_ttft_ms", &phase_figures::mean_ttft_ms},
-    {"median_ttft_ms", &phase_figures::median_ttft_ms},
-    {"p99_ttft_ms", &phase_figures::p99_ttft_ms},
-    {"mean_tpot_ms", &phase_figures::mean_tpot_ms},
-    {"median_tpot_ms", &phase_figures::median_tpot_ms},
-    {"p99_tpot_ms", &phase_figures::p99_tpot_ms},
-    {"mean_itl_ms", &phase_figures::mean_itl_ms},
-    {"median_itl_ms", &phase_figures::median_itl_ms},
-    {"p99_itl_ms", &phase_figures::p99_itl_ms},
-    {"mean_e2el_ms", &phase_figures::mean_e2el_ms},
-    {"median_e2el_ms", &phase_figures::median_e2el_ms},
-    {"p99_e2el_ms", &phase_figures::p99_e2el_ms},
-    {"client_cpu_share", &phase_figures::client_cpu_share},
+    {"asked", &run_figures::asked},
+    {"completed", &run_figures::completed},
+    {"failed", &run_figures::failed},
+    {"stopped_early", &run_figures::stopped_early},
+    {"context_limited", &run_figures::context_limited},
+    {"lengths_counted_here", &run_figures::counted_lengths},
+    {"input_mismatches", &run_figures::input_mismatches},
+    {"concurrency", &run_figures::concurrency},
+    {"duration", &run_figures::duration_s},
+    {"mean_input_tokens", &run_figures::input_tokens},
+    {"mean_output_tokens", &run_figures::output_tokens},
+    {"request_throughput", &run_figures::requests_per_s},
+    {"output_throughput", &run_figures::output_tokens_per_s},
+    {"mean_latency_per_token_ms", &run_figures::ms_per_token},
+    {"mean_latency_per_output_token_ms", &run_figures::ms_per_output_token},
+    {"mean_ttft_ms", &run_figures::mean_ttft_ms},
+    {"median_ttft_ms", &run_figures::median_ttft_ms},
+    {"p99_ttft_ms", &run_figures::p99_ttft_ms},
+    {"mean_tpot_ms", &run_figures::mean_tpot_ms},
+    {"median_tpot_ms", &run_figures::median_tpot_ms},
+    {"p99_tpot_ms", &run_figures::p99_tpot_ms},
+    {"mean_itl_ms", &run_figures::mean_itl_ms},
+    {"median_itl_ms", &run_figures::median_itl_ms},
+    {"p99_itl_ms", &run_figures::p99_itl_ms},
+    {"mean_e2el_ms", &run_figures::mean_e2el_ms},
+    {"median_e2el_ms", &run_figures::median_e2el_ms},
+    {"p99_e2el_ms", &run_figures::p99_e2el_ms},
+    {"client_cpu_share", &run_figures::client_cpu_share},
 }};
 
 /// Rounded, so that a file that is read and written again stays as it is (the reader of Boost.JSON
@@ -58,7 +58,7 @@ json::value number(double value) {
   return value;
 }
 
-json::value phase_value(const std::optional<phase_figures>& of) {
+json::value phase_value(const std::optional<run_figures>& of) {
   if (!of) return nullptr;
   json::object out;
   for (const auto& [key, member] : figures)
@@ -67,9 +67,9 @@ json::value phase_value(const std::optional<phase_figures>& of) {
   return out;
 }
 
-std::optional<phase_figures> read_phase(const json::value& from) {
+std::optional<run_figures> read_phase(const json::value& from) {
   if (!from.is_object()) return std::nullopt;
-  phase_figures out;
+  run_figures out;
   for (const auto& [key, member] : figures)
     if (const json::value* found = from.as_object().if_contains(key))
       out.*member = found->to_number<double>();

@@ -139,7 +139,7 @@ sweep make(const table& from) {
     sweep_cell cell;
     cell.input_tokens = one.input_tokens;
     cell.output_tokens = one.output_tokens;
-    phase_figures figures;
+    run_figures figures;
     figures.completed = 1;
     figures.requests_per_s = one.requests_per_s;
     figures.output_tokens_per_s = one.output_tokens_per_s;

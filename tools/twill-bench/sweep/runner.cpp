@@ -18,42 +18,6 @@
 namespace twill::bench {
 namespace {
 
-phase_figures figures_of(const load_result& result, const serve_options& options) {
-  const serve_metrics& m = result.metrics;
-  phase_figures out;
-  out.asked = double(options.n_prompts);
-  out.completed = double(m.completed);
-  out.failed = double(m.failed);
-  out.stopped_early = double(m.stopped_early);
-  out.context_limited = double(m.context_limited);
-  out.counted_lengths = double(m.counted_lengths);
-  out.input_mismatches = double(m.input_mismatches);
-  out.concurrency = double(m.peak_in_flight);
-  out.duration_s = result.outcome.duration_s;
-  const double completed = double(std::max<std::size_t>(1, m.completed));
-  out.input_tokens = double(m.input_tokens) / completed;
-  out.output_tokens = double(m.output_tokens) / completed;
-  out.requests_per_s = m.request_throughput;
-  out.output_tokens_per_s = m.output_throughput;
-  out.ms_per_token = m.mean_ms_per_token;
-  out.ms_per_output_token = m.mean_ms_per_output_token;
-  const auto put = [](const summary& of, double& mean, double& median, double& p99) {
-    mean = of.mean;
-    median = of.median;
-    p99 = of.percentiles.front();
-  };
-  put(m.ttft_ms, out.mean_ttft_ms, out.median_ttft_ms, out.p99_ttft_ms);
-  put(m.tpot_ms, out.mean_tpot_ms, out.median_tpot_ms, out.p99_tpot_ms);
-  put(m.itl_ms, out.mean_itl_ms, out.median_itl_ms, out.p99_itl_ms);
-  put(m.e2el_ms, out.mean_e2el_ms, out.median_e2el_ms, out.p99_e2el_ms);
-  out.client_cpu_share = result.outcome.client.cpu_share;
-  const auto& records = result.outcome.records;
-  const auto first = std::find_if(records.begin(), records.end(),
-                                  [](const record& r) { return r.how == outcome::failed; });
-  if (first != records.end()) out.first_error = first->error_kind + ": " + first->error;
-  return out;
-}
-
 /// A far-off seed for each seed (Steele, Lea and Flood 2014, as in SplitMix64).
 std::uint64_t stirred(std::uint64_t seed) {
   seed += 0x9e3779b97f4a7c15ull;
@@ -126,7 +90,7 @@ private:
     if (taken > 0) std::fprintf(stderr, "resuming: %zu phases were measured before\n", taken);
   }
 
-  bool worth_keeping(const std::optional<phase_figures>& old) const {
+  bool worth_keeping(const std::optional<run_figures>& old) const {
     return old && (old->completed > 0 || !order_.retry_failed);
   }
 
@@ -165,7 +129,7 @@ private:
     sweep_.interrupted = !run.warm_up();
   }
 
-  std::optional<phase_figures> measure(std::size_t i, bool throughput) {
+  std::optional<run_figures> measure(std::size_t i, bool throughput) {
     const sweep_cell& cell = sweep_.cells[i];
     const std::string label = name(i) + (throughput ? "  throughput" : "  latency");
     progress_style style = progress_style::on_terminal(order_.show_progress);
@@ -177,7 +141,7 @@ private:
       sweep_.interrupted = true;
       return std::nullopt;
     }
-    const phase_figures figures = figures_of(result, run.options());
+    const run_figures figures = figures_of(result, run.options());
     std::fprintf(stderr, "%s: %s\n", label.c_str(), summary_of(figures, throughput).c_str());
     for (const std::string& line : result.remarks)
       std::fprintf(stderr, "  %s\n", line.c_str());
@@ -186,7 +150,7 @@ private:
     return figures;
   }
 
-  static std::string summary_of(const phase_figures& figures, bool throughput) {
+  static std::string summary_of(const run_figures& figures, bool throughput) {
     if (figures.completed == 0) return "failed: " + figures.first_error;
     std::string out = throughput
                           ? fixed(figures.requests_per_s, 2) + " requests/s, " +

@@ -5,13 +5,13 @@ namespace twill::bench {
 const std::vector<sweep_metric>& sweep_metrics() {
   static const std::vector<sweep_metric> all{
       {"Throughput (requests/s)", "Throughput", "requests/s", "throughput-req", true, true,
-       &phase_figures::requests_per_s},
+       &run_figures::requests_per_s},
       {"Throughput (output token/s)", "Throughput", "output token/s", "throughput-token-out", true,
-       true, &phase_figures::output_tokens_per_s},
+       true, &run_figures::output_tokens_per_s},
       {"Average latency per token (ms)", "Average latency per token", "ms", "pertoken", false,
-       false, &phase_figures::ms_per_token},
+       false, &run_figures::ms_per_token},
       {"Average latency per output token (ms)", "Average latency per output token", "ms",
-       "per-out-token", false, false, &phase_figures::ms_per_output_token},
+       "per-out-token", false, false, &run_figures::ms_per_output_token},
   };
   return all;
 }

@@ -11,34 +11,14 @@
 #include <string>
 #include <vector>
 
-namespace twill::bench {
+#include "tools/twill-bench/runs/figures.hpp"
 
-/// The figures of one phase. Counts are doubles too, so that one list of members reads and writes
-/// them all.
-struct phase_figures {
-  double asked = 0, completed = 0, failed = 0; ///< requests
-  double stopped_early = 0;                    ///< ended by a stop before the length asked for
-  double context_limited = 0;                  ///< cut by the server below the length asked for
-  double counted_lengths = 0; ///< lengths counted here, as the server gave no usage
-  double input_mismatches = 0;
-  double concurrency = 0; ///< most requests in flight
-  double duration_s = 0;
-  double input_tokens = 0, output_tokens = 0; ///< mean of the completed requests, actual
-  double requests_per_s = 0, output_tokens_per_s = 0;
-  double ms_per_token = 0;        ///< mean of latency / (input + output)
-  double ms_per_output_token = 0; ///< mean of latency / output
-  double mean_ttft_ms = 0, median_ttft_ms = 0, p99_ttft_ms = 0;
-  double mean_tpot_ms = 0, median_tpot_ms = 0, p99_tpot_ms = 0;
-  double mean_itl_ms = 0, median_itl_ms = 0, p99_itl_ms = 0;
-  double mean_e2el_ms = 0, median_e2el_ms = 0, p99_e2el_ms = 0;
-  double client_cpu_share = 0;
-  std::string first_error; ///< kind and message of the first failure; may be empty
-};
+namespace twill::bench {
 
 struct sweep_cell {
   std::int32_t input_tokens = 0, output_tokens = 0; ///< lengths that were asked for
   std::string skipped; ///< why the cell was not measured; empty when it was
-  std::optional<phase_figures> latency, throughput; ///< absent: not measured yet
+  std::optional<run_figures> latency, throughput; ///< absent: not measured yet
 
   bool done() const { return !skipped.empty() || (latency && throughput); }
 };
@@ -70,7 +50,7 @@ struct sweep_metric {
   const char* file; ///< file name of its chart, without extension
   bool from_throughput;
   bool more_is_better;
-  double phase_figures::*member;
+  double run_figures::*member;
 };
 const std::vector<sweep_metric>& sweep_metrics(); // (4)
 

@@ -4,23 +4,10 @@
 #include <set>
 
 #include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/markdown.hpp"
 
 namespace twill::bench {
 namespace {
-
-std::string row(const std::vector<std::string>& fields) {
-  std::string out = "|";
-  for (const std::string& field : fields)
-    out += " " + field + " |";
-  return out + "\n";
-}
-
-std::string heading(const std::vector<std::string>& fields) {
-  std::string out = row(fields) + "|";
-  for (std::size_t i = 0; i < fields.size(); ++i)
-    out += " ---: |";
-  return out + "\n";
-}
 
 std::string value_text(const sweep_cell& cell, const sweep_metric& metric) {
   const auto value = value_of(cell, metric);
@@ -33,33 +20,33 @@ std::string published_table(const sweep& of) {
   std::vector<std::string> names{"Input Length", "Output Length"};
   for (const sweep_metric& metric : sweep_metrics())
     names.emplace_back(metric.heading);
-  std::string out = heading(names);
+  std::string out = markdown_heading(names);
   for (const sweep_cell& cell : of.cells) {
     std::vector<std::string> fields{std::to_string(cell.input_tokens),
                                     std::to_string(cell.output_tokens)};
     for (const sweep_metric& metric : sweep_metrics())
       fields.push_back(value_text(cell, metric));
-    out += row(fields);
+    out += markdown_row(fields);
   }
   return out;
 }
 
 std::string details_table(const sweep& of) {
   std::string out =
-      heading({"Input", "Output", "Phase", "Requests", "At once", "Actual input (mean)",
-               "Actual output (mean)", "Stopped early", "Cut", "Failed", "TTFT median (ms)",
-               "TPOT median (ms)", "ITL P99 (ms)", "Duration (s)"});
+      markdown_heading({"Input", "Output", "Phase", "Requests", "At once", "Actual input (mean)",
+                        "Actual output (mean)", "Stopped early", "Cut", "Failed",
+                        "TTFT median (ms)", "TPOT median (ms)", "ITL P99 (ms)", "Duration (s)"});
   for (const sweep_cell& cell : of.cells)
     for (const bool throughput : {false, true}) {
       const auto& phase = throughput ? cell.throughput : cell.latency;
       if (!phase) continue;
-      out += row({std::to_string(cell.input_tokens), std::to_string(cell.output_tokens),
-                  throughput ? "throughput" : "latency", fixed(phase->asked, 0),
-                  fixed(phase->concurrency, 0), fixed(phase->input_tokens, 1),
-                  fixed(phase->output_tokens, 1), fixed(phase->stopped_early, 0),
-                  fixed(phase->context_limited, 0), fixed(phase->failed, 0),
-                  fixed(phase->median_ttft_ms, 1), fixed(phase->median_tpot_ms, 2),
-                  fixed(phase->p99_itl_ms, 2), fixed(phase->duration_s, 1)});
+      out += markdown_row({std::to_string(cell.input_tokens), std::to_string(cell.output_tokens),
+                           throughput ? "throughput" : "latency", fixed(phase->asked, 0),
+                           fixed(phase->concurrency, 0), fixed(phase->input_tokens, 1),
+                           fixed(phase->output_tokens, 1), fixed(phase->stopped_early, 0),
+                           fixed(phase->context_limited, 0), fixed(phase->failed, 0),
+                           fixed(phase->median_ttft_ms, 1), fixed(phase->median_tpot_ms, 2),
+                           fixed(phase->p99_itl_ms, 2), fixed(phase->duration_s, 1)});
     }
   return out;
 }
@@ -79,7 +66,7 @@ std::string method(const sweep& of) {
   return out;
 }
 
-void put_phase(std::string& out, const sweep_cell& cell, const phase_figures& of, bool throughput) {
+void put_phase(std::string& out, const sweep_cell& cell, const run_figures& of, bool throughput) {
   out += std::to_string(cell.input_tokens) + "," + std::to_string(cell.output_tokens) + "," +
          (throughput ? "throughput" : "latency");
   for (const double value :

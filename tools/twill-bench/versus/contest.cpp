@@ -21,37 +21,14 @@ double seconds_since(clock::time_point at) {
   return std::chrono::duration<double>(clock::now() - at).count();
 }
 
-bout bout_of(const load_result& result) {
-  const serve_metrics& m = result.metrics;
-  bout out;
-  out.completed = double(m.completed);
-  out.failed = double(m.failed);
-  out.stopped_early = double(m.stopped_early);
-  out.context_limited = double(m.context_limited);
-  out.output_tokens = double(m.output_tokens) / double(std::max<std::size_t>(1, m.completed));
-  out.request_throughput = m.request_throughput;
-  out.output_throughput = m.output_throughput;
-  out.total_throughput = m.total_throughput;
-  out.median_ttft_ms = m.ttft_ms.median;
-  out.p99_ttft_ms = m.ttft_ms.percentiles.front();
-  out.median_tpot_ms = m.tpot_ms.median;
-  out.p99_itl_ms = m.itl_ms.percentiles.front();
-  out.median_e2el_ms = m.e2el_ms.median;
-  out.ms_per_output_token = m.mean_ms_per_output_token;
-  out.client_cpu_share = result.outcome.client.cpu_share;
-  for (const record& one : result.outcome.records)
-    if (one.how == outcome::failed && out.first_error.empty())
-      out.first_error = one.error_kind + ": " + one.error;
-  return out;
-}
-
 class contest {
 public:
   explicit contest(const contest_order& order)
       : order_(order), plan_(order.plan), running_(plan_.servers.size()) {
     std::filesystem::create_directories(order.log_folder);
     out_.starts.resize(plan_.servers.size());
-    out_.bouts.assign(plan_.loads.size(), std::vector<std::vector<bout>>(plan_.servers.size()));
+    out_.rounds.assign(plan_.loads.size(),
+                       std::vector<std::vector<run_figures>>(plan_.servers.size()));
   }
 
   contest_result run() {
@@ -146,10 +123,10 @@ private:
     const load_result result = run.measure();
     out_.interrupted = result.outcome.interrupted;
     if (out_.interrupted) return;
-    out_.bouts[l][s].push_back(bout_of(result));
-    const bout& now = out_.bouts[l][s].back();
+    out_.rounds[l][s].push_back(figures_of(result, run.options()));
+    const run_figures& now = out_.rounds[l][s].back();
     std::fprintf(stderr, "%s: %s output tokens/s, TTFT %s ms, TPOT %s ms%s\n", style.label.c_str(),
-                 fixed(now.output_throughput, 1).c_str(), fixed(now.median_ttft_ms, 1).c_str(),
+                 fixed(now.output_tokens_per_s, 1).c_str(), fixed(now.median_ttft_ms, 1).c_str(),
                  fixed(now.median_tpot_ms, 2).c_str(),
                  now.first_error.empty() ? "" : (", " + now.first_error).c_str());
     if (signals_.came_within(milliseconds(0))) out_.interrupted = true;
@@ -157,7 +134,7 @@ private:
 
   /// After an interruption some servers have measured a round more than others.
   void drop_unpaired() {
-    for (auto& load : out_.bouts) {
+    for (auto& load : out_.rounds) {
       std::size_t least = load[0].size();
       for (const auto& rounds : load)
         least = std::min(least, rounds.size());

@@ -8,20 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tools/twill-bench/runs/figures.hpp"
 #include "tools/twill-bench/versus/plan.hpp"
 
 namespace twill::bench {
-
-/// The figures of one server under one load in one round.
-struct bout {
-  double completed = 0, failed = 0, stopped_early = 0, context_limited = 0; ///< requests
-  double output_tokens = 0; ///< mean per request, actual
-  double request_throughput = 0, output_throughput = 0, total_throughput = 0;
-  double median_ttft_ms = 0, p99_ttft_ms = 0, median_tpot_ms = 0, p99_itl_ms = 0;
-  double median_e2el_ms = 0, ms_per_output_token = 0;
-  double client_cpu_share = 0;
-  std::string first_error;
-};
 
 /// The times of one start of a server.
 struct start {
@@ -30,8 +20,8 @@ struct start {
 };
 
 struct contest_result {
-  std::vector<std::vector<std::vector<bout>>> bouts; // (n_loads, n_servers, n_rounds)
-  std::vector<std::vector<start>> starts;            // (n_servers, n_starts)
+  std::vector<std::vector<std::vector<run_figures>>> rounds; // (n_loads, n_servers, n_rounds)
+  std::vector<std::vector<start>> starts;                    // (n_servers, n_starts)
   std::vector<std::string> remarks;
   bool interrupted = false;
 };

@@ -11,6 +11,7 @@
 
 #include "tools/twill-bench/engine/stats.hpp"
 #include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/markdown.hpp"
 
 namespace twill::bench {
 namespace {
@@ -19,20 +20,22 @@ struct metric {
   const char* name;
   const char* key;
   bool more_is_better;
-  double bout::*member;
+  double run_figures::*member;
 };
 
 constexpr std::array<metric, 9> metrics{{
-    {"Request throughput (req/s)", "request_throughput", true, &bout::request_throughput},
-    {"Output token throughput (tok/s)", "output_throughput", true, &bout::output_throughput},
-    {"Total token throughput (tok/s)", "total_token_throughput", true, &bout::total_throughput},
-    {"Median TTFT (ms)", "median_ttft_ms", false, &bout::median_ttft_ms},
-    {"P99 TTFT (ms)", "p99_ttft_ms", false, &bout::p99_ttft_ms},
-    {"Median TPOT (ms)", "median_tpot_ms", false, &bout::median_tpot_ms},
-    {"P99 ITL (ms)", "p99_itl_ms", false, &bout::p99_itl_ms},
-    {"Median E2EL (ms)", "median_e2el_ms", false, &bout::median_e2el_ms},
+    {"Request throughput (req/s)", "request_throughput", true, &run_figures::requests_per_s},
+    {"Output token throughput (tok/s)", "output_throughput", true,
+     &run_figures::output_tokens_per_s},
+    {"Total token throughput (tok/s)", "total_token_throughput", true,
+     &run_figures::total_tokens_per_s},
+    {"Median TTFT (ms)", "median_ttft_ms", false, &run_figures::median_ttft_ms},
+    {"P99 TTFT (ms)", "p99_ttft_ms", false, &run_figures::p99_ttft_ms},
+    {"Median TPOT (ms)", "median_tpot_ms", false, &run_figures::median_tpot_ms},
+    {"P99 ITL (ms)", "p99_itl_ms", false, &run_figures::p99_itl_ms},
+    {"Median E2EL (ms)", "median_e2el_ms", false, &run_figures::median_e2el_ms},
     {"Mean latency per output token (ms)", "mean_latency_per_output_token_ms", false,
-     &bout::ms_per_output_token},
+     &run_figures::ms_per_output_token},
 }};
 
 template <class Item>
@@ -64,28 +67,25 @@ std::vector<double> ratios(const std::vector<double>& first, const std::vector<d
 
 std::string row(const char* name, const std::vector<std::vector<double>>& values,
                 bool more_is_better) {
-  std::string out = std::string("| ") + name + " |";
+  std::vector<std::string> cells{name};
   const auto any = std::any_of(values.begin(), values.end(), [](const auto& each) {
     return std::any_of(each.begin(), each.end(), [](double value) { return value > 0; });
   });
   if (!any) return {};
   for (std::size_t s = 0; s < values.size(); ++s) {
-    out += " " + spread(values[s], 2) + " |";
-    if (s > 0) out += " " + spread(ratios(values[0], values[s], more_is_better), 2) + " |";
+    cells.push_back(spread(values[s], 2));
+    if (s > 0) cells.push_back(spread(ratios(values[0], values[s], more_is_better), 2));
   }
-  return out + "\n";
+  return markdown_row(cells);
 }
 
 std::string head(const versus_plan& plan, const std::string& corner) {
-  std::string out = "| " + corner + " |", rule = "| :--- |";
-  for (std::size_t s = 0; s < plan.servers.size(); ++s) {
-    out += " " + plan.servers[s].name + " |";
-    rule += " ---: |";
-    if (s == 0) continue;
-    out += " " + plan.servers[0].name + " better by |";
-    rule += " ---: |";
+  std::vector<std::string> names{corner};
+  for (const versus_server& server : plan.servers) {
+    names.push_back(server.name);
+    if (&server != &plan.servers[0]) names.push_back(plan.servers[0].name + " better by");
   }
-  return out + "\n" + rule + "\n";
+  return markdown_heading(names, ":---");
 }
 
 std::string about(const versus_load& load) {
@@ -99,19 +99,20 @@ std::string about(const versus_load& load) {
   return out;
 }
 
-std::string load_remarks(const versus_plan& plan, const std::vector<std::vector<bout>>& servers) {
+std::string load_remarks(const versus_plan& plan,
+                         const std::vector<std::vector<run_figures>>& servers) {
   std::string out;
   std::vector<double> lengths;
   for (std::size_t s = 0; s < servers.size(); ++s) {
-    bout sum;
-    for (const bout& each : servers[s]) {
+    run_figures sum;
+    for (const run_figures& each : servers[s]) {
       sum.failed += each.failed;
       sum.stopped_early += each.stopped_early;
       sum.context_limited += each.context_limited;
       sum.client_cpu_share = std::max(sum.client_cpu_share, each.client_cpu_share);
       if (sum.first_error.empty()) sum.first_error = each.first_error;
     }
-    lengths.push_back(percentile(values_of(servers[s], &bout::output_tokens), 50));
+    lengths.push_back(percentile(values_of(servers[s], &run_figures::output_tokens), 50));
     const std::string name = "- WARNING: " + plan.servers[s].name + ": ";
     if (sum.failed > 0)
       out += name + fixed(sum.failed, 0) + " requests failed: " + sum.first_error + "\n";
@@ -137,7 +138,7 @@ boost::json::array numbers(const std::vector<double>& values) {
 std::string verdict_markdown(const versus_plan& plan, const contest_result& result) {
   std::string out;
   for (std::size_t l = 0; l < plan.loads.size(); ++l) {
-    const auto& servers = result.bouts[l];
+    const auto& servers = result.rounds[l];
     out += "## " + plan.loads[l].name + "\n\n" + about(plan.loads[l]) + "; " +
            std::to_string(servers[0].size()) + " rounds by turns: median (least to most)\n\n" +
            head(plan, "");
@@ -173,13 +174,14 @@ std::string verdict_json(const versus_plan& plan, const contest_result& result) 
     for (std::size_t s = 0; s < plan.servers.size(); ++s) {
       json::object rounds;
       for (const metric& each : metrics)
-        rounds[each.key] = numbers(values_of(result.bouts[l][s], each.member));
+        rounds[each.key] = numbers(values_of(result.rounds[l][s], each.member));
       for (const auto& [key, member] :
-           {std::pair("completed", &bout::completed), std::pair("failed", &bout::failed),
-            std::pair("stopped_early", &bout::stopped_early),
-            std::pair("context_limited", &bout::context_limited),
-            std::pair("mean_output_tokens", &bout::output_tokens)})
-        rounds[key] = numbers(values_of(result.bouts[l][s], member));
+           {std::pair("completed", &run_figures::completed),
+            std::pair("failed", &run_figures::failed),
+            std::pair("stopped_early", &run_figures::stopped_early),
+            std::pair("context_limited", &run_figures::context_limited),
+            std::pair("mean_output_tokens", &run_figures::output_tokens)})
+        rounds[key] = numbers(values_of(result.rounds[l][s], member));
       servers[plan.servers[s].name] = std::move(rounds);
     }
     loads.push_back(json::object{

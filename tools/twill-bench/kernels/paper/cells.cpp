@@ -22,7 +22,7 @@ struct tally {
 
 void print_cell(json_lines& lines, const card& on, const seed_layer& seed,
                 const std::string& reference, const sweep_cell& cell, tally& sum) {
-  const phase_figures& f = *cell.throughput;
+  const run_figures& f = *cell.throughput;
   std::printf("%6d %6d ", cell.input_tokens, cell.output_tokens);
   if (f.ms_per_output_token / 1e3 < least_step_s(on, seed)) {
     std::printf("left out: %.1f ms a token, where reading the weights once takes %.1f; its "

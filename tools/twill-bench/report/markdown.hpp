@@ -1,0 +1,25 @@
+// markdown: the tables of sweep, campaign, compare and versus. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace twill::bench {
+
+/// "| a | b |"; an empty cell is "| |".
+inline std::string markdown_row(const std::vector<std::string>& cells) {
+  std::string out = "|";
+  for (const std::string& cell : cells)
+    out += cell.empty() ? " |" : " " + cell + " |";
+  return out + "\n";
+}
+
+/// A row of names and the rule below it. Columns are aligned right, the first one as `first`.
+inline std::string markdown_heading(const std::vector<std::string>& names,
+                                    const std::string& first = "---:") {
+  std::vector<std::string> rule(names.size(), "---:");
+  rule.front() = first;
+  return markdown_row(names) + markdown_row(rule);
+}
+
+} // namespace twill::bench

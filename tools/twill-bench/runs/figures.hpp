@@ -1,0 +1,36 @@
+// figures: what is kept of one load on one server. A sweep keeps it for each phase of a cell,
+// versus for each round. Plain data.
+#pragma once
+
+#include <string>
+
+#include "tools/twill-bench/engine/load_run.hpp"
+
+namespace twill::bench {
+
+/// Counts are doubles too, so that one list of members reads and writes them all.
+struct run_figures {
+  double asked = 0, completed = 0, failed = 0; ///< requests
+  double stopped_early = 0;                    ///< ended by a stop before the length asked for
+  double context_limited = 0;                  ///< cut by the server below the length asked for
+  double counted_lengths = 0; ///< requests whose length was counted here: the server gave no usage
+  double input_mismatches = 0;
+  double concurrency = 0; ///< most requests in flight
+  double duration_s = 0;
+  double input_tokens = 0, output_tokens = 0; ///< actual, mean of the completed requests
+  double requests_per_s = 0, output_tokens_per_s = 0;
+  double total_tokens_per_s = 0;  ///< input and output
+  double ms_per_token = 0;        ///< mean of latency / (input + output)
+  double ms_per_output_token = 0; ///< mean of latency / output
+  double mean_ttft_ms = 0, median_ttft_ms = 0, p99_ttft_ms = 0;
+  double mean_tpot_ms = 0, median_tpot_ms = 0, p99_tpot_ms = 0;
+  double mean_itl_ms = 0, median_itl_ms = 0, p99_itl_ms = 0;
+  double mean_e2el_ms = 0, median_e2el_ms = 0, p99_e2el_ms = 0;
+  double client_cpu_share = 0; ///< the busiest I/O thread's share of a core
+  std::string first_error;     ///< kind and message of the first failure; may be empty
+};
+
+/// `options` are those of the run; their first percentile must be the 99th.
+run_figures figures_of(const load_result& result, const serve_options& options);
+
+} // namespace twill::bench
