@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include "tests/catch.hpp"
-#include "tools/twill-bench/campaign/plan.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
-#include "tools/twill-bench/versus/child.hpp"
-#include "tools/twill-bench/versus/plan.hpp"
+#include "tools/twill-bench/runs/child.hpp"
+#include "tools/twill-bench/runs/plan.hpp"
 #include "tools/twill-bench/versus/verdict.hpp"
 
 using namespace twill::bench;
@@ -55,7 +54,7 @@ busy_processes = 2
 std::string error_of(const std::string& text) {
   const scratch_file file(text);
   try {
-    read_plan(file.path);
+    read_plan(file.path, plan_kind::versus);
   } catch (const std::runtime_error& error) {
     return std::string(error.what()).substr(file.path.size());
   }
@@ -73,7 +72,7 @@ child_order shell(const std::string& text) {
 
 TEST_CASE("a plan names its servers and loads") {
   const scratch_file file("rounds = 3\n" + servers + load);
-  const versus_plan plan = read_plan(file.path);
+  const run_plan plan = read_plan(file.path, plan_kind::versus);
   CHECK(plan.rounds == 3);
   CHECK(plan.restart);
   REQUIRE(plan.servers.size() == 2);
@@ -134,7 +133,7 @@ TEST_CASE("a campaign's models take from the plan what they don't say themselves
                           "[[model]]\nname = \"b\"\nprepare = \"fetch it\"\ninput_lens = [8]\n"
                           "[[model]]\nname = \"c\"\nprepare = \"\"\n" +
                           servers);
-  const campaign_plan plan = read_campaign(file.path);
+  const run_plan plan = read_plan(file.path, plan_kind::campaign);
   REQUIRE(plan.models.size() == 3);
   CHECK(plan.models[0].prepare == "make it");
   CHECK(plan.models[1].prepare == "fetch it");
@@ -145,7 +144,7 @@ TEST_CASE("a campaign's models take from the plan what they don't say themselves
 
 TEST_CASE("a report has medians and by how much the first is better") {
   const scratch_file file(servers + load);
-  const versus_plan plan = read_plan(file.path);
+  const run_plan plan = read_plan(file.path, plan_kind::versus);
   contest_result result;
   result.rounds.resize(1);
   result.rounds[0].resize(2);

@@ -28,7 +28,7 @@ void check_names(const std::vector<Item>& items, const std::vector<std::string>&
 
 int run(const campaign_arguments& arguments) {
   campaign_order order;
-  order.plan = read_campaign(arguments.plan_path);
+  order.plan = read_plan(arguments.plan_path, plan_kind::campaign);
   order.folder = arguments.folder;
   order.show_progress = arguments.show_progress;
   order.models = arguments.models;
@@ -36,9 +36,9 @@ int run(const campaign_arguments& arguments) {
   check_names(
       order.plan.models, order.models, [](const auto& m) { return m.name; }, "--models");
   check_names(
-      order.plan.servers, order.servers, [](const auto& s) { return s.how.name; }, "--servers");
+      order.plan.servers, order.servers, [](const auto& s) { return s.name; }, "--servers");
   if (arguments.tiny)
-    for (campaign_model& model : order.plan.models) {
+    for (planned_model& model : order.plan.models) {
       model.grid.input_lengths = {8};
       model.grid.output_lengths = {2, 4};
       model.grid.setup.latency_requests = 1;

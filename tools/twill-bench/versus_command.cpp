@@ -21,7 +21,7 @@ struct versus_arguments {
 
 int run(const versus_arguments& arguments) {
   contest_order order;
-  order.plan = read_plan(arguments.plan_path);
+  order.plan = read_plan(arguments.plan_path, plan_kind::versus);
   if (arguments.rounds > 0) order.plan.rounds = arguments.rounds;
   order.log_folder = arguments.log_folder;
   if (order.log_folder.empty())

@@ -11,11 +11,11 @@
 #include "tools/twill-bench/protocols/body.hpp"
 #include "tools/twill-bench/report/charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/runs/server_process.hpp"
 #include "tools/twill-bench/sweep/compare.hpp"
 #include "tools/twill-bench/sweep/file.hpp"
 #include "tools/twill-bench/sweep/reference.hpp"
 #include "tools/twill-bench/sweep/write_sweep.hpp"
-#include "tools/twill-bench/versus/server_process.hpp"
 
 namespace twill::bench {
 namespace {
@@ -46,11 +46,11 @@ public:
   explicit campaign(const campaign_order& order) : order_(order) {}
 
   campaign_result run() {
-    for (const campaign_model& model : order_.plan.models) {
+    for (const planned_model& model : order_.plan.models) {
       if (!among(model.name, order_.models)) continue;
-      for (const campaign_server& server : order_.plan.servers) {
+      for (const planned_server& server : order_.plan.servers) {
         if (out_.interrupted) break;
-        if (among(server.how.name, order_.servers) && among(model.name, server.models))
+        if (among(server.name, order_.servers) && among(model.name, server.models))
           attempt(model, server);
       }
       compare(model);
@@ -59,28 +59,28 @@ public:
   }
 
 private:
-  std::string folder_of(const campaign_model& model) const {
+  std::string folder_of(const planned_model& model) const {
     return order_.folder + "/" + model.name;
   }
-  std::string folder_of(const campaign_model& model, const campaign_server& server) const {
-    return folder_of(model) + "/" + server.how.name;
+  std::string folder_of(const planned_model& model, const planned_server& server) const {
+    return folder_of(model) + "/" + server.name;
   }
 
   /// A server that can't run a model must not end the others' sweeps.
-  void attempt(const campaign_model& model, const campaign_server& server) {
+  void attempt(const planned_model& model, const planned_server& server) {
     try {
       measure(model, server);
     } catch (const std::runtime_error& error) {
-      out_.remarks.push_back(model.name + " on " + server.how.name + ": " + error.what());
+      out_.remarks.push_back(model.name + " on " + server.name + ": " + error.what());
       std::fprintf(stderr, "%s\n", out_.remarks.back().c_str());
     }
   }
 
-  void measure(const campaign_model& model, const campaign_server& server) {
+  void measure(const planned_model& model, const planned_server& server) {
     const std::string folder = folder_of(model, server);
     sweep_order order = order_for(model, server);
     order.state_path = folder + "/sweep.json";
-    std::fprintf(stderr, "== %s on %s\n", model.name.c_str(), server.how.name.c_str());
+    std::fprintf(stderr, "== %s on %s\n", model.name.c_str(), server.name.c_str());
     if (std::filesystem::exists(order.state_path) &&
         measured(read_sweep(read_file(order.state_path), order.state_path), order)) {
       std::fprintf(stderr, "measured before\n");
@@ -89,7 +89,7 @@ private:
     prepare(model);
     if (out_.interrupted) return;
     std::filesystem::create_directories(folder);
-    versus_server how = server.how;
+    planned_server how = server;
     how.order.environment.insert(how.order.environment.end(), model.environment.begin(),
                                  model.environment.end());
     const auto program = start_server(how, folder + "/server.log", signals_);
@@ -102,16 +102,10 @@ private:
     std::fprintf(stderr, "%s\n", write_sweep(folder, done).c_str());
   }
 
-  sweep_order order_for(const campaign_model& model, const campaign_server& server) const {
+  sweep_order order_for(const planned_model& model, const planned_server& server) const {
     sweep_order out = model.grid;
-    const serve_options& target = server.how.target;
-    out.base.backend = out.setup.backend = target.backend;
-    out.base.base_url = target.base_url;
-    out.base.endpoint = target.endpoint;
-    out.base.model = target.model;
-    out.base.extra_body = target.extra_body;
-    out.base.headers = target.headers;
-    out.base.connections = target.connections;
+    out.base = with_target(out.base, server);
+    out.setup.backend = out.base.backend;
     out.setup.seed = out.base.seed;
     out.setup.title = model.title;
     out.setup.server = server.title;
@@ -120,7 +114,7 @@ private:
     return out;
   }
 
-  void prepare(const campaign_model& model) {
+  void prepare(const planned_model& model) {
     if (model.prepare.empty()) return;
     std::filesystem::create_directories(folder_of(model));
     child_order how;
@@ -138,12 +132,12 @@ private:
                                std::to_string(program.exit_status()) + ", see " + how.log_path);
   }
 
-  void compare(const campaign_model& model) const {
+  void compare(const planned_model& model) const {
     std::vector<named_sweep> sweeps;
-    for (const campaign_server& server : order_.plan.servers) {
+    for (const planned_server& server : order_.plan.servers) {
       const std::string path = folder_of(model, server) + "/sweep.json";
       if (std::filesystem::exists(path))
-        sweeps.push_back({server.how.name, read_sweep(read_file(path), path)});
+        sweeps.push_back({server.name, read_sweep(read_file(path), path)});
     }
     if (sweeps.empty()) return;
     std::vector<reference> beside;

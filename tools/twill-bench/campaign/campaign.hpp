@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/twill-bench/campaign/plan.hpp"
+#include "tools/twill-bench/runs/plan.hpp"
 
 namespace twill::bench {
 
 struct campaign_order {
-  campaign_plan plan;
+  run_plan plan;
   /// Names of the models to measure now; empty: all of them. Results that earlier runs left in the
   /// folder are compared too.
   std::vector<std::string> models, servers;

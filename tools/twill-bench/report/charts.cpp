@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "tools/twill-bench/report/write_file.hpp"
-#include "tools/twill-bench/versus/child.hpp"
+#include "tools/twill-bench/runs/child.hpp"
 
 namespace twill::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/text.hpp"
-#include "tools/twill-bench/versus/server_process.hpp"
+#include "tools/twill-bench/runs/server_process.hpp"
 
 namespace twill::bench {
 namespace {
@@ -57,7 +57,7 @@ private:
   }
 
   void begin_server(std::size_t s) {
-    const versus_server& server = plan_.servers[s];
+    const planned_server& server = plan_.servers[s];
     running_[s] = start_server(server, log_of(s), signals_);
     if (!running_[s]) {
       out_.interrupted = true;
@@ -92,22 +92,14 @@ private:
   }
 
   serve_options options_for(int round, std::size_t s, std::size_t l) const {
-    serve_options out = plan_.loads[l].load;
-    const serve_options& target = plan_.servers[s].target;
-    out.backend = target.backend;
-    out.base_url = target.base_url;
-    out.endpoint = target.endpoint;
-    out.model = target.model;
-    out.extra_body = target.extra_body;
-    out.headers = target.headers;
-    out.connections = target.connections;
+    serve_options out = with_target(plan_.loads[l].load, plan_.servers[s]);
     // All servers of a round get the same prompts; another round gets others.
     out.seed += 0x10001ull * std::uint64_t(round) + 0x1000003ull * l;
     return out;
   }
 
   void hold(int round, std::size_t s, std::size_t l) {
-    const versus_load& load = plan_.loads[l];
+    const planned_load& load = plan_.loads[l];
     std::vector<std::unique_ptr<child>> busy;
     child_order burn;
     burn.command = {"/bin/sh", "-c", "while :; do :; done"};
@@ -144,7 +136,7 @@ private:
   }
 
   const contest_order& order_;
-  const versus_plan& plan_;
+  const run_plan& plan_;
   held_signals signals_;
   std::vector<std::unique_ptr<child>> running_; // (n_servers)
   contest_result out_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tools/twill-bench/runs/figures.hpp"
-#include "tools/twill-bench/versus/plan.hpp"
+#include "tools/twill-bench/runs/plan.hpp"
 
 namespace twill::bench {
 
@@ -27,7 +27,7 @@ struct contest_result {
 };
 
 struct contest_order {
-  versus_plan plan;
+  run_plan plan;
   std::string log_folder; ///< NAME.log of each server
   bool show_progress = true;
 };

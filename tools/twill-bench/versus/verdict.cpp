@@ -79,16 +79,16 @@ std::string row(const char* name, const std::vector<std::vector<double>>& values
   return markdown_row(cells);
 }
 
-std::string head(const versus_plan& plan, const std::string& corner) {
+std::string head(const run_plan& plan, const std::string& corner) {
   std::vector<std::string> names{corner};
-  for (const versus_server& server : plan.servers) {
+  for (const planned_server& server : plan.servers) {
     names.push_back(server.name);
     if (&server != &plan.servers[0]) names.push_back(plan.servers[0].name + " better by");
   }
   return markdown_heading(names, ":---");
 }
 
-std::string about(const versus_load& load) {
+std::string about(const planned_load& load) {
   const serve_options& o = load.load;
   std::string out = std::to_string(o.n_prompts) + " requests, " + std::to_string(o.input_tokens) +
                     " tokens in, " + std::to_string(o.output_tokens) + " out";
@@ -99,7 +99,7 @@ std::string about(const versus_load& load) {
   return out;
 }
 
-std::string load_remarks(const versus_plan& plan,
+std::string load_remarks(const run_plan& plan,
                          const std::vector<std::vector<run_figures>>& servers) {
   std::string out;
   std::vector<double> lengths;
@@ -135,7 +135,7 @@ boost::json::array numbers(const std::vector<double>& values) {
 
 } // namespace
 
-std::string verdict_markdown(const versus_plan& plan, const contest_result& result) {
+std::string verdict_markdown(const run_plan& plan, const contest_result& result) {
   std::string out;
   for (std::size_t l = 0; l < plan.loads.size(); ++l) {
     const auto& servers = result.rounds[l];
@@ -166,7 +166,7 @@ std::string verdict_markdown(const versus_plan& plan, const contest_result& resu
   return out;
 }
 
-std::string verdict_json(const versus_plan& plan, const contest_result& result) {
+std::string verdict_json(const run_plan& plan, const contest_result& result) {
   namespace json = boost::json;
   json::array loads;
   for (std::size_t l = 0; l < plan.loads.size(); ++l) {

@@ -3,17 +3,17 @@
 
 #include <string>
 
+#include "tools/twill-bench/runs/plan.hpp"
 #include "tools/twill-bench/versus/contest.hpp"
-#include "tools/twill-bench/versus/plan.hpp"
 
 namespace twill::bench {
 
 /// Per load a Markdown table: each metric's median with its least and most over the rounds, and by
 /// how many times the first server is better than each other one: the median, least and most of the
 /// ratios of each round. Above 1 is better, for latencies too.
-std::string verdict_markdown(const versus_plan& plan, const contest_result& result);
+std::string verdict_markdown(const run_plan& plan, const contest_result& result);
 
 /// The figures of every round, as JSON.
-std::string verdict_json(const versus_plan& plan, const contest_result& result);
+std::string verdict_json(const run_plan& plan, const contest_result& result);
 
 } // namespace twill::bench

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/versus/server_process.hpp"
+#include "tools/twill-bench/runs/server_process.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ std::string tail_of(const std::string& path) {
 
 } // namespace
 
-std::unique_ptr<child> start_server(const versus_server& server, const std::string& log_path,
+std::unique_ptr<child> start_server(const planned_server& server, const std::string& log_path,
                                     const held_signals& signals) {
   if (answers(server.ready_url, true))
     throw std::runtime_error(server.name + ": something answers at " + server.ready_url +

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "tools/twill-bench/engine/options.hpp"
-#include "tools/twill-bench/versus/plan.hpp"
 
 namespace twill::bench {
 
@@ -146,10 +145,5 @@ private:
   std::string where_;
   std::set<std::string> known_;
 };
-
-toml::table parse_plan(const std::string& path);
-
-/// Reads the keys of a [[server]]; the caller may ask for more and then calls finish().
-versus_server read_server(plan_table& from);
 
 } // namespace twill::bench

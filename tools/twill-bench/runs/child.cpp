@@ -1,4 +1,4 @@
-#include "tools/twill-bench/versus/child.hpp"
+#include "tools/twill-bench/runs/child.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -1,0 +1,62 @@
+// plan: the TOML file of `versus` and of `campaign`, as plain data. Both have [[server]] tables;
+// `versus` also has [[load]] tables, and `campaign` [[model]] tables and the grid of their sweeps.
+//
+// read_plan() throws std::runtime_error with the file, the line and the key. A key that the kind of
+// plan does not have is an error.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tools/twill-bench/engine/options.hpp"
+#include "tools/twill-bench/runs/child.hpp"
+#include "tools/twill-bench/sweep/runner.hpp"
+
+namespace twill::bench {
+
+enum class plan_kind { versus, campaign };
+
+struct planned_server {
+  std::string name;
+  child_order order;
+  std::string ready_url; ///< answers 200 once the server takes requests
+  std::chrono::duration<double> ready_timeout{120};
+  serve_options target; ///< address and protocol only; see with_target()
+  // Of a campaign:
+  std::string title;               ///< server and version, for the tables
+  std::vector<std::string> models; ///< the models that it runs; empty: all of them
+};
+
+struct planned_load {
+  std::string name;
+  serve_options load;     ///< lengths, concurrency, sampling
+  int busy_processes = 0; ///< programs that keep cores busy during the load
+};
+
+struct planned_model {
+  std::string name, title;
+  /// A text for the shell that runs before the first server of the model: the model's own, else the
+  /// plan's. It may be empty.
+  std::string prepare;
+  std::vector<name_value> environment; ///< of `prepare` and of the servers
+  sweep_order grid;
+};
+
+struct run_plan {
+  std::vector<planned_server> servers; ///< the others are compared with the first
+  // Of versus:
+  int rounds = 5;
+  bool restart = true; ///< each round starts the servers anew; else they run from start to end
+  std::vector<planned_load> loads;
+  // Of a campaign:
+  std::vector<planned_model> models;
+  std::vector<std::string> references; ///< names of published sweeps to compare with
+};
+
+run_plan read_plan(const std::string& path, plan_kind kind);
+
+/// `load`, sent to the address and in the protocol of `server`.
+serve_options with_target(serve_options load, const planned_server& server);
+
+} // namespace twill::bench
