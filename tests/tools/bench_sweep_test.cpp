@@ -19,6 +19,7 @@
 #include "tools/twill-bench/report/html.hpp"
 #include "tools/twill-bench/report/serve_charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/runs/load_runner.hpp"
 #include "tools/twill-bench/sweep/compare.hpp"
 #include "tools/twill-bench/sweep/file.hpp"
 #include "tools/twill-bench/sweep/pace.hpp"
@@ -81,11 +82,15 @@ sweep_order order_for(const bench_server& server, const scratch& folder) {
   order.input_lengths = {7};
   order.output_lengths = {4, 5000};
   order.state_path = (folder.path / "sweep.json").string();
-  order.show_progress = false;
   order.setup.backend = "openai";
   order.setup.latency_requests = 2;
   order.setup.throughput_requests = 6;
   return order;
+}
+
+sweep swept(const sweep_order& order) {
+  load_runner runner(false);
+  return run_sweep(order, runner);
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -132,7 +137,7 @@ TEST_CASE("a sweep measures both phases of each cell and resumes where it stoppe
     return s;
   });
   sweep_order order = order_for(server, folder);
-  const sweep first = run_sweep(order);
+  const sweep first = swept(order);
   REQUIRE(first.cells.size() == 2);
   CHECK(first.setup.model == "scripted");
   CHECK(first.setup.context_limit == 4096);
@@ -150,7 +155,7 @@ TEST_CASE("a sweep measures both phases of each cell and resumes where it stoppe
   CHECK(server.counts().requests == 1 + 2 + 6);
 
   order.output_lengths = {4, 8}; // one more cell: only that is measured
-  const sweep second = run_sweep(order);
+  const sweep second = swept(order);
   REQUIRE(second.cells.size() == 3);
   CHECK(second.cells[0].latency->failed == 1);
   CHECK(second.cells[1].throughput->completed == 6);
@@ -158,9 +163,9 @@ TEST_CASE("a sweep measures both phases of each cell and resumes where it stoppe
   CHECK(server.counts().requests == 9 + 1 + 2 + 6);
 
   order.base.seed = order.setup.seed = 1;
-  CHECK_THROWS_AS(run_sweep(order), std::runtime_error);
+  CHECK_THROWS_AS(swept(order), std::runtime_error);
   order.fresh = true;
-  CHECK(run_sweep(order).cells.size() == 2);
+  CHECK(swept(order).cells.size() == 2);
   std::vector<std::string> bodies = server.bodies();
   std::sort(bodies.begin(), bodies.end());
   CHECK(std::adjacent_find(bodies.begin(), bodies.end()) == bodies.end()); // no prompt twice
@@ -176,8 +181,8 @@ TEST_CASE("a phase in which nothing succeeded is measured again") {
   sweep_order order = order_for(server, folder);
   order.base.n_warmups = 0;
   order.output_lengths = {4};
-  CHECK(run_sweep(order).cells[0].throughput->completed == 0);
-  const sweep again = run_sweep(order);
+  CHECK(swept(order).cells[0].throughput->completed == 0);
+  const sweep again = swept(order);
   CHECK(again.cells[0].latency->completed == 2);
   CHECK(again.cells[0].throughput->completed == 6);
 }

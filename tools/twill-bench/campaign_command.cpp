@@ -30,7 +30,6 @@ int run(const campaign_arguments& arguments) {
   campaign_order order;
   order.plan = read_plan(arguments.plan_path, plan_kind::campaign);
   order.folder = arguments.folder;
-  order.show_progress = arguments.show_progress;
   order.models = arguments.models;
   order.servers = arguments.servers;
   check_names(
@@ -44,7 +43,8 @@ int run(const campaign_arguments& arguments) {
       model.grid.setup.latency_requests = 1;
       model.grid.setup.throughput_requests = 2;
     }
-  const campaign_result result = run_campaign(order);
+  load_runner runner(arguments.show_progress);
+  const campaign_result result = run_campaign(order, runner);
   for (const std::string& line : result.remarks)
     std::fprintf(stderr, "WARNING: %s\n", line.c_str());
   std::fprintf(stderr, "results are in %s\n", order.folder.c_str());

@@ -4,6 +4,7 @@
 
 #include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/protocols/body.hpp"
+#include "tools/twill-bench/runs/load_runner.hpp"
 #include "tools/twill-bench/serve_flags.hpp"
 #include "tools/twill-bench/sweep/runner.hpp"
 #include "tools/twill-bench/sweep/tables.hpp"
@@ -15,6 +16,7 @@ namespace {
 struct sweep_arguments {
   sweep_order order;
   std::string folder = "sweep";
+  bool show_progress = true;
 };
 
 void add_grid_flags(CLI::App& command, sweep_arguments& all) {
@@ -72,7 +74,7 @@ void add_output_flags(CLI::App& command, sweep_arguments& all) {
                      "What the server runs on, as the tables will say.");
   command.add_option("--server-name", o.setup.server,
                      "The server and its version, as the tables will say.");
-  command.add_flag("!--no-progress", o.show_progress, "Shows no progress line.");
+  command.add_flag("!--no-progress", all.show_progress, "Shows no progress line.");
 }
 
 /// Sampling and extra fields as they go into every request: part of what a resumed sweep must
@@ -88,7 +90,8 @@ int run(sweep_arguments arguments) {
   order.setup.backend = order.base.backend;
   order.setup.request_extras = extras_of(order.base);
   order.state_path = arguments.folder + "/sweep.json";
-  const sweep done = run_sweep(order);
+  load_runner runner(arguments.show_progress);
+  const sweep done = run_sweep(order, runner);
   const std::string about_png = write_sweep(arguments.folder, done);
   std::fputs(sweep_markdown(done, "svg").c_str(), stdout);
   std::fprintf(stderr, "%s\nsaved %s/sweep.{json,md,html,csv} and four charts\n", about_png.c_str(),

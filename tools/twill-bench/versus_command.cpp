@@ -28,9 +28,9 @@ int run(const versus_arguments& arguments) {
     order.log_folder = (std::filesystem::temp_directory_path() /
                         ("twill-bench-versus-" + std::to_string(getpid())))
                            .string();
-  order.show_progress = arguments.show_progress;
   std::fprintf(stderr, "logs of the servers: %s\n", order.log_folder.c_str());
-  const contest_result result = run_contest(order);
+  load_runner runner(arguments.show_progress);
+  const contest_result result = run_contest(order, runner);
   const std::string markdown = verdict_markdown(order.plan, result);
   std::fputs(markdown.c_str(), stdout);
   if (!arguments.json_path.empty())

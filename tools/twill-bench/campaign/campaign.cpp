@@ -7,11 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/protocols/body.hpp"
 #include "tools/twill-bench/report/charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
-#include "tools/twill-bench/runs/server_process.hpp"
 #include "tools/twill-bench/sweep/compare.hpp"
 #include "tools/twill-bench/sweep/file.hpp"
 #include "tools/twill-bench/sweep/reference.hpp"
@@ -43,18 +41,19 @@ bool among(const std::string& name, const std::vector<std::string>& names) {
 
 class campaign {
 public:
-  explicit campaign(const campaign_order& order) : order_(order) {}
+  campaign(const campaign_order& order, load_runner& runner) : order_(order), runner_(runner) {}
 
   campaign_result run() {
     for (const planned_model& model : order_.plan.models) {
       if (!among(model.name, order_.models)) continue;
       for (const planned_server& server : order_.plan.servers) {
-        if (out_.interrupted) break;
+        if (runner_.interrupted()) break;
         if (among(server.name, order_.servers) && among(model.name, server.models))
           attempt(model, server);
       }
       compare(model);
     }
+    out_.interrupted = runner_.interrupted();
     return std::move(out_);
   }
 
@@ -87,18 +86,14 @@ private:
       return;
     }
     prepare(model);
-    if (out_.interrupted) return;
+    if (runner_.interrupted()) return;
     std::filesystem::create_directories(folder);
     planned_server how = server;
     how.order.environment.insert(how.order.environment.end(), model.environment.begin(),
                                  model.environment.end());
-    const auto program = start_server(how, folder + "/server.log", signals_);
-    if (!program) {
-      out_.interrupted = true;
-      return;
-    }
-    const sweep done = run_sweep(std::move(order));
-    out_.interrupted = done.interrupted;
+    const auto program = runner_.start(how, folder + "/server.log");
+    if (!program) return;
+    const sweep done = run_sweep(std::move(order), runner_);
     std::fprintf(stderr, "%s\n", write_sweep(folder, done).c_str());
   }
 
@@ -110,7 +105,6 @@ private:
     out.setup.title = model.title;
     out.setup.server = server.title;
     out.setup.request_extras = body_writer().sampling(out.base).finish();
-    out.show_progress = order_.show_progress;
     return out;
   }
 
@@ -123,10 +117,7 @@ private:
     how.log_path = folder_of(model) + "/prepare.log";
     child program(how);
     while (!program.wait_for_end(std::chrono::milliseconds(100)))
-      if (signals_.came_within(std::chrono::milliseconds(0))) {
-        out_.interrupted = true;
-        return;
-      }
+      if (runner_.interrupted()) return;
     if (program.exit_status() != 0)
       throw std::runtime_error("prepare ended with status " +
                                std::to_string(program.exit_status()) + ", see " + how.log_path);
@@ -151,14 +142,14 @@ private:
   }
 
   const campaign_order& order_;
-  held_signals signals_;
+  load_runner& runner_;
   campaign_result out_;
 };
 
 } // namespace
 
-campaign_result run_campaign(const campaign_order& order) {
-  return campaign(order).run();
+campaign_result run_campaign(const campaign_order& order, load_runner& runner) {
+  return campaign(order, runner).run();
 }
 
 } // namespace twill::bench

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/twill-bench/runs/load_runner.hpp"
 #include "tools/twill-bench/runs/plan.hpp"
 
 namespace twill::bench {
@@ -19,7 +20,6 @@ struct campaign_order {
   /// folder are compared too.
   std::vector<std::string> models, servers;
   std::string folder;
-  bool show_progress = true;
 };
 
 struct campaign_result {
@@ -27,6 +27,6 @@ struct campaign_result {
   std::vector<std::string> remarks; ///< what went wrong, one line each
 };
 
-campaign_result run_campaign(const campaign_order& order);
+campaign_result run_campaign(const campaign_order& order, load_runner& runner);
 
 } // namespace twill::bench

@@ -1,5 +1,5 @@
 // load_run: one load against one server from end to end: finds the model, makes the prompts, warms
-// up, drives, and computes the figures. What `serve`, `sweep` and `versus` have in common.
+// up, drives, and computes the figures. `serve`, `sweep`, `campaign` and `versus` all use it.
 //
 // Blocking, one thread. Throws std::runtime_error for a server that can't be reached or that lists
 // no model. While requests run, SIGINT and SIGTERM end the run early, with the requests that are

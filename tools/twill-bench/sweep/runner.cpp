@@ -8,10 +8,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/text.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/runs/load_runner.hpp"
 #include "tools/twill-bench/sweep/file.hpp"
 #include "tools/twill-bench/sweep/pace.hpp"
 
@@ -28,7 +28,7 @@ std::uint64_t stirred(std::uint64_t seed) {
 
 class sweep_runner {
 public:
-  explicit sweep_runner(sweep_order order) : order_(std::move(order)) {
+  sweep_runner(sweep_order order, load_runner& runner) : order_(std::move(order)), runner_(runner) {
     order_.base.metric_percentiles = {99};
     order_.base.ignore_eos = order_.setup.ignore_eos;
     const load_run probe(order_.base, {});
@@ -45,16 +45,16 @@ public:
 
   sweep run() {
     warm_up();
-    for (std::size_t i = 0; i < sweep_.cells.size() && !sweep_.interrupted; ++i) {
+    for (std::size_t i = 0; i < sweep_.cells.size() && !runner_.interrupted(); ++i) {
       sweep_cell& cell = sweep_.cells[i];
       if (!cell.skipped.empty()) {
         std::fprintf(stderr, "%s skipped: %s\n", name(i).c_str(), cell.skipped.c_str());
         continue;
       }
       if (!cell.latency) cell.latency = measure(i, false);
-      if (!cell.throughput && !sweep_.interrupted) cell.throughput = measure(i, true);
-      if (signals_.came_within(std::chrono::milliseconds(0))) sweep_.interrupted = true;
+      if (!cell.throughput && !runner_.interrupted()) cell.throughput = measure(i, true);
     }
+    sweep_.interrupted = runner_.interrupted();
     save();
     return std::move(sweep_);
   }
@@ -124,26 +124,18 @@ private:
     options.seed = ~options.seed;
     options.n_warmups = order_.base.n_warmups;
     std::fprintf(stderr, "warming up\n");
-    load_run run(options, progress_style::on_terminal(order_.show_progress));
-    if (options.ready_timeout.count() > 0) run.check_ready();
-    sweep_.interrupted = !run.warm_up();
+    runner_.warm_up(options);
   }
 
   std::optional<run_figures> measure(std::size_t i, bool throughput) {
     const sweep_cell& cell = sweep_.cells[i];
     const std::string label = name(i) + (throughput ? "  throughput" : "  latency");
-    progress_style style = progress_style::on_terminal(order_.show_progress);
-    style.label = label;
-    style.seconds_after = seconds_left(sweep_, cell, throughput);
-    load_run run(options_for(cell, throughput), style);
-    const load_result result = run.measure();
-    if (result.outcome.interrupted || signals_.came_within(std::chrono::milliseconds(0))) {
-      sweep_.interrupted = true;
-      return std::nullopt;
-    }
-    const run_figures figures = figures_of(result, run.options());
+    const auto found = runner_.measure(options_for(cell, throughput), label,
+                                       seconds_left(sweep_, cell, throughput));
+    if (!found) return std::nullopt;
+    const run_figures& figures = found->figures;
     std::fprintf(stderr, "%s: %s\n", label.c_str(), summary_of(figures, throughput).c_str());
-    for (const std::string& line : result.remarks)
+    for (const std::string& line : found->remarks)
       std::fprintf(stderr, "  %s\n", line.c_str());
     (throughput ? sweep_.cells[i].throughput : sweep_.cells[i].latency) = figures;
     save();
@@ -166,8 +158,8 @@ private:
 
   void save() const { write_file(order_.state_path, sweep_json(sweep_)); }
 
-  held_signals signals_;
   sweep_order order_;
+  load_runner& runner_;
   sweep sweep_;
 };
 
@@ -189,8 +181,8 @@ std::vector<sweep_cell> sweep_grid(const std::vector<std::int32_t>& input_length
   return out;
 }
 
-sweep run_sweep(sweep_order order) {
-  return sweep_runner(std::move(order)).run();
+sweep run_sweep(sweep_order order, load_runner& runner) {
+  return sweep_runner(std::move(order), runner).run();
 }
 
 } // namespace twill::bench

@@ -12,14 +12,15 @@
 
 namespace twill::bench {
 
+class load_runner;
+
 struct sweep_order {
   serve_options base; ///< target, sampling, seed; lengths and load are the sweep's own
   std::vector<std::int32_t> input_lengths, output_lengths; // tokens
   std::string state_path;
   bool fresh = false;       ///< forget what the file holds
   bool retry_failed = true; ///< phases in which nothing succeeded are measured again
-  bool show_progress = true;
-  sweep_setup setup; ///< model and context limit are asked of the server when not given
+  sweep_setup setup;        ///< model and context limit are asked of the server when not given
 };
 
 /// All cells, input-major, those beyond the context limit marked as skipped.
@@ -27,6 +28,6 @@ std::vector<sweep_cell> sweep_grid(const std::vector<std::int32_t>& input_length
                                    const std::vector<std::int32_t>& output_lengths,
                                    std::int64_t context_limit);
 
-sweep run_sweep(sweep_order order);
+sweep run_sweep(sweep_order order, load_runner& runner);
 
 } // namespace twill::bench

@@ -7,15 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/text.hpp"
-#include "tools/twill-bench/runs/server_process.hpp"
 
 namespace twill::bench {
 namespace {
-
-using std::chrono::milliseconds;
 
 double seconds_since(clock::time_point at) {
   return std::chrono::duration<double>(clock::now() - at).count();
@@ -23,8 +19,8 @@ double seconds_since(clock::time_point at) {
 
 class contest {
 public:
-  explicit contest(const contest_order& order)
-      : order_(order), plan_(order.plan), running_(plan_.servers.size()) {
+  contest(const contest_order& order, load_runner& runner)
+      : order_(order), plan_(order.plan), runner_(runner), running_(plan_.servers.size()) {
     std::filesystem::create_directories(order.log_folder);
     out_.starts.resize(plan_.servers.size());
     out_.rounds.assign(plan_.loads.size(),
@@ -33,14 +29,14 @@ public:
 
   contest_result run() {
     if (!plan_.restart)
-      for (std::size_t s = 0; s < plan_.servers.size() && !out_.interrupted; ++s)
+      for (std::size_t s = 0; s < plan_.servers.size() && !runner_.interrupted(); ++s)
         begin_server(s);
-    for (int round = 0; round < plan_.rounds && !out_.interrupted; ++round) {
-      for (std::size_t i = 0; i < plan_.servers.size() && !out_.interrupted; ++i) {
+    for (int round = 0; round < plan_.rounds && !runner_.interrupted(); ++round) {
+      for (std::size_t i = 0; i < plan_.servers.size() && !runner_.interrupted(); ++i) {
         // Every other round runs backwards, so that a drift of the machine favours nobody.
         const std::size_t s = round % 2 == 0 ? i : plan_.servers.size() - 1 - i;
         if (plan_.restart) begin_server(s);
-        for (std::size_t l = 0; l < plan_.loads.size() && !out_.interrupted; ++l)
+        for (std::size_t l = 0; l < plan_.loads.size() && !runner_.interrupted(); ++l)
           hold(round, s, l);
         if (plan_.restart) end_server(s);
       }
@@ -48,6 +44,7 @@ public:
     for (std::size_t s = 0; s < plan_.servers.size(); ++s)
       end_server(s);
     drop_unpaired();
+    out_.interrupted = runner_.interrupted();
     return std::move(out_);
   }
 
@@ -58,11 +55,8 @@ private:
 
   void begin_server(std::size_t s) {
     const planned_server& server = plan_.servers[s];
-    running_[s] = start_server(server, log_of(s), signals_);
-    if (!running_[s]) {
-      out_.interrupted = true;
-      return;
-    }
+    running_[s] = runner_.start(server, log_of(s));
+    if (!running_[s]) return;
     const clock::time_point begun = running_[s]->started();
     start seen;
     seen.ready_s = seconds_since(begun);
@@ -77,7 +71,7 @@ private:
       throw std::runtime_error(
           server.name + ": the first request failed: " + result.outcome.records.front().error_kind +
           ": " + result.outcome.records.front().error);
-    out_.interrupted = out_.interrupted || result.outcome.interrupted;
+    if (result.outcome.interrupted) runner_.interrupt();
     out_.starts[s].push_back(seen);
   }
 
@@ -106,22 +100,17 @@ private:
     burn.log_path = "/dev/null";
     for (int i = 0; i < load.busy_processes; ++i)
       busy.push_back(std::make_unique<child>(burn));
-    progress_style style = progress_style::on_terminal(order_.show_progress);
-    style.label = "round " + std::to_string(round + 1) + "/" + std::to_string(plan_.rounds) + "  " +
-                  plan_.servers[s].name + "  " + load.name;
-    load_run run(options_for(round, s, l), style);
-    out_.interrupted = !run.warm_up();
-    if (out_.interrupted) return;
-    const load_result result = run.measure();
-    out_.interrupted = result.outcome.interrupted;
-    if (out_.interrupted) return;
-    out_.rounds[l][s].push_back(figures_of(result, run.options()));
-    const run_figures& now = out_.rounds[l][s].back();
-    std::fprintf(stderr, "%s: %s output tokens/s, TTFT %s ms, TPOT %s ms%s\n", style.label.c_str(),
+    const std::string label = "round " + std::to_string(round + 1) + "/" +
+                              std::to_string(plan_.rounds) + "  " + plan_.servers[s].name + "  " +
+                              load.name;
+    const auto found = runner_.measure(options_for(round, s, l), label);
+    if (!found) return;
+    out_.rounds[l][s].push_back(found->figures);
+    const run_figures& now = found->figures;
+    std::fprintf(stderr, "%s: %s output tokens/s, TTFT %s ms, TPOT %s ms%s\n", label.c_str(),
                  fixed(now.output_tokens_per_s, 1).c_str(), fixed(now.median_ttft_ms, 1).c_str(),
                  fixed(now.median_tpot_ms, 2).c_str(),
                  now.first_error.empty() ? "" : (", " + now.first_error).c_str());
-    if (signals_.came_within(milliseconds(0))) out_.interrupted = true;
   }
 
   /// After an interruption some servers have measured a round more than others.
@@ -137,15 +126,15 @@ private:
 
   const contest_order& order_;
   const run_plan& plan_;
-  held_signals signals_;
+  load_runner& runner_;
   std::vector<std::unique_ptr<child>> running_; // (n_servers)
   contest_result out_;
 };
 
 } // namespace
 
-contest_result run_contest(const contest_order& order) {
-  return contest(order).run();
+contest_result run_contest(const contest_order& order, load_runner& runner) {
+  return contest(order, runner).run();
 }
 
 } // namespace twill::bench

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/twill-bench/runs/figures.hpp"
+#include "tools/twill-bench/runs/load_runner.hpp"
 #include "tools/twill-bench/runs/plan.hpp"
 
 namespace twill::bench {
@@ -29,9 +29,8 @@ struct contest_result {
 struct contest_order {
   run_plan plan;
   std::string log_folder; ///< NAME.log of each server
-  bool show_progress = true;
 };
 
-contest_result run_contest(const contest_order& order);
+contest_result run_contest(const contest_order& order, load_runner& runner);
 
 } // namespace twill::bench

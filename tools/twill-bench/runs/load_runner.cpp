@@ -1,4 +1,4 @@
-#include "tools/twill-bench/runs/server_process.hpp"
+#include "tools/twill-bench/runs/load_runner.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,9 +7,11 @@
 
 #include "tools/twill-bench/engine/api_key.hpp"
 #include "tools/twill-bench/engine/control_client.hpp"
+#include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/record.hpp"
 #include "tools/twill-bench/engine/text.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/runs/plan.hpp"
 
 namespace twill::bench {
 namespace {
@@ -36,8 +38,13 @@ std::string tail_of(const std::string& path) {
 
 } // namespace
 
-std::unique_ptr<child> start_server(const planned_server& server, const std::string& log_path,
-                                    const held_signals& signals) {
+bool load_runner::interrupted() {
+  interrupted_ = interrupted_ || signals_.came_within(std::chrono::milliseconds(0));
+  return interrupted_;
+}
+
+std::unique_ptr<child> load_runner::start(const planned_server& server,
+                                          const std::string& log_path) {
   if (answers(server.ready_url, true))
     throw std::runtime_error(server.name + ": something answers at " + server.ready_url +
                              " already: end it, or give another port");
@@ -54,9 +61,32 @@ std::unique_ptr<child> start_server(const planned_server& server, const std::str
     if (clock::now() > until)
       throw std::runtime_error(server.name + " was not ready at " + server.ready_url + " after " +
                                duration_text(server.ready_timeout.count()));
-    if (signals.came_within(std::chrono::milliseconds(5))) return nullptr;
+    if (signals_.came_within(std::chrono::milliseconds(5))) {
+      interrupted_ = true;
+      return nullptr;
+    }
   }
   return program;
+}
+
+void load_runner::warm_up(const serve_options& options) {
+  load_run run(options, progress_style::on_terminal(show_progress_));
+  if (options.ready_timeout.count() > 0) run.check_ready();
+  if (!run.warm_up()) interrupted_ = true;
+}
+
+std::optional<measured_load> load_runner::measure(const serve_options& options,
+                                                  const std::string& label, double seconds_after) {
+  progress_style style = progress_style::on_terminal(show_progress_);
+  style.label = label;
+  style.seconds_after = seconds_after;
+  load_run run(options, style);
+  if (!run.warm_up()) interrupted_ = true;
+  if (interrupted()) return std::nullopt;
+  const load_result result = run.measure();
+  if (result.outcome.interrupted) interrupted_ = true;
+  if (interrupted()) return std::nullopt;
+  return measured_load{figures_of(result, run.options()), result.remarks};
 }
 
 } // namespace twill::bench
