@@ -3,7 +3,8 @@
 
 check_docs.py [ROOT] [--bin DIR]: reads every *.md that git knows (or below ROOT, where git knows nothing), prints what is not there
 and exits with 1 if there is any. Links need nothing else; commands, keys and routes are compared with the programs in DIR and with
-net/endpoints.cpp. With --bin also the programs' man pages, their reference of keys, and the texts of the sources are read.
+net/endpoints.cpp, first cells of tables in folder READMEs with files and identifiers. With --bin also the programs' man pages, their
+reference of keys, and the texts of the sources are read.
 tests/tools/docs_test.py runs it, also over an installed tree, and shows that each kind of fault is found.
 """
 
@@ -25,6 +26,10 @@ TOPS = ("config", "gpu", "models", "actors", "net", "tools", "tests")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
+#: Where identifiers are looked for.
+SOURCES = (".hpp", ".cpp", ".cu", ".py", ".js")
+#: A path without dots but that of a suffix, or an identifier. Keys of the configuration have dots, routes begin with a slash, options with a dash.
+LOOKS_LIKE_A_NAME = re.compile(r"[A-Za-z_]\w*(?:/\w+)*(?:/|\.(?:hpp|cpp|cu|py|js|md|toml|json|txt|cmake))?")
 #: A name that stands for another: NAME, FILE.toml, ..., "$model".
 PLACEHOLDER = re.compile(r"^[A-Z][A-Z0-9_./:-]*$|^\.\.\.$|[$<*{|\[]")
 
@@ -245,6 +250,34 @@ def absent_names(text, root):
             yield from (f"there is no {name} in {', '.join(group)}" for name in names if name not in words)
 
 
+def identifiers(root):
+    """The words of all sources below `root` but the tests, without those of comments."""
+    words = set()
+    for path in (path for top in TOPS if top != "tests" for path in (root / top).rglob("*")):
+        if path.suffix in SOURCES and path.is_file():
+            words.update(re.findall(r"\w+", re.sub(r"(?m)(?<!:)//.*|^\s*#[^a-z!].*", "", path.read_text(errors="replace"))))
+    return words
+
+
+def absent_first_cells(page, text, root, known):
+    """Code spans in the first cells of a folder README's tables that look like a file, a folder or an identifier, and are none of those.
+
+    A file is named from the page's folder or from a folder above it; its suffix may be missing. `known` are the identifiers of the sources.
+    Names of metrics, which begin with twill_, are not checked.
+    """
+    folders = [folder for folder in page.parents if folder == root or root in folder.parents]
+    rows = re.findall(r"(?m)^\|.*\|\n\|[-|: ]+\|\n((?:\|.*\n?)+)", FENCE.sub("", text))
+    for span in (span for row in "".join(rows).splitlines() for span in SPAN.findall(row.split("|")[1])):
+        name = re.sub(r"\.\*$", "", span)
+        if not LOOKS_LIKE_A_NAME.fullmatch(name) or name.startswith("twill_"):
+            continue
+        if any(part.isupper() and len(part) > 1 for part in re.split(r"[/._]", name)):
+            continue  # a pattern such as NAME.cpp or decode_KIND
+        if name in known or any((at / name).exists() or any(at.glob(name.rstrip("/") + ".*")) for at in folders):
+            continue
+        yield f"a table begins a row with {span}: there is no such file, folder or identifier"
+
+
 def pages_below(root):
     listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "*.md"], capture_output=True, text=True, check=False)
     names = listed.stdout.splitlines()
@@ -287,12 +320,16 @@ def faults_of_text(text, programs):
 def faults_below(root, source, programs):
     """All faults of the pages below `root`; `source` is the tree that the programs were built from."""
     routes = read_routes((source / "net/endpoints.cpp").read_text()) if programs else set()
+    known = identifiers(root) if root == source else set()
     for page in pages_below(root):
         for fault in faults_of_page(page, page.read_text(), programs, routes):
             yield f"{page.relative_to(root)}: {fault}"
         if root == source and page.name not in HISTORY:
             for fault in (*dead_paths(page, page.read_text(), root), *absent_names(page.read_text(), root)):
                 yield f"{page.relative_to(root)}: {fault}"
+            if page.name == "README.md" and page.relative_to(root).parts[0] in TOPS and not page.is_relative_to(root / "tests"):
+                for fault in absent_first_cells(page, page.read_text(), root, known):
+                    yield f"{page.relative_to(root)}: {fault}"
 
 
 def main():

@@ -53,6 +53,23 @@ class Checker(unittest.TestCase):
         self.assertEqual(list(check_docs.absent_names(table.format("view_2d"), ROOT)), ["there is no view_2d in gpu/device.cpp"])
         self.assertEqual(list(check_docs.absent_names(table.replace("functions", "what").format("view_2d"), ROOT)), [])
 
+    def test_first_cells_of_a_folder_s_tables_name_what_is_there(self):
+        table = "| file | what |\n|---|---|\n| {} | `not_looked_at` |\n"
+        known = check_docs.identifiers(ROOT)
+
+        def faults(cell, page="actors/README.md"):
+            return list(check_docs.absent_first_cells(ROOT / page, table.format(cell), ROOT, known))
+
+        there = "`kv/`, `step_plan`, `batcher_core`, `detail/message_probe`, `gpu/device.cpp`, `session/session_core.*`"
+        others = "`kv.memory`, `/v1/batches`, `--set`, `NAME_policy.hpp`, `decode_KIND`, `twill_requests`, two words, `a b`"
+        self.assertEqual(faults(there), [])
+        self.assertEqual(faults(others), [])
+        self.assertEqual(faults("`batcher/batcher_core.cpp`", "actors/kv/README.md"), [])
+        for name in ("session_coer", "kvv/", "detail/message_prob", "session/none.*", "device_none.cpp"):
+            found = faults(f"`step_plan`, `{name}`")
+            self.assertEqual(len(found), 1, (name, found))
+            self.assertIn(name, found[0])
+
     def test_links_need_no_program(self):
         self.assertEqual(faults_of("[a](none.md) `twill caht`", None), ["the link none.md leads nowhere"])
 
