@@ -1,9 +1,9 @@
-// cgroup: what the control groups of this process let it have, of memory and of processor time.
+// cgroup: how much memory and processor time the control groups of this process allow.
 //
-// Any thread. Versions 1 and 2, also side by side; a group's limits hold for all below it, so every
-// group from the process's own up to the root of the mount is read. What cannot be read sets no
-// limit. The functions take the root of the file system, so that tests can bring a tree of their
-// own.
+// Any thread. Control groups of versions 1 and 2 are read, also where both are mounted. A group's
+// limits hold for all groups below it, so every group from the process's own up to the root of the
+// mount is read. A file that cannot be read sets no limit. `root` is the root of the file system,
+// so that tests can pass a tree of their own.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@
 namespace twill::gpu {
 
 struct cgroup_limits {
-  /// The least of memory.max and memory.high (memory.limit_in_bytes in version 1).
+  /// The lowest memory.max or memory.high of all groups (memory.limit_in_bytes in version 1).
   std::optional<std::int64_t> memory_bytes;
-  /// What may be taken before such a limit is reached: each limit less what its group uses, without
-  /// the cached pages that the system would drop first.
+  /// Bytes that may still be taken before a limit is reached: for each group its limit minus its
+  /// usage, where cached pages that the system would drop first do not count as usage; the lowest
+  /// of these values.
   std::optional<std::int64_t> free_memory_bytes;
-  /// Processors' worth of time that cpu.max (cpu.cfs_quota_us) grants.
+  /// Processor time that cpu.max (cpu.cfs_quota_us) grants, in processors.
   std::optional<double> processors;
 };
 

@@ -1,11 +1,12 @@
 // copy_stream, marker, host_buffer: transfers between host and device memory beside the compute.
 //
-// Threads: each copy_stream belongs to one thread, which is not the device's; a copy blocks that
-// thread alone, or nobody where it is only begun. A marker is recorded by the device's thread, or
-// for the copies of a stream by that stream's, and waited for by any other thread or by the device
-// itself. A host_buffer is page-aligned memory of the host. Where the device is another chip it is
-// pinned unless told otherwise, because copies of memory that is not pinned are slower. Failures:
-// memory that is refused is out_of_memory; a copy or a wait that the device refuses is device_lost.
+// Threads: each copy_stream belongs to one thread, which must not be the device's thread.
+// to_device() and to_host() block that thread alone; begin_to_device() blocks no thread. The
+// device's thread records markers in the device's work, and a stream's thread records markers in
+// the stream's copies; any other thread, or the device itself, may wait for a marker. A host_buffer
+// is page-aligned host memory. With a GPU a host_buffer is pinned unless the caller asks otherwise,
+// because copies of memory that is not pinned are slower. Failures: a refused allocation is
+// out_of_memory; a copy or a wait that the device refuses is device_lost.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 
 namespace twill::gpu {
 
-/// True where device memory is this process's own: files can be read straight into it. False for
-/// the whole process once it has opened a device on another chip.
+/// True where device memory is ordinary memory of this process, so that files can be read straight
+/// into it. False for the whole process once it has opened a GPU.
 bool device_memory_is_host();
 
 /// Owns host memory, zero-filled. Movable.
@@ -35,27 +36,28 @@ private:
   unsigned char* data_ = nullptr;
   std::size_t bytes_ = 0;
   void (*unpin_)(void*) =
-      nullptr; ///< how the device's runtime frees it; null: mapped by the system
+      nullptr; ///< the GPU runtime's function that frees `data_`; null: the system mapped `data_`
 };
 
 class marker;
 
-/// Copies on a stream of their own.
+/// Copies between host and device, on a stream of their own beside the compute stream.
 class copy_stream {
 public:
   copy_stream();
   copy_stream(const copy_stream&) = delete;
   copy_stream& operator=(const copy_stream&) = delete;
   ~copy_stream();
-  /// These return when the copy is done.
+  /// to_device() and to_host() return when the copy is done.
   [[nodiscard]] result<nothing> to_device(void* device_dst, const void* host_src,
                                           std::size_t bytes);
   [[nodiscard]] result<nothing> to_host(void* host_dst, const void* device_src, std::size_t bytes);
-  /// Returns when the copy is under way. The host memory stays as it is until a marker of this
-  /// stream that is recorded afterwards has passed.
+  /// Returns once the copy has begun. The host memory must not change until a marker of this stream
+  /// that is recorded after the call has passed.
   [[nodiscard]] result<nothing> begin_to_device(void* device_dst, const void* pinned_src,
                                                 std::size_t bytes);
-  /// Copies that are begun from now on wait for the marker, not this thread.
+  /// Makes every copy that is begun after this call wait for the marker; the calling thread does
+  /// not wait.
   [[nodiscard]] result<nothing> follow(const marker& point);
 
 private:
@@ -64,23 +66,25 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
-/// A point in the device's work, or in the copies of a stream: everything that was launched or
-/// begun before it is done after wait().
+/// A point in the device's work or in the copies of a stream. When wait() returns, everything that
+/// was launched or begun before the point is done.
 class marker {
 public:
   marker();
   marker(const marker&) = delete;
   marker& operator=(const marker&) = delete;
   ~marker();
-  /// On the device's thread: the end of what was launched on the device so far.
+  /// Sets the point to the end of the work that was launched on the device so far. On the device's
+  /// thread.
   void record(device& dev);
-  /// On the stream's thread.
+  /// Sets the point to the end of the copies that the stream has begun so far. On the stream's
+  /// thread.
   void record(copy_stream& copies);
-  /// On any thread, after record() returned; blocks that thread alone. device_lost where the device
-  /// refused the marker or its recording.
+  /// On any thread, after record() has returned; blocks the calling thread alone. The result is
+  /// device_lost where the device refused to create or to record the marker.
   [[nodiscard]] result<nothing> wait();
-  /// Ops that are launched on the device from now on wait for the point, not this thread, which is
-  /// the device's.
+  /// Makes ops that are launched on the device after this call wait for the point; the calling
+  /// thread, which must be the device's, does not wait.
   [[nodiscard]] result<nothing> device_follows(device& dev);
 
 private:

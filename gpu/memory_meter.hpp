@@ -1,11 +1,11 @@
 // memory_meter: how much of a host device's memory was reserved and never touched.
 //
-// Device memory of a host is address space: the system commits a page when it is first written. A
-// KV arena that was sized for hundreds of sequences takes next to nothing until they come. The
-// meter asks the system which pages are there.
+// An allocation on a host device is only address space: the system commits a page when it is first
+// written. A KV arena that is sized for hundreds of sequences takes next to no memory until those
+// sequences are served. The meter asks the system which pages are committed.
 //
-// Threads: any; each function takes the one mutex. The device adds and removes what it allocates
-// and frees. A meter may outlive its device; it then has nothing to measure.
+// Threads: any; each function locks the meter's one mutex. The device adds each allocation and
+// removes it when it is freed. A meter may outlive its device and then has nothing left to measure.
 #pragma once
 
 #include <chrono>
@@ -21,13 +21,13 @@ class device;
 
 class memory_meter {
 public:
-  /// Memory that begins with a page.
+  /// Adds an allocation; `data` must be the start of a page.
   void add(const void* data, std::size_t bytes);
   void remove(const void* data);
 
-  /// Bytes of the memory that lie in pages which the system has not committed. It takes at most a
-  /// few milliseconds: of more than 16 GiB it looks at an even sample, and it repeats its answer
-  /// until fifty times as long has passed as it took to find.
+  /// Bytes of the added memory in pages that the system has not committed. A call takes at most a
+  /// few milliseconds: where more than 16 GiB were added, the meter checks an evenly spread sample
+  /// of the pages. The meter reuses an answer for fifty times as long as it took to find.
   std::int64_t untouched_bytes() const;
 
 private:
@@ -36,11 +36,12 @@ private:
 
   mutable std::mutex mutex_;
   mutable std::int64_t untouched_bytes_ = 0;
-  mutable clock::time_point look_again_{};   ///< until then the answer is `untouched_bytes_`
+  mutable clock::time_point
+      look_again_{}; ///< until this time untouched_bytes() returns `untouched_bytes_`
   std::map<const void*, std::size_t> parts_; ///< begin and bytes of each allocation
 };
 
-/// The meter of a host device. Null for other devices, whose memory is taken when it is reserved.
+/// The meter of a host device. Null for a GPU, where an allocation takes its memory at once.
 std::shared_ptr<const memory_meter> meter_of(const device& dev);
 
 } // namespace twill::gpu

@@ -1,4 +1,5 @@
-// peak_rates: what a device can do at most, measured, to compare kernels with.
+// peak_rates: measures the highest memory and arithmetic rates of a device, which kernels are
+// compared with.
 //
 // Executor thread only. Each measurement takes a fraction of a second; a memory_probe holds 512 MiB
 // of device memory and must not outlive its device.
@@ -10,16 +11,16 @@
 
 namespace twill::gpu {
 
-/// Reads and copies memory that no cache holds, as fast as the device can: on a host with all
-/// threads. A machine that shares its memory with others gives more in one second than in the next,
-/// so measure anew beside each kernel.
+/// Reads and copies memory that no cache holds, as fast as the device can (on a host with all
+/// threads). On a machine whose memory bandwidth is shared with other programs the rate changes
+/// from second to second, so measure again next to each measurement of a kernel.
 class memory_probe {
 public:
   static result<memory_probe> make(device& dev);
   /// The median of a few passes.
   double read_bytes_per_s() const;
-  /// The median of a few copies; a byte that is copied counts twice, since it is read and written.
-  /// 0 where the backend has no such measurement.
+  /// The median of a few copies; each copied byte counts twice, since it is read and written. 0
+  /// where the backend cannot measure copies.
   double copy_bytes_per_s() const;
 
 private:
@@ -29,8 +30,9 @@ private:
   buffer memory_;
 };
 
-/// Rates of multiply-adds in registers by all threads, issued as the kernels of a compute type
-/// issue them; each counts as two operations. 0 where the backend has no such measurement.
+/// Rates of multiply-adds in registers by all threads, with the instructions that the kernels of
+/// the compute type use; each multiply-add counts as two operations. 0 where the backend cannot
+/// measure a rate.
 struct peak_rates {
   double f32_ops_per_s = 0, bf16_ops_per_s = 0, int8_ops_per_s = 0;
 };

@@ -1,10 +1,11 @@
-// pinned_ring: host memory in which a step leaves what the device is to read, without waiting for
-// the steps before it.
+// pinned_ring: pinned host memory for the data that each step uploads to the device, so that a step
+// can be prepared without waiting for the steps before it.
 //
-// A ring has slots that steps use in turn. begin() gives the next one, and blocks only where the
-// device has not yet read what it held; device::enqueue_upload() takes it from there, and end()
-// marks the place in the device's work after which the slot is free again. On the device's thread.
-// A device that refuses a marker is device_lost.
+// A ring has slots that steps use in turn. begin() returns the next slot; it blocks only while the
+// device has not yet read the slot's previous contents. The caller fills the slot, passes it to
+// device::enqueue_upload() and calls end(), which records a marker after those copies: once the
+// marker has passed, the slot is free again. All calls are made on the device's thread. The error
+// is device_lost where the device refuses a marker.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ public:
 
   /// The next slot, 64-byte aligned.
   [[nodiscard]] result<unsigned char*> begin();
-  /// All copies out of the slot have been enqueued on the device.
+  /// To be called once all copies out of the slot have been enqueued on the device.
   void end(device& dev);
 
 private:

@@ -1,7 +1,8 @@
 // ragged_batch: the shape of one step on the device, shared by every op of a forward pass.
 //
-// A step holds any mix of prefill chunks and single decodes: rows of all sequences one after the
-// other. All arrays are device memory, int32, owned by the caller until the step is over.
+// A step holds any mix of prefill chunks and single decode tokens; the rows (tokens) of all
+// sequences follow one another. All arrays are int32 in device memory; the caller owns them and
+// keeps them until the step is over.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // tensor_ref: a non-owning view of device memory; buffer: the owner of one allocation.
 //
-// A tensor_ref is contiguous but for its outermost rows, which may be strided (a column range of a
-// fused projection). Shapes are given outermost first. Views carry no lifetime: the buffer they
-// come from must outlive every kernel that uses them. Neither type is synchronised.
+// A tensor_ref is contiguous except that its outermost rows may be strided (as in a column range of
+// a fused projection). Shapes are given outermost first. A tensor_ref does not keep its memory
+// alive: the buffer must outlive every kernel that uses the view. Neither type is synchronised.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
 // Attention over paged KV, for ragged batches with grouped heads.
 //
-// Softmax is the online form; a row's result depends on its own sequence alone, never on its
-// neighbours, the chunking or the thread count. Executor thread only.
+// Softmax is computed online, in one pass over the keys. A row's result depends only on its own
+// sequence, never on the other rows of the batch, on how a prompt is cut into chunks or on the
+// thread count. Executor thread only.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,14 @@ struct attention_args {
   const float* alibi_slopes = nullptr; // (n_heads) device, or null
   tensor_ref out; // (n_tokens, n_heads * head_dim) f32, or f16 or bf16: each value rounded once
   /// Allows queries, keys, softmax weights and values to be rounded to bf16 before they are
-  /// multiplied. Hosts with bf16 dot products do so unless the KV is f32.
+  /// multiplied. Hosts with bf16 dot-product instructions then round them, unless the KV is f32.
   bool bf16_products = false;
 };
 
 void attention(device& dev, const ragged_batch& batch, const attention_args& args);
 
-/// The most of device::scratch() that attention() takes for up to `n_tokens` rows that see up to
-/// `reach` positions.
+/// The largest number of bytes of device::scratch() that attention() takes for up to `n_tokens`
+/// rows, each of which attends to up to `reach` positions.
 std::int64_t attention_scratch_bytes(const device& dev, std::int32_t n_heads,
                                      std::int32_t n_kv_heads, std::int32_t head_dim,
                                      std::int64_t n_tokens, std::int64_t reach);

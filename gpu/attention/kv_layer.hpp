@@ -1,9 +1,9 @@
 // kv_layer: one layer's paged keys and values.
 //
-// Values are shaped (n_blocks, n_kv_heads, block_tokens, head_dim), keys (n_blocks, n_kv_heads,
-// head_dim, block_tokens): attention wants scores for neighbouring positions at once, so vectors of
-// positions lie side by side. One head's keys of one block are contiguous. The struct does not own
-// the memory.
+// Values have the shape (n_blocks, n_kv_heads, block_tokens, head_dim). Keys have the shape
+// (n_blocks, n_kv_heads, head_dim, block_tokens): attention computes the scores of neighbouring
+// positions together in one SIMD vector, so the positions of one dimension lie side by side. The
+// keys of one head in one block are contiguous. The struct does not own the memory.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct kv_layer {
   std::int32_t head_dim = 0;     ///< at most max_head_dim
   float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
   float* value_scales = nullptr; // (n_blocks, n_kv_heads, block_tokens), i8 only
-  /// Elements from one block's keys to the next block's, and likewise for values; 0: blocks follow
-  /// each other without a gap.
+  /// Elements from the start of one block's keys to the start of the next block's keys; the values
+  /// have the same stride. 0: blocks follow each other without a gap.
   std::int64_t block_stride = 0;
-  /// Scales from one block's to the next block's; 0: they follow each other without a gap.
+  /// Scales from the start of one block's scales to the start of the next block's; 0: no gap.
   std::int64_t scale_stride = 0;
-  /// Blocks numbered n_blocks and above lie `apart` elements further than their number says, which
-  /// may be in another allocation; their scales lie `scale_apart` scales further.
+  /// A block numbered n_blocks or above lies `apart` elements behind the address that the stride
+  /// gives, which may be in another allocation; its scales lie `scale_apart` scales behind theirs.
   std::int64_t apart = 0;
   std::int64_t scale_apart = 0;
 };

@@ -12,11 +12,12 @@ namespace twill::gpu::detail {
 struct kv4_geometry;
 
 struct attention_backend {
-  /// The most of device::scratch() that run() takes for up to `n_tokens` rows that see up to
-  /// `reach` positions.
+  /// The largest number of bytes of device::scratch() that `attend` takes for up to `n_tokens`
+  /// rows, each of which attends to up to `reach` positions.
   std::int64_t (*scratch_bytes)(const device& dev, std::int32_t n_heads, std::int32_t n_kv_heads,
                                 std::int32_t head_dim, std::int64_t n_tokens, std::int64_t reach);
-  /// `args` have been checked, and the strides of their KV are spelled out (detail::checked_kv()).
+  /// The arguments have been checked, and strides of 0 in the KV layer have been replaced by the
+  /// real strides (detail::checked_kv()).
   op<const ragged_batch&, const attention_args&> attend;
   /// Pack and unpack KV blocks: `items` counts the groups of all heads of all blocks.
   op<const kv4_geometry&, long> kv4_pack, kv4_unpack;

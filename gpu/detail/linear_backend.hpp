@@ -1,9 +1,10 @@
 // linear_backend: the functions behind gpu/linear/linear.hpp, one table per backend.
 //
-// The device chooses its table once (gpu/detail/op_backends.hpp). The portable form runs every kind
-// of weights in every compute type on any execution space; linear() falls back to it for what a
-// backend does not support. Bits differ between backends, but in each of them a row's bits are
-// independent of batch and threads. Executor thread only.
+// The device chooses its table once (gpu/detail/op_backends.hpp). The portable implementation
+// computes every kind of weights in every compute type on any Kokkos execution space; linear()
+// falls back to the portable implementation for whatever a backend does not support. Backends may
+// differ in the bits of their results, but within a backend the bits of a row do not depend on the
+// batch or on the number of threads. Executor thread only.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +18,24 @@ namespace twill::gpu::detail {
 struct linear_backend {
   /// Whether run() multiplies these weights in this compute type.
   bool (*supports)(const packed_view& w, compute_type asked);
-  /// The most of device::scratch() that run() takes for any number of rows up to `m`. `ordered`:
-  /// the weights have a column order.
+  /// The largest number of bytes of device::scratch() that run() takes for any number of rows up to
+  /// `m`. `ordered` says that the weights have a column order.
   std::int64_t (*scratch_bytes)(const device& dev, const packed_view& w, bool ordered,
                                 compute_type asked, std::int64_t m);
   void (*run)(device& dev, const linear_args& args);
-  /// run() with silu_mul() in the write-out; null where the backend has no such form. Returns
-  /// false, and has done nothing, for weights or numbers of rows where it cannot or would not gain.
+  /// run() fused with silu_mul() in the epilogue; null where the backend has no fused kernel. The
+  /// function returns false without doing anything for weights or row counts that the fused kernel
+  /// does not support or would not speed up.
   bool (*run_silu_mul)(device& dev, const linear_args& args, tensor_ref out);
-  /// Whether run() and run_silu_mul() read x in 16 bits too, where run() supports the compute type,
-  /// and run_silu_mul() writes them.
+  /// Whether run() and run_silu_mul() also accept an x of 16 bits in the compute types that run()
+  /// supports, and run_silu_mul() also writes an `out` of 16 bits.
   bool reads_halves = false;
 };
 
 extern const linear_backend portable_linear; ///< portable/backends.cpp
 extern const linear_backend host_linear;     ///< linear/host/linear_host.cpp
 
-/// The type that products are computed in: dense weights have no int8 form.
+/// The type that products are really computed in: dense weights have no int8 kernels.
 inline compute_type effective_compute(const packed_view& w, compute_type asked) {
   if (asked == compute_type::w8a8) asked = compute_type::int8;
   if (w.grouped()) return asked;

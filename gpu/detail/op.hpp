@@ -1,8 +1,9 @@
-// op: one entry of a backend's table. It says how an op is computed there, and for which arguments.
+// op: one entry of a backend's table: the function that computes an op, and the condition that says
+// which arguments the function supports.
 //
-// A table may leave an entry empty, or let it support some arguments only; the device's portable
-// table computes the rest (run_op() in gpu/detail/op_backends.hpp chooses). So a new kernel for a
-// GPU is one entry, and nothing else changes. Executor thread only.
+// A table may leave an entry empty, or an entry may support some arguments only; run_op() in
+// gpu/detail/op_backends.hpp then takes the entry of the device's portable table. A new kernel for
+// a GPU thus changes one entry and nothing else. Executor thread only.
 #pragma once
 
 namespace twill::gpu {
@@ -15,11 +16,12 @@ template <class... Args>
 class op {
 public:
   using function = void (*)(device&, Args...);
-  /// Must not depend on the number of rows in the batch: a row has the same bits in any batch.
+  /// A condition must not depend on the number of rows in the batch, so that a row has the same
+  /// bits in any batch.
   using condition = bool (*)(const device&, Args...);
 
   constexpr op() = default; ///< supports nothing
-  /// Supports what `supported` accepts; everything where it is null.
+  /// Supports the arguments that `supported` accepts, or all arguments if `supported` is null.
   constexpr op(function f, condition supported = nullptr) : run_(f), supported_(supported) {}
 
   bool supports(const device& dev, Args... args) const {

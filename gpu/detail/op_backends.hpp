@@ -1,6 +1,6 @@
-// op_backends: the tables of functions that a device runs its ops with, one table per folder of
-// ops. device::open() chooses them once; an op calls through its table and holds no condition on
-// the backend.
+// op_backends: the tables of functions with which a device runs its ops, one table per folder of
+// ops. device::open() chooses the tables once; an op calls a function of its table and does not
+// test which backend it runs on.
 #pragma once
 
 #include <tuple>
@@ -19,7 +19,7 @@ struct op_backends {
   std::tuple<const linear_backend*, const attention_backend*, const sampling_backend*,
              const rows_backend*, const probe_backend*>
       tables;
-  /// The Kokkos implementations on the same device, which support everything. They compute what
+  /// The Kokkos implementations for the device, which support all arguments. They compute whatever
   /// `tables` do not support.
   const op_backends* portable;
 
@@ -29,8 +29,8 @@ struct op_backends {
   }
 };
 
-/// Runs the op that `Entry` is, &rows_backend::rms_norm for example: by the device's own table
-/// where that supports the arguments, else by its portable one.
+/// Runs the op whose table entry is `Entry`, for example &rows_backend::rms_norm. The device's own
+/// table runs the op if its entry supports the arguments; otherwise the portable table runs it.
 template <auto Entry, class... Args>
 void run_op(device& dev, const Args&... args) {
   const auto choose = [&]<class Table, class Op>(Op Table::*entry) {
@@ -41,10 +41,10 @@ void run_op(device& dev, const Args&... args) {
   choose(Entry);
 }
 
-/// The host's own implementations, for a device that is this process's processor.
+/// The host's own implementations, for a device that is the processor of this process.
 const op_backends& host_backends();
-/// The Kokkos implementations in the host's execution space. They are what other backends are
-/// compared with.
+/// The Kokkos implementations in the host's execution space. Tests compare other backends with
+/// them.
 const op_backends& portable_backends();
 
 } // namespace twill::gpu::detail

@@ -11,14 +11,17 @@
 namespace twill::gpu::detail {
 
 struct probe_backend {
-  /// The sum of `n` words, a multiple of 2^18, which it reads as fast as the device can.
+  /// Returns the sum of `n` words, which it reads as fast as the device can. `n` is a multiple of
+  /// 2^18.
   std::uint64_t (*read)(device& dev, const std::uint64_t* words, std::int64_t n);
   peak_rates (*peaks)(device& dev);
-  /// Begins to copy within the device's memory, as fast as the device can; null: no such function.
+  /// Begins a copy within the device's memory, as fast as the device can; null: copies cannot be
+  /// measured.
   void (*copy)(device& dev, void* to, const void* from, std::size_t bytes) = nullptr;
-  /// read() without waiting for the sum, for time_launches(); null: read() does.
+  /// read() without waiting for the sum, for time_launches(); null: time_launches() uses read()
+  /// instead.
   void (*begin_read)(device& dev, const std::uint64_t* words, std::int64_t n) = nullptr;
-  /// time_launches() and cache_bytes(); null: the host's.
+  /// Implement time_launches() and cache_bytes(); null: the host's implementation is used.
   launch_times (*time)(device& dev, const timing_plan& plan,
                        const std::function<void()>& f) = nullptr;
   std::int64_t (*cache_bytes)(const device& dev) = nullptr;

@@ -1,7 +1,7 @@
 // rows_backend: the functions behind the ops of gpu/rows, one table per backend. An op checks its
-// arguments and fills a kernel of gpu/rows/detail with them; a backend runs that kernel over rows,
-// heads or columns, or one of its own with the same arguments. The device chooses its tables once
-// (gpu/detail/op_backends.hpp). Executor thread only.
+// arguments and stores them in a kernel object of gpu/rows/detail. A backend runs that kernel over
+// rows, heads or columns, or passes its arguments to a kernel of its own. The device chooses its
+// tables once (gpu/detail/op_backends.hpp). Executor thread only.
 #pragma once
 
 #include "gpu/detail/op.hpp"

@@ -11,8 +11,9 @@
 namespace twill::gpu::detail {
 
 struct sampling_backend {
-  /// The most of device::scratch() that these ops take: see sampling_scratch_bytes(). A table that
-  /// leaves one to the portable table answers for that one, too.
+  /// The largest number of bytes of device::scratch() that the ops of this table take: see
+  /// sampling_scratch_bytes(). Where the table leaves an op to the portable table, the number
+  /// includes the scratch of the portable op.
   std::int64_t (*scratch_bytes)(const device& dev, std::int64_t rows, std::int64_t vocab,
                                 bool any_logprobs, std::int32_t max_top);
   op<const sample_args&> sample;

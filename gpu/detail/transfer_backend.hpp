@@ -1,7 +1,7 @@
 // transfer_backend: the functions behind gpu/copy_stream.hpp, one table per kind of device. A
-// process begins with the host's table; opening a device on another chip changes it for the rest of
-// the process, since that chip's copies serve the host's memory as well. One is enough: a Kokkos
-// has one kind of chip at most, so no process has two.
+// process starts with the host's table. Opening a GPU replaces the table for the rest of the
+// process, since the GPU's copy functions also work between host addresses. One table per process
+// is enough: a build of Kokkos supports at most one kind of GPU.
 #pragma once
 
 #include <cstddef>
@@ -13,31 +13,33 @@ namespace twill::gpu::detail {
 class space;
 
 struct transfer_backend {
-  bool device_is_host; ///< device memory is this process's own
-  /// Pinned host memory, zero-filled, or null. Null functions: memory of the system will do.
+  bool device_is_host; ///< device memory is ordinary memory of this process
+  /// pin() returns pinned, zero-filled host memory, or null where it is refused. Where pin and
+  /// unpin are null, ordinary memory of the system is used instead.
   void* (*pin)(std::size_t bytes);
   void (*unpin)(void* data);
-  /// A stream of its own, for one thread.
+  /// Creates a stream, which one thread uses.
   result<void*> (*make_stream)();
   void (*drop_stream)(void* stream);
   /// Returns when the copy is done.
   result<nothing> (*to_device)(void* stream, void* to, const void* from, std::size_t bytes);
   result<nothing> (*to_host)(void* stream, void* to, const void* from, std::size_t bytes);
-  /// Returns when the copy is under way; copies of a stream end in order.
+  /// Returns once the copy has begun; the copies of a stream end in the order in which they began.
   result<nothing> (*begin_to_device)(void* stream, void* to, const void* from, std::size_t bytes);
   result<void*> (*make_event)();
   void (*drop_event)(void* event);
-  /// On the thread of the device that owns `on`, which may also be a host's: the event is the end
-  /// of what was launched there so far.
+  /// Sets the event to the end of the work launched on `on` so far. Called on the thread of the
+  /// device that owns `on`; that device may also be a host device.
   result<nothing> (*record)(const space& on, void* event);
-  /// On any thread, which alone is blocked.
+  /// Blocks the calling thread, which may be any thread, until the event has passed.
   result<nothing> (*wait)(void* event);
-  /// On the stream's thread: the event is the end of the copies that the stream has begun.
+  /// Sets the event to the end of the copies that the stream has begun. On the stream's thread.
   result<nothing> (*record_copies)(void* stream, void* event);
-  /// On the stream's thread: copies that are begun from now on follow the event.
+  /// Makes copies that the stream begins after this call wait for the event. On the stream's
+  /// thread.
   result<nothing> (*copies_follow)(void* stream, void* event);
-  /// On the thread of the device that owns `on`, which may also be a host's: what is launched there
-  /// from now on follows the event.
+  /// Makes work that is launched on `on` after this call wait for the event. Called on the thread
+  /// of the device that owns `on`; that device may also be a host device.
   result<nothing> (*device_follows)(const space& on, void* event);
 };
 

@@ -13,8 +13,8 @@
 
 namespace twill::gpu {
 
-/// The most of device::scratch() that linear() takes for up to `m` rows and a matrix packed from
-/// `source`; 0 for a source that pack() refuses.
+/// The largest number of bytes of device::scratch() that linear() takes for up to `m` rows of x and
+/// a matrix packed from `source`; 0 for a source that pack() refuses.
 std::int64_t linear_scratch_bytes(const device& dev, const weight_source& source,
                                   compute_type compute, std::int64_t m);
 
@@ -27,8 +27,8 @@ struct linear_args {
   tensor_ref out;               // (m, rows) f32, rows may be strided
   bool accumulate = false;      ///< out += instead of out = (the residual add)
   compute_type compute = compute_type::f32;
-  /// int8x2 on the host: rows of the weights before this one, rounded down to a multiple of 16, are
-  /// multiplied without the residual, as in int8.
+  /// Used by int8x2 on the host only: weight rows below this index (rounded down to a multiple of
+  /// 16) are multiplied without the residual, as in int8.
   std::int64_t residual_from = 0;
   /// Weights that the next linear layer will read, or null. Idle compute threads prefetch them.
   const packed_matrix* next = nullptr;
@@ -36,9 +36,10 @@ struct linear_args {
 
 void linear(device& dev, const linear_args& args);
 
-/// linear(), then silu_mul() into `out`, for weights whose first half of rows is the gate and whose
-/// second half is multiplied by it; the bits are those of the two ops. args.out is room for the
-/// product of both halves and is left with any values. There is neither bias nor accumulation.
+/// Computes linear() and then silu_mul() into `out`, with the bits that the two ops give. The first
+/// half of the weight rows is the gate projection and the second half the up projection. args.out
+/// is workspace for the product with both halves; its values are unspecified afterwards. args.bias
+/// must be null and args.accumulate false.
 void linear_silu_mul(device& dev, const linear_args& args, tensor_ref out); // (m, rows / 2)
 
 } // namespace twill::gpu

@@ -1,9 +1,10 @@
 // packed_matrix: weights in the layout that linear's kernels stream.
 //
-// A matrix is packed once at load: 16 output rows lie side by side, so that every output element is
-// summed by one lane in one fixed order. Dense and grouped-quantised kinds are packed as they are,
-// without dequantising. Packing runs on the device's thread and its host threads; a source that
-// cannot be packed is bad_source, memory that is refused out_of_memory.
+// A matrix is packed once, when the model is loaded: 16 output rows are interleaved, so that one
+// SIMD lane sums every output element in one fixed order. Dense and grouped-quantised kinds are
+// packed without dequantising. pack() must be called on the device's thread and uses the device's
+// host threads. Errors: a source that cannot be packed is bad_source; a refused allocation is
+// out_of_memory.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,10 @@ struct grouped_row {
   std::uint16_t* bases = nullptr;   // (cols / code_group), grouped_u4_as_u8 only
 };
 
-/// Rows [first_row, first_row + n_rows) of a grouped matrix, filled by the source at once. Codes
-/// come as words of 8 (u4) or 4 (u8) neighbouring columns, the first in the lowest bits; word r %
-/// 16 of a line belongs to row r. Words of rows past the last may be left as they are.
+/// Rows [first_row, first_row + n_rows) of a grouped matrix, filled by the source in one call.
+/// Codes are 32-bit words of 8 (u4) or 4 (u8) neighbouring columns, the first column in the lowest
+/// bits. The words of 16 rows are interleaved: word r % 16 of a line belongs to row r. Words that
+/// belong to no row (past the last row) need not be written.
 struct grouped_rows {
   static constexpr std::int64_t most_rows = 128;
   std::int64_t first_row; ///< a multiple of 16
@@ -38,8 +40,8 @@ struct grouped_rows {
   float* offsets;         // (n_rows, cols / group)
 };
 
-/// A matrix before packing. The read functions are called from several threads at once, each row
-/// once, in no promised order; they must not throw.
+/// A matrix before packing. Several threads call the read functions at once, for each row once and
+/// in any order; the functions must not throw.
 struct weight_source {
   weight_kind kind = weight_kind::f32;
   std::int64_t rows = 0;  ///< output features
@@ -48,28 +50,30 @@ struct weight_source {
   /// grouped_u4_as_u8: columns per factor and base, a multiple of 32 that divides group; group must
   /// then be 64 to 512.
   std::int32_t code_group = 0;
-  /// The one compute type that the packed matrix will be multiplied in, where it has one and its
-  /// rows are not read otherwise. Packing may then round what this type would round at every use,
-  /// or choose a form of scales and offsets that its kernels read faster; see packed_form.cpp.
-  /// Without it every value is kept exactly.
+  /// Set where the packed matrix will be multiplied in this compute type only and its rows are not
+  /// read in any other way. Packing may then round values once that this type would round at every
+  /// use, or choose a form of scales and offsets that the type's kernels read faster; see
+  /// packed_form.cpp. If it is not set, every value is kept exactly.
   std::optional<compute_type> only_compute;
   /// Dense kinds: address of row r in the element type of `kind`. // (cols)
   std::function<const void*(std::int64_t row)> dense_row;
   /// Grouped kinds: fills row r.
   std::function<void(std::int64_t row, const grouped_row& out)> grouped;
-  /// Grouped kinds other than grouped_u4_as_u8, optional: fills the rows of some row panels at
-  /// once. It is used instead of `grouped` where it is set, for codes that are stored by column.
+  /// Optional, for grouped kinds other than grouped_u4_as_u8: fills the rows of several row panels
+  /// in one call. Where it is set, packing calls it instead of `grouped`. It serves sources whose
+  /// codes are stored by column.
   std::function<void(const grouped_rows& out)> grouped_panels;
   /// Column c multiplies x[(*column_order)[c]] (GPTQ's act-order); null: x[c].
   std::shared_ptr<const std::vector<std::int32_t>> column_order; // (cols)
 };
 
-/// Stacks sources along the output dimension (fused Q|K|V, gate|up). All must share kind, columns,
-/// groups and column order; returns nothing when they do not, and they must then be packed apart.
+/// Stacks sources along the output dimension (fused Q|K|V, gate|up). All sources must share kind,
+/// columns, groups and column order; otherwise the function returns nothing and the sources must be
+/// packed separately.
 std::optional<weight_source> stack_rows(std::vector<weight_source> parts);
 
-/// Where the parts of a matrix image lie: codes, scales and the column order of some row panels,
-/// each part at a multiple of 64 bytes.
+/// The layout of a matrix image, which holds the codes, the scales and the column order of some row
+/// panels, one after the other. Each part begins at a multiple of 64 bytes.
 struct image_layout {
   std::int64_t code_panel_bytes = 0;  ///< codes of one row panel
   std::int64_t scale_panel_bytes = 0; ///< scales and offsets of one row panel; 0 for dense kinds
@@ -87,10 +91,10 @@ struct image_layout {
   }
 };
 
-/// A packed weight matrix. pack() puts it in device memory, where ops can read it. Weights that
-/// move between memory tiers are packed by pack_on_host() into host memory instead: save_image()
-/// copies their bytes, and place() makes the matrix read an image that lies in device memory.
-/// Movable; must not outlive its device.
+/// A packed weight matrix. pack() puts the matrix in device memory, where ops can read it. Weights
+/// that move between memory tiers are packed by pack_on_host() into host memory instead:
+/// save_image() copies their bytes out as an image, and place() makes the matrix read an image that
+/// lies in device memory. Movable; must not outlive its device.
 class packed_matrix {
 public:
   packed_matrix();
@@ -100,7 +104,7 @@ public:
 
   std::int64_t rows() const;
   std::int64_t cols() const;
-  std::int64_t bytes() const; ///< device memory that it owns; 0 for a placed one
+  std::int64_t bytes() const; ///< device memory that the matrix owns; 0 for a placed matrix
   explicit operator bool() const { return impl_ != nullptr; }
 
   std::int64_t row_panels() const; ///< 16 rows each, the last one padded
@@ -110,13 +114,13 @@ public:
   void save_image(std::int64_t first_panel, std::int64_t n_panels, void* host) const;
   /// Frees the bytes that pack_on_host() wrote.
   void drop_host_bytes();
-  /// A matrix of `rows` rows with this one's layout and no bytes, for place(). The column order is
-  /// part of its image.
+  /// Returns a matrix of `rows` rows that has the layout of this matrix but no bytes, for place().
+  /// The column order is part of the image that is placed.
   packed_matrix like(std::int64_t rows) const;
-  /// From now on the matrix reads the image of all its rows at `image`, 64-byte aligned device
-  /// memory. Null: it reads nothing, and no op may use it.
+  /// Makes the matrix read the image of all its rows at `image`, which is 64-byte aligned device
+  /// memory. Null detaches the matrix from its image; no op may use the matrix then.
   void place(const void* image);
-  /// False for a matrix that waits to be placed.
+  /// False for a matrix that has no image in device memory, so that no op may use it.
   bool readable() const;
 
   struct impl;
@@ -128,18 +132,18 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
-/// Packs `source` into device memory. A value that is not finite is bad_source.
+/// Packs `source` into device memory. The error is bad_source for a value that is not finite.
 result<packed_matrix> pack(device& dev, const weight_source& source, const char* label);
 
 /// Packs `source` into ordinary host memory outside the device's budget. The matrix cannot be read
 /// until it is placed.
 result<packed_matrix> pack_on_host(device& dev, const weight_source& source, const char* label);
 
-/// Bytes that pack() would take, judged from the scales and offsets of a few rows; 0 for a source
-/// that pack() refuses.
+/// The device memory in bytes that pack() would take, estimated from the scales and offsets of a
+/// few rows; 0 for a source that pack() refuses.
 std::int64_t packed_bytes(const weight_source& source);
 
-/// The layout of the image that pack() would make, judged as packed_bytes() does.
+/// The layout of the image that pack() would make, estimated from a few rows as in packed_bytes().
 image_layout packed_layout(const weight_source& source);
 
 } // namespace twill::gpu

@@ -1,6 +1,6 @@
 // weight_kind, compute_type: how weights are stored and how products are computed.
 //
-// Plain enums, apart from linear.hpp so that the host micro-kernels need no other header.
+// The enums are apart from linear.hpp so that the host micro-kernels need no other header.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,20 @@ namespace twill::gpu {
 /// How products are computed; weights stay as packed.
 enum class compute_type : std::uint8_t {
   f32,  ///< weights widened to f32, f32 products and sums
-  f16,  ///< both operands rounded to f16, f32 sums; values beyond 65504 become infinite
+  f16,  ///< both operands rounded to f16, f32 sums; magnitudes beyond 65504 become infinite
   bf16, ///< both operands rounded to bf16, f32 sums
-  /// Activations rounded to int8 per 32 columns, exact int32 sums per group, f32 sums across
-  /// groups. Dense weights are computed as bf16 instead. On NVIDIA GPUs activations are rounded per
-  /// 64 or 128 columns where 8-bit weights have groups of multiples of them, and neither offsets
-  /// nor zero points of their own.
+  /// Activations are rounded to int8 with one scale per 32 columns; sums are exact int32 within a
+  /// group and f32 across groups. Products with dense weights are computed as bf16 instead. On
+  /// NVIDIA GPUs activations have one scale per 64 or 128 columns with 8-bit weights whose group is
+  /// a multiple of that number and which store neither offsets nor zero points.
   int8,
-  /// int8 with a second product for the residual: what rounding the activations left over, in codes
-  /// 128 times finer, where a few values dominate their 32 columns, on NVIDIA GPUs everywhere.
-  /// Dense weights are computed as f32 instead.
+  /// int8 with a second product for the residual. The residual is the rounding error of the
+  /// activations, in codes whose scale is 128 times finer. The host multiplies it only where a few
+  /// values dominate their 32 columns, NVIDIA GPUs everywhere. Products with dense weights are
+  /// computed as f32 instead.
   int8x2,
-  /// int8 under the name for models whose weights were all rounded to 8 bits before packing, and
-  /// where no layer has a residual.
+  /// Computes as int8 does. The name is for models whose weights were all rounded to 8 bits before
+  /// packing and in which no layer has a residual.
   w8a8,
 };
 
@@ -34,15 +35,16 @@ enum class weight_kind : std::uint8_t {
   bf16,
   grouped_u4, ///< value = scale * code + offset, code 0..15, one scale and offset per group
   grouped_u8, ///< value = scale * code + offset, code 0..255
-  /// 4-bit codes c that stand for the 8-bit codes (factor * c + base) / 256, rounded down, of a
-  /// grouped_u8 matrix. Factor and base have 16 bits, are shared by code_group columns and added
-  /// modulo 2^16; the offset is -128 * scale. int8 compute reads 4 bits and multiplies 8.
+  /// 4-bit codes c, each of which stands for the 8-bit code (factor * c + base) / 256, rounded
+  /// down, of a grouped_u8 matrix. Factor and base have 16 bits and are shared by code_group
+  /// columns; the sum is taken modulo 2^16. The offset is -128 * scale. int8 compute reads 4 bits
+  /// per weight and multiplies the 8-bit codes.
   grouped_u4_as_u8,
 };
 
 const char* name_of(weight_kind k);
 
-/// Codes with scales, which have int8 forms of compute.
+/// Whether weights are codes with scales, which int8 compute can multiply.
 constexpr bool is_grouped(weight_kind k) {
   return k >= weight_kind::grouped_u4;
 }

@@ -1,8 +1,8 @@
-// Activations, column scales and row gathers of a decoder. f32, rows may be strided; where it says
-// so, `out` may also be f16 or bf16, to which each value is rounded once.
+// Activations, column scales and row gathers of a decoder. Tensors are f32 and their rows may be
+// strided. Where a comment allows f16 or bf16 for `out`, each value is rounded to that type once.
 //
 // Executor thread only. A row's result depends on that row alone, bit for bit. Shapes that do not
-// fit stop the process: callers check what files say before.
+// fit stop the process, so callers check shapes that come from files first.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class activation : std::uint8_t {
   silu,      ///< x * sigmoid(x)
 };
 
-/// out = kind(x). An out of f32 may be x itself.
+/// out = kind(x). `out` may be x itself if it is f32.
 void activate(device& dev, tensor_ref x, // (m, n)
               activation kind,
               tensor_ref out); // (m, n) f32, f16 or bf16
@@ -32,11 +32,12 @@ inline void activate(device& dev, tensor_ref x, activation kind) { // (m, n)
   activate(dev, x, kind, x);
 }
 
-/// x[r][j] *= factors[j], in place. A head with normalised rows scales its logits with it.
+/// x[r][j] *= factors[j], in place. A language-model head whose weight rows are normalised scales
+/// its logits with this op.
 void scale_columns(device& dev, tensor_ref x, // (m, n)
                    const float* factors);     // (n) device
 
-/// out[i] = x[rows[i]], both f32, f16 or bf16.
+/// out[i] = x[rows[i]]. Both have one type: f32, f16 or bf16.
 void gather_rows(device& dev, tensor_ref x, const std::int32_t* rows, // (k) device
                  tensor_ref out);                                     // (k, n) of x's type
 

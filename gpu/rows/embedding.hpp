@@ -9,14 +9,14 @@
 namespace twill::gpu {
 
 /// out[i] = table[ids[i]], or out[i] += table[ids[i]] with `accumulate` (learned positions). The
-/// table may be the head's matrix. An id outside the table counts as a row of zeros. The table must
-/// have no column order.
+/// table may be the matrix of the language-model head. An id outside the table counts as a row of
+/// zeros. The table must not have a column order.
 void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, // (n) device
                tensor_ref out,                                                   // (n, cols) f32
                bool accumulate = false);
 
-/// ids[i] = drawn[from[i]] where from[i] is not -1: tokens that a step takes from the draws of the
-/// one before it, without passing through the host.
+/// ids[i] = drawn[from[i]] where from[i] is not -1. A step thus takes tokens that the previous step
+/// sampled without passing them through the host.
 void feed_tokens(device& dev, std::int32_t* ids,             // (n) device
                  const std::int32_t* from,                   // (n) device
                  std::int64_t n, const std::int32_t* drawn); // device

@@ -17,8 +17,8 @@ enum class rope_kind : std::uint8_t {
   interleaved, ///< pairs (2i, 2i + 1): GGUF's Llama order, ChatGLM
 };
 
-/// magnitude * cos and magnitude * sin of position * inv_freq for every row of a step. All layers
-/// share them, so this runs once per step.
+/// Computes magnitude * cos and magnitude * sin of position * inv_freq for every row of a step. All
+/// layers share the results, so the op runs once per step.
 void rope_angles(device& dev, const ragged_batch& batch,
                  const float* inv_freq,                   // (rotary_dim / 2) device
                  std::int32_t rotary_dim, tensor_ref cos, // (n_tokens, rotary_dim / 2) f32

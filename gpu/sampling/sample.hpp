@@ -1,9 +1,9 @@
-// Choosing tokens on the device: mask, biases, bans, penalties, temperature, min_p, top_k, top_p,
-// draw.
+// Sampling on the device, in this order: mask, biases, bans, penalties, temperature, min_p, top_k,
+// top_p, draw.
 //
-// Each row is independent and reproducible: the draw is a function of (seed, counter) alone (a
-// counter-based generator), never of the batch around it. Order and meaning of the operations are
-// those of config/sampling.hpp.
+// Each row is independent and reproducible: the random number is a function of (seed, counter)
+// alone (a counter-based generator) and never depends on the other rows of the batch.
+// config/sampling.hpp defines the order and the meaning of the operations.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace twill::gpu {
 
-/// A token's history in its sequence, for the penalties. One entry per distinct id.
+/// How often a token has occurred in a sequence, for the penalties. A row has one entry per
+/// distinct id.
 struct token_count {
   std::int32_t id;
   std::int32_t in_output; ///< occurrences in the output
@@ -24,7 +25,7 @@ struct token_bias {
   float bias; ///< added to the logit; -infinity bans the token
 };
 
-/// What one row of logits is sampled with. Arrays are device memory.
+/// The sampling parameters of one row of logits. Arrays are device memory.
 struct sample_row {
   float temperature = 1; ///< 0: greedy
   std::int32_t top_k = 0;
@@ -40,7 +41,8 @@ struct sample_row {
   const token_bias* biases = nullptr; // (n_biases)
   std::int32_t n_biases = 0;
   /// Bit i % 32 of word i / 32 says that token i may be drawn; null: every token may. A token that
-  /// the mask excludes is never drawn while the mask lets one through, whatever biases ban.
+  /// the mask excludes is never chosen as long as the mask allows at least one token, even if
+  /// biases ban every allowed token.
   const std::uint32_t* mask = nullptr; // ((vocab + 31) / 32)
   std::int32_t n_top = -1; ///< alternatives to report, 0..max_top; -1: no log-probabilities at all
 };
@@ -50,9 +52,10 @@ struct sample_args {
   const sample_row* rows = nullptr; // (n) device
   bool any_logprobs = false;        ///< some row has n_top >= 0
   std::int32_t max_top = 0;         ///< columns of top_ids and top_logprobs
-  /// Whether some row is drawn at random, and some such row has a top_k, a top_p (add_needs). What
-  /// no row asks for saves launches on a GPU, whose host cannot read `rows`; the host's form reads
-  /// `rows` itself.
+  /// Whether any row is sampled at random, and whether any such row uses top_k or top_p;
+  /// add_needs() sets these flags. A flag that is false saves launches on a GPU, where the
+  /// launching code cannot read `rows`. The host's implementation ignores the flags and reads
+  /// `rows`.
   bool any_draw = true, any_top_k = true, any_top_p = true;
   std::int32_t* tokens = nullptr;  // (n) chosen ids
   float* logprobs = nullptr;       // (n) log-probability of the chosen id, raw logits
@@ -60,7 +63,8 @@ struct sample_args {
   float* top_logprobs = nullptr;   // (n, max_top)
 };
 
-/// Sets those of any_draw, any_top_k and any_top_p that this row asks for, and clears none. Pure.
+/// Sets the flags any_draw, any_top_k and any_top_p of `args` that this row needs, and clears none.
+/// Pure.
 void add_needs(const sample_row& row, sample_args& args);
 
 void sample(device& dev, const sample_args& args);
@@ -74,8 +78,8 @@ void token_logprobs(device& dev, tensor_ref logits, // (n, vocab) f32
                     const std::int32_t* ids,        // (n) device
                     float* logprobs);               // (n) device
 
-/// The most of device::scratch() that these functions take for up to `rows` rows; `max_top` is that
-/// of sample_args, and matters where log-probabilities are asked for.
+/// The largest number of bytes of device::scratch() that the functions of this file take for up to
+/// `rows` rows. `max_top` is sample_args::max_top and matters only with log-probabilities.
 std::int64_t sampling_scratch_bytes(const device& dev, std::int64_t rows, std::int64_t vocab,
                                     bool any_logprobs, std::int32_t max_top);
 
