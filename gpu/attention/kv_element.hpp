@@ -1,9 +1,10 @@
-// kv_element: the element types of keys and values, in one table. Checks, the words of `kv.type`
-// and the kernels of every backend read it: a type that a kernel does not handle does not compile.
-// config/, which may not include gpu/, lists the words again; a test holds both together.
+// kv_element: the table of the element types of keys and values. Checks, the values of the option
+// `kv.type` and the kernels of every backend use this table, so the build fails if a kernel does
+// not handle one of the types. config/ must not include gpu/ and therefore repeats the values of
+// `kv.type`; a test checks that both lists agree.
 //
-// To add one, write its struct and its kv_element, put it into kv_elements, and follow the
-// compiler; CONTRIBUTING.md lists the files that the compiler does not report.
+// To add a type, write its struct and its kv_element, add it to kv_elements, and fix what no longer
+// compiles. CONTRIBUTING.md lists the files that the compiler does not report.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,19 @@
 
 namespace twill::gpu {
 
-// Elements as they lie in memory; f32 is float.
+// The element types as they are stored; the element of f32 KV is float.
 struct kv_f16 {
   std::uint16_t bits;
 };
 struct kv_bf16 {
   std::uint16_t bits;
 };
-/// A code: the value is scale * bits, with one scale for each head and token.
+/// An int8 code: the value is scale * bits, with one scale for each head and token.
 struct kv_i8 {
   std::int8_t bits;
 };
 
-/// `key` is what `kv.type` calls it.
+/// The properties of an element type. `key` is its name in the option `kv.type`.
 template <class Element>
 struct kv_element;
 template <>
@@ -92,8 +93,8 @@ TWILL_KERNEL_FUNCTION constexpr bool has_kv_scales(dtype type) {
   return detail::has_scales(kv_elements{}, type);
 }
 
-/// f(Element{}) with the element of a type for which is_kv_type() holds. All calls of f return the
-/// same type.
+/// Calls f(Element{}) with the element struct of `type`, for which is_kv_type() must hold. f must
+/// return one type for all elements.
 template <class F>
 TWILL_KERNEL_FUNCTION auto with_kv_element(dtype type, const F& f) {
   return detail::with_element(kv_elements{}, type, f);

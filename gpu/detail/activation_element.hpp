@@ -1,5 +1,5 @@
-// activation_element: the element types that activations may have, for kernels of any backend. f32
-// is what ops compute in; the 16-bit types are for those that linear() alone reads.
+// activation_element: the element types that activations may have, for kernels of any backend. Ops
+// compute in f32; the 16-bit types are for activations that only linear() reads.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ constexpr bool is_activation_type(dtype type) {
   return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
 }
 
-/// f(Element{}) with the element of a type for which is_activation_type() holds.
+/// Calls f(Element{}) with the element struct of `type`, for which is_activation_type() must hold.
 template <class F>
 TWILL_KERNEL_FUNCTION void with_activation_element(dtype type, const F& f) {
   if (type == dtype::f16)

@@ -1,5 +1,5 @@
-// gpu_refusals: what is said where there is no GPU, or one that this build is not for, and what to
-// do. Pure: nothing in here calls CUDA.
+// gpu_refusals: the error messages for a machine without a GPU, and for a GPU that this build has
+// no kernels for. Each message says what the user can do. Pure: nothing in this file calls CUDA.
 #pragma once
 
 #include <span>
@@ -11,7 +11,8 @@
 
 namespace twill::gpu::detail {
 
-/// What to build for a GPU of generation `found`, or that no build can use it.
+/// Advice for a GPU of compute capability `found` (86 is 8.6): how to build twill for it, or that
+/// no build supports it.
 inline std::string advice_for(int found) {
   if (found < oldest_capability)
     return "set device.kind = \"host\": twill has no kernels for GPUs older than " +
@@ -20,8 +21,9 @@ inline std::string advice_for(int found) {
          " tools/build cuda`, or set device.kind = \"host\"";
 }
 
-/// Why there is no GPU for device.kind = "cuda". `driver`: the newest CUDA that the machine's
-/// driver runs, 0 where it has no driver; `runtime`: the CUDA of this build.
+/// The error that says why device.kind = "cuda" finds no GPU. `driver` is the newest CUDA version
+/// that the machine's driver runs, or 0 where there is no driver; `runtime` is the CUDA version of
+/// this build; `cuda_says` is CUDA's own error message.
 inline failure no_gpu(int driver, int runtime, const std::string& cuda_says) {
   const std::string needs = "device.kind = \"cuda\" needs ";
   const std::string build = cuda_version(runtime);
@@ -39,8 +41,9 @@ inline failure no_gpu(int driver, int runtime, const std::string& cuda_says) {
                                "it, or set device.kind = \"host\""};
 }
 
-/// Kokkos runs on the generation that it was built for and on later ones. `built` is 0 where Kokkos
-/// does not say.
+/// Checks that this build's Kokkos, which was built for compute capability `built`, runs on a GPU
+/// of compute capability `found`: Kokkos runs on the generation that it was built for and on later
+/// ones. `built` is 0 where Kokkos does not report its own.
 inline result<nothing> check_kokkos_arch(int built, int found, const std::string& gpu) {
   if (built <= found) return nothing{};
   return failure{errc::not_built, "this build's Kokkos is for GPUs of compute capability " +
@@ -48,7 +51,8 @@ inline result<nothing> check_kokkos_arch(int built, int found, const std::string
                                       capability(found) + ": " + advice_for(found)};
 }
 
-/// `built`: the generations that our own kernels were compiled for.
+/// The error for a GPU that twill's own kernels were not compiled for. `built` lists the compute
+/// capabilities that they were compiled for.
 inline failure no_kernels_for(std::span<const int> built, int found, const std::string& gpu) {
   std::string all;
   for (const int arch : built)

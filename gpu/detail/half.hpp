@@ -1,9 +1,10 @@
-// Conversions of 16-bit floating point, for kernels of any backend, and the macros that mark such
-// kernels' functions.
+// Conversions between f32 and the 16-bit floating-point types, for kernels of any backend, and the
+// macros that mark functions of such kernels.
 //
-// A GPU of NVIDIA's converts by one instruction each, with the same bits but for a NaN's payload.
-// The conversions have internal linkage: files compiled for wider instruction sets use them too,
-// and the linker must not let those files' copies replace everybody's.
+// NVIDIA GPUs convert with one instruction, which gives the same bits except for the payload of a
+// NaN. The conversions have internal linkage: files that are compiled for wider instruction sets
+// use them too, and the linker must not use the copies of those files in the rest of the program,
+// which has to run on any processor.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,7 @@ TWILL_KERNEL_FUNCTION float bf16_to_f32(std::uint16_t h) {
   return bits_to_f32(static_cast<std::uint32_t>(h) << 16);
 }
 
-/// Round to nearest even; a NaN stays one.
+/// Rounds to nearest even; a NaN stays a NaN.
 TWILL_KERNEL_FUNCTION std::uint16_t f32_to_bf16(float x) {
 #if defined(__CUDA_ARCH__)
   std::uint16_t h;
@@ -74,7 +75,7 @@ TWILL_KERNEL_FUNCTION float f16_to_f32(std::uint16_t h) {
 #endif
 }
 
-/// Round to nearest even; overflow gives infinity, a NaN stays one.
+/// Rounds to nearest even; overflow gives infinity, and a NaN stays a NaN.
 TWILL_KERNEL_FUNCTION std::uint16_t f32_to_f16(float x) {
 #if defined(__CUDA_ARCH__)
   std::uint16_t h;

@@ -14,7 +14,8 @@ constexpr std::size_t slab_bytes = 16 * huge_page_bytes;
 /// Larger allocations get a slab of their own.
 constexpr std::size_t most_shared = 2 * huge_page_bytes;
 
-/// Where the system has no huge pages, the memory stays as it is.
+/// Moves 2 MiB of memory to a huge page. On a system without huge pages the memory stays in small
+/// pages.
 void move_to_huge_page(char* memory) {
 #ifdef MADV_HUGEPAGE
 #ifndef MADV_COLLAPSE
@@ -73,7 +74,7 @@ void host_slabs::settle(clock::duration at_once) {
   for (const slab& s : slabs_)
     for (std::size_t at = 0; at + huge_page_bytes <= s.used; at += huge_page_bytes)
       pages.push_back(s.memory + at);
-  // The first pages tell how long all of them will take.
+  // The time that the first pages take gives an estimate for all pages.
   constexpr std::size_t trial = 8;
   const auto began = clock::now();
   std::size_t n_moved = 0;
@@ -86,8 +87,8 @@ void host_slabs::settle(clock::duration at_once) {
   if (pages.empty()) return;
   stop_ = false;
   settling_ = std::thread([this, pages = std::move(pages)] {
-    // A move copies 2 MiB and stops every thread that touches the page. One after the other they
-    // would take half of the streams' speed for as long as they last.
+    // Moving a page copies 2 MiB and blocks every thread that touches the page. Moves without
+    // pauses would halve the speed of all token streams while they last.
     constexpr int rest_per_work = 9;
     for (char* page : pages) {
       const auto start = clock::now();

@@ -1,14 +1,15 @@
-// host_slabs: memory of a host build for weights, which are written once and then streamed.
+// host_slabs: memory of a host device for weights, which are written once and then read by every
+// step.
 //
-// A forward pass reads every weight, one small matrix after the other. On 4 KiB pages the processor
-// walks page tables and stops its prefetchers at every page. So allocations below a few MiB share
-// slabs, and settle() moves slabs to huge pages. Clearing a huge page that the system hands out for
-// the first time can take milliseconds: where they would add up to more than a start should wait
-// for, the pages move in the background.
+// A forward pass reads every weight, one small matrix after the other. With 4 KiB pages the
+// processor walks the page table, and its prefetchers stop, at every page boundary. So allocations
+// of up to 4 MiB share slabs of 32 MiB, and settle() moves the slabs to huge pages. The system can
+// take milliseconds to clear a huge page that it hands out for the first time. Where the moves
+// together would delay the start of the daemon too much, a background thread makes them.
 //
-// Threads: one thread at a time, apart from the one that settle() starts. Allocations are
-// zero-filled and 64-byte aligned. A slab's memory goes back to the system with its last
-// allocation.
+// Threads: one thread at a time may call the functions; the background thread of settle() is
+// synchronised internally. Allocations are zero-filled and 64-byte aligned. A slab is returned to
+// the system when its last allocation is given back.
 #pragma once
 
 #include <chrono>
@@ -32,19 +33,20 @@ public:
   /// Returns false for memory that take() did not hand out.
   bool give_back(const void* data) noexcept;
   using clock = std::chrono::steady_clock;
-  /// Moves all memory handed out so far to huge pages; addresses stay. It returns once all has
-  /// moved, where that takes no longer than `at_once` by the pace of the first pages; else the rest
-  /// moves afterwards, in a tenth of a core's time, so that streams keep their pace meanwhile.
+  /// Moves all memory handed out so far to huge pages; addresses stay valid. If the first pages
+  /// suggest that moving all pages takes less than `at_once`, settle() returns when all have moved.
+  /// Otherwise settle() returns early and a background thread moves the remaining pages, using a
+  /// tenth of a core's time so that token streams are hardly slowed down.
   void settle(clock::duration at_once);
 
 private:
   struct slab {
     char* memory = nullptr;
     std::size_t bytes = 0;
-    std::size_t used = 0;        ///< bytes handed out, from the beginning on
-    std::size_t allocations = 0; ///< not given back yet
+    std::size_t used = 0;        ///< bytes handed out, counted from the slab's beginning
+    std::size_t allocations = 0; ///< allocations that have not been given back
   };
-  /// Waits for `time`; false when settling is to stop.
+  /// Waits for `time`. Returns false if the background thread has been asked to stop.
   bool rest(clock::duration time);
   void stop_settling();
 

@@ -1,5 +1,5 @@
-// huge_pages: host memory from the system that begins with a huge page. Any thread; munmap() gives
-// it back.
+// huge_pages: host memory from the system that begins at a huge-page boundary. Any thread may call
+// the functions; munmap() frees the memory.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ constexpr std::size_t rounded_up(std::size_t bytes, std::size_t multiple) {
 /// where the system refuses. `bytes` must be whole pages.
 void* map_whole_pages(std::size_t bytes);
 
-/// Zero-filled memory that is committed huge page by huge page as far as the system has them, or
-/// null. `bytes` may be any number.
+/// Zero-filled memory that the system commits in huge pages as far as they are available; null
+/// where the system refuses. `bytes` may be any number.
 void* map_huge_pages(std::size_t bytes);
 
 } // namespace twill::gpu::detail

@@ -10,8 +10,8 @@
 
 namespace twill::gpu::detail {
 
-/// exp(x), within 2 ulp; clamped to the normal range. Range reduction and polynomial after Cephes'
-/// expf (S. Moshier); branch-free, so that loops over it vectorise.
+/// exp(x), within 2 ulp; the result is clamped to the range of normal floats. Range reduction and
+/// polynomial after Cephes' expf (S. Moshier); branch-free, so that loops over it vectorise.
 TWILL_KERNEL_INLINE float fast_exp(float x) {
   x = x < -87.3f ? -87.3f : x;
   x = x > 88.3f ? 88.3f : x;

@@ -1,13 +1,14 @@
-// kokkos_abort: what the process says where Kokkos ends it. Before each launch on a GPU Kokkos asks
-// CUDA for its state, and calls abort() where an earlier kernel has faulted: no error comes back
-// that an executor could answer. Only another process can use the GPU then, so this one ends in any
-// case; here it ends as it does where a copy or a marker sees the fault first: with a line in the
-// log and exit status 1.
+// kokkos_abort: logs a line when Kokkos aborts the process because of a lost GPU. Before each
+// launch on a GPU Kokkos checks CUDA's state and calls abort() if an earlier kernel has faulted, so
+// the executor gets no error that it could handle. Only another process can then use the GPU, so
+// this process has to end in any case. The signal handler makes it end in the same way as when a
+// copy or a marker detects the fault first: with a line in the log and exit status 1.
 #pragma once
 
 namespace twill::gpu::detail {
 
-/// While one lives, this thread is in a call of Kokkos for a GPU. Calls do not nest.
+/// A guard object: while it exists, its thread is inside a call of Kokkos for a GPU. Guards do not
+/// nest.
 class kokkos_call {
 public:
   kokkos_call() noexcept { under_way() = true; }
@@ -21,10 +22,11 @@ public:
   }
 };
 
-/// From now on an abort() of a thread in such a call ends the process with a line in the log and
-/// exit status 1 where `is_lost` says that the GPU is lost; an alarm ends it where that takes
-/// longer than `most_seconds`. Any other abort() does what it did before. A later call only
-/// replaces the arguments. One call at a time.
+/// Installs a handler of SIGABRT. If a thread that holds a kokkos_call aborts and `is_lost` returns
+/// true, the handler ends the process with a line in the log and exit status 1; an alarm ends the
+/// process if the handler takes longer than `most_seconds`. Any other abort() has the effect that
+/// it had before. A later call of this function only replaces the arguments. Calls must not
+/// overlap.
 void log_aborts_of_kokkos(bool (*is_lost)(), unsigned most_seconds = 5);
 
 } // namespace twill::gpu::detail

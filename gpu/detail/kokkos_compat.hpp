@@ -1,7 +1,8 @@
-// The one file that knows Kokkos versions (3.4.1 to 5.x). Include it instead of <Kokkos_Core.hpp>.
+// The only file that depends on the version of Kokkos (3.4.1 to 5.x). Include this header instead
+// of <Kokkos_Core.hpp>.
 //
-// Start-up goes through start_kokkos(), which any number of devices may call: Kokkos before 4.0
-// cannot be initialised twice, so it is started once per process and never finalised.
+// start_kokkos() starts Kokkos; any number of devices may call it. Kokkos before 4.0 cannot be
+// initialised twice, so start_kokkos() initialises it once per process, and nothing finalises it.
 #pragma once
 
 #include <cstdlib>
@@ -18,16 +19,17 @@
 namespace twill::gpu::detail {
 
 using kokkos_host = Kokkos::DefaultHostExecutionSpace;
-/// One thread, where the library has a space for it (Debian's has OpenMP alone), else kokkos_host.
+/// A host execution space of one thread where the installed Kokkos has one (Debian's has only
+/// OpenMP), else kokkos_host.
 #ifdef KOKKOS_ENABLE_SERIAL
 using kokkos_serial = Kokkos::Serial;
 inline constexpr bool host_has_teams = !std::is_same_v<kokkos_host, Kokkos::Serial>;
 #else
 using kokkos_serial = kokkos_host;
-inline constexpr bool host_has_teams = true; ///< of more than one lane, in kokkos_host
+inline constexpr bool host_has_teams = true; ///< kokkos_host supports teams of several lanes
 #endif
 
-/// Functions for kernels: math::exp(float) and friends, on any backend.
+/// The mathematical functions for kernels on any backend, such as math::exp(float).
 #if KOKKOS_VERSION < 30700
 namespace math = Kokkos::Experimental; // drop when Kokkos >= 3.7
 #else
@@ -35,8 +37,8 @@ namespace math = Kokkos;
 #endif
 
 #ifdef KOKKOS_ENABLE_CUDA
-/// Starts a Kokkos with CUDA without its GPU: Kokkos::initialize() would end the process on a
-/// machine that has none.
+/// Starts only the host spaces of a Kokkos that was built with CUDA: Kokkos::initialize() would end
+/// the process on a machine without a GPU.
 inline void start_host_spaces(const Kokkos::InitializationSettings& settings) {
   Kokkos::Impl::pre_initialize(settings);
   kokkos_host::impl_initialize(settings);
@@ -47,9 +49,9 @@ inline void start_host_spaces(const Kokkos::InitializationSettings& settings) {
   Kokkos::Impl::post_initialize(settings);
 }
 
-/// Makes Kokkos free what it holds on the GPU when the process ends; else its complaint that nobody
-/// did so is the last line that a program prints. A lost GPU has nothing to free, and Kokkos would
-/// abort there.
+/// Makes Kokkos free its GPU resources when the process ends; otherwise Kokkos prints a warning
+/// about the missing finalisation at exit. On a lost GPU there is nothing to free and Kokkos would
+/// abort, so the call is skipped.
 inline void finalize_gpu_at_exit() {
   std::atexit([] {
     if (cudaDeviceSynchronize() != cudaSuccess) return;
@@ -61,16 +63,16 @@ inline void finalize_gpu_at_exit() {
 }
 #endif
 
-/// Starts Kokkos on its first call; on later calls makes the calling thread one that may launch.
-/// `threads` counts host threads and matters on the first call only. `device_id` is the number of
-/// the GPU; the first call that has one starts it. Returns the pool's size. Any thread, at once
-/// with others.
+/// The first call starts Kokkos; every call also enables the calling thread to launch kernels.
+/// `threads` is the number of host threads and matters on the first call only. `device_id` is the
+/// number of a GPU, or -1 for none; the first call with a GPU starts that GPU. Returns the size of
+/// the thread pool. Several threads may call the function at once.
 inline int start_kokkos(int threads, [[maybe_unused]] int device_id = -1) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
 #if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
-  // 3.4 keeps its OpenMP pool in a thread-local of the initialising thread; another thread's
-  // launches would run serially. Drop when Kokkos >= 3.5.
+  // Kokkos 3.4 keeps its OpenMP pool in a thread-local variable of the initialising thread, so
+  // launches from other threads would run serially. Drop when Kokkos >= 3.5.
   static Kokkos::Impl::OpenMPExec* pool = nullptr;
 #endif
   if (!Kokkos::is_initialized()) {
@@ -111,15 +113,15 @@ inline int start_kokkos(int threads, [[maybe_unused]] int device_id = -1) {
 #endif
 }
 
-/// The generation of GPUs that Kokkos was built for, 90 for compute capability 9.0; 0 where it does
-/// not say.
+/// The compute capability that Kokkos was built for (90 is 9.0); 0 where Kokkos does not report its
+/// own.
 #ifdef KOKKOS_IMPL_ARCH_NVIDIA_GPU
 inline constexpr int kokkos_gpu_arch = KOKKOS_IMPL_ARCH_NVIDIA_GPU;
 #else
 inline constexpr int kokkos_gpu_arch = 0; // drop when Kokkos >= 4.2
 #endif
 
-/// "Kokkos 3.4.1 OpenMP".
+/// The version and execution space of Kokkos, for example "Kokkos 3.4.1 OpenMP".
 template <class Space>
 std::string backend_name() {
   return "Kokkos " + std::to_string(KOKKOS_VERSION / 10000) + "." +

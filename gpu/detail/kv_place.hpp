@@ -1,5 +1,5 @@
-// Where a KV block of a layer begins, for kernels on any backend. The layer's strides must be
-// spelled out: see checked_kv().
+// Functions for kernels on any backend that compute where a KV block of a layer begins. The layer's
+// strides must not be 0: checked_kv() replaces strides of 0 by the real ones.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace twill::gpu::detail {
 
-/// The element at which a block's keys, and its values, begin.
+/// The index of the element at which a block's keys begin in kv.keys, and its values in kv.values.
 TWILL_KERNEL_INLINE std::int64_t block_at(const kv_layer& kv, std::int64_t block) {
   return block * kv.block_stride + (block < kv.n_blocks ? 0 : kv.apart);
 }
 
-/// The scale at which a block's scales begin.
+/// The index of the scale at which a block's scales begin.
 TWILL_KERNEL_INLINE std::int64_t block_scales_at(const kv_layer& kv, std::int64_t block) {
   return block * kv.scale_stride + (block < kv.n_blocks ? 0 : kv.scale_apart);
 }

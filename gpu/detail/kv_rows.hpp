@@ -1,8 +1,9 @@
-// Rotary embedding of one head of one row, and its store to KV in each KV type. For kernels on any
-// backend.
+// Functions for kernels on any backend: rotary embedding of one head of one row, and storing the
+// head's elements in each KV type.
 //
-// The loops have no branch and no overlap, so that host compilers vectorise them. Products are
-// fused by hand, because a compiler could fuse differently in the vector loop and in its remainder.
+// The loops have no branches and no overlapping pointers, so that host compilers vectorise them.
+// Multiply-adds are written as fmaf(), because a compiler could fuse them in the vector loop but
+// not in its remainder, and bits would then depend on the position of an element.
 #pragma once
 
 #include <cmath>
@@ -14,8 +15,8 @@
 
 namespace twill::gpu::detail {
 
-/// Rotates the pair (a, b) by an angle whose cosine is c and whose sine is s. The loops below spell
-/// it out, which compilers vectorise better.
+/// Rotates the pair (a, b) by an angle whose cosine is c and whose sine is s. The loops below
+/// repeat this code instead of calling it, which compilers vectorise better.
 TWILL_KERNEL_INLINE void rotate_pair(float& a, float& b, float c, float s) {
   const float x = a;
   const float y = b;
@@ -23,7 +24,7 @@ TWILL_KERNEL_INLINE void rotate_pair(float& a, float& b, float c, float s) {
   b = ::fmaf(y, c, x * s);
 }
 
-/// Pairs (i, i + half).
+/// Rotates the pairs (i, i + half).
 TWILL_KERNEL_INLINE void rotate_halves(float* __restrict x, const float* __restrict c,
                                        const float* __restrict s, int half) {
   for (int i = 0; i < half; ++i) {
@@ -34,7 +35,7 @@ TWILL_KERNEL_INLINE void rotate_halves(float* __restrict x, const float* __restr
   }
 }
 
-/// Pairs (2i, 2i + 1).
+/// Rotates the pairs (2i, 2i + 1).
 TWILL_KERNEL_INLINE void rotate_pairs(float* __restrict x, const float* __restrict c,
                                       const float* __restrict s, int half) {
   for (int i = 0; i < half; ++i) {
@@ -66,19 +67,20 @@ TWILL_KERNEL_INLINE void store_f16(std::uint16_t* __restrict to, const float* __
     to[d] = f32_to_f16(x[d]);
 }
 
-/// How a row of i8 is stored: value = scale * code, with codes x * inverse rounded to nearest even.
-/// The scale is the row's largest magnitude / 127. A row so small that the reciprocal is not finite
-/// counts as zero. A row with a NaN or an infinity gets a scale that is not finite.
+/// The factors with which a row is stored as i8: value = scale * code, and code = x * inverse
+/// rounded to nearest even. The scale is the row's largest magnitude / 127. A row whose values are
+/// so small that `inverse` would not be finite is stored as zeros. A row with a NaN or an infinity
+/// gets a scale that is not finite.
 struct i8_steps {
   float inverse, scale;
 };
 
-/// Magnitudes order like their bits.
+/// The bits of |x|. Compared as integers they order like the magnitudes.
 TWILL_KERNEL_INLINE std::uint32_t magnitude_bits(float x) {
   return f32_to_bits(x) & 0x7fffffffU;
 }
 
-/// The steps of a row whose largest magnitude has the bits `top`.
+/// The factors of a row whose largest magnitude has the bits `top`.
 TWILL_KERNEL_INLINE i8_steps i8_steps_of(std::uint32_t top) {
   const float largest = bits_to_f32(top);
   const bool zero = largest <= 1e-30f;
@@ -103,7 +105,7 @@ TWILL_KERNEL_INLINE float store_i8(std::int8_t* __restrict to, const float* __re
   return steps.scale;
 }
 
-/// One element as a float; of a code the bare code.
+/// One element as a float. An i8 code is converted without its scale.
 TWILL_KERNEL_INLINE float widen(float x) {
   return x;
 }
@@ -117,7 +119,8 @@ TWILL_KERNEL_INLINE float widen(kv_i8 x) {
   return static_cast<float>(x.bits);
 }
 
-/// x as one element. `inverse` is that of i8_steps, for codes.
+/// Stores x as one element. Codes are computed with `inverse`, which is i8_steps::inverse; other
+/// elements ignore the last argument.
 TWILL_KERNEL_INLINE void store_one(float& to, float x, float) {
   to = x;
 }

@@ -1,5 +1,5 @@
-// How many kernels this process has launched on GPUs, so that a test can show that it computed
-// there and a benchmark can tell the launches of a step. Any thread.
+// Counts the kernels that this process has launched on GPUs. A test can thus check that a GPU
+// computed, and a benchmark can report the launches per step. Any thread.
 #pragma once
 
 #include <atomic>

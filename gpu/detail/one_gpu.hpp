@@ -1,7 +1,7 @@
-// one_gpu: which GPU this process uses.
+// one_gpu: remembers which GPU this process uses.
 //
-// Kokkos binds to one GPU when it starts, for as long as the process lives. Nothing in here calls
-// CUDA. Thread safety: use() and is_bound() take the one mutex.
+// Kokkos binds to one GPU when it starts, for the rest of the process. Nothing in this file calls
+// CUDA. Thread safety: use() and is_bound() lock the object's mutex.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace twill::gpu::detail {
 
 class one_gpu {
 public:
-  /// Has `start` begin to use GPU `id`, unless another is in use. The process is bound to the GPU
-  /// once `start` has succeeded; it is asked again each time, and binds nothing where it fails.
+  /// Calls `start`, which starts GPU `id`, unless another GPU is in use; then the result is an
+  /// error. Once `start` has succeeded, the process is bound to the GPU. Every use() calls `start`
+  /// again; a failed `start` does not bind the process.
   template <class F>
   result<nothing> use(std::int32_t id, F&& start) {
     const std::lock_guard lock(mutex_);

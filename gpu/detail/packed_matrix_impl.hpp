@@ -10,7 +10,9 @@
 namespace twill::gpu {
 
 struct packed_matrix::impl {
-  /// One part's bytes: in device memory, on the host waiting to be moved, or elsewhere altogether.
+  /// The bytes of one part. `device` owns them in device memory, or `host` owns them before
+  /// save_image() copies them; both are empty where the matrix reads an image that something else
+  /// owns.
   struct part {
     std::int64_t bytes = 0;
     buffer device;

@@ -9,14 +9,17 @@
 //                1 vector of 64 bytes: 16 lanes x 4; low nibbles columns 0-3, high nibbles 4-7
 // Dense columns are padded with zeros to a multiple of 8.
 //
-// Grouped kinds have quant params apart from the codes, for each panel and group: 16 scales, then
-// 16 offsets. Where every offset is -zero * scale, a zero point in a byte stands for each offset;
-// where every offset is offset_factor * scale, none is stored. With int16_quant_params there are
-// first 16 row scales in f32 and then, for each group, 16 pairs of 16-bit integers, the group's
-// scale and an offset_fraction of its offset from the middle code on, so that
+// Grouped kinds store quant params apart from the codes. For each panel and group these are 16
+// scales, then 16 offsets. Where every offset is -zero * scale, a zero point in one byte is stored
+// instead of each offset; where every offset is offset_factor * scale, no offset is stored.
+//
+// With int16_quant_params a panel begins with 16 row scales in f32, and each group has 16 pairs of
+// 16-bit integers, (scale, fraction), so that
 //   value = row_scale * (scale * (code - middle_code) + offset_fractions * fraction).
-// grouped_u4_as_u8 has 16 scales in f32, then for each code group a line of 16 factors and 16
-// bases.
+// The fraction is thus the value of the middle code, in units of row_scale * offset_fractions.
+//
+// grouped_u4_as_u8 stores 16 scales in f32 and then, for each code group, a line of 16 factors and
+// 16 bases.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +31,17 @@ namespace twill::gpu::detail {
 
 inline constexpr std::int64_t lanes = 16;
 inline constexpr std::int64_t column_octet = 8;
-/// Columns that share an activation scale in int8 compute. In linear/cuda/gemm_i8.hpp up to 128 do,
-/// and the residual always counts.
+/// Columns that share an activation scale in int8 compute. In linear/cuda/gemm_i8.hpp up to 128
+/// columns share a scale, and int8x2 uses the residual in every group of activations.
 inline constexpr std::int64_t activation_group = 32;
 /// int8x2: value = scale * (residual_ratio * code + residual), |residual| <= 64, so that |code| <=
-/// 127 and products are no nearer to saturation than int8's.
+/// 127 and products come no nearer to saturation than in int8.
 inline constexpr std::int32_t residual_bits = 7;
 inline constexpr std::int32_t residual_ratio = 1 << residual_bits;
-/// int8x2: the residual counts in groups of activations that a few values dominate, which are those
-/// whose codes' mean magnitude is below 18 of 127: their scale is too coarse for the other values.
-/// Elsewhere the residual is zero and its products are skipped.
+/// int8x2 on the host uses the residual only in groups of activations that a few values dominate,
+/// since their scale is too coarse for the other values of the group. These are the groups in which
+/// the codes' mean magnitude is below 18 of 127. In other groups the residual counts as zero and
+/// its products are skipped.
 inline constexpr std::int32_t residual_threshold = 18 * activation_group;
 
 struct packed_view {
@@ -45,7 +49,7 @@ struct packed_view {
   bool scales_f16 = false;         ///< scales and offsets are f16, else f32
   bool offsets_stored = false;     ///< else offset = offset_factor * scale
   bool zero_points = false;        ///< offsets are stored as bytes: offset = -zero * scale
-  bool int16_quant_params = false; ///< then none of the three above
+  bool int16_quant_params = false; ///< if set, none of the three flags above is
   std::int32_t offset_factor = 0;  ///< 0, -8 or -128: exact as an integer
   std::int32_t group = 0;          ///< columns per scale
   std::int32_t code_group = 0;     ///< grouped_u4_as_u8: columns per line
@@ -65,17 +69,19 @@ struct packed_view {
   TWILL_KERNEL_MEMBER bool grouped() const { return kind >= weight_kind::grouped_u4; }
 };
 
-/// grouped_u4_as_u8: bytes of a line, and of the scales before the first line.
+/// grouped_u4_as_u8: the bytes of a line of factors and bases, and also of the scales before the
+/// first line.
 inline constexpr std::int64_t code_line_bytes = 64;
 
-/// With int16 quant params: bytes of a panel's row scales, and of each group behind them.
+/// With int16 quant params: the bytes of a panel's row scales, and of the pairs of each group that
+/// follow them.
 inline constexpr std::int64_t row_scale_bytes = 64, int16_pair_bytes = 64;
-/// The code that int16 quant params count offsets from. |code - middle_code| <= 8, so the sum of
-/// the products of 32 columns fits 16 bits.
+/// The code that int16 quant params subtract from every code. |code - middle_code| <= 8, so the sum
+/// of the products of 32 columns fits 16 bits.
 inline constexpr std::int32_t middle_code = 8;
-/// int16 quant params store offset / offset_fractions, which keeps the range of offsets near that
-/// of scales, and kernels multiply it with offset_fractions times the sum of the activations'
-/// codes: see host::int16_start().
+/// int16 quant params store an offset divided by offset_fractions, which brings the range of the
+/// stored offsets near the range of the scales. Kernels multiply the stored value by
+/// offset_fractions times the sum of the activations' codes: see host::int16_start().
 inline constexpr std::int32_t offset_fraction_bits = 3;
 inline constexpr std::int32_t offset_fractions = 1 << offset_fraction_bits;
 
@@ -112,7 +118,7 @@ TWILL_KERNEL_FUNCTION scale_offset group_params(const packed_view& w, std::int64
   return r;
 }
 
-/// Code of a grouped kind.
+/// The code of one weight of a grouped kind.
 TWILL_KERNEL_FUNCTION std::int32_t code_at(const packed_view& w, std::int64_t panel,
                                            std::int64_t lane, std::int64_t col) {
   const unsigned char* base = w.codes + panel * w.codes_stride + lane * 4 + col % 4;
@@ -126,7 +132,7 @@ TWILL_KERNEL_FUNCTION std::int32_t code_at(const packed_view& w, std::int64_t pa
   return static_cast<std::uint16_t>(line[lane] * code + line[lanes + lane]) >> 8;
 }
 
-/// Element of a dense kind.
+/// One weight of a dense kind.
 TWILL_KERNEL_FUNCTION float dense_at(const packed_view& w, std::int64_t panel, std::int64_t lane,
                                      std::int64_t col) {
   const unsigned char* base = w.codes + panel * w.codes_stride;

@@ -1,6 +1,5 @@
 // Philox4x32-10, a counter-based generator: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel
-// random numbers: as easy as 1, 2, 3", SC'11. A draw is a function of (seed, counter) and of
-// nothing else.
+// random numbers: as easy as 1, 2, 3", SC'11. A random number depends on (seed, counter) alone.
 #pragma once
 
 #include <cstdint>

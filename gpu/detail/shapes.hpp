@@ -1,4 +1,4 @@
-// Shape checks at the entry of ops. Failing one is a programmer error and stops the process.
+// Shape checks at the entry of ops. A failed check is a programmer error and stops the process.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ inline void check_matrix(const tensor_ref& t, const char* message) {
   TWILL_ASSERT(t.rank == 2 && t.type == dtype::f32 && t.row_stride >= t.shape[1], message);
 }
 
-/// The same for a matrix that linear() alone reads: f32, f16 or bf16.
+/// Checks a matrix of activations that only linear() reads: f32, f16 or bf16, of the given shape.
 inline void check_activations(const tensor_ref& t, std::int64_t rows, std::int64_t cols,
                               const char* message) {
   TWILL_ASSERT(t.rank == 2 && is_activation_type(t.type) && t.row_stride >= t.shape[1] &&
@@ -28,7 +28,7 @@ inline void check_matrix(const tensor_ref& t, std::int64_t rows, std::int64_t co
   TWILL_ASSERT(t.shape[0] == rows && t.shape[1] == cols, message);
 }
 
-/// Checks a KV layer and returns it with its strides spelled out.
+/// Checks a KV layer and returns it with strides of 0 replaced by the real strides.
 inline kv_layer checked_kv(kv_layer kv) {
   TWILL_ASSERT(is_kv_type(kv.type), "KV's type must be one of gpu/attention/kv_element.hpp");
   TWILL_ASSERT(kv.head_dim > 0 && kv.head_dim <= max_head_dim, "KV's head_dim must be 1 to 256");

@@ -1,7 +1,8 @@
-// space: where a device's memory lies and its kernels run: this process, or another chip.
+// space: the place where a device's memory lies and its kernels run: this process, or a GPU.
 //
-// A device owns one. The device's thread alone calls it, except for facts(). Copies block until the
-// host's memory may be used again. A call that the chip refuses is device_lost.
+// A device owns one space. Only the device's thread calls it, except for facts() and meter(), which
+// any thread may call. upload() and download() block until the host memory may be used again. A
+// call that the GPU refuses gives device_lost.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +23,13 @@ namespace twill::gpu::detail {
 struct op_backends;
 
 struct space_facts {
-  std::string kind;             ///< host | cuda, or that of another chip_kind
+  std::string kind;             ///< host | cuda, or the kind of another chip_kind
   std::string name;             ///< processor or board
   std::string backend;          ///< "Kokkos 3.4.1 OpenMP", ...
-  std::int64_t memory_bytes;    ///< what a device may take where nothing else is configured
-  bool is_host;                 ///< device memory is this process's own
-  std::int64_t spare_bytes = 0; ///< free memory beside memory_bytes, for what stays outside it
-  bool multiplies_bf16 = false; ///< whatever the host's instruction set is
+  std::int64_t memory_bytes;    ///< what a device may take where no budget is configured
+  bool is_host;                 ///< device memory is ordinary memory of this process
+  std::int64_t spare_bytes = 0; ///< free memory that is not in memory_bytes: see device_info
+  bool multiplies_bf16 = false; ///< regardless of the host's instruction set
   bool multiplies_f16 = false, half_activations = false; ///< see device_info
 };
 
@@ -37,56 +38,59 @@ public:
   virtual ~space() = default;
   virtual const space_facts& facts() const = 0;
   virtual const op_backends& ops() const = 0;
-  /// What Kokkos launches on, for launcher; null on the host.
+  /// The Kokkos execution space instance that launcher launches kernels on; null on the host.
   virtual const void* instance() const = 0;
 
-  /// Zero-filled memory, 64-byte aligned; null where it is refused. `huge_pages` asks a host for
-  /// them.
+  /// Returns zero-filled memory, 64-byte aligned, or null where the memory is refused. With
+  /// `huge_pages` a host backs the memory with huge pages from the start.
   virtual void* allocate(std::size_t bytes, bool huge_pages) = 0;
-  /// Waits for the ops that were launched before, which may use the memory.
+  /// Waits for the ops launched so far, since they may use the memory, and then frees it.
   virtual void free(void* data, std::size_t bytes) noexcept = 0;
   virtual result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) = 0;
   virtual result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) = 0;
-  /// The same in the order of the ops that were launched, without waiting: the host's memory is
-  /// pinned and stays as it is until a marker that is recorded afterwards has passed.
+  /// Copy in order with the launched ops, without waiting. The host memory must be pinned and must
+  /// not change until a marker that is recorded after the call has passed.
   virtual result<nothing> enqueue_upload(void* device_dst, const void* host_src,
                                          std::size_t bytes) = 0;
   virtual result<nothing> enqueue_download(void* host_dst, const void* device_src,
                                            std::size_t bytes) = 0;
   virtual result<nothing> fence() = 0;
-  /// After a call was refused: whether this process can use the chip no more.
+  /// To be called after a call was refused: whether this process can no longer use the GPU.
   virtual bool is_lost() { return false; }
-  /// Bytes of the chip that were taken since the space was opened beside what allocate() gave,
-  /// whoever took them.
+  /// Bytes of the GPU's memory that were taken since the space was opened by anything but
+  /// allocate(), including other processes.
   virtual std::int64_t outside_bytes() { return 0; }
-  /// Of what allocate() gave; null where memory is taken when it is allocated. Any thread.
+  /// The meter of the memory that allocate() has returned; null where an allocation takes its
+  /// memory at once. Any thread.
   virtual std::shared_ptr<const memory_meter> meter() const { return nullptr; }
 };
 
-/// This process. `threads` counts the threads of Kokkos' pool.
+/// Opens a space in this process. `threads` is the number of threads in Kokkos' pool.
 std::unique_ptr<space> open_host_space(std::int32_t threads);
 
 /// A kind of chip that kernels can run on instead of this process's processor.
 struct chip_kind {
-  const char* kind;     ///< the word in device.kind
-  bool (*is_present)(); ///< whether this build is for it and the machine has one
-  /// Chip number `id`, with `threads` in Kokkos' pool on the host; an error that says what to do
-  /// where it is not present.
+  const char* kind;     ///< the value of device.kind that selects this kind
+  bool (*is_present)(); ///< whether this build supports the kind and the machine has such a chip
+  /// Opens chip number `id`; `threads` is the number of threads in Kokkos' pool on the host. Where
+  /// the chip is not present, the error says what the user can do.
   result<std::unique_ptr<space>> (*open)(std::int32_t id, std::int32_t threads);
 };
 
-/// The kinds that device::open() knows beside the host; "auto" takes the first that is present.
-/// Tests add their own while no other thread opens a device; the span's memory stays theirs.
+/// The kinds of chips that device::open() can open beside the host; "auto" takes the first kind
+/// that is present. Tests replace the kinds by use_chips() while no other thread opens a device;
+/// the caller keeps the span's memory valid.
 std::span<const chip_kind> chips();
 void use_chips(std::span<const chip_kind> kinds);
 
-/// Says that this process can use its chip no more: no device opens from now on, unless use_chips()
-/// brings another. Any thread.
+/// Records that this process can no longer use its GPU: afterwards no device but the host's opens,
+/// until use_chips() installs other kinds. Any thread.
 void lose_chip();
 
-/// Whether this build has CUDA and the machine a GPU for it.
+/// Whether this build has CUDA and the machine has a GPU that the build supports.
 bool cuda_is_present();
-/// GPU number `id`. not_built where this build has no CUDA or the machine no such GPU.
+/// Opens GPU number `id`. The error is not_built where this build has no CUDA or the machine has no
+/// such GPU.
 result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t threads);
 
 } // namespace twill::gpu::detail

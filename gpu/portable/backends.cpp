@@ -1,4 +1,4 @@
-// The tables of the portable forms in the host's execution space.
+// The tables of the portable implementations, in Kokkos' execution space on the host.
 #include "gpu/attention/portable/attention_portable.hpp"
 #include "gpu/linear/portable/linear_portable.hpp"
 #include "gpu/portable/probe_portable.hpp"

@@ -1,4 +1,4 @@
-// launcher: how the portable kernels run in one Kokkos execution space. Executor thread only.
+// launcher: launches the portable kernels in one Kokkos execution space. Executor thread only.
 #pragma once
 
 #include <cstddef>
@@ -15,34 +15,36 @@
 
 namespace twill::gpu::detail {
 
-/// What a kernel with teams asks of a team.
+/// The team that a kernel with teams needs.
 struct team_shape {
   long scratch_bytes = 0;
-  /// Lanes of a team on another chip, rounded up to those that the chip runs together, which are a
-  /// power of two. Up to 512 fit any kernel that leaves a multiprocessor half full.
+  /// Lanes (threads) of a team on a GPU, rounded up to whole warps; the width of a warp is a power
+  /// of two. Up to 512 lanes work for any kernel whose registers let a multiprocessor be half full.
   int chip_lanes = 128;
 };
 
-/// The largest kernel that reaches a GPU with its launch. Kokkos would pass a larger one through
-/// constant memory, for which a launch waits until the launch before has read its own.
+/// The largest functor that Kokkos passes to a GPU as an argument of the launch. Kokkos passes a
+/// larger functor through constant memory, and a launch would then wait until the previous launch
+/// has read its functor from that memory.
 inline constexpr std::size_t most_kernel_bytes = 352;
 
-/// Whether kernels of the space run on this process's processor. That it can read the space's
-/// memory does not say so: with managed memory it reads a chip's too.
+/// Whether kernels of the space run on the processor of this process. Whether the processor can
+/// read the space's memory does not decide this: it can also read the managed memory of a GPU.
 template <class Space>
 inline constexpr bool space_is_host =
     std::is_same_v<typename Space::memory_space, Kokkos::HostSpace>;
 
-/// Launches kernels in `Space`, for all portable forms: nothing else there asks Kokkos to run a
-/// kernel. On a host, TeamSize 0 lets Kokkos choose, which gives teams of one lane; tests ask for
-/// more. With OnHost, ops need no instance and are done when they return.
+/// Launches kernels in `Space`. All portable implementations launch through this struct and never
+/// call Kokkos directly. On a host, TeamSize 0 lets Kokkos choose the team size, which is one lane;
+/// tests set larger sizes. With OnHost, launches use the default instance of the space, and ops are
+/// done when they return.
 template <class Space, int TeamSize = 0, bool OnHost = space_is_host<Space>>
 struct launcher {
   using range_policy = Kokkos::RangePolicy<Space, Kokkos::IndexType<long>>;
   using member = typename Kokkos::TeamPolicy<Space>::member_type;
 
-  /// What kernels are launched on: a device of another chip has an instance of its own, so that its
-  /// steps wait for nobody else's work.
+  /// The execution space instance that kernels are launched on. A device on a GPU has an instance
+  /// of its own, so that its steps do not wait for work that others launch on the GPU.
   static Space instance(const device& dev) {
     if constexpr (OnHost)
       return Space();
@@ -50,7 +52,7 @@ struct launcher {
       return *static_cast<const Space*>(dev.where().instance());
   }
 
-  /// f(i) for i in [0, n).
+  /// Runs f(i) for i in [0, n).
   template <class Functor>
   static void items(const device& dev, const char* name, long n, const Functor& f) {
     static_assert(sizeof(Functor) <= most_kernel_bytes);
@@ -58,9 +60,9 @@ struct launcher {
     launch([&] { Kokkos::parallel_for(name, range_policy(instance(dev), 0, n), f); });
   }
 
-  /// f(member) for n teams. `Bounds` are the lanes of a team and the teams that a multiprocessor
-  /// must hold at once, as Kokkos::LaunchBounds, where the kernel would take too many registers
-  /// otherwise.
+  /// Runs f(member) for n teams. `Bounds` is a Kokkos::LaunchBounds of the lanes of a team and the
+  /// number of teams that a multiprocessor must hold at once; it limits the registers of a kernel
+  /// that would otherwise take too many.
   template <class Bounds = Kokkos::LaunchBounds<>, class Functor>
   static void teams(const device& dev, const char* name, long n, const Functor& f,
                     team_shape shape = {}) {
@@ -84,7 +86,8 @@ struct launcher {
     });
   }
 
-  /// The total that f(i, total) adds up for i in [0, n); waits for it.
+  /// Runs f(i, total) for i in [0, n), waits, and returns the sum of what the calls added to
+  /// `total`.
   template <class Functor>
   static std::uint64_t sum(const device& dev, const char* name, long n, const Functor& f) {
     std::uint64_t total = 0;
@@ -104,7 +107,7 @@ private:
     }
   }
 
-  /// Kokkos tells the lanes that a chip runs together, 32 or 64, as the longest vector.
+  /// Kokkos reports the width of a warp, 32 or 64 lanes, as the largest vector length.
   static int whole_lanes(int asked) {
     static const auto together = static_cast<int>(Kokkos::TeamPolicy<Space>::vector_length_max());
     return (asked + together - 1) / together * together;

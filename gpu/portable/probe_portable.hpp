@@ -1,4 +1,4 @@
-// The portable form of peak_rates.hpp.
+// The portable implementation of peak_rates.hpp.
 #pragma once
 
 #include "gpu/detail/probe_backend.hpp"
@@ -12,7 +12,7 @@ struct probe_portable {
     return Launch::sum(
         dev, "read", n, KOKKOS_LAMBDA(const long i, std::uint64_t& sum) { sum += words[i]; });
   }
-  /// No such measurement.
+  /// The portable backend cannot measure arithmetic rates.
   static peak_rates peaks(device&) { return {}; }
 
   static constexpr probe_backend table{read, peaks};

@@ -1,4 +1,4 @@
-// Starting Kokkos, for files that do not include it.
+// Starts Kokkos, for files that do not include Kokkos headers.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,9 @@
 
 namespace twill::gpu::detail {
 
-/// Starts Kokkos with `threads` host threads on its first call, and lets the calling thread launch
-/// portable kernels. Returns what Kokkos is: "Kokkos 3.4.1 OpenMP". Any thread.
+/// The first call starts Kokkos with `threads` host threads; every call enables the calling thread
+/// to launch portable kernels. Returns the version and execution space of Kokkos, for example
+/// "Kokkos 3.4.1 OpenMP". Any thread.
 std::string start_portable(std::int32_t threads);
 
 } // namespace twill::gpu::detail

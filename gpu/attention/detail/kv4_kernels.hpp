@@ -13,7 +13,7 @@ namespace twill::gpu::detail {
 inline constexpr float most_code = 15.0f;
 inline constexpr float largest_f16 = 65504.0f;
 
-/// A group's offset and scale, as f16 keeps them.
+/// A group's offset and scale, rounded to f16: as floats and as the bits of f16.
 struct group_scale {
   float offset, scale;
   std::uint16_t offset_bits, scale_bits;
@@ -35,9 +35,10 @@ TWILL_KERNEL_INLINE int code_of(float x, const group_scale& g) {
   return static_cast<int>(::fmaxf(::fminf(code + 0.5f, most_code), 0.0f)); // a NaN becomes 15
 }
 
-/// Where one group of one head's KV block lies, packed and unpacked. A byte has the codes of
-/// dimensions d and d + dims / 2 of one position. Keys are packed as (block_tokens / P, dims / 2,
-/// P) with P = 16 or 8 positions side by side, values as (block_tokens, dims / 2).
+/// The places of one group of one head's KV block in the packed and in the unpacked block. A byte
+/// holds the codes of dimensions d (low 4 bits) and d + dims / 2 (high 4 bits) of one position.
+/// Packed keys have the shape (block_tokens / P, dims / 2, P), where P = 16 or 8 positions lie side
+/// by side; packed values have the shape (block_tokens, dims / 2).
 struct group_place {
   unsigned char* codes;
   std::uint16_t *offsets, *scales; // (block_tokens)
@@ -52,14 +53,15 @@ struct kv4_geometry {
   std::int64_t stride;
   std::int32_t first_block;
 
-  /// Positions of keys that are packed side by side.
+  /// How many positions of keys are packed side by side.
   TWILL_KERNEL_MEMBER int side_by_side() const { return kv.block_tokens % 16 == 0 ? 16 : 8; }
   TWILL_KERNEL_MEMBER int groups() const { return (kv.head_dim + kv4_group - 1) / kv4_group; }
   TWILL_KERNEL_MEMBER std::int64_t head_bytes() const {
     return std::int64_t{kv.block_tokens} * (kv.head_dim / 2 + 4 * groups());
   }
 
-  /// The group that work item i of (blocks, keys and values, heads, groups) stands for.
+  /// The group of work item i. Items are numbered in the order (blocks, keys or values, heads,
+  /// groups), the last fastest.
   TWILL_KERNEL_MEMBER group_place place(long i, bool& values) const {
     const int group = static_cast<int>(i % groups());
     i /= groups();
@@ -95,8 +97,8 @@ TWILL_KERNEL_INLINE void pack_row(unsigned char* __restrict codes, const float* 
                                           code_of(high[i], scales[i * by_scale]) << 4);
 }
 
-/// Packs the keys of `Positions` positions, where a row is a dimension and each position has a
-/// scale.
+/// Packs the keys of `Positions` positions. A row holds one dimension of all positions, and each
+/// position has its own scale.
 template <int Positions, class Element>
 TWILL_KERNEL_INLINE void pack_keys(const group_place& p, const Element* from, int t0) {
   float x[kv4_group][Positions];
@@ -142,7 +144,7 @@ TWILL_KERNEL_INLINE void unpack_keys(const group_place& p, Element* to, int t0) 
   }
 }
 
-/// Packs the values of one position, which are a row.
+/// Packs the values of one position, whose dimensions lie side by side.
 template <class Element>
 TWILL_KERNEL_INLINE void pack_value(const group_place& p, const Element* from, int t) {
   float x[kv4_group];
@@ -176,8 +178,8 @@ TWILL_KERNEL_INLINE void unpack_value(const group_place& p, Element* to, int t) 
 
 enum class direction : std::uint8_t { pack, unpack };
 
-/// Packs or unpacks one group of one head's KV block, on the host: rows lie in arrays, and their
-/// loops are vectorised.
+/// Packs or unpacks one group of one head's KV block, on the host: rows are copied to local arrays,
+/// so that compilers vectorise the loops over them.
 template <class Element, direction Direction>
 struct group_item {
   kv4_geometry at;
@@ -209,9 +211,10 @@ struct group_item {
   }
 };
 
-/// Packs or unpacks one position of one group, on a chip: work item i is position i % block_tokens
-/// of group i / block_tokens. It has no array, which would lie in memory; packing reads the
-/// position twice instead. The bits are those of group_item.
+/// Packs or unpacks one position of one group, on a GPU: work item i is position i % block_tokens
+/// of group i / block_tokens. The kernel uses no local array, which a GPU would keep in memory, not
+/// in registers; packing reads the position's elements twice instead. The results have the same
+/// bits as with group_item.
 template <class Element, direction Direction>
 struct position_item {
   kv4_geometry at;
@@ -264,7 +267,7 @@ struct position_item {
   }
 };
 
-/// Calls f with the kernel for the KV's type: Item is group_item or position_item.
+/// Calls f with the kernel object for the KV's type. Item is group_item or position_item.
 template <template <class, direction> class Item, direction Direction, class F>
 void with_kv4_kernel(const kv4_geometry& at, const F& f) {
   with_kv_element(at.kv.type, [&](auto element) {

@@ -1,20 +1,21 @@
-// The body of a product of packed weights with rows of activations: what decoding spends most of
-// its time in. It is written over Ptx (gpu/cuda/ptx.hpp): gemm_launch.hpp makes kernels of it,
-// tests emulate it. `Weights` says how a kind of weights comes from memory and is multiplied:
-// gemm_w4.hpp, gemm_w8.hpp, gemm_i8.hpp, gemm_16.hpp.
+// gemm: the body of the kernel that multiplies packed weights by a few rows of activations, in
+// which decoding spends most of its time. The body is a template over Ptx (gpu/cuda/ptx.hpp):
+// gemm_launch.hpp instantiates it as a CUDA kernel, and tests run it on an emulation of a GPU. The
+// template parameter `Weights` loads and multiplies one kind of weights: see gemm_w4.hpp,
+// gemm_w8.hpp, gemm_i8.hpp and gemm_16.hpp.
 //
-// A warp multiplies two row panels, 32 outputs, with 8 * Tiles rows, up to 32. More rows are more
-// blocks, each of which reads the weights again: good for decoding, slow for prompts. Weights are
-// the first operand of mma whatever the number of rows, so one row costs as many instructions as
-// eight, and as little memory as the weights have. The columns are cut into slices
-// of whole segments, one for each of `slices` warps of a block, which walk their slices upwards, 32
-// columns a step; then the block adds the slices in their order. Where segments and slices begin
-// depends on the matrix alone. So a row has the same bits alone and among any others, in every
-// launch of this body.
+// A warp multiplies two row panels (32 outputs) by 8 * Tiles rows of activations, at most 32. More
+// rows take more blocks, each of which reads the weights again; this is good for decoding but slow
+// for prompts. Weights are always the first operand of mma, so one row costs as many instructions
+// as eight. The columns are cut into gemm_slices slices of whole segments, which are distributed
+// over the warps of a block. A warp goes through its slices from the first column on, 32 columns
+// per step; then the block adds the sums of the slices in order. Where segments and slices begin
+// depends on the matrix alone. So a row has the same bits alone and together with any other rows,
+// in every shape in which this body is launched.
 //
-// Weights are copied to shared memory some steps ahead and read once. Activations are 16 or 8 bits
-// wide and come straight from the caches, one step ahead: warps of a block share none of them but
-// those that multiply the same slice with other panels.
+// Weights are copied to shared memory several steps ahead and read from there once. Activations are
+// 16 or 8 bits wide and are loaded into registers one step ahead, without shared memory: only warps
+// that multiply the same slice by other panels need the same activations.
 #pragma once
 
 #include <cstdint>
@@ -31,82 +32,103 @@ inline constexpr int gemm_outputs = 32; ///< of a warp
 inline constexpr int gemm_tile = 8;     ///< rows of activations of one mma
 inline constexpr int gemm_step = 32;    ///< columns
 
-/// Where silu_mul() of a product goes in place of the product, if `data` is not null. The first
-/// half of the matrix's rows is the gate; a half is a whole number of pairs of panels.
+/// If `data` is not null, silu_mul() of the product is written to it and the product itself is not
+/// written. The first half of the matrix's rows is the gate; each half must be a whole number of
+/// pairs of panels.
 struct gated_output {
   void* data; // (m, rows / 2) f32, f16 or bf16
   dtype type;
   std::int64_t stride; ///< elements
 };
 
-/// Of int8 activations, for each segment of the columns: the rows' scales and sums of codes.
+/// The parameters of int8 activations: for each segment of columns and each row, the scale of the
+/// codes and the sum of the codes.
 struct int8_row_params {
   const float* values; // (segments, rows, 2): scale, sum
-  std::int64_t rows;   ///< m rounded up to a multiple of gemm_tile; those past m have any values
+  std::int64_t
+      rows; ///< m rounded up to a multiple of gemm_tile; values of rows past m are unspecified
 };
 
 struct gemm_args {
   detail::packed_view w;
   const void* x;            // (m, cols) f16, bf16 or int8; rows begin at multiples of 16 bytes
   std::int64_t x_stride;    ///< elements
-  int8_row_params x_params; ///< of int8
+  int8_row_params x_params; ///< for int8 only
   int m;
   const float* bias;       // (rows), or null
   float* out;              // (m, rows)
   std::int64_t out_stride; ///< elements
   bool accumulate;         ///< adds to `out`
-  gated_output gated;      ///< of prefill_gemm.hpp alone
+  gated_output gated;      ///< supported by prefill_gemm.hpp only
 };
 
-/// What `Weights` is, for each lane of a warp:
-///   ptx_type, step_bytes (of a warp's copies), steps_ahead, segment_steps (which divide
-///   steps_ahead), sums_padding, crowded: that two blocks of 32 rows have too few registers
-///   swaps_tiles: that some lanes multiply their two tiles of outputs in the other order
-///   prefill_tiles, prefill_row_warps: the larger shape of prefill_gemm.hpp, as its registers and
-///   shared memory have room for it; prefill_small_cost: see prefill_block
-///   x_bytes    of an activation: 2, or 1 of int8, which has x_params
-///   halves     mma of two tiles a step: 2 of 16 columns each, or 1 of 32
-///   sixteens   the lane's columns of a step are 4 * (lane % 4) to + 3 of both its 16s, else column
-///              octet lane % 4
-///   sum_unit   the power of two that a sum of 1 stands for
-///   (ptx, view, pair, lane, base, segment)   base: the warp's first byte of shared memory
-///   copy(i, slot)                   begins to copy the weights of the i-th step from here
-///   skip(steps)                     goes on to what is copied next
-///   read(slot)                      what a step's copies brought, once they have landed; then the
-///                                   slot may be copied to
-///   fragments_of(words, k)          of half k of the step's columns, for both tiles of outputs
-///   multiply(fragments, x, k, part, sum)   adds the half's products
-///   begin_segment(more), end_segment(part, sum), and after that load_scales() for the next segment
-///   end_segment(part, params, sum)  of int8: the x_params of both rows that the lane has of a tile
-///   unswap_tiles(sum)               where swaps_tiles, puts the sums of tile i into sum[i]
-///   output_of(lane, i, j)           the warp's output that row lane / 4 + 8 * j of tile i is
+/// The members of `Weights`, of which each lane of a warp has an object. Constants and types:
+///   ptx_type           the Ptx that the struct is instantiated with
+///   step_bytes         bytes that a warp copies per step
+///   steps_ahead        how many steps ahead a warp copies weights
+///   segment_steps      steps of a segment; divides steps_ahead
+///   sums_padding       floats of padding per row of sums in shared memory
+///   crowded            whether two blocks of 32 rows would have too few registers
+///   swaps_tiles        whether some lanes multiply their two tiles of outputs in the other order
+///   prefill_tiles, prefill_row_warps
+///                      the larger shape of prefill_gemm.hpp, limited by registers and shared
+///                      memory
+///   prefill_small_cost the cost of the smaller shape: see prefill_block
+///   x_bytes            bytes of an activation: 2, or 1 for int8, which has x_params
+///   halves             mma instructions per step and tile: 2 of 16 columns each, or 1 of 32
+///   sixteens           true: a lane's columns of a step are the four from 4 * (lane % 4) on in the
+///                      first 16 and in the second 16; false: they are column octet lane % 4
+///   sum_unit           the power of two by which sums are multiplied at the end
+/// Functions:
+///   Weights(ptx, view, pair, lane, base, segment)
+///                      starts at a segment; base is the warp's first byte of shared memory
+///   copy(i, slot)      begins to copy the weights of the i-th step from the current one
+///   skip(steps)        moves the current step forward
+///   read(slot)         reads a step's weights once their copies are complete; afterwards the slot
+///                      may be copied to again
+///   fragments_of(words, k)
+///                      the mma operands of half k of the step's columns, for both tiles of outputs
+///   multiply(fragments, x, k, part, sum)
+///                      adds the half's products
+///   begin_segment(more)
+///                      begins a segment; `more` says whether another one follows
+///   end_segment(part, sum)
+///                      adds the segment's sums to those of the slice
+///   end_segment(part, params, sum)
+///                      does so for int8; params are the x_params of the lane's two rows of a tile
+///   load_scales()      is called after end_segment() and loads the next segment's scales
+///   unswap_tiles(sum)  puts the sums of tile i into sum[i]; only where swaps_tiles is set
+///   output_of(lane, i, j)
+///                      the warp's output that is row lane / 4 + 8 * j of tile i
 
-/// The panel of a pair that lanes 0 to 15, or 16 to 31, read where each half of a warp has one. The
-/// second panel of the last pair may be absent: its outputs are not written.
+/// The panel that a lane reads, for kinds of weights where lanes 0 to 15 read the first panel of a
+/// pair and lanes 16 to 31 the second. Where the last pair has no second panel, the lanes read the
+/// last panel again; the outputs they compute are not written.
 TWILL_KERNEL_INLINE std::int64_t panel_of(const detail::packed_view& w, int pair, int lane) {
   const std::int64_t panel = 2 * std::int64_t{pair} + lane / 16;
   return panel < w.panels ? panel : w.panels - 1;
 }
 
-/// The shape of a block: `Tiles` tiles of rows, and `Pairs` pairs of panels, which share
-/// activations in the multiprocessor's cache. A warp has one pair, and `Pairs` slices that follow
-/// each other.
+/// The shape of a block: `Tiles` tiles of 8 rows and `Pairs` pairs of panels, which share the
+/// activations in the multiprocessor's L1 cache. A warp multiplies one pair of panels over `Pairs`
+/// consecutive slices.
 template <class Weights, int Tiles, int Pairs>
 struct gemm_shape {
   static constexpr int warps = gemm_slices;
   static constexpr int threads = 32 * warps;
   static constexpr int rows = gemm_tile * Tiles;
   static constexpr int outputs = gemm_outputs * Pairs;
-  /// Steps that a warp's copies are ahead.
+  /// How many steps ahead a warp copies weights.
   static constexpr int ahead = Weights::steps_ahead;
   static_assert(ahead % Weights::segment_steps == 0);
   static constexpr int copied_bytes = warps * ahead * Weights::step_bytes;
-  /// Floats from one row of a slice's sums to the next, in shared memory.
+  /// Floats from one row of a slice's sums in shared memory to the next row.
   static constexpr int sums_pitch = gemm_outputs + Weights::sums_padding;
   static constexpr int sums_bytes = Pairs * gemm_slices * gemm_tile * sums_pitch * 4;
   static constexpr int shared_bytes = copied_bytes > sums_bytes ? copied_bytes : sums_bytes;
 
-  /// Blocks of a grid for m rows: groups of rows of the same panels follow each other.
+  /// The number of blocks in a grid for m rows. Blocks with the same panels and different groups of
+  /// rows have consecutive numbers.
   static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
     return (w.rows + outputs - 1) / outputs * ((m + rows - 1) / rows);
   }
@@ -120,7 +142,7 @@ struct gemm {
   typename Weights::ptx_type ptx;
   const gemm_args& args;
 
-  /// The lane's activations of a step: eight columns.
+  /// The activations of one row that a lane multiplies in one step: eight columns.
   using columns = std::conditional_t<Weights::x_bytes == 1, words2, words4>;
   TWILL_KERNEL_MEMBER columns columns_at(const char* from) const {
     if constexpr (Weights::x_bytes == 1) {
@@ -134,8 +156,8 @@ struct gemm {
     }
   }
 
-  /// The x_params of both rows that the lane has of each tile, where activations have some. Tiles
-  /// that are not there have those of the last one.
+  /// The x_params of the two rows of each tile whose sums the lane holds, for int8 activations.
+  /// Tiles beyond the last row get the x_params of the last tile.
   struct row_params {
     floats4 of_tile[Tiles];
   };
@@ -157,7 +179,8 @@ struct gemm {
     }
   }
 
-  /// Adds the products of the warp's slices, from `slice` on, to their sums.
+  /// Multiplies the warp's `Pairs` slices, the first of which is `slice`, and adds the products of
+  /// each slice to its element of `sums`.
   TWILL_KERNEL_MEMBER void multiply(int pair, int slice, int first_row, int base,
                                     float (&sums)[Pairs][Tiles][2][4]) const {
     const int lane = ptx.thread() % 32;
@@ -168,8 +191,8 @@ struct gemm {
     const int begin = begin_of(slice);
     const int end = begin_of(slice + Pairs);
 
-    // A lane has its columns of row lane / 4 of each tile. Rows that are not there are read as the
-    // last one, and not written.
+    // A lane loads its columns of row lane / 4 of each tile. For rows past the last, it loads the
+    // last row again; their outputs are not written.
     using element = std::conditional_t<Weights::x_bytes == 1, std::int8_t, std::uint16_t>;
     const auto* const x_rows = reinterpret_cast<const char*>(static_cast<const element*>(args.x) +
                                                              first_row * args.x_stride);
@@ -212,7 +235,9 @@ struct gemm {
         weights.begin_segment(more);
         [[maybe_unused]] const auto params = params_of(first_row, segment);
         typename Weights::part part[Tiles];
-        TWILL_UNROLL_TIMES(Tiles > 2 ? 1 : segment_steps) // with more tiles registers are short
+        TWILL_UNROLL_TIMES(
+            Tiles > 2 ? 1
+                      : segment_steps) // full unrolling with more tiles takes too many registers
         for (int i = 0; i < segment_steps; ++i) {
           ptx.template wait<shape::ahead - 1>();
           const auto words = weights.read(slot + i);
@@ -249,19 +274,20 @@ struct gemm {
     }
   }
 
-  /// Adds up a tile's slices and writes its outputs.
+  /// Adds up the slices' sums of one tile of rows and writes its outputs.
   TWILL_KERNEL_MEMBER void finish(int pair, int slice, int tile, std::int64_t first_output,
                                   int first_row, const float (&sums)[Pairs][Tiles][2][4]) const {
     constexpr int pitch = shape::sums_pitch;
     const int lane = ptx.thread() % 32;
-    ptx.barrier(); // shared memory has been read
+    ptx.barrier(); // all warps have read shared memory, which is now reused
     TWILL_UNROLL
     for (int s = 0; s < Pairs; ++s)
       TWILL_UNROLL
     for (int i = 0; i < 2; ++i)
       TWILL_UNROLL
     for (int j = 0; j < 4; ++j) {
-      // Rows of the tile are stored as 0, 2, 4, 6, 1, 3, 5, 7, which meets no bank twice.
+      // The rows of a tile are stored in the order 0, 2, 4, 6, 1, 3, 5, 7, which avoids bank
+      // conflicts.
       const int row = j % 2 * 4 + lane % 4;
       const int at = ((pair * gemm_slices + slice + s) * gemm_tile + row) * pitch +
                      Weights::output_of(lane, i, j / 2);

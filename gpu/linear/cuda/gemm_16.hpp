@@ -1,9 +1,10 @@
-// Weights of 16 bits for gemm.hpp: f16 and bf16 as they lie in memory. They are multiplied as they
-// are, by mma of their own type.
+// The `Weights` of gemm.hpp for dense f16 and bf16 weights. They are multiplied without conversion,
+// by the mma instruction of their type.
 //
-// As in gemm_w4.hpp the columns of a step are multiplied in an order in which each lane has a whole
-// octet of the activations: the four pairs of octet t are columns 2t, 2t + 1 and 2t + 8, 2t + 9 of
-// two mma. Sums go on through a warp's slice.
+// As in gemm_w4.hpp, the columns of a step are multiplied in an order in which each lane loads
+// eight neighbouring columns (an octet) of the activations: the four pairs of columns of octet t
+// take the places of columns 2t, 2t + 1 and 2t + 8, 2t + 9 in each of the step's two mma. The sums
+// of mma accumulate over a whole slice.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,9 @@
 
 namespace twill::gpu::cuda {
 
-/// f16 lies column after column, 16 outputs each. A warp's lanes copy for each other; matrices of 8
-/// columns by 8 outputs then lie in one piece, and ldmatrix transposes them.
+/// A panel of f16 weights is stored column by column, 16 outputs per column. The lanes of a warp
+/// copy the weights to shared memory together, so that each matrix of 8 columns by 8 outputs
+/// becomes contiguous; ldmatrix transposes these matrices when it loads them.
 template <class Ptx>
 struct gemm_f16_weights {
   static constexpr int x_bytes = 2, halves = 2;
@@ -33,9 +35,9 @@ struct gemm_f16_weights {
   static constexpr float sum_unit = 1;
 
   Ptx ptx;
-  const unsigned char* codes[2]; ///< the lane's, of both panels, of the step that is copied next
-  unsigned to[2];                ///< where its copies go: columns 0 to 15 and 16 to 31 of a panel
-  unsigned from;                 ///< the lane's row of the first four matrices
+  const unsigned char* codes[2]; ///< source of the lane's next copies, in both panels
+  unsigned to[2]; ///< destination of the lane's copies: columns 0 to 15 and 16 to 31 of a panel
+  unsigned from;  ///< address of the lane's row in the first four matrices
 
   TWILL_KERNEL_MEMBER gemm_f16_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
                                        int base, int segment)
@@ -43,13 +45,14 @@ struct gemm_f16_weights {
     TWILL_UNROLL
     for (int i = 0; i < 2; ++i) {
       std::int64_t panel = 2 * std::int64_t{pair} + i;
-      if (panel >= w.panels) panel = w.panels - 1; // whose outputs are not written
+      if (panel >= w.panels)
+        panel = w.panels - 1; // the outputs computed from this copy are not written
       codes[i] = w.codes + panel * w.codes_stride + lane * 16 + std::int64_t{segment} * 1024;
     }
     TWILL_UNROLL
     for (int i = 0; i < 2; ++i) {
       const int column = 16 * i + lane / 2;
-      const int matrix = column % 8 / 2 * 2 + lane % 2; // of a panel's eight
+      const int matrix = column % 8 / 2 * 2 + lane % 2; // one of a panel's eight matrices
       to[i] = static_cast<unsigned>(base + matrix * 128 + (column / 8 * 2 + column % 2) * 16);
     }
   }
@@ -110,11 +113,12 @@ struct gemm_f16_weights {
   TWILL_KERNEL_MEMBER void load_scales() {}
 };
 
-/// bf16 lies in pairs of columns, which are registers of mma as they are: a lane copies and reads
-/// the four pairs of its octet, for four outputs as gemm_w4.hpp has them. It reads two outputs at a
-/// time, so that the four registers of a tile of outputs come from two loads: from one load of 16
-/// bytes they would first have to be moved. Half of the lanes have the two tiles exchanged, or the
-/// loads of 8 bytes would meet in the banks.
+/// bf16 weights are stored in pairs of columns, each of which is a register operand of mma without
+/// conversion. A lane copies and reads the four pairs of its octet for the four outputs that it
+/// also has in gemm_w4.hpp. It reads two outputs per load, so that two loads fill the four
+/// registers of a tile of outputs; the registers of a single load of 16 bytes would first have to
+/// be moved. Half of the lanes read the two tiles in the opposite order, since the 8-byte loads
+/// would otherwise have bank conflicts.
 template <class Ptx>
 struct gemm_bf16_weights {
   static constexpr int x_bytes = 2, halves = 2;
@@ -132,10 +136,10 @@ struct gemm_bf16_weights {
   static constexpr float sum_unit = 1;
 
   Ptx ptx;
-  const unsigned char* codes; ///< the lane's, of the step that is copied next
-  unsigned base;              ///< the lane's bytes of slot 0
-  unsigned first, second;     ///< those of the outputs that it multiplies as tiles 0 and 1
-  bool exchanged;             ///< whether these are its outputs 2 and 3, and 0 and 1
+  const unsigned char* codes; ///< source of the lane's next copy
+  unsigned base;              ///< address of the lane's bytes in slot 0
+  unsigned first, second; ///< addresses of the outputs that the lane multiplies as tiles 0 and 1
+  bool exchanged; ///< whether tile 0 has the lane's outputs 2 and 3, and tile 1 its outputs 0 and 1
 
   TWILL_KERNEL_MEMBER gemm_bf16_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
                                         int warp_base, int segment)

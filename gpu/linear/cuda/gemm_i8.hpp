@@ -1,23 +1,23 @@
-// Weights of 8 bits for gemm.hpp with int8 activations: grouped_u8 as it lies in memory, multiplied
-// by mma.m16n8k32.
+// The `Weights` of gemm.hpp for grouped_u8 weights with int8 activations, multiplied by
+// mma.m16n8k32.
 //
-// A segment has 32, 64 or 128 columns of one group of the weights. to_8_bits.hpp rounds each row's
-// activations of a segment to codes of -127 to 127 times a scale, and adds up the codes. The
-// products of codes - 128, which are int8 as well, are summed in integers over a segment, which is
-// exact. Then
-//   sum += weight scale * activation scale
-//          * (products - (zero point - 128) * sum of the activations' codes)
-// in f32: a fused multiply-add for each output and row. Where weights have offsets instead of zero
-// points, which then count as 0, a second multiply-add adds offset * activation scale * sum of the
-// activations' codes.
+// A segment has 32, 64 or 128 columns, all of one group of the weights. to_8_bits.hpp rounds the
+// activations of each row and segment to codes from -127 to 127 times a scale, and adds up the
+// codes. 128 is subtracted from each code of the weights, which makes it an int8. The products with
+// the activations' codes are summed in integers over a segment, which is exact. Then sum += weight
+// scale * activation scale * (products - (zero point - 128) * sum of the activations' codes) is
+// computed in f32, by one fused multiply-add for each output and row. Where weights have offsets
+// instead of zero points, the zero point counts as 0, and a second multiply-add adds offset *
+// activation scale * sum of the activations' codes.
 //
-// Conversions of integers to f32 are slow on most GPUs, so the sums begin at the bits of 1.5 * 2^23
-// instead of 0: within 2^22 of that, the bits of a sum are those of the f32 1.5 * 2^23 + sum, from
-// which 1.5 * 2^23 and the zero point's part are subtracted at once, exactly: each of the two parts
-// is at most 128 * 127 * 128 < 2^21.
+// Converting integers to f32 is slow on most GPUs, so the integer sums start at the bit pattern of
+// the f32 1.5 * 2^23 instead of 0. As long as a sum stays within 2^22 of its start, its bit pattern
+// is that of the f32 1.5 * 2^23 + sum. Subtracting the f32 1.5 * 2^23 + (zero point's part) then
+// removes both at once and is exact, because the sum of products and the zero point's part are each
+// at most 128 * 127 * 128 < 2^21.
 //
-// Wider segments would need fewer multiply-adds in f32. But activations would lose precision, and
-// the steps of a segment must fit into the slots of shared memory.
+// Wider segments would need fewer f32 multiply-adds, but activations would lose precision, and all
+// steps of a segment must fit into the slots of shared memory.
 #pragma once
 
 #include <cmath>
@@ -32,28 +32,29 @@
 
 namespace twill::gpu::cuda {
 
-/// Whether these weights are ones that the kernels read.
+/// Whether the kernels of this file can multiply these weights.
 inline bool gemm_i8_takes(const detail::packed_view& w) {
   return w.kind == weight_kind::grouped_u8 && has_params_form(w, 255) && w.group % gemm_step == 0;
 }
 
-/// Columns of a segment of weights that gemm_i8_takes(), whose activations share a scale: 32 where
-/// groups have offsets or zero points of their own, else as many of 128, 64 and 32 as divide a
-/// group.
+/// The number of columns of a segment, which share an activation scale, for weights that
+/// gemm_i8_takes() accepts: 32 where each group stores offsets or zero points, else the largest of
+/// 128, 64 and 32 that divides a group.
 inline int gemm_i8_columns(const detail::packed_view& w) {
   if (w.offsets_stored) return gemm_step;
   if (w.group % 128 == 0) return 128;
   return w.group % 64 == 0 ? 64 : gemm_step;
 }
 
-/// The second product of int8x2, of the residuals: what it gives is added to the first.
+/// The arguments of the second product of int8x2, which multiplies the residuals and adds the
+/// result to the output of the first product.
 inline gemm_args of_residual(gemm_args first) {
   first.bias = nullptr;
   first.accumulate = true;
   return first;
 }
 
-/// Columns: of a segment. ZerosDiffer: groups have zero points of their own.
+/// Columns: the number of columns of a segment. ZerosDiffer: each group stores its own zero points.
 template <class Ptx, int Columns, params_form Form, bool ZerosDiffer>
 struct gemm_i8_weights : w8_codes<Ptx, false> {
   static constexpr int segment_steps = Columns / gemm_step;
@@ -71,17 +72,17 @@ struct gemm_i8_weights : w8_codes<Ptx, false> {
   static constexpr int prefill_row_warps = 1;
   static constexpr double prefill_small_cost = 1.25;
   static constexpr float sum_unit = 1;
-  static constexpr float middle = 0x1.8p23F; ///< the f32 with the bits at which sums begin
+  static constexpr float middle = 0x1.8p23F; ///< the f32 whose bits the integer sums start at
   static constexpr std::int32_t middle_bits = 0x4b400000;
 
-  /// Sums of a segment's products, above middle_bits.
+  /// The sums of a segment's products; each starts at middle_bits instead of 0.
   struct part {
     std::int32_t product[2][4] = {{middle_bits, middle_bits, middle_bits, middle_bits},
                                   {middle_bits, middle_bits, middle_bits, middle_bits}};
   };
 
   params_type params;
-  /// The segment's zero points - 128, or the first is that of all.
+  /// The segment's zero points minus 128; a single value where all groups share one zero point.
   float zeros[ZerosDiffer ? 4 : 1];
 
   TWILL_KERNEL_MEMBER gemm_i8_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
@@ -117,13 +118,14 @@ struct gemm_i8_weights : w8_codes<Ptx, false> {
     }
   }
 
-  /// Takes over a segment's zero points, and loads those of the next.
+  /// Converts the zero points of the segment that begins, and loads those of the next segment.
   TWILL_KERNEL_MEMBER void begin_segment(bool more) {
     if constexpr (ZerosDiffer) set_zeros();
     params.advance(more);
   }
 
-  /// Scales a segment's sums and adds them. rows: scale and sum of both rows' activations.
+  /// Scales a segment's sums and adds them to `sum`. `rows` holds the scale and the sum of the
+  /// activations' codes for each of the lane's two rows.
   TWILL_KERNEL_MEMBER void end_segment(const part& from, const floats4& rows,
                                        float (&sum)[2][4]) const {
     TWILL_UNROLL
@@ -141,7 +143,7 @@ struct gemm_i8_weights : w8_codes<Ptx, false> {
     }
   }
 
-  /// The next segment's, where there is one.
+  /// Loads the scales of the next segment, if there is one.
   TWILL_KERNEL_MEMBER void load_scales() { params.load_scales(); }
 
 private:
@@ -152,8 +154,8 @@ private:
   }
 };
 
-/// Calls f.template operator()<Weights>() for the weights of a matrix that gemm_i8_takes(), with
-/// segments of gemm_i8_columns().
+/// Calls f.template operator()<Weights>() with the struct for a matrix that gemm_i8_takes()
+/// accepts, with segments of gemm_i8_columns().
 template <class Ptx, class F>
 void with_gemm_i8_weights(const detail::packed_view& w, const F& f) {
   const auto with_form = [&]<params_form Form>() {

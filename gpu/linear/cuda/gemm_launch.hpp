@@ -1,5 +1,5 @@
-// How the products' kernels are launched: which of gemm.hpp and prefill_gemm.hpp, and in which
-// shape. For sources of CUDA alone.
+// Launches the kernels that multiply packed weights: chooses between gemm.hpp and prefill_gemm.hpp
+// and the shape of the blocks. Only CUDA sources may include this header.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,9 +15,10 @@
 
 namespace twill::gpu::cuda {
 
-/// Blocks that registers must leave room for on a multiprocessor. Shared memory has room for two in
-/// 100 KiB, the smallest that we promise, and for three in most. With two pairs of panels the warps
-/// of one block need the registers of two.
+/// The number of blocks per multiprocessor for which the compiler must limit the registers of a
+/// kernel. Shared memory holds two blocks on GPUs with 100 KiB per multiprocessor, the smallest
+/// amount we support, and three blocks on most GPUs. A warp of a block with two pairs of panels
+/// needs as many registers as two other warps.
 template <int Tiles, int Pairs>
 inline constexpr int blocks_at_once = Tiles == 1 ? 3 : 2 / Pairs;
 
@@ -44,8 +45,8 @@ void launch(cudaStream_t stream, const gemm_args& args) {
   detail::count_launch();
 }
 
-/// From as many outputs on, blocks of two pairs of panels are enough to keep every multiprocessor
-/// busy: they read the activations half as often.
+/// Matrices with at least this many outputs use blocks of two pairs of panels, which read the
+/// activations half as often: the matrix then has enough blocks to keep every multiprocessor busy.
 inline constexpr std::int64_t outputs_for_two_pairs = 16384;
 
 template <class Shape>
@@ -60,7 +61,7 @@ void launch_prefill(cudaStream_t stream, const gemm_args& args) {
   const auto kernel = prefill_gemm_kernel<Weights, Tiles, RowWarps>;
   static const cudaError_t allowed = cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape::shared_bytes);
-  // Any other failure is of an earlier kernel, and device::fence() reports it.
+  // Any other error comes from an earlier kernel, and device::fence() reports it.
   TWILL_ASSERT(allowed != cudaErrorInvalidValue,
                "linear: the GPU must allow 99 KiB of shared memory");
   kernel<<<static_cast<unsigned>(shape::blocks(args.w, args.m)), shape::threads,
@@ -68,7 +69,7 @@ void launch_prefill(cudaStream_t stream, const gemm_args& args) {
   detail::count_launch();
 }
 
-/// Multiprocessors of the GPU: a process has one.
+/// The number of multiprocessors of the GPU. A process uses only one GPU.
 inline int multiprocessors() {
   static const int n = [] {
     int count = 1, id = 0;

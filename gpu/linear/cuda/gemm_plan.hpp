@@ -1,5 +1,5 @@
-// Which body multiplies how many rows, and in which shape: arithmetic of the host. All have the
-// same bits, so only time depends on it.
+// Chooses which kernel body multiplies a given number of rows, and in which block shape. All
+// choices give the same bits, so the choice affects time only. Host code without CUDA calls.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ enum class gemm_form : std::uint8_t { decode, prefill_small, prefill_large };
 /// A shape of the blocks of prefill_gemm.hpp.
 struct prefill_block {
   std::int64_t outputs, rows;
-  /// What an output of a row costs, relative to the larger shape for the same weights, where every
-  /// multiprocessor is busy.
+  /// The time per output and row when every multiprocessor is busy, relative to the larger shape
+  /// for the same weights.
   double cost;
 
   std::int64_t count(std::int64_t n_outputs, std::int64_t m) const {
@@ -20,19 +20,20 @@ struct prefill_block {
   }
 };
 
-/// A product of more rows may go through prefill_gemm.hpp. One launch of gemm.hpp reads the weights
-/// once for each 32 rows.
+/// Products of more rows than this may use prefill_gemm.hpp. gemm.hpp reads the weights once for
+/// each 32 rows.
 inline constexpr std::int64_t decode_rows = 32;
 
-/// The cost of gemm.hpp, for 32 rows. An estimate: its blocks take 48 to 128 bytes through the L2
-/// cache for each cycle that an A100 multiplies them at full rate, and L2 delivers 35. The costs of
-/// smaller blocks are the instructions that tools/check-cuda counts, or the tensor cores where
-/// those take longer. No GPU has confirmed any of them.
+/// The cost of gemm.hpp with 32 rows, in the units of prefill_block::cost. It is an estimate: on an
+/// A100 at full arithmetic rate the blocks of gemm.hpp would need 48 to 128 bytes per cycle from
+/// the L2 cache, which delivers 35. The costs of the smaller blocks (prefill_small_cost of each
+/// `Weights`) follow from the instruction counts of tools/check-cuda, or from the tensor cores
+/// where they take longer. No GPU has confirmed these costs.
 inline constexpr double decode_cost = 2;
 
-/// The form that takes the least time. One block of prefill_gemm.hpp at a time is counted on each
-/// multiprocessor, so the last wave may leave most of them idle; the blocks of gemm.hpp are many
-/// and small.
+/// Returns the form with the least estimated time. For prefill_gemm.hpp the estimate assumes one
+/// block at a time on each multiprocessor and counts whole waves, since most multiprocessors may be
+/// idle in the last wave. For gemm.hpp it ignores waves, since its blocks are many and small.
 inline gemm_form plan_gemm(std::int64_t n_outputs, std::int64_t m, std::int64_t multiprocessors,
                            const prefill_block& small, const prefill_block& large) {
   if (m <= decode_rows) return gemm_form::decode;

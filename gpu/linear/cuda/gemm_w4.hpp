@@ -1,15 +1,16 @@
-// Weights of 4 bits for gemm.hpp: grouped_u4 as it lies in memory.
+// The `Weights` of gemm.hpp for grouped_u4 weights.
 //
-// A lane reads 16 bytes a step: column octet lane % 4 of outputs 4 * (lane / 4 % 4) to + 3 of panel
-// lane / 16. Its four words are rows lane / 4 and lane / 4 + 8 of two tiles of mma's first operand,
-// so a tile's rows are not the panels' rows in their order, and the columns of a step are not
-// multiplied in their order: each lane has the same octet of weights and activations. A byte
-// permute moves two neighbouring columns to where a pair of 16 bits begins, for both nibbles of
-// their bytes.
+// A lane reads 16 bytes of weights per step: the 8 columns of octet lane % 4, for 4 outputs of
+// panel lane / 16 from 4 * (lane / 4 % 4) on. The four words (one per output) become rows lane / 4
+// and lane / 4 + 8 of two tiles of mma's first operand. So the rows of a tile are the panels' rows
+// in another order. The columns of a step are also multiplied in another order: each lane
+// multiplies its own octet of the weights by the same octet of the activations. A byte permute
+// moves two neighbouring columns to the low bytes of a pair of 16-bit values; the low nibbles of
+// these bytes are two of columns 0 to 3, the high nibbles two of columns 4 to 7.
 //
-// A code becomes the float 2^n + code by setting bits, then a subtraction removes 2^n and the zero
-// point exactly. The idea of the conversion: Kim et al., "Who Says Elephants Can't Run", 2022
-// (arXiv 2211.10017).
+// Setting bits turns a code into the float 2^n + code; a subtraction then removes 2^n and the zero
+// point exactly. This conversion follows Kim et al., "Who Says Elephants Can't Run", 2022 (arXiv
+// 2211.10017).
 #pragma once
 
 #include <cstdint>
@@ -21,13 +22,14 @@
 
 namespace twill::gpu::cuda {
 
-/// Whether these weights are ones that the kernels read. Zero points up to 127 are exact in bf16;
-/// packing stores no larger ones (most_zero_point()).
+/// Whether the kernels of this file can multiply these weights. Zero points up to 127 are exact in
+/// bf16, and packing stores no larger ones (most_zero_point()).
 inline bool gemm_w4_takes(const detail::packed_view& w) {
   return w.kind == weight_kind::grouped_u4 && w.group % gemm_step == 0 && has_params_form(w, 127);
 }
 
-/// SegmentSteps: the columns between two scalings / 32, a whole group or an equal part of one.
+/// SegmentSteps: the steps of 32 columns in a segment, which is a whole group or an equal part of a
+/// group.
 template <class Ptx, bool Bf16, int SegmentSteps, params_form Form>
 struct gemm_w4_weights {
   static constexpr int x_bytes = 2, halves = 2;
@@ -45,15 +47,17 @@ struct gemm_w4_weights {
   static constexpr double prefill_small_cost = SegmentSteps == 4 ? 1.3 : 1.5;
   static constexpr bool sixteens = false;
   static constexpr float sum_unit = 1;
-  static constexpr int bytes_between = 4 * static_cast<int>(detail::code_line_bytes); ///< of steps
+  static constexpr int bytes_between =
+      4 * static_cast<int>(detail::code_line_bytes); ///< from one step's codes to the next step's
   static constexpr std::uint32_t ones = Bf16 ? 0x3f803f80U : 0x3c003c00U;
 
   Ptx ptx;
-  const unsigned char* codes; ///< the lane's, of the step that is copied next
-  unsigned base;              ///< the lane's bytes of slot 0
+  const unsigned char* codes; ///< source of the lane's next copy
+  unsigned base;              ///< address of the lane's bytes in slot 0
   params_type params;
-  /// What a pair of an output's codes loses: 1024 + zero point in f16; -(128 + zero point) in bf16,
-  /// to be added.
+  /// For each of the lane's outputs, a pair of 16-bit values that removes the zero point from a
+  /// pair of codes: 1024 + zero point in f16, which is subtracted; -(128 + zero point) in bf16,
+  /// which is added.
   std::uint32_t zeros[4];
 
   TWILL_KERNEL_MEMBER gemm_w4_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
@@ -66,7 +70,7 @@ struct gemm_w4_weights {
     set_zeros();
   }
 
-  /// output_of(lane, i, j): the output that rows lane / 4 and lane / 4 + 8 (j) of tile i are.
+  /// The output that is row lane / 4 (j = 0) or lane / 4 + 8 (j = 1) of tile i.
   TWILL_KERNEL_MEMBER static constexpr int output_of(int lane, int i, int j) {
     return lane / 4 * 4 + 2 * i + j;
   }
@@ -84,7 +88,7 @@ struct gemm_w4_weights {
     std::uint32_t a[2][4]; ///< (tile, register)
   };
 
-  /// Columns 0 to 3 of each octet, or 4 to 7.
+  /// The operands of mma for columns 0 to 3 of each octet (k = 0), or 4 to 7 (k = 1).
   TWILL_KERNEL_MEMBER fragments fragments_of(const words4& words, int k) const {
     fragments to;
     TWILL_UNROLL
@@ -104,7 +108,7 @@ struct gemm_w4_weights {
     params.multiply(f.a, {x.word[2 * k], x.word[2 * k + 1]}, ones, to);
   }
 
-  /// Takes over a segment's zero points, and loads those of the next.
+  /// Converts the zero points of the segment that begins, and loads those of the next segment.
   TWILL_KERNEL_MEMBER void begin_segment(bool more) {
     if (params.zeros_differ()) set_zeros();
     params.advance(more);
@@ -114,7 +118,7 @@ struct gemm_w4_weights {
     params.add(0, from, sum);
   }
 
-  /// The next segment's, where there is one.
+  /// Loads the scales of the next segment, if there is one.
   TWILL_KERNEL_MEMBER void load_scales() { params.load_scales(); }
 
 private:
@@ -122,7 +126,7 @@ private:
     return ptx.template lop3<0xea>(word, 0x000f000fU, Bf16 ? 0x43004300U : 0x64006400U);
   }
 
-  /// Sets what codes lose, from the zero points of four outputs.
+  /// Sets `zeros` from the zero points of the lane's four outputs.
   TWILL_KERNEL_MEMBER void set_zeros() {
     TWILL_UNROLL
     for (int r = 0; r < 4; ++r)
@@ -130,9 +134,9 @@ private:
   }
 };
 
-/// Calls f.template operator()<Weights>() for the weights of a matrix that gemm_w4_takes(). Whole
-/// groups of 128 or 64 columns are scaled at once where the form of their scales is the usual one;
-/// the others every 32 columns.
+/// Calls f.template operator()<Weights>() with the struct for a matrix that gemm_w4_takes()
+/// accepts. A segment is a whole group of 128 or 64 columns where the scales are f16 without stored
+/// offsets, else 32 columns.
 template <class Ptx, bool Bf16, class F>
 void with_gemm_w4_weights(const detail::packed_view& w, const F& f) {
   switch (params_form_of(w)) {

@@ -1,6 +1,6 @@
-// Weights of 8 bits for gemm.hpp: grouped_u8 as it lies in memory.
+// The `Weights` of gemm.hpp for grouped_u8 weights with f16 or bf16 activations.
 //
-// The four outputs whose codes a lane reads are rows lane / 4 and lane / 4 + 8 of two tiles of
+// The four outputs whose codes a lane reads become rows lane / 4 and lane / 4 + 8 of two tiles of
 // mma's first operand.
 //
 // A byte permute puts a pair of codes into 16 bits each, and one instruction makes both code - zero
@@ -27,20 +27,21 @@ namespace twill::gpu::cuda {
 
 inline constexpr int gemm_w8_sixteen = 16; ///< columns of the smallest groups
 
-/// Whether these weights are ones that the kernels read.
+/// Whether the kernels of this file can multiply these weights.
 inline bool gemm_w8_takes(const detail::packed_view& w) {
   if (w.kind != weight_kind::grouped_u8 || !has_params_form(w, 255)) return false;
-  // Groups of 16 with offsets of their own come from no format that we know of.
+  // No format that we know of has groups of 16 with stored offsets.
   const bool offsets = w.offsets_stored && !w.zero_points;
   return w.group % gemm_step == 0 || (w.group == gemm_w8_sixteen && !offsets);
 }
 
-/// Columns: between two scalings, a whole group or an equal part of one. 16 is two scalings a step.
+/// Columns: the number of columns that are scaled together, a whole group or an equal part of a
+/// group. With 16 columns each step is scaled in two parts.
 template <class Ptx, bool Bf16, int Columns, params_form Form>
 struct gemm_w8_weights : w8_codes<Ptx, Columns == gemm_w8_sixteen> {
   static constexpr bool sixteens = Columns == gemm_w8_sixteen;
   static constexpr int segment_steps = sixteens ? 1 : Columns / gemm_step;
-  static constexpr int groups = sixteens ? 2 : 1; ///< of a segment
+  static constexpr int groups = sixteens ? 2 : 1; ///< groups in a segment
   static constexpr int x_bytes = 2, halves = 2;
   using ptx_type = Ptx;
   using codes_type = w8_codes<Ptx, sixteens>;
@@ -60,8 +61,9 @@ struct gemm_w8_weights : w8_codes<Ptx, Columns == gemm_w8_sixteen> {
   static constexpr std::uint32_t code_factor = 0x7f007f00U, zero_factor = 0xff00ff00U; // +-2^127
 
   params_type params;
-  /// What a pair of an output's codes loses: 1024 + zero point in f16; -zero point / 64 in bf16, to
-  /// be added.
+  /// For each of the lane's outputs, a pair of 16-bit values that removes the zero point from a
+  /// pair of codes: 1024 + zero point in f16, which is subtracted; -zero point / 64 in bf16, which
+  /// is added.
   std::uint32_t zeros[groups][4];
 
   TWILL_KERNEL_MEMBER gemm_w8_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
@@ -99,7 +101,7 @@ struct gemm_w8_weights : w8_codes<Ptx, Columns == gemm_w8_sixteen> {
     }
   }
 
-  /// Takes over a segment's zero points, and loads those of the next.
+  /// Converts the zero points of the segment that begins, and loads those of the next segment.
   TWILL_KERNEL_MEMBER void begin_segment(bool more) {
     if (params.zeros_differ()) set_zeros();
     params.advance(more);
@@ -109,13 +111,13 @@ struct gemm_w8_weights : w8_codes<Ptx, Columns == gemm_w8_sixteen> {
     if constexpr (!sixteens) params.add(0, from, sum);
   }
 
-  /// The next segment's, where there is one.
+  /// Loads the scales of the next segment, if there is one.
   TWILL_KERNEL_MEMBER void load_scales() { params.load_scales(); }
 
 private:
-  static constexpr std::uint32_t above = Bf16 ? 0 : 0x64U; ///< a code
+  static constexpr std::uint32_t above = Bf16 ? 0 : 0x64U; ///< put above a code
 
-  /// Sets what codes lose, from the zero points of four outputs.
+  /// Sets `zeros` from the zero points of the lane's four outputs.
   TWILL_KERNEL_MEMBER void set_zeros() {
     TWILL_UNROLL
     for (int g = 0; g < groups; ++g)
@@ -130,9 +132,9 @@ private:
   }
 };
 
-/// Calls f.template operator()<Weights>() for the weights of a matrix that gemm_w8_takes(). Groups
-/// of 64 columns and more are scaled every 64 where the form of their scales is the usual one, the
-/// others every 32, groups of 16 every 16.
+/// Calls f.template operator()<Weights>() with the struct for a matrix that gemm_w8_takes()
+/// accepts. Groups of 64 columns and more are scaled every 64 columns where the scales are f16
+/// without stored offsets, groups of 16 every 16, and all others every 32.
 template <class Ptx, bool Bf16, class F>
 void with_gemm_w8_weights(const detail::packed_view& w, const F& f) {
   const bool sixteens = w.group == gemm_w8_sixteen;

@@ -1,6 +1,7 @@
-// linear()'s CUDA form: products of 4-bit, 8-bit and 16-bit weights with f16 and bf16 activations,
-// and of 8-bit weights with int8 ones. Few rows go through gemm.hpp and many through
-// prefill_gemm.hpp, with the same bits. Other weights and compute types are the portable form's.
+// The CUDA implementation of linear(): products of 4-bit, 8-bit and 16-bit weights with f16 and
+// bf16 activations, and of 8-bit weights with int8 activations. gemm.hpp multiplies few rows and
+// prefill_gemm.hpp many rows, with the same bits. The portable implementation computes other
+// weights and compute types.
 #include <cstdint>
 
 #include "gpu/cuda/cuda_backends.hpp"
@@ -25,7 +26,7 @@ __global__ void __launch_bounds__(to_16_bits_threads)
   to_16_bits<From, Bf16, device_ptx>{device_ptx{}, args}.run();
 }
 
-/// Calls f.template operator()<Weights>() for a matrix that supports() took.
+/// Calls f.template operator()<Weights>() with the struct for a matrix that supports() accepts.
 template <class F>
 void with_weights(const detail::packed_view& w, bool bf16, const F& f) {
   if (w.kind == weight_kind::f16)
@@ -65,14 +66,15 @@ bool supports(const detail::packed_view& w, compute_type asked) {
   }
 }
 
-/// Room for activations that are not what the kernels read.
+/// Scratch memory for activations that have to be converted before the kernels can read them.
 std::int64_t scratch_bytes(const device&, const detail::packed_view& w, bool, compute_type asked,
                            std::int64_t m) {
   const compute_type compute = detail::effective_compute(w, asked);
   return detail::is_int8(compute) ? int8_scratch_bytes(w, compute, m) : m * w.cols * 2;
 }
 
-/// Points `args` to x itself where the kernels can read it, else to a copy in scratch memory.
+/// Sets the activations of `args` to x itself where the kernels can read x, else to a converted
+/// copy in scratch memory.
 void find_rows(device& dev, const linear_args& given, bool bf16, gemm_args& args) {
   const std::int32_t* order = given.weights->get().column_order();
   args.x = given.x.data;
@@ -101,7 +103,7 @@ void find_rows(device& dev, const linear_args& given, bool bf16, gemm_args& args
   args.x_stride = args.w.cols;
 }
 
-/// All but the activations.
+/// The arguments of the kernels except for the activations.
 gemm_args args_of(const linear_args& given) {
   gemm_args args{};
   args.w = given.weights->get().view;
@@ -127,12 +129,14 @@ void run(device& dev, const linear_args& given) {
   run(dev, given, args);
 }
 
-/// The kernel for few rows has no such form: its product is small.
+/// Returns false where gemm.hpp multiplies the rows: it has no fused kernel, because its product is
+/// small.
 bool run_silu_mul(device& dev, const linear_args& given, tensor_ref out) {
   gemm_args args = args_of(given);
   if (args.w.rows % (2 * gemm_outputs) != 0) return false;
   const compute_type compute = detail::effective_compute(args.w, given.compute);
-  if (compute == compute_type::int8x2) return false; // its second product adds to the first
+  if (compute == compute_type::int8x2)
+    return false; // the second product of int8x2 must be added before silu_mul()
   gemm_form form = gemm_form::decode;
   const auto find_form = [&]<class Weights>() { form = form_of<Weights>(args); };
   if (compute == compute_type::int8)

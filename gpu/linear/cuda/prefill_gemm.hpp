@@ -1,22 +1,24 @@
-// The body of a product of packed weights with many rows of activations: what prompts spend most of
-// their time in. It is written over Ptx (gpu/cuda/ptx.hpp): gemm_launch.hpp makes kernels of it,
-// tests emulate it. `Weights` says how a kind of weights comes from memory, as for gemm.hpp.
+// prefill_gemm: the body of the kernel that multiplies packed weights by many rows of activations,
+// in which prompts spend most of their time. The body is a template over Ptx (gpu/cuda/ptx.hpp):
+// gemm_launch.hpp instantiates it as a CUDA kernel, and tests run it on an emulation of a GPU. The
+// template parameter `Weights` loads and multiplies one kind of weights, as in gemm.hpp.
 //
-// A block multiplies some pairs of row panels, of 32 outputs each, with as many rows as its warps
-// have. A warp has one pair and 8 * Tiles rows, and makes its weights what mma multiplies once for
-// all of them. Activations, and weights where several warps share them, pass through slots of
-// shared memory, a step of 32 columns each, copied three steps ahead.
+// A block multiplies several pairs of row panels (32 outputs per pair) by several groups of rows. A
+// warp has one pair and 8 * Tiles rows, and converts its weights to operands of mma once for all
+// these rows. Activations and weights pass through slots of shared memory, one slot per step of 32
+// columns, and are copied three steps ahead.
 //
-// A row has the bits that gemm.hpp gives it: the operands and the columns of each mma are the same,
-// a segment's products are summed from its first column on, segments of a slice in their order, and
-// slices in theirs. Here one warp sums all slices of an output, where a block of gemm.hpp has a
-// warp for each. So an output has three sums at once: of a segment, of a slice, and of the slices
-// before it. The last lie in shared memory where segments are summed apart, since registers would
-// not hold all three.
+// A row gets the same bits as from gemm.hpp: each mma has the same operands and columns, a
+// segment's products are summed from its first column on, and the sums of segments and of slices
+// are added in the same order. In this kernel one warp computes all slices of an output, whereas
+// gemm.hpp distributes the slices over the warps of a block. So a warp needs three sums for each
+// output: of the current segment, of the current slice, and of all earlier slices. Where segments
+// have sums of their own, the sums of the earlier slices lie in shared memory, since registers
+// would not hold all three.
 //
-// For silu_mul() of a product, half of a block's warps have pairs of the gate, and the others those
-// that it multiplies. Both sums meet in shared memory, so the product is never written to global
-// memory.
+// For silu_mul() of a product, half of a block's warps compute pairs of the gate and the other half
+// the pairs that the gate multiplies. Both sums are exchanged through shared memory, so the product
+// itself is never written to global memory.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +46,9 @@ struct prefill_gemm {
   TWILL_KERNEL_MEMBER int pair_of_block() const { return shape::pair_of(ptx.thread()); }
   TWILL_KERNEL_MEMBER int row_warp() const { return shape::row_warp_of(ptx.thread()); }
 
-  /// Where a row's 16 bytes number `chunk` of a step lie. Rows 2 and 3 of four that have 64 bytes
-  /// have their halves exchanged, so that loads of 8 bytes meet different banks too.
+  /// The offset in a slot of 16-byte chunk number `chunk` of a row. With rows of 64 bytes, rows 2
+  /// and 3 of each four have their halves exchanged, so that loads of 8 bytes have no bank
+  /// conflicts either.
   static constexpr int row_chunks = shape::row_bytes / 16;
   TWILL_KERNEL_MEMBER static unsigned swizzled(int row, int chunk) {
     return static_cast<unsigned>(row * shape::row_bytes +
@@ -57,8 +60,8 @@ struct prefill_gemm {
     return (slot + steps) & (shape::slots - 1);
   }
 
-  /// What a thread copies of the activations: 16 bytes of every `apart`th row. Rows that are not
-  /// there are read as the last one, and not written.
+  /// What a thread copies of the activations in each step: 16 bytes of every `apart`-th row. For
+  /// rows past the last, it copies the last row again; their outputs are not written.
   struct row_copies {
     static constexpr int apart = shape::threads / row_chunks;
     static constexpr int passes = (shape::rows + apart - 1) / apart;
@@ -88,8 +91,8 @@ struct prefill_gemm {
                        c.from[i] + step * shape::row_bytes);
   }
 
-  /// What a thread copies of x_params: those of two rows, of the segment that is copied next. Tiles
-  /// that are not there have those of the last one.
+  /// What a thread copies of x_params in each segment: the x_params of two rows. Tiles beyond the
+  /// last row get the x_params of the last tile.
   struct param_copies {
     const float* from;
     int slot;
@@ -108,13 +111,13 @@ struct prefill_gemm {
   TWILL_KERNEL_MEMBER static unsigned params_slot(int slot) {
     return shape::params_at + static_cast<unsigned>(slot * shape::params_bytes);
   }
-  /// Those of both rows that the lane has of a tile.
+  /// The x_params of the two rows of a tile whose sums the lane holds.
   TWILL_KERNEL_MEMBER floats4 params_of(int slot, int tile) const {
     const int row = row_warp() * shape::warp_rows + tile * gemm_tile + lane() % 4 * 2;
     return ptx.template load_shared<floats4>(params_slot(slot) + static_cast<unsigned>(row * 8));
   }
 
-  /// The lane's activations of a step: of row lane / 4 of a tile, eight columns.
+  /// The activations that a lane multiplies in one step: eight columns of row lane / 4 of a tile.
   using columns = std::conditional_t<Weights::x_bytes == 1, words2, words4>;
   TWILL_KERNEL_MEMBER columns columns_at(int slot, int tile) const {
     const int row = row_warp() * shape::warp_rows + tile * gemm_tile + lane() / 4;
@@ -133,7 +136,8 @@ struct prefill_gemm {
     }
   }
 
-  /// Adds a step's products. Four tiles of rows at a time are enough to keep tensor cores busy.
+  /// Adds a step's products to the sums. It loads the activations of four tiles of rows at a time,
+  /// which is enough to keep the tensor cores busy.
   TWILL_KERNEL_MEMBER void multiply_step(Weights& weights, int slot,
                                          typename Weights::part (&part)[Tiles], sums& sum) const {
     constexpr int halves = Weights::halves;
@@ -158,7 +162,7 @@ struct prefill_gemm {
     }
   }
 
-  /// Adds a slice's sums to those of the slices before it.
+  /// Adds a slice's sums to the totals of the slices before it.
   TWILL_KERNEL_MEMBER void add_slice(bool is_first, const sums& sum, sums& totals) const {
     TWILL_UNROLL
     for (int n = 0; n < Tiles; ++n)
@@ -190,7 +194,7 @@ struct prefill_gemm {
     if constexpr (Weights::x_bytes == 1) params = param_copies_of(first_row);
     Weights weights(ptx, args.w, pair, lane(), pair_of_block() * shape::slots * Weights::step_bytes,
                     0);
-    // Warps with the same weights take turns to copy them.
+    // Warps that share weights take turns in copying them.
     const auto copy = [&](int of_weights, int step, int slot) {
       if (step < steps) {
         if (RowWarps == 1 || step % RowWarps == row_warp()) weights.copy(of_weights, slot);
@@ -204,7 +208,7 @@ struct prefill_gemm {
     for (int i = 0; i < shape::slots - 1; ++i)
       copy(i, i, i);
     weights.skip(shape::slots - 1);
-    int slot = 0, segment_slot = 0; // of the step and of the segment's x_params
+    int slot = 0, segment_slot = 0; // slots of the step and of the segment's x_params
     for (int begin = 0; begin < segments; begin += of_slice) {
       const int end = begin + of_slice < segments ? begin + of_slice : segments;
       sums sum = {};
@@ -214,7 +218,7 @@ struct prefill_gemm {
         TWILL_UNROLL
         for (int i = 0; i < segment_steps; ++i) {
           ptx.template wait<shape::slots - 2>();
-          ptx.barrier(); // the step's copies have landed, and the step before has been read
+          ptx.barrier(); // the step's copies are complete, and all warps have read the step before
           copy(i, segment * segment_steps + i + shape::slots - 1,
                next_slot(slot, i + shape::slots - 1));
           multiply_step(weights, slot + i, part, sum);
@@ -241,10 +245,10 @@ struct prefill_gemm {
     }
   }
 
-  /// Stores sums that lie in registers where other warps find them.
+  /// Copies totals that lie in registers to shared memory, where other warps can read them.
   TWILL_KERNEL_MEMBER void share(const sums& totals) const {
     if constexpr (shape::totals_in_registers) {
-      ptx.barrier(); // every step's activations and weights have been read
+      ptx.barrier(); // all warps have read the slots, whose memory is reused now
       TWILL_UNROLL
       for (int n = 0; n < Tiles; ++n)
         TWILL_UNROLL

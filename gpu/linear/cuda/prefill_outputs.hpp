@@ -1,4 +1,4 @@
-// How a warp of prefill_gemm.hpp writes its outputs, or silu_mul() of them.
+// prefill_outputs: writes the outputs of a warp of prefill_gemm.hpp, or silu_mul() of them.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace twill::gpu::cuda {
 
-/// Four elements that are stored at once.
+/// Four elements that one instruction stores.
 template <class T>
 struct alignas(4 * sizeof(T)) vector4 {
   T value[4];
 };
 
-/// A lane has four outputs of each of its rows: neighbours in most kinds of weights, which are then
-/// written at once where rows of the output lie so.
+/// A lane has four outputs of each of its rows. With most kinds of weights these are neighbours;
+/// then one instruction writes all four, if the rows of the output are aligned for it.
 template <class Shape>
 struct prefill_outputs {
   using weights = typename Shape::weights;
-  /// Whether a lane's four outputs of a row lie beside each other.
+  /// Whether a lane's four outputs of a row are neighbours.
   static constexpr bool neighbours = weights::output_of(0, 1, 1) == 3;
 
   typename weights::ptx_type ptx;
@@ -32,14 +32,15 @@ struct prefill_outputs {
 
   TWILL_KERNEL_MEMBER int lane() const { return ptx.thread() % 32; }
 
-  /// The value of an output, from its sum.
+  /// Computes the value of an output from its sum.
   TWILL_KERNEL_MEMBER float finished(float total, float bias, float before) const {
     total *= weights::sum_unit;
     if (args.bias != nullptr) total += bias;
     return args.accumulate ? before + total : total;
   }
 
-  /// Writes the warp's outputs from its sums: in registers, or where they lie in shared memory.
+  /// Writes the warp's outputs. The sums are in `totals`, or in shared memory where the shape keeps
+  /// them there.
   TWILL_KERNEL_MEMBER void write(const prefill_sums<Shape>& totals) const {
     const bool at_once =
         neighbours && first_output + weights::output_of(lane(), 1, 1) < args.w.rows &&
@@ -85,8 +86,9 @@ struct prefill_outputs {
     }
   }
 
-  /// Writes silu_mul() of the block's outputs, whose sums all lie in shared memory: `first_output`
-  /// is counted in its half of the matrix. Threads with the same outputs of either half share rows.
+  /// Writes silu_mul() of the block's outputs. All sums must be in shared memory, and
+  /// `first_output` counts within a half of the matrix. A thread with outputs of the gate and the
+  /// thread with the matching outputs of the other half divide the tiles of rows between them.
   template <class Element>
   TWILL_KERNEL_MEMBER void write_gated() const {
     using stored = typename Element::stored;

@@ -1,10 +1,10 @@
-// Scales, zero points and offsets of grouped weights for gemm.hpp, as a lane has them: those of
-// four outputs of a panel that follow each other, at the ends of segments.
+// segment_params: the scales, zero points and offsets of grouped weights for gemm.hpp. A lane holds
+// those of four neighbouring outputs of a panel, for one segment at a time.
 //
-// A segment is the columns between two scalings: a whole group, an equal part of one, or two groups
-// of 16. Products of a group are summed by mma in f32; then its scale applies, in f32. With stored
-// offsets a product with ones gives the sum of the activations that they multiply. Scales are
-// loaded a segment ahead.
+// A segment is a run of columns after which sums are scaled: a whole group, an equal part of a
+// group, or two groups of 16. mma sums the products of a group in f32, and the sum is then
+// multiplied by the group's scale in f32. With stored offsets, a product with ones gives the sum of
+// the activations, which the offset multiplies. Scales are loaded one segment ahead.
 #pragma once
 
 #include <cmath>
@@ -16,8 +16,9 @@
 
 namespace twill::gpu::cuda {
 
-/// How scales and offsets are stored: in f16, with zero points in bytes or one for all; the same in
-/// f32; and with offsets of the scales' type.
+/// How scales and offsets are stored. f16 and f32: scales of this type, with zero points in bytes
+/// or one zero point for the whole matrix. offsets_f16 and offsets_f32: scales and offsets of this
+/// type.
 enum class params_form : std::uint8_t { f16, f32, offsets_f16, offsets_f32 };
 
 inline params_form params_form_of(const detail::packed_view& w) {
@@ -26,13 +27,15 @@ inline params_form params_form_of(const detail::packed_view& w) {
   return w.scales_f16 ? params_form::f16 : params_form::f32;
 }
 
-/// Whether the scales have one of these forms, with zero points of at most `most_zero`.
+/// Whether the scales have one of the forms of params_form, with zero points of at most
+/// `most_zero`.
 inline bool has_params_form(const detail::packed_view& w, int most_zero) {
   return !w.int16_quant_params &&
          (w.offsets_stored || (w.offset_factor <= 0 && w.offset_factor >= -most_zero));
 }
 
-/// Columns: of a segment. Groups: of a segment, 1 where it is no more than one group.
+/// Columns: the number of columns of a segment. Groups: the number of groups in a segment, or 1
+/// where a segment is one group or a part of one.
 template <class Ptx, bool Bf16, int Columns, params_form Form, int Groups = 1>
 struct segment_params {
   static constexpr bool has_offsets =
@@ -42,16 +45,18 @@ struct segment_params {
 
   Ptx ptx;
   const detail::packed_view& w;
-  /// The lane's scales of a segment's first group: the next segment's, once one has begun.
+  /// Address of the lane's scales in the first group of a segment. Once a segment has begun, `at`
+  /// belongs to the next segment.
   const unsigned char* at;
-  int zeros_at; ///< from there to its zero points
-  int left = 0; ///< segments that have the same group
-  /// Of the lane's four outputs, as they lie: f16 or f32. Those of a segment stay until its end,
-  /// when the next one's are loaded; its zero points are loaded when it begins.
+  int zeros_at; ///< bytes from `at` to the lane's zero points
+  int left = 0; ///< segments left in the group of `at`
+  /// The scales and offsets of the lane's four outputs as stored, f16 or f32. They belong to the
+  /// current segment until its end, when load_scales() loads those of the next segment.
   std::uint32_t scale[Groups][scale_bytes], offset[Groups][scale_bytes];
-  std::uint32_t zero[Groups]; ///< a byte each: of the next segment, or of all
+  std::uint32_t
+      zero[Groups]; ///< four zero points, a byte each: of the next segment, or of all segments
 
-  /// Of outputs 4 * quad to + 3 of a panel, from a segment on.
+  /// For outputs 4 * quad to 4 * quad + 3 of a panel, starting with segment `segment`.
   TWILL_KERNEL_MEMBER segment_params(Ptx p, const detail::packed_view& view, std::int64_t panel,
                                      int quad, int segment)
       : ptx(p), w(view), at(view.scales + panel * view.scales_stride + quad * 4 * scale_bytes),
@@ -73,10 +78,10 @@ struct segment_params {
     }
   }
 
-  /// Whether groups have zero points of their own.
+  /// Whether each group stores its own zero points.
   TWILL_KERNEL_MEMBER bool zeros_differ() const { return !has_offsets && w.zero_points; }
 
-  /// Goes on from a segment's zero points to those of the next, where there are `more`.
+  /// Moves on to the next segment, if there are `more`, and loads its zero points.
   TWILL_KERNEL_MEMBER void advance(bool more) {
     if constexpr (Groups == 1) {
       if (more && --left == 0) {
@@ -89,7 +94,7 @@ struct segment_params {
     load_zeros();
   }
 
-  /// The scales and offsets of the segment that advance() went on to.
+  /// Loads the scales and offsets of the segment that advance() has moved on to.
   TWILL_KERNEL_MEMBER void load_scales() {
     TWILL_UNROLL
     for (int g = 0; g < Groups; ++g) {
@@ -99,17 +104,19 @@ struct segment_params {
     }
   }
 
-  /// Of output r of the lane's four, until load_scales().
+  /// The scale and the offset of the lane's output r (0 to 3) in the current segment; they are
+  /// valid until load_scales().
   TWILL_KERNEL_MEMBER float scale_of(int r) const { return value_of(scale[0], r); }
   TWILL_KERNEL_MEMBER float offset_of(int r) const { return value_of(offset[0], r); }
 
-  /// Sums of a group's products.
+  /// The sums of a group's products.
   struct part {
     float product[2][4] = {};
-    float plain[4] = {}; ///< of the activations, in every row
+    float plain[4] = {}; ///< sums of the activations; equal for all outputs
   };
 
-  /// Adds a half's products. `ones`: a pair of what plain sums multiply by.
+  /// Adds the products of half a step. `ones` is a pair of 16-bit values that represent 1, by which
+  /// the activations are multiplied for their plain sums.
   TWILL_KERNEL_MEMBER void multiply(const std::uint32_t (&a)[2][4], const std::uint32_t (&b)[2],
                                     std::uint32_t ones, part& to) const {
     TWILL_UNROLL
@@ -118,7 +125,7 @@ struct segment_params {
     if constexpr (has_offsets) mma(to.plain, {ones, ones, ones, ones}, b);
   }
 
-  /// Scales a group's sums and adds them.
+  /// Multiplies a group's sums by its scale (and offset) and adds them to `sum`.
   TWILL_KERNEL_MEMBER void add(int group, const part& from, float (&sum)[2][4]) const {
     TWILL_UNROLL
     for (int r = 0; r < 4; ++r) {
@@ -132,12 +139,12 @@ struct segment_params {
     }
   }
 
-  /// A pair of output r's zero point, each in the low byte of 16 bits.
+  /// The zero point of output r twice, each in the low byte of 16 bits.
   TWILL_KERNEL_MEMBER std::uint32_t zero_pair(int group, int r) const {
     return ptx.permute(zero[group], 0, static_cast<std::uint32_t>(r | r << 8) | 0x4040U);
   }
 
-  /// A pair of codes without what they lose: times `factor` plus `lost` in bf16, less `lost` in
+  /// Removes the zero point from a pair of codes: codes * factor + lost in bf16, codes - lost in
   /// f16.
   TWILL_KERNEL_MEMBER std::uint32_t without_zero(std::uint32_t codes_of_pair, std::uint32_t lost,
                                                  std::uint32_t factor) const {

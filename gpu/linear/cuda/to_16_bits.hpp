@@ -1,6 +1,6 @@
-// The body of a kernel that makes activations what gemm.hpp reads: rows of f16 or bf16 in the order
-// of the weights' columns, at addresses of 16 bytes. linear() runs it where they are f32, where a
-// matrix has a column order, or where rows begin elsewhere.
+// The body of a kernel that converts activations to the layout that gemm.hpp reads: rows of f16 or
+// bf16 in the order of the weights' columns, each row 16-byte aligned. linear() runs the kernel
+// where activations are f32, where the matrix has a column order, or where rows are not aligned.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@ namespace twill::gpu::cuda {
 struct to_16_bits_args {
   const void* x;             // (m, cols), f32 or 16 bits
   std::int64_t x_stride;     ///< elements
-  const std::int32_t* order; // (cols) which column of x a weight's multiplies; null: its own
+  const std::int32_t* order; // (cols) the column of x that each column of the weights multiplies;
+                             // null: the same column
   std::uint16_t* to;         // (m, cols)
   int m, cols;
 };
 
 inline constexpr int to_16_bits_threads = 256;
-inline constexpr int to_16_bits_columns = 1024; ///< of a row, by one block
+inline constexpr int to_16_bits_columns = 1024; ///< columns of a row per block
 
 inline std::int64_t to_16_bits_blocks(const to_16_bits_args& a) {
   return std::int64_t{a.m} * ((a.cols + to_16_bits_columns - 1) / to_16_bits_columns);
 }
 
-/// From: float, or std::uint16_t for elements that are copied as they are.
+/// From: float, or std::uint16_t for 16-bit elements, which are copied without conversion.
 template <class From, bool Bf16, class Ptx>
 struct to_16_bits {
   Ptx ptx;

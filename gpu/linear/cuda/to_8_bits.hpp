@@ -1,11 +1,11 @@
-// The body of a kernel that rounds activations to what gemm_i8.hpp multiplies: codes of int8, with
-// a scale for each row and segment of columns, in the order of the weights' columns.
+// The body of a kernel that rounds activations to int8 codes for gemm_i8.hpp, with a scale for each
+// row and segment of columns, in the order of the weights' columns.
 //
 // A code is x * 127 / largest rounded to an integer, ties to even, where `largest` is the largest
-// magnitude of the segment. int8x2 has a second code for the residual, what that rounding left
-// over: in units of 1 / 128 of the first, so that x is scale * (code + residual / 128) to 14 bits
-// of `largest`. A segment with a value that is not finite has a scale of NaN, and so have all
-// outputs of its row.
+// magnitude of the segment. int8x2 has a second code for the residual, the error of this rounding.
+// Its unit is 1 / 128 of the first code's unit, so that x is scale * (code + residual / 128) to
+// within 14 bits of `largest`. A segment with a value that is not finite gets the scale NaN, which
+// makes all outputs of its row NaN.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@
 
 namespace twill::gpu::cuda {
 
-/// Where codes go, and the scales and sums of the codes.
+/// Where the kernel writes the codes, and their scales and sums.
 struct codes_out {
   std::int8_t* codes; // (m, cols), at a multiple of 4 bytes
   float* params;      // int8_row_params::values
@@ -28,17 +28,18 @@ struct codes_out {
 struct to_8_bits_args {
   const float* x;            // (m, cols)
   std::int64_t x_stride;     ///< elements
-  const std::int32_t* order; // (cols) which column of x a weight's multiplies; null: its own
-  codes_out first, residual; ///< residual: null pointers where none is wanted
+  const std::int32_t* order; // (cols) the column of x that each column of the weights multiplies;
+                             // null: the same column
+  codes_out first, residual; ///< the residual has null pointers where it is not wanted
   std::int64_t param_rows;   ///< int8_row_params::rows
   int m, cols;
-  int columns; ///< of a segment: 32, 64 or 128; divides cols
+  int columns; ///< columns per segment: 32, 64 or 128; divides cols
 };
 
-/// Where the codes of `m` rows, and the scales and sums of them, lie in scratch memory.
+/// The layout of scratch memory for the codes of `m` rows and their scales and sums.
 struct int8_room {
-  /// There is room for scales of every 32 columns, though segments may have more: the caller may
-  /// not know yet how the scales of the weights are stored.
+  /// The layout has room for one scale per 32 columns even if segments have more columns, because
+  /// the caller may not know yet how the scales of the weights are stored.
   int8_room(const detail::packed_view& w, std::int64_t m)
       : param_rows((m + gemm_tile - 1) / gemm_tile * gemm_tile),
         params_at((m * w.cols + 63) / 64 * 64),
@@ -53,7 +54,7 @@ struct int8_room {
 };
 
 inline constexpr int to_8_bits_threads = 256;
-inline constexpr int to_8_bits_columns = 4 * to_8_bits_threads; ///< of a row, by one block
+inline constexpr int to_8_bits_columns = 4 * to_8_bits_threads; ///< columns of a row per block
 
 inline std::int64_t to_8_bits_blocks(const to_8_bits_args& a) {
   return std::int64_t{a.m} * ((a.cols + to_8_bits_columns - 1) / to_8_bits_columns);
@@ -62,11 +63,13 @@ inline std::int64_t to_8_bits_blocks(const to_8_bits_args& a) {
 template <class Ptx>
 struct to_8_bits {
   static constexpr float most = 127;
-  /// Adding it rounds a float below 2^22 to an integer, which is then in its last bits.
+  /// Adding `middle` rounds a float below 2^22 to an integer, which is then in the low bits of the
+  /// sum.
   static constexpr float middle = 0x1.8p23F;
-  /// Below this the reciprocal of a magnitude may overflow; a segment of such values is zero.
+  /// The reciprocal of a smaller magnitude may overflow, so a segment of only such values is stored
+  /// as zeros.
   static constexpr float least = 1e-30F;
-  static constexpr float residual_units = 128; ///< of a code
+  static constexpr float residual_units = 128; ///< units of the residual in one unit of a code
 
   Ptx ptx;
   const to_8_bits_args& args;
@@ -75,7 +78,7 @@ struct to_8_bits {
     float value[4];
   };
 
-  /// Four columns of a row; zeros beyond the last.
+  /// Loads four columns of a row; columns past the last are zeros.
   TWILL_KERNEL_MEMBER four load(const float* row, int column) const {
     four to = {};
     if (column >= args.cols) return to;
@@ -90,7 +93,8 @@ struct to_8_bits {
     return to;
   }
 
-  /// The threads of a segment agree on the largest magnitude; NaN where a value is not finite.
+  /// The largest magnitude of the segment, reduced over the segment's threads; NaN where a value is
+  /// not finite.
   TWILL_KERNEL_MEMBER float largest_of(const four& x) const {
     float largest = 0, nan_if_any = 0;
     TWILL_UNROLL
@@ -133,13 +137,13 @@ struct to_8_bits {
     const int column = ptx.block() % of_row * to_8_bits_columns + 4 * ptx.thread();
     const four x = load(args.x + row * args.x_stride, column);
     const float largest = largest_of(x);
-    const bool all_zero = largest <= least; // not of NaN
+    const bool all_zero = largest <= least; // false for NaN
     const float inverse = largest > least ? most / largest : 0.0F;
     const float scale = all_zero ? 0.0F : largest / most;
     four codes, residual;
     TWILL_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const float value = inverse > 0 ? x.value[i] : 0.0F; // else it may not be finite
+      const float value = inverse > 0 ? x.value[i] : 0.0F; // otherwise x may not be finite
       codes.value[i] = ptx.add(::fmaf(value, inverse, middle), -middle);
       const float left = ::fmaf(value, inverse, -codes.value[i]);
       residual.value[i] = ptx.add(::fmaf(left, residual_units, middle), -middle);

@@ -1,9 +1,12 @@
-// How the codes of 8-bit weights come from memory, as they lie: for gemm_w8.hpp and gemm_i8.hpp.
+// w8_codes: loads the codes of 8-bit weights from memory without converting them, for gemm_w8.hpp
+// and gemm_i8.hpp.
 //
-// A lane reads 16 bytes for a half of a step: four columns of four outputs of panel lane / 16. In
-// groups of 32 and more columns the two halves are columns 0 to 3 and 4 to 7 of octet lane % 4, so
-// that a lane has the same octet of the activations. In groups of 16 (Sixteens) they are columns 4
-// * (lane % 4) to + 3 of either 16, so that one mma takes the columns of one group.
+// A lane reads 16 bytes for each half from the codes of a step's first half to those of its second
+// half: four columns of four outputs of panel lane / 16. With groups of 32 and more columns the two
+// halves are columns 0 to 3 and 4 to 7 of octet lane % 4, so that the lane multiplies them by the
+// same octet of the activations. With groups of 16 (Sixteens) the halves are the four columns from
+// 4 * (lane % 4) on in the first and in the second 16 columns of the step, so that each mma
+// multiplies the columns of one group.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +19,19 @@ namespace twill::gpu::cuda {
 
 template <class Ptx, bool Sixteens>
 struct w8_codes {
-  static constexpr int step_bytes = 1024; ///< of a warp
-  /// Bytes between the codes of four columns and the next four, of a panel.
+  static constexpr int step_bytes = 1024; ///< per warp
+  /// Bytes from the codes of four columns of a panel to those of the next four columns.
   static constexpr int line_bytes = static_cast<int>(detail::code_line_bytes);
-  static constexpr int bytes_between = gemm_step / 4 * line_bytes;             ///< of steps
+  static constexpr int bytes_between =
+      gemm_step / 4 * line_bytes; ///< from one step's codes to the next step's
   static constexpr int bytes_to_half = Sixteens ? 4 * line_bytes : line_bytes; ///< of a step
 
   Ptx ptx;
-  const unsigned char* codes; ///< the lane's, of the step that is copied next
-  unsigned base;              ///< the lane's bytes of slot 0
+  const unsigned char* codes; ///< source of the lane's next copy
+  unsigned base;              ///< address of the lane's bytes in slot 0
 
-  /// Of a pair of panels, from step `step` on. warp_base: the warp's first byte of shared memory.
+  /// For a pair of panels, starting with step `step`. `warp_base` is the offset of the warp's bytes
+  /// in shared memory.
   TWILL_KERNEL_MEMBER w8_codes(Ptx p, const detail::packed_view& w, int pair, int lane,
                                int warp_base, std::int64_t step)
       : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)) {
@@ -35,7 +40,7 @@ struct w8_codes {
             step * bytes_between;
   }
 
-  /// output_of(lane, i, j): the output that rows lane / 4 and lane / 4 + 8 (j) of tile i are.
+  /// The output that is row lane / 4 (j = 0) or lane / 4 + 8 (j = 1) of tile i.
   TWILL_KERNEL_MEMBER static constexpr int output_of(int lane, int i, int j) {
     return lane / 4 * 4 + 2 * i + j;
   }

@@ -1,5 +1,5 @@
-// Scales and offsets of a grouped matrix while it is packed: which forms keep them exactly, and
-// their layout. Pure functions on the packer's memory.
+// The scales and offsets of a grouped matrix during packing: functions that find which storage
+// forms keep them exactly and functions that store them. Pure functions on the packer's memory.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace twill::gpu::detail {
 
-/// Scales and offsets of all rows as they were read, before their packed form is chosen.
+/// Scales and offsets of all rows as read from the source, before their packed form is chosen.
 struct quant_params {
   std::int64_t groups;
   std::unique_ptr<float[]> scales;                 // (padded rows, groups)
@@ -24,7 +24,8 @@ inline bool exact_f16(float x) {
   return f32_to_bits(f16_to_f32(f32_to_f16(x))) == f32_to_bits(x);
 }
 
-/// The integer c with offset = c * scale in the first group that has a scale; 0 when none is.
+/// The integer c with offset = c * scale in the first group whose scale is not 0; 0 where there is
+/// no such group or integer.
 inline std::int32_t first_factor(const quant_params& t, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (t.scales[i] == 0) continue;
@@ -34,8 +35,8 @@ inline std::int32_t first_factor(const quant_params& t, std::int64_t n) {
   return 0;
 }
 
-/// Whether offset is -zero * scale for a zero point in a byte. The rounded product has to agree,
-/// since that is what kernels compute.
+/// Whether offset is -zero * scale for a zero point that fits a byte. The rounded product must
+/// equal the offset, since kernels compute this product.
 inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
   const float ratio = scale == 0 ? 0.0F : -offset / scale;
   if (!(ratio >= -0.5F && ratio <= 255)) return false;
@@ -43,7 +44,8 @@ inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
   return -static_cast<float>(zero) * scale == offset;
 }
 
-/// The largest zero point that is stored as one. Kernels subtract those of 4-bit codes in bf16.
+/// The largest zero point that is stored in a byte; larger ones are stored as offsets. For 4-bit
+/// codes the limit is lower because kernels subtract the zero point in bf16.
 constexpr std::int32_t most_zero_point(weight_kind kind) {
   return kind == weight_kind::grouped_u4 ? 127 : 255;
 }
@@ -64,7 +66,7 @@ struct quant_param_facts {
   }
 };
 
-/// Stores one row panel's scales and offsets; `convert` makes a T, f16 or float, of a float.
+/// Stores one row panel's scales and offsets. `convert` converts a float to a T (f16 or float).
 template <class T>
 void store_params(const packed_view& w, const quant_params& t, std::int64_t panel,
                   unsigned char* to, T (*convert)(float)) {
@@ -95,7 +97,7 @@ inline void store_int16_params(const packed_view& w, const quant_params& t, std:
     float largest = 0;
     for (std::int64_t g = 0; g < t.groups; ++g)
       largest = std::fmax(largest, std::fmax(std::fabs(scales[g]), std::fabs(part(g))));
-    // Below this the reciprocal overflows; such a row is zero for every purpose.
+    // The reciprocal of a smaller value would overflow; a row this small is stored as zero.
     const float inverse = largest > 1e-30F ? top / largest : 0;
     row_scales[lane] = largest > 1e-30F ? largest / top : 0;
     const auto rounded = [inverse](float x) {
