@@ -1,5 +1,6 @@
-// attention()'s CUDA form: decode_attention, row by row, and prefill_attention for the sequences of
-// a step that have several rows. The shapes that supports() refuses go through the portable form.
+// The CUDA implementation of attention(): decode_attention computes single rows, and
+// prefill_attention the sequences of a step that have several rows. The portable implementation
+// computes the shapes that supports() refuses.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -18,19 +19,19 @@ namespace twill::gpu::cuda {
 
 namespace {
 
-/// Shared memory that a block may have on the smallest GPU that we promise.
+/// Bytes of shared memory that a block may have on the smallest GPU we support.
 constexpr int most_shared_of_block = 99 * 1024;
-/// Blocks that the shared memory of a multiprocessor holds at once where it has 228 KiB, the most
-/// of all. Registers must leave room for them, and need not for more than four or, where KV is f32
-/// or a block has 16 heads, three.
+/// The number of blocks for which the compiler must limit a kernel's registers: as many as fit the
+/// shared memory of a multiprocessor with 228 KiB, the largest there is, but at most four, or three
+/// where KV is f32 or a block has 16 heads.
 template <class Shape>
 constexpr int blocks_at_once() {
   const int by_shared = 228 * 1024 / (Shape::shared_bytes + 1024);
   return std::min(by_shared, Shape::tiles == 1 && !Shape::f32 ? 4 : 3);
 }
-/// What every block may have without asking.
+/// Bytes of shared memory that a block may have without setting a kernel attribute.
 constexpr int plain_shared = 48 * 1024;
-/// Blocks of prefill attention that the registers of a multiprocessor leave room for.
+/// The number of prefill attention blocks per multiprocessor for which registers are limited.
 constexpr int prefill_blocks_at_once = 2;
 
 template <class Element, int Dim, int Tiles>
@@ -58,7 +59,7 @@ void launch_blocks(cudaStream_t stream, std::int64_t blocks, const Args& args) {
   if constexpr (Shared > plain_shared) {
     static const cudaError_t allowed =
         cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shared);
-    // Any other failure is of an earlier kernel, and device::fence() reports it.
+    // Any other error comes from an earlier kernel, and device::fence() reports it.
     TWILL_ASSERT(allowed != cudaErrorInvalidValue,
                  "attention: the GPU must allow 99 KiB of shared memory");
   }
@@ -66,7 +67,7 @@ void launch_blocks(cudaStream_t stream, std::int64_t blocks, const Args& args) {
   detail::count_launch();
 }
 
-/// f(std::integral_constant<int, dim>{}) with a head_dim that both kernels take.
+/// Calls f(std::integral_constant<int, dim>{}) for a head_dim that both kernels support.
 template <class F>
 void with_head_dim(std::int32_t dim, const F& f) {
   switch (dim) {
@@ -127,7 +128,7 @@ std::int64_t scratch_bytes(const device&, std::int32_t n_heads, std::int32_t n_k
   return most_result_bytes({n_heads, n_kv_heads, head_dim}, n_tokens, reach);
 }
 
-/// The sequences of a step that have several rows.
+/// Computes the sequences of a step that have several rows.
 void run_prefill(const device& dev, const ragged_batch& batch, const attention_args& given,
                  const decode_heads& heads) {
   prefill_attention_args args{};
@@ -153,7 +154,8 @@ void run_prefill(const device& dev, const ragged_batch& batch, const attention_a
   });
 }
 
-/// Every row of a step or, with `alone`, the rows that are alone in their sequences.
+/// Computes every row of a step or, with `alone`, only the rows that are the only row of their
+/// sequence.
 void run_decode(device& dev, const ragged_batch& batch, const attention_args& given,
                 const decode_heads& heads, bool alone) {
   const kv_layer& kv = given.kv;
@@ -210,13 +212,14 @@ void run(device& dev, const ragged_batch& batch, const attention_args& given) {
   const bool prefills =
       prefill_takes(given.kv) && prefill_pays(heads, batch.n_tokens, batch.n_sequences);
   if (prefills) run_prefill(dev, batch, given, heads);
-  // A sequence that is the only one has several rows then.
+  // If prefill attention runs and the step has a single sequence, that sequence has several rows
+  // and nothing is left for decode attention.
   if (!prefills || batch.n_sequences > 1) run_decode(dev, batch, given, heads, prefills);
 }
 
 } // namespace
 
 constinit const detail::attention_backend attention{
-    scratch_bytes, {run, supports}, {}, {}}; // KV4 goes through the portable form
+    scratch_bytes, {run, supports}, {}, {}}; // the portable implementation packs KV4
 
 } // namespace twill::gpu::cuda

@@ -1,4 +1,4 @@
-// Where attention's kernels write, and in which type.
+// attention_output: where attention's kernels write their results, and in which type.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace twill::gpu::cuda {
 
-/// Rows of f32, f16 or bf16, to which values are rounded once. It does not own the memory.
+/// Rows of f32, f16 or bf16; each value is rounded to the type once. The struct does not own the
+/// memory.
 struct attention_output {
   void* data; // (n_tokens, n_heads, head_dim)
   dtype type;

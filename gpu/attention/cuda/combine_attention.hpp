@@ -1,4 +1,5 @@
-// The body that merges the results of a row's chunks. A block has a row and a query head.
+// combine_attention: the body of the kernel that merges the results of a row's chunks. A block
+// merges one row and query head.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,14 @@
-// The body of attention for one row of queries: a block has a row, a KV head, up to 16 of its query
-// heads, and every `splits`-th chunk of 256 positions. It is written over Ptx (gpu/cuda/ptx.hpp):
-// attention_cuda.cu makes kernels of it, tests emulate it.
+// decode_attention: the body of the attention kernel for single rows. A block computes one row, one
+// KV head, up to 16 of its query heads, and every `splits`-th chunk of 256 positions. The body is a
+// template over Ptx (gpu/cuda/ptx.hpp): attention_cuda.cu instantiates it as CUDA kernels, and
+// tests run it on an emulation of a GPU.
 //
-// Products are those of decode_mma, or of decode_fma where KV is f32. Softmax and sums are f32.
+// decode_mma computes the products, or decode_fma where KV is f32. Softmax and sums are f32.
 //
-// A chunk's keys, then its values, pass through a ring of slots in shared memory, copied some
-// sub-tiles ahead. Its softmax is taken over the whole chunk. A chunk's result depends on its own
-// keys and values alone, and chunks are merged in their order, here or by combine_attention: a row
-// has the same bits in any batch and with any number of splits.
+// A chunk's keys, then its values, pass through a ring of slots in shared memory and are copied
+// several sub-tiles ahead. Softmax is computed over a whole chunk at once. A chunk's result depends
+// only on its own keys and values, and chunks are merged in order, either in this kernel or by
+// combine_attention. So a row has the same bits in any batch and with any number of splits.
 #pragma once
 
 #include <cmath>
@@ -27,9 +28,9 @@ struct decode_attention_args {
   const float* q;        // (n_tokens, n_heads, head_dim)
   std::int64_t q_stride; ///< elements
   attention_output out;
-  kv_layer kv;         ///< with its strides spelled out
+  kv_layer kv;         ///< strides of 0 replaced: see checked_kv()
   std::int32_t group;  ///< query heads of a KV head
-  std::int32_t parts;  ///< blocks that share them
+  std::int32_t parts;  ///< blocks that share the query heads of a KV head
   std::int32_t splits; ///< blocks that share a row's chunks
   float scale;         ///< of the queries
   std::int32_t window; ///< 0: none
@@ -63,15 +64,16 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
   int kv_head = 0, head = 0, heads = 0; ///< `head` is its first query head, of `heads`
   int begin = 0, end = 0;               ///< the row sees positions [begin, end)
   const std::int32_t* table = nullptr;  ///< of its sequence's blocks
-  /// A chunk, of which positions [from, to) are seen, in sub-tiles [first, first + n).
+  /// The current chunk. The row sees its positions [from, to), which lie in sub-tiles [first, first
+  /// + n).
   int chunk_begin = 0, from = 0, to = 0, first = 0, n = 0;
-  /// What this thread copies of keys.
+  /// The piece and the dimension of keys that this thread copies.
   int key_segment = 0, key_dim = 0;
 
   using totals = float[thread_heads][thread_sums];
 
-  /// Scales and stores the queries. For mma a head's largest then lies in [1, 2): the power of two
-  /// that this takes is kept at factors_at.
+  /// Scales and stores the queries. For mma each head's query is scaled by a power of two that
+  /// brings its largest magnitude into [1, 2); the factor is stored at factors_at.
   TWILL_KERNEL_MEMBER void load_queries() {
     TWILL_UNROLL
     for (int tile = 0; tile < Tiles; ++tile) {
@@ -143,14 +145,14 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
     return static_cast<unsigned>(step % shape::slots * shape::slot_bytes);
   }
 
-  /// Begins to copy what step `step` of the chunk takes: keys in steps [0, n), then values.
+  /// Begins the copies for step `step` of the chunk: keys in steps [0, n), then values.
   TWILL_KERNEL_MEMBER void stage(int step) {
     if (step < n)
       stage_keys(first + step, slot_of(step));
     else if (step < 2 * n)
       stage_values(first + step - n, slot_of(step));
     ptx.commit();
-    ptx.sync_warp(); // some threads copy nothing; ldmatrix and mma want a warp together
+    ptx.sync_warp(); // reconverges the warp for ldmatrix and mma, since some threads copy nothing
   }
   TWILL_KERNEL_MEMBER void stage_keys(int sub_tile, unsigned slot) {
     const int number = sub_tile * shape::key_segments + key_segment;
@@ -165,8 +167,8 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
       if (Dim % 32 == 0 || d + key_dim < Dim)
         ptx.copy_async(to + d * shape::key_segments * 16, keys + d * step);
   }
-  /// A thread copies every `side`-th segment of every `rows`-th column's value. Zeros take
-  /// the place of values that the row does not see, which may be anything.
+  /// A thread copies every `side`-th segment of every `rows`-th column's value. Values that the row
+  /// does not see are replaced by zeros, since their memory may hold anything.
   TWILL_KERNEL_MEMBER void stage_values(int sub_tile, unsigned slot) {
     constexpr int segments = shape::value_segments;
     constexpr int side = segments <= 4 ? 4 : segments <= 8 ? 8 : 16; // threads of a value
@@ -197,13 +199,13 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
     }
   }
 
-  /// The scores of a sub-tile's positions: each warp has a piece of them.
+  /// Computes the scores of a sub-tile's positions; each warp computes one piece of positions.
   TWILL_KERNEL_MEMBER void make_scores(int sub_tile, unsigned slot) {
     const int number = sub_tile * shape::key_segments + warp();
     multiply_keys(slot, number * shape::piece, is_piece_seen(number),
                   [&](int h, int column, float product) { return score_of(h, column, product); });
   }
-  /// The score of a head of the block and a column, of which `product` is the scalar product.
+  /// The score of head `h` of the block for a column, from the scalar product `product`.
   TWILL_KERNEL_MEMBER float score_of(int h, int column, float product) const {
     const int position = position_of(column);
     float score =
@@ -220,16 +222,16 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
     return {{ptx}, first, first + n};
   }
 
-  /// Attends to the positions of one chunk. The largest score and the sum of the weights of each
-  /// head are then at tops_at, its sums in `sum`.
-  /// The block's first chunk also loads the queries, while its first copies are under way.
+  /// Attends to the positions of one chunk. Afterwards the largest score and the sum of weights of
+  /// each head are at tops_at, and the sums of weighted values in `sum`. The block's first chunk
+  /// also loads the queries, while its first copies are under way.
   TWILL_KERNEL_MEMBER void attend(int chunk, bool is_first, accumulators& sum) {
     chunk_begin = chunk * decode_chunk;
     from = begin > chunk_begin ? begin - chunk_begin : 0;
     to = end - chunk_begin < decode_chunk ? end - chunk_begin : decode_chunk;
     first = from / shape::positions;
     n = (to + shape::positions - 1) / shape::positions - first;
-    ptx.barrier(); // the last chunk's shared memory has been read
+    ptx.barrier(); // all threads have read the last chunk's shared memory
     find_places();
     ptx.barrier();
     constexpr int ahead = shape::slots - 1;
@@ -238,7 +240,7 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
     if (is_first) load_queries();
     for (int step = 0; step < 2 * n; ++step) {
       ptx.template wait<ahead - 1>();
-      ptx.barrier(); // this step's copies are there, and the last step's slot is free
+      ptx.barrier(); // this step's copies are complete, and the last step's slot is free
       stage(step + ahead);
       if (step < n)
         make_scores(first + step, slot_of(step));
@@ -252,7 +254,7 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
     ptx.template wait<0>(); // of groups without copies
   }
 
-  /// What sums of values are to be multiplied by.
+  /// The factor by which sums of values must be multiplied.
   TWILL_KERNEL_MEMBER float value_scale() const {
     if constexpr (shape::scaled) return softmax().largest_value_scale();
     return 1;
@@ -301,7 +303,7 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
     if (args.splits == 1) store_output(merged, total);
   }
 
-  /// False where there is nothing to do.
+  /// Finds the block's row and heads. Returns false if the block has nothing to do.
   TWILL_KERNEL_MEMBER bool find_work() {
     const int item = ptx.block() / args.parts / args.splits;
     number = item / args.kv.n_kv_heads;

@@ -1,5 +1,6 @@
-// The products of a decode attention block over f32 KV: scores and sums of weighted values by f32
-// multiply-adds, so that nothing is rounded to fewer bits. It has the members of decode_mma.
+// decode_fma: the products of a decode attention block with f32 KV. Scores and sums of weighted
+// values are computed by f32 multiply-adds, so that nothing is rounded to fewer bits. The struct
+// has the same members as decode_mma.
 #pragma once
 
 #include <cmath>
@@ -13,14 +14,14 @@ struct decode_fma : decode_pieces<Shape, Ptx> {
   using base = decode_pieces<Shape, Ptx>;
   using base::lane, base::ptx, base::warp;
 
-  /// Pieces of four dimensions of a value that a thread has: every 32nd.
+  /// Pieces of four dimensions of a value that a thread sums; a thread has every 32nd piece.
   static constexpr int thread_segments = (Shape::value_segments + 31) / 32;
 
   static constexpr int thread_heads = 2 * Shape::tiles;
   static constexpr int thread_sums = 4 * thread_segments;
   using accumulators = float[thread_heads][thread_sums];
 
-  /// A warp has two heads of each tile.
+  /// The number in the block of the thread's head i. A warp has two heads of each tile.
   TWILL_KERNEL_MEMBER int head_of(int i) const {
     return i / 2 * decode_tile_heads + 2 * warp() + i % 2;
   }
@@ -36,8 +37,8 @@ struct decode_fma : decode_pieces<Shape, Ptx> {
     ptx.store_shared(query_place(h, dimension), x);
   }
 
-  /// Half a warp has four heads of a tile. Its threads share the dimensions, and each ends with the
-  /// score of one head and position.
+  /// Half a warp computes four heads of a tile for four positions. Its 16 threads divide the
+  /// dimensions among them, and each thread ends with the score of one head and position.
   template <class Score>
   TWILL_KERNEL_MEMBER void multiply_keys(unsigned slot, int column, bool seen, const Score& score) {
     float d[Shape::tiles][16] = {}; // four heads, four positions
@@ -62,7 +63,7 @@ struct decode_fma : decode_pieces<Shape, Ptx> {
           score(tile * decode_tile_heads + lane() / 4, column + lane() % 4, sum_of_16(d[tile])));
   }
 
-  /// Adds a sub-tile's weighted values. Threads beyond the last piece repeat its sums.
+  /// Adds a sub-tile's weighted values. Threads beyond the last piece compute the last piece again.
   TWILL_KERNEL_MEMBER void multiply_values(int sub_tile, unsigned slot, accumulators& sum) {
     TWILL_UNROLL
     for (int p = 0; p < Shape::positions; p += 4) {
@@ -96,7 +97,7 @@ private:
     return Shape::weights_at + static_cast<unsigned>(h * Shape::score_pitch + column * 4);
   }
 
-  /// Thread i of each half of a warp gets the sum of x[i] over this half.
+  /// Returns to thread i of each half of a warp the sum of x[i] over the 16 threads of its half.
   TWILL_KERNEL_MEMBER float sum_of_16(float (&x)[16]) const {
     TWILL_UNROLL
     for (int step = 0; step < 4; ++step) {

@@ -1,9 +1,10 @@
-// The products of a decode attention block over KV in 16 bits and int8: scores and sums of weighted
-// values by mma, whose rows of A are the heads.
+// decode_mma: the products of a decode attention block with 16-bit and int8 KV. Scores and sums of
+// weighted values are computed by mma; the rows of its operand A are the heads.
 //
-// Both f32 factors, queries and softmax weights, go in as two 16-bit parts whose products are
-// added, the first in rows 0 to 7 and the second in rows 8 to 15, so about 22 bits of a head's
-// largest stay with f16 and int8 KV (codes are exact in f16), and 16 with bf16 KV.
+// Queries and softmax weights are f32. Each is split into two 16-bit parts, the first in rows 0 to
+// 7 of A and the second in rows 8 to 15, and the products of both parts are added. Relative to a
+// head's largest value this keeps about 22 bits with f16 and int8 KV (int8 codes are exact in f16)
+// and 16 bits with bf16 KV.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@ struct decode_mma : mma_pieces<Shape, Ptx> {
   using base::columns, base::lane, base::multiply_piece, base::narrow, base::ptx, base::warp,
       base::widen;
 
-  /// Pieces of a value that a warp has: every fourth.
+  /// Pieces of a value that a warp sums; a warp has every fourth piece.
   static constexpr int warp_segments = (Shape::value_segments + Shape::warps - 1) / Shape::warps;
 
-  /// A thread's sums of values: of `thread_heads` heads, `thread_sums` dimensions of each.
+  /// A thread holds sums of values for `thread_heads` heads, with `thread_sums` dimensions each.
   static constexpr int thread_heads = Shape::tiles;
   static constexpr int thread_sums = warp_segments * columns * 2;
   using accumulators = float[thread_heads][warp_segments][columns][4];
@@ -49,8 +50,8 @@ struct decode_mma : mma_pieces<Shape, Ptx> {
   }
 
   /// Stores the scores of the warp's piece of a sub-tile's positions, the first of which is
-  /// `column`. score(h, column, product) makes a score of the product of query h and a key. Where
-  /// the piece is not seen its products are 0.
+  /// `column`. score(h, column, product) computes a score from the product of query h and a key. If
+  /// the row does not see the piece, its products are 0.
   template <class Score>
   TWILL_KERNEL_MEMBER void multiply_keys(unsigned slot, int column, bool seen, const Score& score) {
     float d[Shape::tiles][columns][4] = {};
@@ -81,7 +82,7 @@ struct decode_mma : mma_pieces<Shape, Ptx> {
     }
   }
 
-  /// Adds a sub-tile's weighted values: each warp has every fourth piece of the dimensions.
+  /// Adds a sub-tile's weighted values. Each warp computes every fourth piece of the dimensions.
   TWILL_KERNEL_MEMBER void multiply_values(int sub_tile, unsigned slot, accumulators& sum) {
     TWILL_UNROLL
     for (int k = 0; k < Shape::positions; k += 32) {
@@ -96,7 +97,7 @@ struct decode_mma : mma_pieces<Shape, Ptx> {
         const int segment = warp() + Shape::warps * j;
         if (!is_segment(segment)) break;
         std::uint32_t b[4];
-        // Segments 8 apart lie 8 places apart.
+        // Segments whose numbers differ by 8 lie 8 places apart.
         ptx.template load_matrices<true>(
             b, slot + swizzled<Shape::value_segments>(lane(), warp() + Shape::warps * (j % 2)) +
                    (k * Shape::value_segments + j / 2 * 2 * Shape::warps) * 16);
@@ -117,7 +118,7 @@ private:
     return Shape::value_segments % Shape::warps == 0 || segment < Shape::value_segments;
   }
 
-  /// Two neighbouring columns of head lane / 4 of a tile.
+  /// Stores the scores of two neighbouring columns of head lane / 4 of a tile.
   template <class Score>
   TWILL_KERNEL_MEMBER void store_scores(int tile, int column, const float (&d)[4],
                                         const Score& score) {
@@ -128,7 +129,7 @@ private:
                      floats2{{score(h, column, d[0] + d[2]), score(h, column + 1, d[1] + d[3])}});
   }
 
-  /// A rows of 16 columns of a tile in shared memory: rows of `pitch` bytes.
+  /// Loads operand A for 16 columns of a tile from shared memory, whose rows have `pitch` bytes.
   TWILL_KERNEL_MEMBER void load_rows(std::uint32_t (&a)[4], unsigned at, int pitch,
                                      int column) const {
     ptx.template load_matrices<false>(

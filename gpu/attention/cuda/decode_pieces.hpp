@@ -1,8 +1,8 @@
-// What the threads of a decode attention block share: who has which head, and in which order
-// positions are taken.
+// decode_pieces: helpers of a decode attention block, which map threads to heads and positions to
+// columns.
 //
-// Where KV is int8, the positions 16i to 16i + 15 are taken in another order: first the even ones.
-// A "column" is a place in the chunk in this order.
+// A "column" is the place of a position in the order in which a chunk's positions are processed.
+// Where KV is int8, positions 16i to 16i + 15 are reordered: the even ones come first.
 #pragma once
 
 #include <cmath>
@@ -13,12 +13,13 @@
 
 namespace twill::gpu::cuda {
 
-/// Powers of two that bring a query near 1 and its products back.
+/// Two powers of two: `down` scales a query to magnitudes near 1, and the other undoes this scaling
+/// in its products.
 struct query_scale {
   float down, up;
 };
-/// For a query whose largest magnitude is `largest`: that times `down` lies in [1, 2) but for the
-/// least and the largest of f32.
+/// The factors for a query whose largest magnitude is `largest`: largest * down lies in [1, 2),
+/// except near the ends of the range of f32.
 TWILL_KERNEL_INLINE query_scale query_scale_of(float largest) {
   const std::uint32_t exponent = detail::f32_to_bits(largest) & 0x7f800000U;
   if (exponent == 0 || exponent >= 253U << 23) return {1, 1};
@@ -33,7 +34,7 @@ struct decode_pieces {
   TWILL_KERNEL_MEMBER int lane() const { return ptx.thread() % 32; }
   TWILL_KERNEL_MEMBER static float larger(float a, float b) { return a > b ? a : b; }
 
-  /// 16 threads of a warp share a head of a tile.
+  /// The head of a tile that this thread shares with 15 other threads of its warp.
   TWILL_KERNEL_MEMBER int shared_head() const { return warp() + 4 * (lane() / 16); }
   TWILL_KERNEL_MEMBER float largest_of_16(float x) const {
     for (int mask = 8; mask > 0; mask /= 2)
@@ -47,12 +48,12 @@ struct decode_pieces {
   TWILL_KERNEL_MEMBER static float widen(std::uint16_t x) {
     return Shape::bf16 ? detail::bf16_to_f32(x) : detail::f16_to_f32(x);
   }
-  /// A score of the row that sees positions up to `end`, with its bias for a position.
+  /// The score plus ALiBi's bias for `position`, for a row that sees positions up to `end`.
   TWILL_KERNEL_MEMBER static float with_alibi(float score, float slope, int position, int end) {
     return ::fmaf(slope, static_cast<float>(position - (end - 1)), score);
   }
-  /// Two neighbouring elements as two 16-bit parts each, which lie side by side in `first` and in
-  /// `second`.
+  /// Splits two neighbouring elements into two 16-bit parts each. `first` gets the first parts of
+  /// both elements and `second` the second parts.
   TWILL_KERNEL_MEMBER void split(float low, float high, std::uint32_t& first,
                                  std::uint32_t& second) const {
     first = narrow2(low, high);
@@ -68,7 +69,7 @@ struct decode_pieces {
     if constexpr (!Shape::scaled) return position;
     return (position & ~15) | (position & 1) << 3 | (position & 15) >> 1;
   }
-  /// The other way round.
+  /// The position of a column, both counted from the beginning of the chunk.
   TWILL_KERNEL_MEMBER static constexpr int position_of(int column) {
     if constexpr (!Shape::scaled) return column;
     return (column & ~15) | (column & 7) << 1 | (column & 15) >> 3;

@@ -1,4 +1,4 @@
-// The sizes of the decode attention kernel: what a block has, and where in shared memory it lies.
+// The sizes of the decode attention kernel and the layout of a block's shared memory.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,22 @@
 namespace twill::gpu::cuda {
 
 inline constexpr int decode_threads = 128;
-/// Positions of which one block makes a partial result. Chunks are counted from position 0.
+/// Positions in a chunk, for which a block computes one partial result. Chunks are counted from
+/// position 0.
 inline constexpr int decode_chunk = 256;
-/// Query heads of a tile. In mma their leading 16 bits are rows 0 to 7, the rest rows 8 to 15.
+/// Query heads in a tile. Each f32 query is split into two 16-bit parts: in mma the first parts are
+/// rows 0 to 7 and the second parts rows 8 to 15.
 inline constexpr int decode_tile_heads = 8;
 
-/// The offset of 16 bytes in shared memory: number `segment` of row `row`, where a row has
-/// Segments of them. Rows 8i to 8i + 7 of one segment lie in different banks.
+/// The offset in shared memory of 16-byte segment number `segment` of row `row`, where a row has
+/// Segments segments. The same segment of rows 8i to 8i + 7 lies in different banks.
 template <int Segments>
 TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
   constexpr int lowest = Segments & -Segments;
   constexpr int turns = lowest < 8 ? lowest : 8;
   const int turn = row / (8 / turns) % turns;
-  // Turned by the bits of `turn` from last to first: neighbouring rows lie far apart, so that
-  // copies of short rows meet different banks too.
+  // The bits of `turn` are reversed, so that neighbouring rows lie far apart and copies of short
+  // rows have no bank conflicts either.
   int by = 0;
   if constexpr (turns == 8) by = (turn & 1) << 2 | (turn & 2) | turn >> 2;
   if constexpr (turns == 4) by = (turn & 1) << 1 | turn >> 1;
@@ -32,7 +34,7 @@ TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
 }
 
 /// Keys and values pass through slots of shared memory. A sub-tile has as many positions as four
-/// pieces of 16 bytes of a key's dimension: one piece for each warp.
+/// pieces of 16 bytes of a key's dimension hold; each of the four warps has one piece.
 template <class Element, int Dim, int Tiles>
 struct decode_shape {
   static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 256 && (Tiles == 1 || Tiles == 2));
@@ -56,8 +58,9 @@ struct decode_shape {
 
   static constexpr int slot_bytes = Dim * key_segments * 16; ///< a sub-tile's keys, or its values
   static constexpr int slots = 32 * 1024 / slot_bytes < 3 ? 3 : 32 * 1024 / slot_bytes;
-  // A tile's queries, scores and softmax weights: rows in f32, or, for mma, twice as many in 16
-  // bits. The ends of the rows keep what the threads of a warp access at once in different banks.
+  // A tile's queries, scores and softmax weights are stored as rows in f32 or, for mma, as twice as
+  // many rows of 16-bit parts. Rows are padded, so that the simultaneous accesses of a warp have no
+  // bank conflicts.
   static constexpr int query_pitch = Dim * (f32 ? 4 : 2) + 16; ///< bytes
   static constexpr int query_bytes = decode_tile_heads * (f32 ? 1 : 2) * query_pitch;
   static constexpr int score_pitch = (decode_chunk + (f32 ? 4 : 8)) * 4;

@@ -1,4 +1,5 @@
-// Softmax over one chunk of a decode attention block, from scores to weights in shared memory.
+// decode_softmax: softmax over one chunk of a decode attention block. It replaces the scores in
+// shared memory by weights.
 #pragma once
 
 #include <cmath>
@@ -16,9 +17,9 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
 
   int first, last; ///< the chunk's sub-tiles [first, last) have scores
 
-  /// Turns a tile's scores of the chunk into softmax weights, in place. A thread has columns
-  /// 32i + 2j and 32i + 2j + 1 of a head, where j is its number among the 16 threads of this head.
-  /// Before it a barrier() is due, and after it too.
+  /// Turns a tile's scores of the chunk into softmax weights, in place. A thread has columns 32i +
+  /// 2j and 32i + 2j + 1 of a head, where j is its number among the 16 threads of this head. A
+  /// barrier() is needed before this call and after it.
   TWILL_KERNEL_MEMBER void take(int tile) {
     constexpr int pairs = decode_chunk / 32;
     const unsigned of_tile = Shape::weights_at + static_cast<unsigned>(tile * Shape::weight_bytes);
@@ -54,7 +55,7 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
       ptx.store_shared(Shape::tops_at +
                            static_cast<unsigned>(tile * decode_tile_heads + shared_head()) * 8,
                        floats2{{top, sum}});
-    ptx.barrier(); // the scores have been read
+    ptx.barrier(); // all threads have read the scores, which are overwritten now
     float over = 1;
     if constexpr (Shape::scaled) over = 1.0f / largest_value_scale();
     TWILL_UNROLL
@@ -81,15 +82,15 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
   }
   /// The first of the thread's pair of columns among columns [32i, 32i + 32).
   TWILL_KERNEL_MEMBER int column_of_pair(int i) const { return 32 * i + lane() % 16 * 2; }
-  /// Whether this pair lies in a sub-tile that the row sees.
+  /// Whether the pair of columns `i` lies in a sub-tile that the row sees.
   TWILL_KERNEL_MEMBER bool is_taken(int i) const {
     // All pairs of an i lie in the same sub-tile of 32 positions or more.
     const int sub_tile = (Shape::positions < 32 ? column_of_pair(i) : 32 * i) / Shape::positions;
     return sub_tile >= first && sub_tile < last;
   }
 
-  /// Of the chunk's value scales; 1 where all are 0. Weights are divided by it before they are
-  /// rounded, so that f16 holds them whatever the values' magnitude.
+  /// The largest of the chunk's value scales, or 1 where all are 0. Weights are divided by it
+  /// before they are rounded, so that f16 can hold them whatever the magnitude of the values.
   TWILL_KERNEL_MEMBER float largest_value_scale() const {
     float largest = 0;
     for (int w = 0; w < Shape::warps; ++w)

@@ -1,5 +1,5 @@
-// How the results of a row's chunks become one: in the order of the chunks, by the same operations
-// wherever it happens, so that the bits do not depend on who merges.
+// Merges the results of a row's chunks. Every kernel that merges does so in the order of the chunks
+// and by the same operations, so that the bits do not depend on which kernel merges.
 #pragma once
 
 #include <cmath>
@@ -9,9 +9,10 @@
 
 namespace twill::gpu::cuda {
 
-/// The row of number `number` in a launch. Without `first_token`, (n_sequences + 1), every row of
-/// the step is one of the launch. With it the rows that are alone in their sequences are, of which
-/// `number` is the sequence's; -1 where that has none or several, which prefill attention takes.
+/// The row of the step that is number `number` in a launch. If `first_token` is null, the launch
+/// has every row of the step. Otherwise `first_token`, (n_sequences + 1), selects the rows that are
+/// the only row of their sequence, and `number` is the number of the sequence. The result is -1
+/// where that sequence has no row, or several rows, which prefill attention computes.
 template <class Ptx>
 TWILL_KERNEL_FUNCTION std::int64_t decode_row(Ptx ptx, std::int64_t number,
                                               const std::int32_t* first_token) {
@@ -20,8 +21,8 @@ TWILL_KERNEL_FUNCTION std::int64_t decode_row(Ptx ptx, std::int64_t number,
   return ptx.load(first_token + number + 1) - first == 1 ? first : -1;
 }
 
-/// Results of chunks in device memory, one for each row of a launch, query head and chunk. It does
-/// not own the memory.
+/// The results of chunks in device memory, one for each row of a launch, query head and chunk. The
+/// struct does not own the memory.
 struct chunk_results {
   float* tops;    // (rows, n_heads, chunks) largest scores
   float* weights; // (rows, n_heads, chunks) sums of exp(score - top)
@@ -33,13 +34,14 @@ struct chunk_results {
   }
 };
 
-/// The chunks of a head that have been added.
+/// The merged result of the chunks of a head that have been added so far.
 struct merged_chunks {
   float top = -INFINITY; ///< the largest score
   float sum = 0;         ///< of the softmax weights
   float keep = 0, take = 0;
 
-  /// Adds a chunk. Each sum of values is to be merged by merge() afterwards.
+  /// Adds a chunk's largest score and its sum of weights. The caller must then merge each sum of
+  /// values by merge().
   TWILL_KERNEL_MEMBER void add(float chunk_top, float chunk_sum) {
     const float larger = chunk_top > top ? chunk_top : top;
     keep = ::expf(top - larger);

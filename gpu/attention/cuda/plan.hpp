@@ -1,4 +1,5 @@
-// How attention is launched, and which KV its kernels take: arithmetic of the host.
+// Plans how attention is launched and decides which KV its kernels support. Host code without CUDA
+// calls.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +13,19 @@ namespace twill::gpu::cuda {
 
 struct decode_plan {
   std::int32_t parts;        ///< blocks that share the query heads of a KV head
-  std::int32_t chunks;       ///< that a row sees at most
+  std::int32_t chunks;       ///< the most chunks that a row sees
   std::int32_t splits;       ///< blocks that share a row's chunks
   std::int64_t rows_at_once; ///< of a launch
-  std::int64_t result_bytes; ///< of the chunks' results of a launch; 0 with one split
+  std::int64_t result_bytes; ///< bytes of the chunks' results of a launch; 0 with one split
 };
 
-/// Blocks of a launch from which on every block takes all chunks of its row. Some hundred run at
-/// once, and not all have as much to do.
+/// With at least this many blocks in a launch, every block computes all chunks of its row (no
+/// splits). A few hundred blocks run at once, and blocks differ in their work.
 inline constexpr std::int64_t decode_enough_blocks = 2048;
-/// Blocks of a launch at most, as CUDA has it.
+/// The most blocks that CUDA allows in a launch.
 inline constexpr std::int64_t decode_most_blocks = 0x7fffffff;
-/// Rows whose results take more go through several launches.
+/// If the results of the rows take more bytes than this, the rows are divided among several
+/// launches.
 inline constexpr std::int64_t decode_most_result_bytes = std::int64_t{64} << 20;
 
 struct decode_heads {
@@ -34,14 +36,15 @@ struct decode_heads {
     const std::int32_t heads = decode_tile_heads * (group() <= decode_tile_heads ? 1 : 2);
     return (group() + heads - 1) / heads;
   }
-  /// Blocks of a row without splits.
+  /// The number of blocks per row without splits.
   std::int64_t blocks() const { return std::int64_t{n_kv_heads} * parts(); }
   std::int64_t result_bytes(std::int64_t chunks) const {
     return n_heads * chunks * (head_dim + 2) * std::int64_t{sizeof(float)};
   }
 };
 
-/// For rows that see up to `reach` positions, of which a window (0: none) hides the earlier ones.
+/// The plan for rows that see up to `reach` positions, or only the last `window` of them (0: no
+/// window).
 inline decode_plan plan_decode(const decode_heads& of, std::int64_t n_tokens, std::int64_t reach,
                                std::int32_t window) {
   std::int64_t chunks = (reach + decode_chunk - 1) / decode_chunk;
@@ -61,18 +64,19 @@ inline decode_plan plan_decode(const decode_heads& of, std::int64_t n_tokens, st
   return plan;
 }
 
-/// The most result bytes of plans for up to `n_tokens` rows that see up to `reach` positions.
+/// The largest result_bytes of all plans for up to `n_tokens` rows that see up to `reach`
+/// positions.
 inline std::int64_t most_result_bytes(const decode_heads& of, std::int64_t n_tokens,
                                       std::int64_t reach) {
   const std::int64_t split_rows = (decode_enough_blocks - 1) / of.blocks();
   const std::int64_t row = of.result_bytes((reach + decode_chunk - 1) / decode_chunk);
   const std::int64_t all = std::min(n_tokens, split_rows) * row;
-  // Where not all rows fit, those that see fewer chunks may fill the rest.
+  // Where not all rows fit into one launch, rows that see fewer chunks may use the full limit.
   return reach <= decode_chunk ? 0 : std::min(all, std::max(decode_most_result_bytes, row));
 }
 
-/// Whether there is a kernel for keys and values of this kind. Copies of 16 bytes take 4 positions
-/// of a key in f32, 8 of one in 16 bits, and 16 of one in int8.
+/// Whether the decode kernel supports this KV. A copy of 16 bytes holds 4 positions of a key's
+/// dimension in f32, 8 in a 16-bit type and 16 in int8.
 inline bool decode_takes(const kv_layer& kv) {
   const auto bytes = static_cast<std::int64_t>(size_of(kv.type));
   const bool dim = kv.head_dim == 64 || kv.head_dim == 80 || kv.head_dim == 96 ||
@@ -84,25 +88,26 @@ inline bool decode_takes(const kv_layer& kv) {
          kv.apart * bytes % 16 == 0 && is_aligned(kv.keys) && is_aligned(kv.values);
 }
 
-/// Whether prefill attention takes KV that decode attention takes. It keeps a place in a block in
-/// 16 bits, in pieces of 8 positions or more.
+/// Whether prefill attention supports KV that decode attention supports. The prefill kernel stores
+/// a place within a block in 16 bits, in units of pieces of 8 or more positions.
 inline bool prefill_takes(const kv_layer& kv) {
   return kv.type != dtype::f32 && kv.head_dim <= 128 && kv.block_tokens <= 65536 * 8;
 }
 
-/// Tiles of a prefill attention launch for each KV head: see prefill_tile_of().
+/// The number of tiles per KV head in a launch of prefill attention: see prefill_tile_of().
 inline std::int64_t prefill_tiles(std::int64_t n_tokens, std::int64_t n_sequences,
                                   std::int32_t group) {
   return n_tokens * group / prefill_rows + n_sequences;
 }
 
-/// Rows beyond one for each sequence, times KV heads, from which on prefill attention takes the
-/// sequences that have several rows. A block of it takes all chunks of its rows, one after the
-/// other, so few rows would leave most of the GPU idle, where decode attention splits chunks among
-/// blocks.
+/// Prefill attention computes the sequences with several rows if (rows - sequences) * KV heads is
+/// at least this number. A block of prefill attention goes through all chunks of its rows one after
+/// the other, so with few rows most of the GPU would be idle; decode attention splits the chunks
+/// among blocks.
 inline constexpr std::int64_t prefill_enough_rows = 256;
 
-/// Which kernels a step takes. A row has the same bits in either.
+/// Whether a step should use prefill attention for the sequences with several rows. A row has the
+/// same bits with either kernel.
 inline bool prefill_pays(const decode_heads& of, std::int64_t n_tokens, std::int64_t n_sequences) {
   return (n_tokens - n_sequences) * of.n_kv_heads >= prefill_enough_rows &&
          n_tokens * of.group() <= 0x7fffffff &&

@@ -1,15 +1,16 @@
-// The body of attention for prompts: a block has up to 48 or 64 query rows of a sequence and a KV
-// head, which share its keys and values. It is written over Ptx (gpu/cuda/ptx.hpp):
-// attention_cuda.cu makes kernels of it, tests emulate it.
+// prefill_attention: the body of the attention kernel for prompts. A block has up to 48 or 64 query
+// rows of one sequence and one KV head, which share the keys and values. The body is a template
+// over Ptx (gpu/cuda/ptx.hpp): attention_cuda.cu instantiates it as CUDA kernels, and tests run it
+// on an emulation of a GPU.
 //
-// A row has the bits that decode_attention gives it: the products are the same mma with the same
-// factors, whose sums go upwards through a chunk of 256 positions, softmax adds in the same order,
-// and chunks are merged by the same operations. What a row does not see has the weight 0, which
-// changes no sum; a chunk of which it sees nothing leaves it as it is.
+// A row gets the same bits as from decode_attention: the products are the same mma with the same
+// operands, summed in ascending order of the positions in a chunk of 256; softmax adds in the same
+// order; and chunks are merged by the same operations. A position that a row does not see gets the
+// weight 0, which changes no sum. A chunk of which the row sees nothing does not change its result.
 //
-// A warp keeps the scores of its eight query rows and a chunk in registers: of each tile of 8
-// columns a thread has two neighbouring ones of row lane / 4. That is how mma gives them and, as
-// softmax weights, takes them.
+// A warp keeps the scores of its eight query rows for one chunk in registers. In each tile of 8
+// columns a thread has two neighbouring columns of row lane / 4. mma returns the scores in this
+// layout and also takes the softmax weights in it.
 #pragma once
 
 #include <cmath>
@@ -36,10 +37,10 @@ struct prefill_attention : prefill_staging<Element, prefill_shape<Element, Dim>,
   /// Tiles of 8 columns of a chunk.
   static constexpr int tiles = prefill_chunk / 8;
   using queries = std::uint32_t[Dim / 16][4];
-  /// The thread's scores of a chunk, and later in the same registers its softmax weights as factors
-  /// of mma: the bits of the first and of the second 16-bit parts of two columns.
+  /// The thread's scores of a chunk. Later the same registers hold its softmax weights as operands
+  /// of mma: the bits of the first 16-bit parts of two columns, and of their second parts.
   using chunk_scores = float[tiles][2];
-  /// Sums of the values of a slice: of one row of the thread, in two parts.
+  /// The sums of weighted values of one row for a slice of dimensions, in two parts.
   using slice_sums = float[shape::value_segments][columns][4];
 
   int chunk_begin = 0;
@@ -110,7 +111,7 @@ private:
     }
   }
 
-  /// The products of a sub-tile of keys.
+  /// Computes the scores of a sub-tile of keys.
   TWILL_KERNEL_MEMBER void multiply_keys(int sub_tile, unsigned slot, const queries& query,
                                          chunk_scores& score) const {
     constexpr int at_once = 4 / columns; // pieces, whose sums are 16 registers
@@ -150,9 +151,9 @@ private:
     }
   };
 
-  /// Makes softmax weights of the chunk's scores, and adds their sum to `merged`. Sums of values
-  /// are then to be multiplied by `scale`. False where the thread's row sees nothing of the chunk:
-  /// its weights are then NaN, and nothing of it must be merged.
+  /// Turns the chunk's scores into softmax weights and adds their sum to `merged`. The caller must
+  /// multiply the sums of values by `scale`. Returns false if the thread's row sees nothing of the
+  /// chunk: its weights are then NaN, and the caller must merge nothing of this chunk.
   TWILL_KERNEL_MEMBER bool take_softmax(int chunk, chunk_scores& x, merged_chunks& merged,
                                         float& scale) const {
     const kept_row of = this_kept_row();
@@ -174,7 +175,8 @@ private:
     for (int i = 0; i < 2 * tiles; ++i) {
       float& one = x[i / 2][i % 2];
       one = ::expf(ptx.add(one, -top));
-      // What decode_softmax's thread j adds, where j / 4 is i / 2 % 4 and j % 4 is lane % 4.
+      // The columns that thread j of decode_softmax adds up, where j / 4 = i / 2 % 4 and j % 4 =
+      // lane % 4.
       part[i / 2 % 4] = ptx.add(part[i / 2 % 4], one);
     }
     float sum = ptx.add(ptx.add(part[0], part[2]), ptx.add(part[1], part[3]));
@@ -218,19 +220,20 @@ private:
     for (int i = 0; i < 2 * tiles; ++i)
       score[i / 2][i % 2] = with_alibi(score[i / 2][i % 2], slope, first + place_of(i), end);
   }
-  /// Leaves -INFINITY where the row does not see the position.
+  /// Sets the score to -INFINITY where the row does not see the position.
   TWILL_KERNEL_MEMBER void hide(const seen_places& is_seen, chunk_scores& score) const {
     TWILL_UNROLL
     for (int i = 0; i < 2 * tiles; ++i)
       if (!is_seen(i)) score[i / 2][i % 2] = -INFINITY;
   }
-  /// In the chunk, the thread's score `i` has the position first_place() + place_of(i).
+  /// The thread's score `i` belongs to position first_place() + place_of(i) of the chunk.
   TWILL_KERNEL_MEMBER int first_place() const { return 2 * (lane() % 4) * columns; }
   TWILL_KERNEL_MEMBER static constexpr int place_of(int i) {
     return position_of(i / 2 * 8 + i % 2);
   }
-  /// Multiplies weights by the scales of their values, over the largest that the row sees in the
-  /// chunk, so that f16 holds them whatever the values' magnitude. Returns that.
+  /// Multiplies the weights by the scales of their values, divided by the largest scale that the
+  /// row sees in the chunk, so that f16 can hold them whatever the magnitude of the values. Returns
+  /// that largest scale.
   TWILL_KERNEL_MEMBER float apply_value_scales(int chunk, const seen_places& is_seen,
                                                chunk_scores& x) const {
     float largest = 0;
@@ -248,13 +251,14 @@ private:
     for (int tile = 0; tile < tiles; ++tile) {
       const floats2 scale = scales_of(chunk, shape::value_scales_at, tile);
       TWILL_UNROLL
-      for (int c = 0; c < 2; ++c) // a position that the row does not see may have any scale
+      for (int c = 0; c < 2;
+           ++c) // the scale of a position that the row does not see is unspecified
         x[tile][c] = x[tile][c] == 0 ? 0.0f : x[tile][c] * (over * scale.value[c]);
     }
     return largest;
   }
 
-  /// Adds the weighted values of a slot: those of a slice of dimensions.
+  /// Adds the weighted values in a slot, which holds one slice of dimensions.
   TWILL_KERNEL_MEMBER void multiply_values(int slice, int begin, unsigned slot,
                                            const position_range& of_block,
                                            const chunk_scores& weight, slice_sums& sum) const {
@@ -279,7 +283,8 @@ private:
     }
   }
 
-  /// Four sums of all chunks: number `i` of the thread's row, where a slice has `quads`.
+  /// The shared-memory offset of number `i` of the groups of four sums over all chunks, for the
+  /// thread's row. A slice has `quads` such groups.
   static constexpr int quads = shape::thread_sums / 4;
   TWILL_KERNEL_MEMBER unsigned total_at(int i) const {
     return shape::totals_at + static_cast<unsigned>(i * shape::threads + ptx.thread()) * 16;

@@ -1,4 +1,4 @@
-// The sizes of the prefill attention kernel: what a block has, and where in shared memory it lies.
+// The sizes of the prefill attention kernel and the layout of a block's shared memory.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,29 @@
 
 namespace twill::gpu::cuda {
 
-/// Query rows of a warp: pairs of a token and a query head. In mma their leading 16 bits are rows 0
-/// to 7, the rest rows 8 to 15.
+/// Query rows per warp; a query row is a pair of a token and a query head. Each f32 query is split
+/// into two 16-bit parts: in mma the first parts are rows 0 to 7 and the second parts rows 8 to 15.
 inline constexpr int prefill_warp_rows = 8;
-/// Positions whose scores a row keeps in registers: decode attention's chunk, counted from 0.
+/// Positions in a chunk, whose scores a row keeps in registers. Chunks are the same as in decode
+/// attention, counted from position 0.
 inline constexpr int prefill_chunk = decode_chunk;
 
 inline constexpr int prefill_warps = 6;
 /// Query rows of a block.
 inline constexpr int prefill_rows = prefill_warp_rows * prefill_warps;
 
-/// The number of a sequence's first tile, where its first row is row `first` of the batch. A tile
-/// is prefill_rows query rows of one sequence and KV head, or fewer at the end of the sequence. A
-/// sequence has room for one tile more than it needs, or for as many: so where its tiles begin
-/// depends on what lies before it in closed form, and the host knows how many there are at most.
+/// The number of a sequence's first tile, if its first row is row `first` of the batch. A tile is
+/// prefill_rows query rows of one sequence and KV head, or fewer at the end of the sequence. A
+/// sequence reserves as many tile numbers as it needs, or one more. Its first number is thus a
+/// simple function of `sequence` and `first`, and the host knows an upper bound of all numbers.
 TWILL_KERNEL_FUNCTION std::int32_t prefill_tile_of(std::int32_t sequence, std::int32_t first,
                                                    std::int32_t group) {
   return first * group / prefill_rows + sequence;
 }
 
-/// Keys and values pass through slots of shared memory. A slot has the keys of a sub-tile, which is
-/// four pieces of 16 bytes of positions, or 32 dimensions of the values of more positions.
+/// Keys and values pass through slots of shared memory. A slot holds the keys of a sub-tile (for
+/// each dimension four pieces of 16 bytes of positions), or 32 dimensions of the values of a larger
+/// number of positions.
 template <class Element, int Dim>
 struct prefill_shape {
   static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 128);
@@ -61,18 +63,18 @@ struct prefill_shape {
   static constexpr int value_positions = value_positions_of(slot_bytes / (value_segments * 16));
   static constexpr int value_tiles = prefill_chunk / value_positions;
 
-  /// Sums of values of a slice that a thread has: of one row. Those of all chunks are in shared
-  /// memory, in f32.
+  /// The sums of values that a thread holds for one row and slice. The sums over all chunks are in
+  /// shared memory, in f32.
   static constexpr int thread_sums = value_segments * columns * 2;
   static constexpr int total_bytes = slices * thread_sums * threads * 4;
 
-  /// What is known of a chunk before its copies begin: where its pieces lie, and its scales. There
-  /// is room for two chunks.
+  /// Bytes of a chunk's data that is stored before its copies begin: the places of its pieces, and
+  /// its scales. Shared memory has room for two chunks' data.
   static constexpr int known_bytes = 8 * pieces + (scaled ? 8 * prefill_chunk : 0);
   static constexpr unsigned key_scales_at = 8 * pieces; ///< from a chunk's first byte
   static constexpr unsigned value_scales_at = key_scales_at + 4 * prefill_chunk;
 
-  /// Whether threads keep their factors of queries in shared memory: with scales, registers do not
+  /// Whether threads keep their query operands in shared memory: with int8 KV, registers do not
   /// suffice.
   static constexpr bool keeps_queries = scaled;
   static constexpr int query_bytes = keeps_queries ? Dim * threads : 0;
@@ -80,7 +82,8 @@ struct prefill_shape {
   static constexpr unsigned totals_at = slots * slot_bytes;
   static constexpr unsigned queries_at = totals_at + total_bytes;
   static constexpr unsigned known_at = queries_at + query_bytes;
-  /// What is needed of a query row and of the block once in a chunk: registers are scarcer.
+  /// Data of query rows and of the block that is read once per chunk. It lies in shared memory to
+  /// save registers.
   static constexpr unsigned rows_at = known_at + 2 * known_bytes;
   static constexpr unsigned block_at = rows_at + 8 * prefill_rows;
   static constexpr int shared_bytes = block_at + 16;

@@ -1,10 +1,11 @@
-// How the keys and values of a prefill attention block come into shared memory: through a ring of
-// slots, copied some steps ahead and from chunk to chunk without a break.
+// prefill_staging: copies the keys and values of a prefill attention block to shared memory,
+// through a ring of slots, several steps ahead and without a pause between chunks.
 //
-// Warps take turns: one makes all copies of a step, which takes fewer instructions than a share of
-// every step. A chunk's steps are its sub-tiles of keys, then for each slice of dimensions its
-// tiles of values; what no row of the block sees is left out. Zeros take the place of keys and
-// values in a step that no row of the block sees, which may be anything.
+// Warps take turns: one warp makes all copies of a step, which takes fewer instructions than if
+// every warp copied a part of every step. The steps of a chunk are its sub-tiles of keys and then,
+// for each slice of dimensions, its tiles of values. Steps of which no row of the block sees a
+// position are left out. In the remaining steps, positions that no row sees are filled with zeros,
+// since their memory may hold anything.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +27,18 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
 
   TWILL_KERNEL_MEMBER int first_chunk() const { return of_block.begin / prefill_chunk; }
   TWILL_KERNEL_MEMBER int last_chunk() const { return (of_block.end - 1) / prefill_chunk; }
-  /// What the block sees of a chunk, counted from the chunk's first position.
+  /// The positions of a chunk that the block sees, counted from the chunk's first position.
   TWILL_KERNEL_MEMBER position_range seen_in(int chunk) const {
     const int begin = of_block.begin - chunk * prefill_chunk;
     const int end = of_block.end - chunk * prefill_chunk;
     return {begin > 0 ? begin : 0, end < prefill_chunk ? end : prefill_chunk};
   }
-  /// Where in shared memory begins what is known of a chunk.
+  /// The shared-memory offset of a chunk's data (the places of its pieces, and its scales).
   TWILL_KERNEL_MEMBER static unsigned known_of(int chunk) {
     return Shape::known_at + static_cast<unsigned>(chunk) % 2 * Shape::known_bytes;
   }
 
-  /// Begins the first copies. Afterwards the block begins with the first step.
+  /// Begins the first copies. The block continues with begin_step() of the first step.
   TWILL_KERNEL_MEMBER void begin_steps() {
     steps_to_turn = warp();
     next_chunk = first_chunk();
@@ -48,16 +49,17 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
     for (int i = 0; i < ahead; ++i)
       stage_next();
   }
-  /// Waits for the copies of a step and begins those of a later one. Returns the step's slot.
+  /// Waits for the copies of the current step and begins the copies of a later step. Returns the
+  /// current step's slot.
   TWILL_KERNEL_MEMBER unsigned begin_step() {
     ptx.template wait<ahead - 1>();
     ptx.barrier(); // this step's copies are there, and the last step's slot is free
     stage_next();
     return next_slot; // the next step's copies take this step's slot
   }
-  /// Finds the place of each piece of a chunk's positions, and reads the scales. Between this and
-  /// the first copies of the chunk a barrier() is due, and between the softmax of the chunk two
-  /// before and this.
+  /// Finds the place of each piece of a chunk's positions, and reads the scales. A barrier() is
+  /// needed between this call and the first copies of the chunk, and between the softmax of the
+  /// chunk two before and this call.
   TWILL_KERNEL_MEMBER void find_places(int chunk) {
     if (chunk > last_chunk()) return;
     const kv_layer& kv = args.kv;
@@ -99,8 +101,9 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
   }
 
 private:
-  /// Where a piece of positions lies: the values that begin there, in pieces, and the offset of the
-  /// first position in its block, in pieces. Both in 64 bits: they are read for every copy.
+  /// The place of a piece of positions: where its values begin in the arena, and the offset of its
+  /// first position in its block, both counted in pieces. Both numbers share 64 bits, so that one
+  /// load reads them for a copy.
   struct piece_place {
     std::int64_t bits;
 
@@ -115,10 +118,11 @@ private:
       return value() - (bits & 65535) * (Shape::piece * (Shape::dim - 1));
     }
   };
-  /// What is copied next: a sub-tile of keys, or, where next_slice is not negative, of values.
+  /// The step that is copied next: a sub-tile of keys if next_slice is negative, else a tile of
+  /// values.
   int next_chunk = 0, next_slice = -1, next_tile = 0;
   unsigned next_slot = 0;
-  int steps_to_turn = 0; ///< until this warp makes all copies of a step
+  int steps_to_turn = 0; ///< steps until it is this warp's turn to copy
 
   TWILL_KERNEL_MEMBER void stage_next() {
     if (next_chunk <= last_chunk()) {
@@ -135,7 +139,7 @@ private:
     next_slot += Shape::slot_bytes;
     if (next_slot == Shape::slots * Shape::slot_bytes) next_slot = 0;
     ptx.commit();
-    ptx.sync_warp(); // some threads copy nothing; ldmatrix and mma want a warp together
+    ptx.sync_warp(); // reconverges the warp for ldmatrix and mma, since some threads copy nothing
   }
   TWILL_KERNEL_MEMBER void advance(const position_range& is_seen) {
     ++next_tile;
@@ -145,7 +149,7 @@ private:
     if (++next_slice < Shape::slices) return;
     ++next_chunk;
     next_slice = -1;
-    next_tile = 0; // only the first chunk begins with what is not seen
+    next_tile = 0; // only the first chunk can begin with positions that are not seen
   }
 
   /// A thread copies the same piece of every eighth dimension's keys.

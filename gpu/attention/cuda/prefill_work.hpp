@@ -1,4 +1,5 @@
-// What a block of prefill attention has to do, and the rows of queries of its warps.
+// prefill_work: determines the query rows and positions of a prefill attention block and loads the
+// queries of its warps.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct prefill_attention_args {
   std::int32_t group; ///< query heads of a KV head; n_tokens * group is an int
   std::int32_t n_sequences;
   std::int32_t tiles; ///< prefill_tiles() of the batch
-  /// Sequences with fewer rows in the step are left out.
+  /// Sequences with fewer rows than this in the step are left out.
   std::int32_t least_rows;
   float scale;         ///< of the queries
   std::int32_t window; ///< 0: none
@@ -36,8 +37,8 @@ struct position_range {
   TWILL_KERNEL_MEMBER bool meets(int from, int to) const { return from < end && to > begin; }
 };
 
-/// The query rows of a sequence are its (row, query head of the KV head), one after the other. A
-/// block has `rows` of them, and each warp eight of these, one for four of its threads.
+/// The query rows of a sequence are the pairs (row, query head of the KV head), in this order. A
+/// block has `rows` query rows and a warp eight of them, each of which is shared by four threads.
 template <class Shape, class Ptx>
 struct prefill_work : mma_pieces<Shape, Ptx> {
   using base = mma_pieces<Shape, Ptx>;
@@ -48,28 +49,29 @@ struct prefill_work : mma_pieces<Shape, Ptx> {
   TWILL_KERNEL_MEMBER prefill_work(Ptx of_thread, const prefill_attention_args& given)
       : base{{of_thread}}, args(given) {}
 
-  position_range of_block; ///< what any row of the block sees
+  position_range of_block; ///< positions that at least one row of the block sees
   bool is_idle = false;    ///< the warp has no rows
 
-  /// What is kept of the block in shared memory.
+  /// Data of the block that is kept in shared memory.
   struct alignas(16) kept_block {
-    std::int32_t first, n; ///< its query rows, counted through the batch
+    std::int32_t first,
+        n; ///< first query row of the block, counted over the whole batch, and their number
     std::int32_t kv_head, sequence;
   };
   /// A row of the batch and one of its heads.
   struct query_row {
     std::int32_t row, head;
-    bool is_stored; ///< rows past the block's last are the last again
+    bool is_stored; ///< false past the block's last row: such rows repeat the last one
   };
-  /// What is kept of it in shared memory.
+  /// Data of a query row that is kept in shared memory.
   struct alignas(8) kept_row {
-    std::int32_t end; ///< of the positions that it sees
-    float back;       ///< what products with its query are to be multiplied by
+    std::int32_t end; ///< end of the positions that the row sees
+    float back;       ///< factor for products with the query, which undoes its scaling
   };
 
-  /// False where there is nothing to do.
+  /// Finds the block's rows and positions. Returns false if the block has nothing to do.
   TWILL_KERNEL_MEMBER bool find_work() {
-    // The last rows of a sequence see most, and come first.
+    // The last rows of a sequence see the most positions, so their blocks are started first.
     const int number = args.tiles - 1 - ptx.block() / args.kv.n_kv_heads;
     const int sequence = sequence_of(number);
     const int first = ptx.load(args.first_token + sequence);
@@ -84,7 +86,7 @@ struct prefill_work : mma_pieces<Shape, Ptx> {
     is_idle = prefill_warp_rows * warp() >= block.n;
     return true;
   }
-  /// After find_work() and a barrier().
+  /// The block's data. It can be read after find_work() and a barrier().
   TWILL_KERNEL_MEMBER kept_block this_block() const {
     return ptx.template load_shared<kept_block>(Shape::block_at);
   }
@@ -92,12 +94,13 @@ struct prefill_work : mma_pieces<Shape, Ptx> {
   TWILL_KERNEL_MEMBER kept_row this_kept_row() const {
     return ptx.template load_shared<kept_row>(kept_at());
   }
-  /// What a row sees whose last position is end - 1.
+  /// The positions that a row at position end - 1 sees.
   TWILL_KERNEL_MEMBER position_range range_before(int end) const {
     return {args.window > 0 && end > args.window ? end - args.window : 0, end};
   }
 
-  /// Loads the query of each row of the warp, scaled: its factors of mma. Then the rows are kept.
+  /// Loads and scales the query of each row of the warp and converts it to operands of mma. Stores
+  /// the rows' data in shared memory.
   TWILL_KERNEL_MEMBER void load_queries(std::uint32_t (&query)[Shape::dim / 16][4]) {
     const query_row of = this_row();
     const float* from =
@@ -136,7 +139,7 @@ private:
     const int taken = block.first + (is_stored ? mine : block.n - 1);
     return {taken / args.group, block.kv_head * args.group + taken % args.group, is_stored};
   }
-  /// The last sequence that has tiles up to `tile`.
+  /// The sequence to which `tile` belongs: the last one whose first tile is not after it.
   TWILL_KERNEL_MEMBER int sequence_of(int tile) const {
     int before = 0;
     for (int s = lane(); s < args.n_sequences; s += 32)
