@@ -28,7 +28,8 @@ bool lists(const std::string& options, const std::string& wanted) {
   return std::find(all.begin(), all.end(), wanted) != all.end();
 }
 
-/// A positive number in a file of one word; "max" and what is no number are none.
+/// The positive number in a file of one word; nothing for "max" and for anything else that is not a
+/// number.
 std::optional<std::int64_t> number_in(const fs::path& file) {
   std::ifstream in(file);
   std::int64_t n = 0;
@@ -73,7 +74,7 @@ std::optional<mount> find_mount(const fs::path& root, const std::string& control
   return std::nullopt;
 }
 
-/// The folders of the process's group and of those above it, as far as the mount shows them.
+/// The folders of the process's group and of the groups above it, as far as the mount shows them.
 std::vector<fs::path> groups(const fs::path& root, const std::string& controller) {
   const auto at = find_mount(root, controller);
   if (!at) return {};

@@ -13,8 +13,8 @@
 namespace twill::gpu {
 namespace {
 
-/// Reserves the memory, unlike device::allocate(): memory that the system cannot give is an error
-/// now instead of a killed process later.
+/// Reserves the memory, unlike device::allocate(): if the system cannot provide the memory, the
+/// caller gets an error now, instead of the process being killed later.
 void* map_host(std::size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return data == MAP_FAILED ? nullptr : data;
@@ -120,7 +120,7 @@ struct marker::impl {
   result<void*> event = table.make_event();
   result<nothing> recorded = nothing{};
 
-  /// Why there is nothing to wait for, if anything.
+  /// An error that says why the marker cannot be waited for, or success.
   result<nothing> usable() const {
     if (!event.ok()) return event.error();
     return recorded;

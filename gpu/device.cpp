@@ -18,7 +18,8 @@ namespace twill::gpu {
 
 namespace {
 
-/// Each build has all of them: one that a build is not for says so when it is opened.
+/// Every build lists all kinds of chips; a kind that the build does not support returns an error
+/// when it is opened.
 constexpr detail::chip_kind built[] = {{"cuda", detail::cuda_is_present, detail::open_cuda_space}};
 
 constinit std::span<const detail::chip_kind> known = built;
@@ -29,8 +30,8 @@ std::int32_t threads_of(const device_config& config) {
   return config.threads > 0 ? config.threads : machine::usable_cores();
 }
 
-/// The kind of chip that a configuration asks for; null where it asks for the host, or for none
-/// that is known.
+/// The kind of chip that a configuration selects; null where it selects the host or names an
+/// unknown kind.
 const detail::chip_kind* chip_of(const device_config& config) {
   for (const detail::chip_kind& chip : known)
     if (config.kind == chip.kind || (config.kind == "auto" && chip.is_present())) return &chip;
@@ -52,7 +53,7 @@ result<std::unique_ptr<detail::space>> open_space(const device_config& config) {
   return failure{errc::not_built, "device.kind must be " + words + ", got \"" + config.kind + "\""};
 }
 
-/// Throws what a space refused.
+/// Throws device_lost_error if a space has refused a call.
 void demand(const result<nothing>& done) {
   if (!done.ok()) throw device_lost_error(done.detail());
 }

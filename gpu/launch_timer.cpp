@@ -37,7 +37,7 @@ launch_times time_by_clock(device& dev, const timing_plan& plan, const std::func
   return times;
 }
 
-/// The last-level cache of the processors that we know of is smaller.
+/// Larger than the last-level caches of the processors that we know of.
 constexpr std::int64_t host_cache_bytes = std::int64_t{48} << 20;
 
 } // namespace

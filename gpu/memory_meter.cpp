@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t pages_at_once = 4096;
 constexpr std::size_t most_looked_at = std::size_t{16} << 30; // bytes
 
-/// Bytes of `data` in pages that are not there; 0 where the system does not say.
+/// Bytes of `data` in pages that are not committed; 0 where the system does not report this.
 std::size_t untouched_of(const char* data, std::size_t bytes, std::size_t page) {
   std::array<unsigned char, pages_at_once> there{};
   if (::mincore(const_cast<char*>(data), bytes, there.data()) != 0) return 0;
@@ -25,7 +25,7 @@ std::size_t untouched_of(const char* data, std::size_t bytes, std::size_t page) 
   return bytes - touched;
 }
 
-/// An estimate from every `step`th piece.
+/// Estimates untouched_of() from every `step`-th piece of the memory.
 std::size_t untouched_of_pieces(const char* data, std::size_t bytes, std::size_t page,
                                 std::size_t step) {
   const std::size_t piece = pages_at_once * page;

@@ -1,4 +1,5 @@
-// What the CUDA forms of the ops share: their tables, and the stream of a device. For .cu files.
+// Declarations that the CUDA implementations of the ops share: their tables, and the stream of a
+// device. Only .cu files may include this header.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ extern const detail::attention_backend attention; ///< attention/cuda/attention_
 extern const detail::linear_backend linear;       ///< linear/cuda/linear_cuda.cu
 extern const detail::probe_backend probe;         ///< probe_cuda.cu
 
-/// The portable forms on the GPU, and CUDA's own where there are any. // cuda_ops.cu
+/// The portable implementations on the GPU, replaced by CUDA's own where these exist. //
+/// cuda_ops.cu
 const detail::op_backends& backends();
 
 /// time_launches() and cache_bytes() of gpu/launch_timer.hpp. // launch_timer_cuda.cu

@@ -1,4 +1,5 @@
-// A GPU as a space, and copies beside its compute. Errors of CUDA are values here: nothing aborts.
+// Implements space and transfer_backend for a GPU with CUDA and Kokkos. Errors of CUDA are returned
+// as values; nothing in this file aborts.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -22,15 +23,16 @@ namespace twill::gpu::cuda {
 
 namespace {
 
-/// Left for what CUDA and libraries take by themselves.
+/// Memory that is left out of the budget for CUDA's and libraries' own allocations.
 constexpr std::int64_t spare_bytes = std::int64_t{512} << 20;
 
-/// CUDA would load a kernel, and take memory for it, when it is launched first: in the middle of
-/// serving, when the budget has been given away. So it loads them all when it starts, before the
-/// free memory is read. The driver reads the variable then; nothing else runs yet.
+/// By default CUDA loads a kernel, and allocates memory for it, at the kernel's first launch. That
+/// would happen while requests are served and the budget is already in use. This environment
+/// variable makes CUDA load all kernels when it starts, before the free memory is read. setenv() is
+/// safe here, because no other thread runs yet during static initialisation.
 [[maybe_unused]] const int loads_at_start = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 
-/// The number of the process's GPU, which threads of other copies choose for themselves.
+/// The number of the process's GPU. Each thread that copies must select this GPU for itself.
 std::atomic<int> chosen{0};
 
 class cuda_space final : public stream_space {
@@ -38,7 +40,8 @@ public:
   cuda_space(detail::space_facts facts, cudaStream_t stream)
       : stream_space(std::move(facts), stream), kokkos_(std::make_unique<Kokkos::Cuda>(stream)) {}
   ~cuda_space() override {
-    // Kokkos stops the process where it frees what an instance owns on a lost device.
+    // On a lost device Kokkos would abort the process when it frees the instance's resources, so
+    // the instance is leaked then.
     if (cudaStreamSynchronize(stream()) != cudaSuccess) [[maybe_unused]]
       const Kokkos::Cuda* kept = kokkos_.release();
   }
@@ -98,7 +101,8 @@ result<void*> make_event() {
 void drop_event(void* event) {
   cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
-/// The ops of a host's device, which a process may have beside a GPU's, are done when they return.
+/// A process may also have a host device; ops of a host device are done when they return, so there
+/// is nothing to record.
 result<nothing> record(const detail::space& on, void* event) {
   if (on.facts().is_host) return nothing{};
   return outcome_of(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(on)),
@@ -148,7 +152,7 @@ constinit const detail::transfer_backend transfers{.device_is_host = false,
 
 detail::one_gpu in_use;
 
-/// Whether the GPU in use answers nothing any more. Any thread.
+/// Whether the GPU in use is lost. Any thread.
 bool is_lost() {
   if (!in_use.is_bound()) return false;
   cudaSetDevice(chosen.load());
@@ -156,14 +160,15 @@ bool is_lost() {
   return now != cudaSuccess && now != cudaErrorNotReady;
 }
 
-/// Says for which generations of GPUs this build has kernels.
+/// This kernel writes the architecture that it was compiled for. Its compiled versions show for
+/// which generations of GPUs this build has kernels.
 __global__ void any_kernel(int* arch) {
 #ifdef __CUDA_ARCH__
   *arch = __CUDA_ARCH__ / 10;
 #endif
 }
 
-/// The GPU becomes the one of this thread, and Kokkos', if it can run what was built.
+/// Selects the GPU for this thread and for Kokkos, if the GPU can run this build's kernels.
 result<nothing> start_on(const cudaDeviceProp& properties, std::int32_t id, std::int32_t threads) {
   if (auto done = outcome_of(cudaSetDevice(id), "choosing the GPU"); !done.ok()) return done;
   const std::string gpu = "GPU " + std::to_string(id) + " (" + properties.name + ")";

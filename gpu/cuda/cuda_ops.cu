@@ -20,7 +20,7 @@ constinit const detail::rows_backend rows = detail::rows_portable<on_gpu>::table
 
 constexpr detail::op_backends portable{
     {&portable_linear, &portable_attention, &sampling, &rows, &probe}, &portable};
-/// A table with kernels of CUDA's own takes the place of the portable one here.
+/// The tables that have CUDA kernels of their own replace the portable tables.
 constexpr detail::op_backends own{{&linear, &attention, &sampling, &rows, &probe}, &portable};
 
 } // namespace

@@ -1,6 +1,6 @@
-// The functions of CUDA's driver that Kokkos calls, looked up when they are called. A program that
-// is linked to the driver's library does not start on a machine without a GPU; this one does, and
-// computes on the host there.
+// Defines the functions of CUDA's driver that Kokkos calls. Each looks up the real function in the
+// driver's library when it is called. A program linked to that library would not start on a machine
+// without a driver; this program starts there and computes on the host.
 #include <dlfcn.h>
 
 namespace {

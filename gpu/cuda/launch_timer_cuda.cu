@@ -1,8 +1,8 @@
-// The CUDA form of launch_timer.hpp.
+// The CUDA implementation of launch_timer.hpp.
 //
-// The stream is held by a small kernel while launches are enqueued, so that the events round them
-// measure the GPU alone and not the pace at which the host launches. A hold ends by itself: a host
-// that could not enqueue more would otherwise wait for it for ever.
+// A small kernel blocks the stream while launches are enqueued, so that the events before and after
+// them measure the GPU alone and not how fast the host launches. The blocking kernel ends after a
+// fixed time, since the host would otherwise wait for ever if the launch queue became full.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,9 +20,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Below, the resolution of events and the pause before a graph's first kernel would show.
+/// Shorter samples would be distorted by the resolution of events and by the pause before a graph's
+/// first kernel.
 constexpr double least_sample_s = 2e-3;
-/// Launches of work this long cost nothing that is worth a graph.
+/// Work that takes at least this long is launched without a graph, since the cost of its launches
+/// is negligible.
 constexpr double graph_below_s = 200e-6;
 /// CUDA's queue of launches takes about a thousand before the host has to wait.
 constexpr std::int64_t most_enqueued_calls = 256;
@@ -34,7 +36,7 @@ __device__ unsigned long long nanoseconds() {
   return now;
 }
 
-/// Ends `ns` after it began, and writes when.
+/// A kernel that runs for `ns` nanoseconds and writes the time at which it ended.
 __global__ void hold_stream(unsigned long long ns, unsigned long long* ended) {
   const unsigned long long begun = nanoseconds();
   unsigned long long now = begun;
@@ -60,13 +62,14 @@ private:
   cudaEvent_t event_ = nullptr;
 };
 
-/// Measures how long the device works on what a function enqueues.
+/// Measures how long the device works on the launches that a function enqueues.
 class stopwatch {
 public:
   explicit stopwatch(device& dev)
       : dev_(dev), stream_(stream_of(dev.where())), ended_(allocated(dev)) {}
 
-  /// Seconds of the device. `enqueue_s` is how long the host takes to enqueue.
+  /// Returns the time on the device in seconds. `enqueue_s` is the time that the host takes to
+  /// enqueue the launches.
   template <class F>
   double seconds(double enqueue_s, const F& enqueue) {
     const double hold_s = std::min(1.5 * enqueue_s + 50e-6, longest_hold_s);
@@ -94,7 +97,7 @@ private:
   event begin_, end_;
 };
 
-/// Launches of an op, captured; ok() is false where they could not be.
+/// A captured graph of launches of an op. ok() is false where the launches could not be captured.
 class captured_calls {
 public:
   captured_calls(cudaStream_t stream, std::int64_t calls, const std::function<void()>& f) {
@@ -115,7 +118,7 @@ public:
         exec_ = nullptr;
       if (graph != nullptr) cudaGraphDestroy(graph);
     }
-    cudaGetLastError(); // what no graph can be made of is measured without one
+    cudaGetLastError(); // clears the error: the op is measured without a graph
   }
   captured_calls(const captured_calls&) = delete;
   captured_calls& operator=(const captured_calls&) = delete;
@@ -136,7 +139,7 @@ double since(clock::time_point start) {
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-/// Samples of `calls` calls each that `enqueue` enqueues, after one that does not count.
+/// Takes samples of the `calls` calls that `enqueue` enqueues. A first sample is discarded.
 template <class F>
 launch_times sampled(stopwatch& watch, const timing_plan& plan, timed_by how, std::int64_t calls,
                      const F& enqueue) {

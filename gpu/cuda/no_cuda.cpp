@@ -1,4 +1,4 @@
-// What a build without CUDA answers.
+// The functions of the CUDA backend in a build without CUDA.
 #include "gpu/detail/space.hpp"
 
 namespace twill::gpu::detail {

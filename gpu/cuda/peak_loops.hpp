@@ -1,9 +1,10 @@
-// Loops that do nothing but multiply and add in registers: what a GPU can do at most. Written over
-// Ptx (gpu/cuda/ptx.hpp): probe_cuda.cu makes kernels of them, tests emulate them.
+// peak_loops: loops that only multiply and add in registers, to measure the highest arithmetic rate
+// of a GPU. The loops are templates over Ptx (gpu/cuda/ptx.hpp): probe_cuda.cu instantiates them as
+// CUDA kernels, and tests run them on an emulation of a GPU.
 //
-// Each thread has several chains of sums that do not depend on each other, so that the latency of
-// an instruction is hidden also where a multiprocessor has few warps. No compiler can leave a loop
-// out: operands are arguments, chains begin with different numbers, and the sums are stored.
+// Each thread has several independent chains of sums, which hide the latency of an instruction even
+// where a multiprocessor has few warps. The compiler cannot remove a loop, because operands are
+// arguments, chains start with different numbers, and the sums are stored.
 #pragma once
 
 #include <cmath>
@@ -14,8 +15,8 @@
 namespace twill::gpu::cuda {
 
 struct peak_args {
-  std::uint32_t pair;   ///< of mma: two f16, which all of its operands are made of
-  std::uint32_t codes;  ///< of mma_int8: four int8, likewise
+  std::uint32_t pair;   ///< for mma: two f16, of which all operands are made
+  std::uint32_t codes;  ///< for mma_int8: four int8, of which all operands are made
   float factor, addend; ///< of fma
   std::int32_t rounds;
   float* out; // (blocks, peak_threads)
@@ -23,8 +24,8 @@ struct peak_args {
 
 inline constexpr int peak_threads = 256;
 inline constexpr int peak_chains = 8;
-/// Operations of one thread in one round; a multiply-add is two. A warp's mma is 16 x 8 x 16 of
-/// them.
+/// Operations of one thread in one round; a multiply-add counts as two. One mma of a warp is 16 x 8
+/// x 16 multiply-adds.
 inline constexpr double peak_mma_operations = 2.0 * 16 * 8 * 16 / 32 * peak_chains;
 inline constexpr double peak_int8_operations = 2.0 * 16 * 8 * 32 / 32 * peak_chains; // 16 x 8 x 32
 inline constexpr double peak_fma_operations = 2.0 * peak_chains * 4;
@@ -34,7 +35,7 @@ struct peak_loop {
   Ptx ptx;
   const peak_args& args;
 
-  /// Products of f16, sums in f32, by the tensor cores: each sum grows by 16 products a round.
+  /// f16 products with f32 sums on the tensor cores. Each sum grows by 16 products per round.
   TWILL_KERNEL_MEMBER void mma() {
     const std::uint32_t a[4] = {args.pair, args.pair, args.pair, args.pair};
     const std::uint32_t b[2] = {args.pair, args.pair};
@@ -46,7 +47,7 @@ struct peak_loop {
     finish(sum);
   }
 
-  /// The same of int8, with sums in int32, each of which grows by 32 products a round.
+  /// int8 products with int32 sums on the tensor cores. Each sum grows by 32 products per round.
   TWILL_KERNEL_MEMBER void mma_int8() {
     const std::uint32_t a[4] = {args.codes, args.codes, args.codes, args.codes};
     const std::uint32_t b[2] = {args.codes, args.codes};
@@ -66,7 +67,7 @@ struct peak_loop {
     finish(as_floats);
   }
 
-  /// Multiply-adds of f32: each sum becomes sum * factor + addend.
+  /// f32 multiply-adds. In each round each sum becomes sum * factor + addend.
   TWILL_KERNEL_MEMBER void fma() {
     float sum[peak_chains][4];
     begin(sum);

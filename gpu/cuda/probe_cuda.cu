@@ -1,4 +1,5 @@
-// The CUDA form of peak_rates.hpp: how fast the GPU multiplies and adds, reads and copies.
+// The CUDA implementation of peak_rates.hpp, which measures how fast the GPU computes, reads and
+// copies.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace twill::gpu::cuda {
 
 namespace {
 
-constexpr int blocks_at_once = 4; ///< of a multiprocessor; registers leave room for them
+constexpr int blocks_at_once = 4; ///< per multiprocessor; registers are limited accordingly
 
 __global__ void __launch_bounds__(peak_threads, blocks_at_once) peak_mma(const peak_args args) {
   peak_loop<device_ptx>{device_ptx{}, args}.mma();
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(read_threads, blocks_at_once) read_all(const r
   read_loop<device_ptx>{device_ptx{}, args}.run();
 }
 
-/// Blocks that fill the GPU's multiprocessors.
+/// The number of blocks that fill all multiprocessors of the GPU.
 unsigned full_grid() {
   int multiprocessors = 0, id = 0;
   cudaGetDevice(&id);
@@ -52,7 +53,7 @@ double seconds_of(loop kernel, unsigned blocks, const peak_args& args, cudaStrea
   return cudaEventElapsedTime(&ms, began, ended) == cudaSuccess ? 1e-3 * ms : 0;
 }
 
-/// The rate of the fastest of a few runs: the first ones raise the clock.
+/// The rate of the fastest of a few runs, since the GPU's clock rises during the first runs.
 double rate_of(loop kernel, double operations_of_round, device& dev) {
   constexpr std::int32_t rounds = 1 << 14;
   constexpr int runs = 8;
@@ -75,7 +76,7 @@ double rate_of(loop kernel, double operations_of_round, device& dev) {
   return best;
 }
 
-/// Begins to read, and returns where the threads' sums will lie and how many there are.
+/// Begins to read, and returns the place and the number of the threads' sums.
 read_args begun_read(device& dev, const std::uint64_t* words, std::int64_t n) {
   const unsigned blocks = full_grid();
   const std::size_t sums = std::size_t{blocks} * read_threads;
@@ -96,7 +97,7 @@ std::uint64_t read(device& dev, const std::uint64_t* words, std::int64_t n) {
   return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
 }
 
-/// A copy that CUDA refuses shows at the next fence.
+/// If CUDA refuses the copy, the next fence reports the error.
 void copy(device& dev, void* to, const void* from, std::size_t bytes) {
   cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(dev.where()));
 }

@@ -1,16 +1,17 @@
-// ptx: the instructions of a GPU that kernel bodies are written over, and nothing else.
+// ptx: the GPU instructions that kernel bodies use. A body uses no other GPU instructions.
 //
 // A body is a template over this policy: `template <class Ptx> void body(Ptx ptx, const args&)`.
-// device_ptx is the GPU's; the tests' emulator has the same members and runs a body's threads on
-// the host. Shared memory is addressed by byte offset, so that the emulator sees every access. All
-// 32 threads of a warp call a member that says "warp" together, all threads of a block barrier().
+// device_ptx implements the instructions on a GPU; the tests' emulator has the same members and
+// runs a body's threads on the host. Shared memory is addressed by byte offset, so that the
+// emulator can check every access. All 32 threads of a warp must call a member marked "Warp:"
+// together, and all threads of a block must call barrier() together.
 #pragma once
 
 #include <cstdint>
 
 #include "gpu/detail/half.hpp"
 
-// Unrolls a loop `n` times: TWILL_UNROLL, where not all of it shall be.
+// Unrolls a loop `n` times. TWILL_UNROLL unrolls it completely.
 #if defined(__CUDACC__)
 #define TWILL_PRAGMA(text) _Pragma(#text)
 #define TWILL_UNROLL_TIMES(n) TWILL_PRAGMA(unroll(n))
@@ -42,7 +43,7 @@ struct device_ptx {
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static int block() { return static_cast<int>(blockIdx.x); }
 
-  /// Global memory. T is aligned to its size.
+  /// Loads from and stores to global memory. The address must be a multiple of T's size.
   template <class T>
   __device__ static T load(const T* from) {
     return *from;
@@ -51,7 +52,8 @@ struct device_ptx {
   __device__ static void store(T* to, T value) {
     *to = value;
   }
-  /// 16 bytes that no thread of the grid writes, through the read-only path and not kept in L1.
+  /// Loads 16 bytes that no thread of the grid writes, through the read-only path and without
+  /// allocating in L1.
   __device__ static words4 load_constant(const words4* from) {
     words4 to;
     asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];\n"
@@ -59,26 +61,29 @@ struct device_ptx {
         : "l"(from));
     return to;
   }
-  /// What another block stored, from L2. It is there once that block's store, a fence() and an
-  /// atomic_add() have happened in this order, barriers between them or not, and this block's
-  /// atomic_add() of the same counter and a fence() after it.
+  /// Loads from L2 a value that another block has stored. The value is visible if the other block
+  /// did its store, a fence() and an atomic_add() in this order (with or without barriers between
+  /// them), and this block then did an atomic_add() of the same counter followed by a fence().
   __device__ static float load_l2(const float* from) { return __ldcg(from); }
 
-  /// Orders this thread's accesses to global memory before the fence, and those that barriers
-  /// ordered before it, before its later ones, as all blocks see them.
+  /// Memory fence for all blocks: this thread's accesses to global memory before the fence, and
+  /// accesses of other threads that a barrier has ordered before it, come before this thread's
+  /// later accesses.
   __device__ static void fence() { __threadfence(); }
-  /// Adds to a counter in global memory, which is accessed in no other way during a launch, and
-  /// returns what it was. It orders nothing else without a fence().
+  /// Adds to a counter in global memory and returns the counter's old value. During a launch the
+  /// counter must be accessed by atomic_add() only. Without a fence() the call orders no other
+  /// accesses.
   __device__ static std::int32_t atomic_add(std::int32_t* counter, std::int32_t value) {
     return atomicAdd(counter, value);
   }
 
-  /// a + b rounded by itself. The compiler may make one multiply-add of a product and a sum, with
-  /// other bits; of add() it never does. For sums whose bits two kernels must have in common.
+  /// a + b, which the compiler never fuses with a product. It may fuse a plain sum with a product
+  /// into one multiply-add, which gives other bits. Use add() for sums that must have the same bits
+  /// in two kernels.
   __device__ static float add(float a, float b) { return __fadd_rn(a, b); }
 
-  /// Bit i of the result is bit 4 * a_i + 2 * b_i + c_i of `Table`: the same function of 0xf0, 0xcc
-  /// and 0xaa.
+  /// A bitwise function of three inputs: bit i of the result is bit 4 * a_i + 2 * b_i + c_i of
+  /// `Table`. `Table` is the function's value for a = 0xf0, b = 0xcc and c = 0xaa.
   template <std::uint32_t Table>
   __device__ static std::uint32_t lop3(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     std::uint32_t to;
@@ -92,13 +97,13 @@ struct device_ptx {
     return to;
   }
 
-  /// Two f32 as f16, `low` in the lower half, rounded to nearest even.
+  /// Converts two f32 to f16, `low` in the lower half, rounded to nearest even.
   __device__ static std::uint32_t narrow_f16x2(float low, float high) {
     std::uint32_t to;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(to) : "f"(high), "f"(low));
     return to;
   }
-  /// The same as bf16.
+  /// Converts two f32 to bf16, `low` in the lower half, rounded to nearest even.
   __device__ static std::uint32_t narrow_bf16x2(float low, float high) {
     std::uint32_t to;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(to) : "f"(high), "f"(low));
@@ -118,7 +123,7 @@ struct device_ptx {
     return __byte_perm(a, b, selector);
   }
 
-  /// Shared memory. The offset is a multiple of T's size.
+  /// Loads from and stores to shared memory. The offset must be a multiple of T's size.
   template <class T>
   __device__ static T load_shared(unsigned offset) {
     return *reinterpret_cast<const T*>(reinterpret_cast<const char*>(shared_memory) + offset);
@@ -128,39 +133,41 @@ struct device_ptx {
     *reinterpret_cast<T*>(reinterpret_cast<char*>(shared_memory) + offset) = value;
   }
 
-  /// Copies 16 aligned bytes from global to shared memory. What the thread read there before has
-  /// been read: hardware keeps these two in order. The bytes are there after the wait() that
-  /// leaves fewer groups than were committed since, for this thread, and after a barrier() for
-  /// others.
+  /// Begins to copy 16 aligned bytes from global to shared memory. Earlier reads of the destination
+  /// by this thread are safe: the hardware keeps them before the copy. This thread sees the bytes
+  /// after a wait<Left>() for the copy's group, that is, one after which at most Left later groups
+  /// can be pending; other threads see them after a barrier() that follows.
   __device__ static void copy_async(unsigned offset, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address_of(offset)), "l"(from)
                  : "memory");
   }
-  /// copy_async() of 16 zeros where `zeros`: nothing is read then, and `from` may be any address of
-  /// global memory.
+  /// copy_async(), or, if `zeros` is set, writes 16 zeros: then nothing is read, and `from` may be
+  /// any address of global memory.
   __device__ static void copy_async_or_zeros(unsigned offset, const void* from, bool zeros) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address_of(offset)),
                  "l"(from), "r"(zeros ? 0 : 16)
                  : "memory");
   }
   __device__ static void commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-  /// Waits until at most `Left` committed groups of this thread are under way.
+  /// Waits until at most `Left` committed groups of this thread's copies are still pending.
   template <int Left>
   __device__ static void wait() {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(Left) : "memory");
   }
 
   __device__ static void barrier() { __syncthreads(); }
-  /// Warp: orders its threads' accesses to shared memory before it before those after it.
+  /// Warp: synchronises the warp's threads; their earlier accesses to shared memory come before
+  /// their later ones.
   __device__ static void sync_warp() { __syncwarp(); }
 
-  /// Warp: the value of the thread whose number differs in `mask`.
+  /// Warp: returns the value of the thread whose number in the warp is this thread's number XOR
+  /// `mask`.
   __device__ static float shuffle_xor(float value, int mask) {
     return __shfl_xor_sync(0xffffffffU, value, mask);
   }
 
-  /// Warp: four 8 x 8 matrices of 16-bit elements; thread 8i + r gives the offset of row r of
-  /// matrix i. Trans transposes each.
+  /// Warp: loads four 8 x 8 matrices of 16-bit elements (ldmatrix). Thread 8i + r passes the offset
+  /// of row r of matrix i. Trans transposes each matrix.
   template <bool Trans>
   __device__ static void load_matrices(std::uint32_t (&to)[4], unsigned offset) {
     if constexpr (Trans)
@@ -183,7 +190,7 @@ struct device_ptx {
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   }
-  /// Warp: the same for a and b of bf16.
+  /// Warp: d += a * b for a (16, 16), b (16, 8) bf16 and d (16, 8) f32.
   __device__ static void mma_bf16(float (&d)[4], const std::uint32_t (&a)[4],
                                   const std::uint32_t (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
@@ -193,7 +200,7 @@ struct device_ptx {
   }
 
   /// Warp: the product of a (16, 32) s8 and b (32, 8) s8 plus c (16, 8) s32, modulo 2^32. A
-  /// register holds four k.
+  /// register holds four neighbouring elements along k.
   __device__ static void mma_s8(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
                                 const std::uint32_t (&b)[2], const std::int32_t (&c)[4]) {
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, "

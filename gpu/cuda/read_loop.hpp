@@ -1,8 +1,9 @@
-// A loop that only reads memory: what a GPU's memory can deliver at most. Written over Ptx
-// (gpu/cuda/ptx.hpp): probe_cuda.cu makes a kernel of it, tests emulate it.
+// read_loop: a loop that only reads memory, to measure the highest read rate of a GPU's memory. The
+// loop is a template over Ptx (gpu/cuda/ptx.hpp): probe_cuda.cu instantiates it as a CUDA kernel,
+// and tests run it on an emulation of a GPU.
 //
-// Every thread reads 16 bytes at a time, with several reads under way, and adds them up as words of
-// 64 bits. The threads of all blocks read neighbouring pieces.
+// Every thread reads 16 bytes at a time, keeps several reads pending, and adds the bytes up as
+// 64-bit words. Threads with neighbouring numbers read neighbouring pieces.
 #pragma once
 
 #include <cstdint>

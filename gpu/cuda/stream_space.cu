@@ -13,7 +13,7 @@ namespace {
 constexpr const char* to_device = "copying to the device";
 constexpr const char* from_device = "copying from the device";
 
-/// Of the GPU, now.
+/// The GPU's free memory at this moment.
 std::int64_t free_bytes() {
   std::size_t free = 0, total = 0;
   return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<std::int64_t>(free) : 0;
@@ -40,7 +40,7 @@ stream_space::~stream_space() {
 void* stream_space::allocate(std::size_t bytes, bool) {
   void* data = nullptr;
   if (cudaMalloc(&data, bytes) != cudaSuccess) {
-    cudaGetLastError(); // refused memory is no error of later calls
+    cudaGetLastError(); // clears the error, which would otherwise show in later calls
     return nullptr;
   }
   // Waits, since copies on other streams may follow.
@@ -83,8 +83,8 @@ result<nothing> stream_space::fence() {
 }
 
 bool stream_space::is_lost() {
-  cudaGetLastError(); // of a call that was refused, which says nothing of later ones
-  return cudaStreamSynchronize(stream_) != cudaSuccess; // a fault may not have come to light yet
+  cudaGetLastError(); // clears the error of a refused call, which does not concern later calls
+  return cudaStreamSynchronize(stream_) != cudaSuccess; // reports a fault of pending work
 }
 
 std::int64_t stream_space::outside_bytes() {

@@ -1,9 +1,9 @@
-// stream_space: the memory of a GPU, copies to and from it, and the stream that its ops are
-// launched on, by CUDA's runtime alone. What else a device needs is for derived classes. For .cu
-// files.
+// stream_space: implements the part of a space that needs only CUDA's runtime: the memory of a GPU,
+// copies to and from it, and the stream on which its ops are launched. Derived classes implement
+// the rest. Only .cu files may include this header.
 //
-// Threads and errors as in gpu/detail/space.hpp. It owns the stream, which derived classes make and
-// stream_space destroys.
+// Threads and errors are those of gpu/detail/space.hpp. Derived classes create the stream;
+// stream_space owns and destroys it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@
 
 namespace twill::gpu::cuda {
 
-/// device_lost with the action's name and CUDA's words, unless `code` is success.
+/// Success if `code` is; otherwise device_lost with the action's name and CUDA's error text.
 result<nothing> outcome_of(cudaError_t code, const char* action);
 
 class stream_space : public detail::space {
@@ -35,11 +35,11 @@ public:
                                  std::size_t bytes) override;
   result<nothing> enqueue_download(void* host_dst, const void* device_src,
                                    std::size_t bytes) override;
-  /// Waits for this device's work alone. A kernel that could not be launched shows here, or at the
-  /// next copy.
+  /// Waits for the work of this device only. If a kernel could not be launched, this call or the
+  /// next copy reports the error.
   result<nothing> fence() override;
-  /// After a fault CUDA answers every later call with its error; any other error is reported once
-  /// and is cleared here.
+  /// After a fault CUDA returns the error of the fault from every later call. CUDA reports any
+  /// other error once, and this function clears it.
   bool is_lost() override;
   std::int64_t outside_bytes() override;
 

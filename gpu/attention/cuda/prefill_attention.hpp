@@ -1,7 +1,7 @@
-// prefill_attention: the body of the attention kernel for prompts. A block has up to 48 or 64 query
-// rows of one sequence and one KV head, which share the keys and values. The body is a template
-// over Ptx (gpu/cuda/ptx.hpp): attention_cuda.cu instantiates it as CUDA kernels, and tests run it
-// on an emulation of a GPU.
+// prefill_attention: the body of the attention kernel for prompts. A block has up to prefill_rows
+// query rows of one sequence and one KV head, which share the keys and values. The body is a
+// template over Ptx (gpu/cuda/ptx.hpp): attention_cuda.cu instantiates it as CUDA kernels, and
+// tests run it on an emulation of a GPU.
 //
 // A row gets the same bits as from decode_attention: the products are the same mma with the same
 // operands, summed in ascending order of the positions in a chunk of 256; softmax adds in the same

@@ -27,7 +27,7 @@ TWILL_KERNEL_INLINE float lane_sum(long n, const F& f) {
   return lane[0];
 }
 
-/// Adds the square of a row's distance from `point`.
+/// Adds the square of an element's distance from `point`.
 struct squares_from {
   const float* row;
   float point;

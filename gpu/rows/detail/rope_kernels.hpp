@@ -30,8 +30,8 @@ struct angle_item {
   }
 };
 
-/// cos(x) and sin(x) for |x| < 2^31, each within 1e-7. CUDA's own keep the bits of a large angle in
-/// a local array, which lies in memory.
+/// cos(x) and sin(x) for |x| < 2^31, each within 1e-7. It replaces CUDA's own functions, which
+/// reduce large angles with a local array in memory.
 struct cosine_and_sine {
   float cos, sin;
 };
@@ -54,7 +54,7 @@ TWILL_KERNEL_INLINE cosine_and_sine cosine_and_sine_of(float x) {
   return {quarter == 1 || quarter == 2 ? -cos : cos, quarter >= 2 ? -sin : sin};
 }
 
-/// angle_item for a chip.
+/// The version of angle_item for a GPU.
 struct chip_angle_item {
   angle_item all;
 
@@ -68,9 +68,9 @@ struct chip_angle_item {
   }
 };
 
-/// Rotates the queries of a step in place, and rotates and stores its keys and values. The host
-/// does so head by head, from rows that compilers vectorise, and a chip one dimension at a time,
-/// without arrays: those would lie in memory.
+/// Rotates the queries of a step in place, rotates its keys, and stores its keys and values. The
+/// host processes a whole head at a time in loops that compilers vectorise. A GPU processes one
+/// dimension at a time without local arrays, which it would keep in memory.
 struct rope_store {
   float *q, *k, *v;
   long q_stride, k_stride, v_stride;
@@ -109,7 +109,7 @@ struct rope_store {
     return v + row * v_stride + long{head} * kv.head_dim;
   }
 
-  /// What a row's queries are multiplied by after the rotation.
+  /// The factor by which a row's queries are multiplied after the rotation.
   TWILL_KERNEL_MEMBER float query_factor(long row) const {
     const int seen = positions[row] + 1;
     if (log_n_length == 0 || seen <= log_n_length) return 1.0f;
@@ -125,7 +125,7 @@ struct rope_store {
       x[d] *= factor;
   }
 
-  /// `inverse` is that of i8_steps, for codes.
+  /// Stores x as element `at`. i8 codes are computed with `inverse`, which is i8_steps::inverse.
   TWILL_KERNEL_MEMBER void store_at(void* to, std::int64_t at, float x, float inverse) const {
     with_kv_element(kv.type, [=](auto element) {
       store_one(static_cast<decltype(element)*>(to)[at], x, inverse);
@@ -139,7 +139,7 @@ struct rope_store {
       to[std::int64_t{d} * kv.block_tokens] = from[d];
   }
 
-  /// A key's dimensions lie block_tokens apart.
+  /// Stores a key, whose dimensions lie block_tokens elements apart.
   TWILL_KERNEL_MEMBER void store_key(const float* x, std::int64_t first,
                                      std::int64_t at_scale) const {
     with_kv_element(kv.type, [&](auto element) {
@@ -176,7 +176,8 @@ struct rope_store {
     return {block_at(kv, block), block_scales_at(kv, block), position - column * kv.block_tokens};
   }
 
-  /// Where a head's key and value of a position begin among elements, and its scale.
+  /// The indices of the first element of a head's key, of its value, and of its scale, at a
+  /// position.
   TWILL_KERNEL_MEMBER std::int64_t key_at(const place& at, int head) const {
     return at.elements + std::int64_t{head} * kv.block_tokens * kv.head_dim + at.offset;
   }

@@ -1,4 +1,5 @@
-// The row ops' host form: one row per item, or long ranges of columns, which compilers vectorise.
+// The host implementation of the row ops. A work item is one row or a long range of columns, in
+// loops that compilers vectorise.
 #include <algorithm>
 
 #include "gpu/detail/rows_backend.hpp"
@@ -12,8 +13,8 @@ namespace twill::gpu::detail {
 
 namespace {
 
-/// f(row, begin, end) over column ranges that cover (rows, cols). `work` is the cost of one element
-/// in float operations.
+/// Calls f(row, begin, end) for column ranges that together cover (rows, cols). `work` is the cost
+/// of one element in float operations.
 template <class Functor>
 void for_spans(device& dev, long rows, long cols, long work, const Functor& f) {
   constexpr long width = 2048;
@@ -48,7 +49,7 @@ void rope_angles(device& dev, const angle_item& kernel, long items) {
   for_host_items(dev, items, 40, kernel);
 }
 
-/// A work item on the host: one row, so that the block is looked up once for all heads.
+/// A work item on the host is one row, so that the KV block is looked up once for all heads.
 struct rope_store_row {
   rope_store all;
 

@@ -1,5 +1,5 @@
-// The row ops' portable form: one team per row where lanes must add up, else one item per element,
-// where neighbouring threads take neighbouring columns.
+// The portable implementation of the row ops. An op that sums over a row runs one team per row;
+// other ops run one item per element, and neighbouring threads process neighbouring columns.
 #pragma once
 
 #include "gpu/detail/rows_backend.hpp"
@@ -70,8 +70,8 @@ struct layer_norm_team {
   }
 };
 
-/// One team per row and head: a query's, or a key's and its value's. Lanes take pairs, then
-/// dimensions.
+/// One team per row and head; the head is a query head, or a KV head with its key and value. Lanes
+/// first divide the pairs to rotate, then the dimensions to store.
 template <class Member>
 struct rope_store_team {
   rope_store all;
