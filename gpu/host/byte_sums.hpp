@@ -1,4 +1,4 @@
-// Sums of 4 runs of 32 signed bytes, shared by the x86 policies.
+// Sums of 4 runs of 32 signed bytes; both x86 SIMD policies use these functions.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@ namespace twill::gpu::host {
 namespace {
 
 struct byte_sums {
-  /// out[g] is the sum of bytes [32 g, 32 g + 32). Loads 16 bytes at a time, because the bytes were
-  /// just stored so and a load across two stores would wait for both.
+  /// out[g] is the sum of bytes [32 g, 32 g + 32). It loads 16 bytes at a time, because the bytes
+  /// have just been stored in pieces of 16 and a load that spans two stores would stall until both
+  /// are complete.
   static void sum_4(const std::int8_t* p, std::int32_t* out) {
     add_up(p, out, [](__m128i v) { return v; });
   }

@@ -1,6 +1,6 @@
-// Converts rows of floats to f16 by the processor's own instruction, where the baseline of the
-// build has it. Pure; internal linkage, because files compiled for wider instruction sets may use
-// it too.
+// Converts rows of floats to f16 by the processor's F16C instruction, if the build's baseline
+// instruction set has it. Pure. The function has internal linkage, because files compiled for wider
+// instruction sets may use it too.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// for_host_items: shares items out among the device's host threads, or runs them at once where they
-// are few, since waking other threads costs more than a decode row of norm or activation takes.
-// Results never depend on which way was taken. Executor thread only.
+// for_host_items: divides work items among the device's host threads, or runs them all on the
+// calling thread if there is little work: waking other threads takes longer than the norm or
+// activation of a single row. The results are the same in both cases. Executor thread only.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace twill::gpu::detail {
 
-/// Simple operations on floats below which a launch is not worth waking other threads for.
+/// A launch with fewer simple float operations than this does not wake other threads.
 inline constexpr long small_work = 32768;
 
-/// f(i) for i in [0, n) on host threads, which take runs of items of about small_work / 2 each.
-/// `work` is the cost of one item in float operations.
+/// Calls f(i) for i in [0, n) on host threads, which each take runs of items worth about small_work
+/// / 2 operations. `work` is the cost of one item in float operations.
 template <class Functor>
 void for_host_items(device& dev, long n, long work, const Functor& f) {
   const auto run = [&](long begin, long end) {

@@ -1,4 +1,4 @@
-// The host's form of peak_rates.hpp.
+// The host implementation of peak_rates.hpp.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -36,7 +36,7 @@ void copy(device& dev, void* to, const void* from, std::size_t bytes) {
                  });
 }
 
-/// The best of a few runs counts, since other processes only ever take speed away.
+/// The best of a few runs, since other processes can only slow a run down.
 double peak(device& dev, compute_type type) {
   using clock = std::chrono::steady_clock;
   const host::kernels& kernels = host::kernels_for(dev.isa());

@@ -1,9 +1,9 @@
 // Vectors of TWILL_LANES floats for the host micro-kernels, on the compiler's vector extension.
 //
-// Each including source file defines TWILL_LANES and is compiled for its own instruction set, so
-// everything here has internal linkage: a function built for AVX-512 must never be the copy that
-// the linker keeps for everybody. For the same reason these files use no inline functions of the
-// standard library.
+// Each source file that includes this header defines TWILL_LANES and is compiled for its own
+// instruction set. So everything in the header has internal linkage: a function compiled for
+// AVX-512 must never be the copy that the linker keeps for the whole program. For the same reason
+// the including files use no inline functions of the standard library.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,10 @@ inline vf splat(float x) {
 inline vi splat_int(std::int32_t x) {
   return x - vi{};
 }
-/// a * b + c: one rounding where the instruction set has it, two where not. Written out, and
-/// contraction switched off, because a compiler that chooses which product to fuse chooses
-/// differently in each copy of a kernel, and a row's bits would then depend on its company.
+/// a * b + c, with one rounding where the instruction set has a fused multiply-add, else with two.
+/// Kernels call this function and are compiled without contraction, because a compiler that may
+/// choose which products to fuse chooses differently in each instance of a kernel, and a row's bits
+/// would then depend on the other rows of the batch.
 inline vf fma_of(vf a, vf b, vf c) {
 #if TWILL_LANES == 16 && defined(__AVX512F__)
   return reinterpret_cast<vf>(_mm512_fmadd_ps(

@@ -1,4 +1,4 @@
-// The SIMD policy of tile_templates.hpp for AVX2, FMA and F16C: 16 lanes are two registers.
+// The SIMD policy of tile_templates.hpp for AVX2, FMA and F16C, where two registers hold 16 lanes.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ struct simd_avx2 : byte_sums {
     return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
   }
   static f32 to_f32(i32 v) { return {_mm256_cvtepi32_ps(v.lo), _mm256_cvtepi32_ps(v.hi)}; }
-  /// These two do what those of simd_avx512 do.
+  /// load_words() and dot_words() are defined as in simd_avx512.
   static i32 load_words(const unsigned char* p) { return load_codes(p); }
   static i32 dot_words(i32 v, i32 words) {
     return {_mm256_madd_epi16(v.lo, words.lo), _mm256_madd_epi16(v.hi, words.hi)};
@@ -125,8 +125,9 @@ struct simd_avx2 : byte_sums {
     else
       dot_u4(sum, c, x, stride);
   }
-  /// A pair's product is at most 2 * 15 * 128, so 8 quads fit 16 bits. With the loop over rows
-  /// innermost, a quad of codes and one of activations are loaded once for 2 R products.
+  /// For 4-bit codes: the sum of a pair of products is at most 2 * 15 * 128, so the sums of 8 quads
+  /// fit 16 bits. The loop over rows is innermost, so that a quad of codes is loaded once for the
+  /// products with all R rows.
   template <int R, int Quads>
   [[gnu::always_inline]] static void dot_u4(i32 (&sum)[R], const codes (&c)[Quads],
                                             const std::int8_t* x, std::int64_t stride) {
@@ -144,8 +145,8 @@ struct simd_avx2 : byte_sums {
     for (int r = 0; r < R; ++r)
       sum[r] = add(sum[r], join_pairs(pairs_of[r]));
   }
-  /// 8-bit codes would saturate maddubs. 128 is subtracted from each code, so that a product's
-  /// magnitude is at most 128 * 127, and 128 * sum(x) is added at the end.
+  /// For 8-bit codes, which would saturate maddubs: 128 is subtracted from each code, so that a
+  /// product's magnitude is at most 128 * 127, and 128 * sum(x) is added at the end.
   template <int R, int Quads>
   [[gnu::always_inline]] static void dot_u8(i32 (&sum)[R], const codes (&c)[Quads],
                                             const std::int8_t* x, std::int64_t stride) {
@@ -178,8 +179,8 @@ struct simd_avx2 : byte_sums {
     // With 8 bytes the upper half of the register is zeros, which count 128 each.
     return of_16 - 128 * (N < 16 ? 16 : N);
   }
-  /// Forces the value to be computed here. GCC 12 would put the additions off until all products
-  /// are there, for which there are not enough registers.
+  /// Forces the compiler to compute the value at this point. GCC 12 would otherwise delay the
+  /// additions until all products are computed, for which there are not enough registers.
   static void now(i32& v) { asm("" : "+x"(v.lo), "+x"(v.hi)); }
   static __m256i signed_pairs(__m256i magnitude, __m256i value, __m256i sign) {
     return _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(value, sign));

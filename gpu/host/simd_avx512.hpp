@@ -8,8 +8,8 @@
 
 #include "gpu/host/byte_sums.hpp"
 
-// GCC warns that 64-byte vectors are passed in another way without AVX-512; none crosses a file
-// here.
+// Silences GCC's warning that code without AVX-512 passes 64-byte vectors differently: no such
+// vector is passed between files.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace twill::gpu::host {
@@ -74,8 +74,9 @@ struct simd_avx512 : byte_sums {
     return {_mm512_permutexvar_epi16(pairs_of, both),
             _mm512_permutexvar_epi16(_mm512_add_epi16(pairs_of, _mm512_set1_epi16(16)), both)};
   }
-  /// Codes are widened in 16-bit sums, whose upper byte is the result: that of the lower code is
-  /// shifted into place, that of the upper code is there already.
+  /// Codes are widened by 16-bit sums factor * code + base, whose upper byte is the 8-bit code. The
+  /// result of the lower code is shifted to the lower byte; the result of the upper code is already
+  /// in place.
   static void widen(codes both, const widening& w, codes& low, codes& high) {
     const i32 nibble = _mm512_set1_epi16(15);
     const auto sum = [&w](i32 code) {
@@ -97,7 +98,8 @@ struct simd_avx512 : byte_sums {
   }
 #ifdef __AVX512VNNI__
   static constexpr bool int8_gemm = true;
-  /// gate / (1 + exp(-gate)) * up, with the bits of gpu::silu_mul: fast_exp() of kernel_math.hpp.
+  /// gate / (1 + exp(-gate)) * up, with the same bits as gpu::silu_mul(), which uses fast_exp() of
+  /// kernel_math.hpp.
   static f32 silu_mul(f32 gate, f32 up) {
     const auto at = [](float c) { return _mm512_set1_ps(c); };
     f32 x = _mm512_max_ps(at(-87.3F), _mm512_sub_ps(zero(), gate));
@@ -117,9 +119,8 @@ struct simd_avx512 : byte_sums {
   static i32 dot_quad(i32 sum, codes c, i32 x) {
     return _mm512_dpbusd_epi32(sum, c, x);
   }
-  /// Adds the products of 4 * Quads columns to sum[r], for R rows. The loop over
-  /// rows is innermost, and one row alone has two sums, so that neighbouring instructions do not
-  /// wait for each other.
+  /// Adds the products of 4 * Quads columns to sum[r], for R rows. The loop over rows is innermost,
+  /// and a single row uses two sums, so that consecutive instructions do not depend on each other.
   template <bool U8, int R, int Quads>
   static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
                   std::int64_t stride) {
@@ -180,7 +181,8 @@ struct simd_avx512 : byte_sums {
     out[2] = to_f32(_mm512_and_si512(_mm512_srli_epi32(v, 16), mask));
     out[3] = to_f32(_mm512_srli_epi32(v, 24));
   }
-  /// A table look-up reads only the low 4 bits of each lane's index: no mask, no conversion.
+  /// A table look-up converts the codes; it reads only the low 4 bits of each lane's index, so no
+  /// mask is needed.
   static void nibbles_to_f32(codes v, f32* out) {
     const f32 table = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     out[0] = _mm512_permutexvar_ps(v, table);

@@ -7,8 +7,8 @@
 
 #include "gpu/detail/packed_view.hpp"
 
-// GCC warns that 64-byte vectors are passed in another way without AVX-512; none crosses a file
-// here.
+// Silences GCC's warning that code without AVX-512 passes 64-byte vectors differently: no such
+// vector is passed between files.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace twill::gpu::host {
@@ -56,10 +56,11 @@ struct simd_plain {
   }
   static f32 add(f32 a, f32 b) { return a + b; }
   static f32 mul(f32 a, f32 b) { return a * b; }
-  /// Two roundings, unlike the other policies: a fused one may be a library call here.
+  /// Rounds twice, unlike the other policies: a fused multiply-add may be a library call on this
+  /// baseline.
   static f32 fma(f32 a, f32 b, f32 c) { return a * b + c; }
   static f32 to_f32(i32 v) { return __builtin_convertvector(v, f32); }
-  /// These two do what those of simd_avx512 do.
+  /// load_words() and dot_words() are defined as in simd_avx512.
   static i32 load_words(const unsigned char* p) {
     i32 v;
     std::memcpy(&v, p, sizeof v);

@@ -13,8 +13,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Longer than the gap between two launches of a forward pass, too short to cost other processes
-/// much.
+/// How long idle threads spin: longer than the gap between two launches of a forward pass, and
+/// short enough to cost other processes little.
 constexpr std::chrono::microseconds spin_time{60};
 
 void relax() {
@@ -27,11 +27,11 @@ void relax() {
 
 /// Bytes prefetched between two checks of whether a wait is over.
 constexpr std::int64_t fetched_at_once = 1024;
-/// The most that a thread prefetches of its share: about half of a core's second-level cache.
+/// The most bytes that a thread prefetches of its share: about half of a core's second-level cache.
 constexpr std::int64_t most_fetched = 512 << 10;
 
-/// Spins until ready() or until the spin time is over, calling idle() meanwhile. Returns whether it
-/// became ready.
+/// Spins until ready() returns true or the spin time is over, and calls idle() while it spins.
+/// Returns whether ready() returned true.
 template <class Ready, class Idle>
 bool spin(const Ready& ready, const Idle& idle) {
   for (const auto end = clock::now() + spin_time;;) {
@@ -83,7 +83,7 @@ void thread_pool::fetch_some(std::int32_t index) {
     mine.seen = calls;
     mine.fetched[0] = mine.fetched[1] = 0;
   }
-  // A range that changes while it is read here causes useless prefetches and no harm.
+  // If another thread changes a range while it is read here, the only effect is useless prefetches.
   for (std::size_t r = 0; r < 2; ++r) {
     const std::int64_t share = ahead_[r].bytes.load(std::memory_order_relaxed) / threads;
     const std::int64_t end = std::min({share, most_fetched, mine.fetched[r] + fetched_at_once});
@@ -111,8 +111,8 @@ void thread_pool::run_job(std::uint32_t parts, call c, const void* body) {
     shares_[static_cast<std::size_t>(i)].left.store(
         std::uint64_t{number} << 32 | (first_part(parts, i + 1) - first_part(parts, i)),
         std::memory_order_relaxed);
-  // Sequentially consistent with await_job(): a worker that is about to sleep either sees this job
-  // or is seen in sleepers_.
+  // The store is sequentially consistent with await_job(): a worker that is about to sleep either
+  // sees the new job, or this thread sees the worker in sleepers_.
   job_.store(number);
   if (sleepers_.load() > 0) {
     wake_.fetch_add(1);
@@ -136,7 +136,7 @@ void thread_pool::help(std::uint32_t number, std::int32_t index) {
     std::atomic<std::uint64_t>& share = shares_[static_cast<std::size_t>(owner)].left;
     std::uint64_t left = share.load(std::memory_order_acquire);
     while (number_of(left) == number && left_of(left) > 0) {
-      // The claim succeeding proves that the fields above were this job's.
+      // If the claim succeeds, the fields read above belonged to this job.
       if (!share.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
                                        std::memory_order_acquire))
         continue;

@@ -1,18 +1,18 @@
 // thread_pool: the host's compute threads, for kernels that are launched about a hundred times per
 // forward pass.
 //
-// An OpenMP region waits until every thread has arrived, so one thread that another process keeps
-// off its core stalls each launch for a scheduler slice. Here threads claim parts: first those of
-// their own share, one after another, then what is left of the others' shares. A thread that is not
-// running is not waited for unless it holds a part. A share is a run of neighbouring parts, and the
-// shares are cut alike for every job, so that kernels which cut their rows alike find them in their
-// core's caches.
+// An OpenMP region waits until every thread has arrived, so a single thread that another process
+// has displaced from its core stalls each launch for a scheduler time slice. In this pool threads
+// claim the parts of a job one by one: first the parts of their own share, then unclaimed parts of
+// the other threads' shares. A thread that is not running delays a job only if it has claimed a
+// part. A share is a run of neighbouring parts, and every job is divided into shares in the same
+// way, so that kernels that divide their rows in the same way find them in their core's caches.
 //
-// Thread safety: run() belongs to one thread at a time (the device's); that thread works too, and
-// run() returns when all parts are done. Idle workers spin for tens of microseconds, then sleep.
-// Invariants: a part of job n is only ever claimed while job n is unfinished, because a share's
-// count of unclaimed parts and the job's number are one atomic word; what a job points at is
-// written before those words and stays until its last part is done.
+// Thread safety: one thread at a time (the device's) may call run(); the calling thread works too,
+// and run() returns when all parts are done. Idle workers spin for tens of microseconds, then
+// sleep. Invariants: a part of job n is claimed only while job n is unfinished, because a share's
+// count of unclaimed parts and the number of the job are one atomic word. The data that a job
+// points to is written before these words and stays valid until the job's last part is done.
 #pragma once
 
 #include <array>
@@ -26,14 +26,15 @@ namespace twill::gpu::host {
 
 class thread_pool {
 public:
-  /// `threads` >= 1, the caller of run() included.
+  /// `threads` (>= 1) includes the thread that calls run().
   explicit thread_pool(std::int32_t threads);
   thread_pool(const thread_pool&) = delete;
   thread_pool& operator=(const thread_pool&) = delete;
   ~thread_pool();
 
-  /// Memory that the next jobs will read from one end to the other. Until the next call, threads
-  /// that wait prefetch it into their cores' caches, each its share. It is never dereferenced.
+  /// A range of memory that the next jobs will read from beginning to end. Until the next call of
+  /// read_ahead(), waiting threads prefetch it into their cores' caches, each thread its own share.
+  /// The memory is never dereferenced.
   struct range {
     const void* data = nullptr;
     std::int64_t bytes = 0;
@@ -42,8 +43,9 @@ public:
 
   std::int32_t threads() const { return static_cast<std::int32_t>(workers_.size()) + 1; }
 
-  /// Calls f(part) for every part in [0, parts), in no order, or f(part, thread), where no two
-  /// calls at a time have the same thread in [0, threads()). f must not throw.
+  /// Calls f(part) or f(part, thread) for every part in [0, parts), in no particular order.
+  /// `thread` is in [0, threads()), and simultaneous calls have different values of it. f must not
+  /// throw.
   template <class F>
   void run(std::int64_t parts, const F& f) {
     const auto invoke = [](const void* body, std::int64_t part, std::int32_t thread) {
@@ -68,11 +70,11 @@ private:
   /// The first part of thread `index`'s share; `parts` for an index of threads(). The share of the
   /// thread that calls run(), index 0, is never empty.
   std::uint32_t first_part(std::uint32_t parts, std::int32_t index) const;
-  /// Claims and runs parts of job `number` while there are any, those of thread `index`'s share
-  /// first.
+  /// Claims and runs parts of job `number` until none are left, beginning with the share of thread
+  /// `index`.
   void help(std::uint32_t number, std::int32_t index);
   void work(std::int32_t index);
-  /// Waits for a job other than `seen`, or for the end, and returns the job's number.
+  /// Waits for a job other than `seen`, or for the end of the pool, and returns the job's number.
   std::uint32_t await_job(std::uint32_t seen, std::int32_t index);
   /// Prefetches a little more of thread `index`'s share of the ranges of read_ahead().
   void fetch_some(std::int32_t index);

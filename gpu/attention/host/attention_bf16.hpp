@@ -2,11 +2,12 @@
 // and multiplied in pairs, while sums, maxima and the softmax stay in f32, as FlashAttention does
 // on tensor cores (Dao et al. 2022). Codes of i8 KV are exact in bf16.
 //
-// Pairs lie along what is summed: neighbouring dimensions of keys, neighbouring positions of
-// values, the first of them even. Where a row sees half of a pair, the other half has a weight of
-// zero, so a row's bits depend on its own sequence alone.
+// The elements of a pair are neighbours along the dimension that is summed: dimensions of keys,
+// positions of values; the first of a pair is even. If a row sees only one position of a pair, the
+// other has the weight zero, so a row's bits depend only on its own sequence.
 //
-// Included by attention_avx512_bf16.cpp only; everything has internal linkage, see simd.hpp.
+// Only attention_avx512_bf16.cpp may include this header. Everything has internal linkage, see
+// simd.hpp.
 #pragma once
 
 #include "gpu/attention/host/paged_kv_view.hpp"
@@ -14,7 +15,7 @@
 namespace twill::gpu::host {
 namespace {
 
-/// sum + a pair of products in each lane.
+/// Adds to each lane of `sum` the two products of a pair.
 inline vf dot_pairs(vf sum, vi a, vi b) {
   return reinterpret_cast<vf>(
       _mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), (__m512bh)(__m512i)a, (__m512bh)(__m512i)b));
@@ -32,7 +33,7 @@ inline vi splat_pair(const std::uint16_t* p) {
   __builtin_memcpy(&both, p, sizeof both);
   return splat_int(both);
 }
-/// The lower half of `v` beside its upper half, 16 bits of each in a lane.
+/// Interleaves the lower and the upper half of `v`: each lane gets 16 bits of both.
 inline vi interleave(__m512i v) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -48,10 +49,10 @@ inline void round_16(std::uint16_t* to, vf v) {
 }
 
 /// exp(x) with a relative error below 2e-5 for x in [-87, 88]; exactly 1 for 0, and 0 far below.
-/// With x / ln 2 = n + r, |r| <= 1/2, it is 2^n times a polynomial for 2^r that was fitted at
-/// Chebyshev's points and is 1 at 0.
+/// With x / ln 2 = n + r and |r| <= 1/2, the result is 2^n times a polynomial for 2^r, which was
+/// fitted at Chebyshev points and is 1 at r = 0.
 inline vf exp_near(vf x) {
-  const vf low = splat(-200.0f); // its power of two is 0, and minus infinity would have no r
+  const vf low = splat(-200.0f); // 2^n is 0 from here on; minus infinity would have no r
   const vf t = (x < low ? low : x) * 1.44269504f;
   const __m512 n =
       _mm512_roundscale_ps(reinterpret_cast<__m512>(t), 8); // to nearest, raising no exception flag
@@ -63,7 +64,7 @@ inline vf exp_near(vf x) {
   return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), n));
 }
 
-/// Pairs of element i at `first` and element i at `second`, for 16 i.
+/// Loads 16 pairs; pair i is element i at `first` and element i at `second`.
 template <class Element>
 inline vi load_pairs(const Element* first, const Element* second) {
   return round_pairs(load_wide(first), load_wide(second));
@@ -82,7 +83,7 @@ inline std::uint32_t pair_of(Element first, Element second) {
   return static_cast<std::uint32_t>(round_one(widen(second))) << 16 | round_one(widen(first));
 }
 
-/// A tile's pairs of keys, read where they lie.
+/// A tile's pairs of keys, read directly from the KV blocks.
 template <class Element>
 struct key_pairs_in_place {
   keys_in_place<Element> keys;
@@ -91,13 +92,13 @@ struct key_pairs_in_place {
     return load_pairs(at, at + keys.stride);
   }
 };
-/// A tile's pairs of keys, packed before. // (head_dim / 2, tile_len)
+/// A tile's pairs of keys, read from a packed copy. // (head_dim / 2, tile_len)
 struct key_pairs_packed {
   const std::uint32_t* data;
   vi get(int pair, int v) const { return load_words(data + pair * tile_len + v * lanes); }
 };
 
-/// Pairs of values of neighbouring positions, read where they lie.
+/// Pairs of values of neighbouring positions, read directly from the KV blocks.
 template <class Element>
 struct value_pairs_in_place {
   const Element* const* rows;
@@ -105,15 +106,15 @@ struct value_pairs_in_place {
     return load_pairs(rows[2 * pair] + column, rows[2 * pair + 1] + column);
   }
 };
-/// Pairs of values of neighbouring positions, packed before. // (tile_len / 2, width)
+/// Pairs of values of neighbouring positions, read from a packed copy. // (tile_len / 2, width)
 struct value_pairs_packed {
   const std::uint32_t* data;
   int width;
   vi get(int pair, int column) const { return load_words(data + pair * width + column); }
 };
 
-/// to[r][v] = sum over pairs [begin, end) of a[r][pair] * b(pair, v); added to `to` where `onto` is
-/// set.
+/// to[r][v] = sum over pairs [begin, end) of a[r][pair] * b(pair, v); the sum is added to `to`
+/// where `onto` is set.
 template <bool onto, int Rows, int Vectors, class B>
 inline void pairs_vectors(const std::uint16_t* a, int a_stride, int begin, int end, const B& b,
                           float* to, int to_stride, tile_prefetch& ahead) {
@@ -170,8 +171,8 @@ public:
     }
   }
 
-  /// Scores of all rows against the tile's first n positions (a multiple of 16). Few rows read keys
-  /// where they lie, more rows share a packed copy.
+  /// Computes the scores of all rows for the tile's first n positions (a multiple of 16). Few rows
+  /// read the keys directly; more rows share a packed copy.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;
@@ -182,13 +183,13 @@ public:
     scores_of(key_pairs_packed{keys_}, rows, n, w.head_dim);
   }
 
-  /// The weight is rounded to bf16 next, so exp_near() is accurate enough.
+  /// The softmax weight of a score. It is then rounded to bf16, so exp_near() is accurate enough.
   static vf weight_of(vf score) { return exp_near(score); }
   void set_weights(int row, int j, vf weights) { round_16(weights_ + row * tile_len + j, weights); }
   void no_weights(int row) { __builtin_memset(weights_ + row * tile_len, 0, 2 * tile_len); }
 
   /// Adds the weighted values of the tile's positions [begin, end). Positions that a row does not
-  /// see weigh nothing; those outside of [begin, end) may hold anything and are not read.
+  /// see have the weight 0. Positions outside [begin, end) may hold anything and are not read.
   template <class Element>
   void value_tile(const attention_work& w, int base, int begin, int end, int width) {
     static const Element nothing[max_dim] = {};

@@ -1,6 +1,7 @@
 // Attention's two products in f32, for any KV type.
 //
-// Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, see
+// simd.hpp.
 #pragma once
 
 #include "gpu/attention/host/paged_kv_view.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 class f32_products {
 public:
-  /// Scores go to rows.scores, where softmax weights replace them.
+  /// Scores are written to rows.scores, where softmax weights later replace them.
   explicit f32_products(row_state& rows) : rows_(rows) {}
 
   void load_queries(const attention_work& w) {
@@ -22,8 +23,9 @@ public:
     }
   }
 
-  /// Scores of all rows against the tile's first n positions (a multiple of 16). Few rows read keys
-  /// where they lie, more rows share a widened copy; both sum a score in the same order.
+  /// Computes the scores of all rows for the tile's first n positions (a multiple of 16). Few rows
+  /// read the keys directly, more rows share a copy widened to f32; in both cases a score is summed
+  /// in the same order.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;
@@ -40,11 +42,11 @@ public:
   void set_weights(int row, int j, vf weights) {
     store(rows_.scores + row * tile_len + j, weights);
   }
-  /// Says that a row sees nothing of the tile.
+  /// Called for a row that sees nothing of the tile.
   void no_weights(int) {}
 
-  /// Adds the weighted values of the tile's positions [begin, end). Few rows read them in place,
-  /// more rows share a widened copy.
+  /// Adds the weighted values of the tile's positions [begin, end). Few rows read the values in
+  /// place; more rows share a copy widened to f32.
   template <class Element>
   void value_tile(const attention_work& w, int base, int begin, int end, int width) {
     const int rows = w.n_queries * w.n_heads;
@@ -98,8 +100,8 @@ private:
       add_seen(values, row, rows - row < rows_at_once ? rows - row : rows_at_once, width);
   }
 
-  /// Adds the weighted values of up to rows_at_once rows, for each row in ascending order of
-  /// positions and only those that it sees.
+  /// Adds the weighted values of up to rows_at_once rows. For each row, positions are added in
+  /// ascending order, and only those that the row sees.
   template <class Element>
   void add_seen(const Element* const* values, int row, int rows, int width) {
     int begin = rows_.begin[row], end = rows_.end[row];

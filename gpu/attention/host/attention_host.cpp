@@ -1,5 +1,5 @@
-// attention()'s host form: cuts a step into items for the micro-kernels, which the device's threads
-// share.
+// The host implementation of attention(): divides a step into work items for the micro-kernels,
+// which the device's threads run.
 #include <algorithm>
 
 #include "gpu/attention/detail/kv4_kernels.hpp"
@@ -14,14 +14,15 @@ namespace {
 static_assert(host::attention_max_dim ==
               max_head_dim); // attention_kernels.hpp includes no header that knows it
 
-/// A work item is (row, KV head, split of its query heads, chunk). Rows are taken in tiles of one
-/// sequence; the item of a tile's first row does them all, the items of the other rows do nothing.
+/// A work item is (row, KV head, split of its query heads, chunk). Neighbouring rows of one
+/// sequence form a tile. The item of a tile's first row computes all rows of the tile, and the
+/// items of the other rows do nothing.
 struct host_items {
   const ragged_batch& batch;
   const attention_args& args;
   host::attention_kernels kernels;
   int group, splits, heads_per_item, tile_rows;
-  int chunks;      ///< items along the KV; 1 where an item does all chunks itself
+  int chunks;      ///< items along the KV; 1 where one item computes all chunks
   float* partials; ///< (n_tokens, n_heads, chunks, attention_partial_floats), or null
 
   void operator()(long i) const {
@@ -97,8 +98,8 @@ int splits_of(int group) {
   return (group + host::attention_max_rows - 1) / host::attention_max_rows;
 }
 
-/// Whether chunks become items of their own. Few rows over long contexts would otherwise leave
-/// threads idle; with many rows the partial results would take too much memory.
+/// Whether each chunk is a work item of its own. With few rows over long contexts, threads would
+/// otherwise be idle; with many rows, the partial results would take too much memory.
 bool shares_chunks(const device& dev, long items, long reach) {
   const long threads = dev.info().threads;
   return reach > host::attention_chunk && items < 8 * threads && threads > 1;

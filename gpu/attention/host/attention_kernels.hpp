@@ -1,10 +1,10 @@
 // The host micro-kernels of attention, one table per instruction set.
 //
-// KV is read in tiles of 64 positions and chunks of 512, both counted from position 0, whatever
-// rows share the work. Each chunk gives (maximum, sum, weighted values) by online softmax (Milakov
-// and Gimelshein 2018), and the chunks, which are Flash-Decoding's, are merged in order. So a row's
-// bits depend on its own sequence alone. The functions are pure, on the caller's memory; any
-// thread.
+// KV is read in tiles of 64 positions and chunks of 512, both counted from position 0, regardless
+// of which rows are computed together. Online softmax (Milakov and Gimelshein 2018) gives a
+// maximum, a sum and weighted values for each chunk; the results of the chunks are merged in order,
+// as in Flash-Decoding. So a row's bits depend only on its own sequence. The functions are pure and
+// work on the caller's memory; any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ inline constexpr int attention_chunk = 512;   ///< positions per partial result
 inline constexpr int attention_max_rows = 96; ///< queries * heads of one call
 inline constexpr int attention_max_dim = 256; ///< largest head_dim
 
-/// One call: some query heads that share a KV head, for some neighbouring rows of one sequence.
+/// The arguments of one call: some query heads that share a KV head, for some neighbouring rows of
+/// one sequence.
 struct attention_work {
   const void* keys = nullptr;          // (n_blocks, n_kv_heads, head_dim, block_tokens)
   const void* values = nullptr;        // (n_blocks, n_kv_heads, block_tokens, head_dim)
@@ -45,8 +46,8 @@ struct attention_work {
   std::int64_t out_stride = 0;
 };
 
-/// Floats of a chunk's result for one row: maximum, sum, then head_dim values that are not
-/// normalised.
+/// The number of floats in a chunk's result for one row: maximum, sum, and head_dim values that are
+/// not divided by the sum yet.
 constexpr std::int64_t attention_partial_floats(std::int32_t head_dim) {
   return 2 + std::int64_t{head_dim};
 }
@@ -63,11 +64,13 @@ struct attention_kernels {
                 std::int32_t head_dim, float* out);
 };
 
-/// The kernels of a level. `bf16_products` allows values to be rounded to bf16 before they are
-/// multiplied, which happens where the level has instructions for it and the KV is not f32.
+/// The kernels of an instruction-set level. `bf16_products` allows operands to be rounded to bf16
+/// before they are multiplied; this happens where the level has bf16 instructions and the KV is not
+/// f32.
 attention_kernels attention_kernels_for(isa level, bool bf16_products);
 
-/// Each is defined in the source file of its name; those of x86 exist where TWILL_X86 is defined.
+/// Each function is defined in the source file of the same name; the x86 functions exist where
+/// TWILL_X86 is defined.
 attention_kernels attention_plain();
 attention_kernels attention_avx2();
 attention_kernels attention_avx512();

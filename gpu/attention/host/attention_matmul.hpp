@@ -1,8 +1,8 @@
 // The two matrix products of attention, of a few rows with a tile of keys or values.
 //
-// Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp. Sums
-// run over head_dim (scores) and over positions (values) one by one in ascending order, however
-// many rows are multiplied together.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, see
+// simd.hpp. Sums run over head_dim (for scores) or over positions (for values) one element at a
+// time in ascending order, however many rows are multiplied together.
 #pragma once
 
 #include "gpu/attention/host/attention_kernels.hpp"
@@ -78,8 +78,8 @@ inline void prefetch_bytes(const void* data, long bytes) {
     __builtin_prefetch(static_cast<const char*>(data) + at, 0, 2);
 }
 
-/// A tile's keys, read where they lie: vector v of `lanes` positions begins at at[v], and dimension
-/// d is d * stride elements further.
+/// A tile's keys, read directly from the KV blocks: dimension d of vector v (of `lanes` positions)
+/// begins at at[v] + d * stride.
 template <class Element>
 struct keys_in_place {
   const Element* at[tile_len / lanes];
@@ -87,7 +87,7 @@ struct keys_in_place {
   vf get(int d, int v) const { return load_wide(at[v] + d * stride); }
 };
 
-/// A tile's keys, widened to f32 before. // (head_dim, tile_len)
+/// A tile's keys, read from a copy widened to f32. // (head_dim, tile_len)
 struct keys_widened {
   const float* data;
   vf get(int d, int v) const { return load(data + d * tile_len + v * lanes); }
@@ -133,8 +133,8 @@ inline void score_vectors(const float* q, int q_stride, const Keys& keys, int fi
       store(scores + r * tile_len + (first + v) * lanes, sum[r][v]);
 }
 
-/// Vectors that are summed side by side: enough independent sums to hide the latency of a
-/// multiply-add, and no more than the registers hold.
+/// The number of vectors that are summed side by side: enough independent sums to hide the latency
+/// of a multiply-add, but no more than fit the registers.
 template <int Rows>
 constexpr int vectors_for = lanes == 16 || Rows <= 3 ? 4 : 2;
 

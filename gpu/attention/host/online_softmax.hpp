@@ -2,7 +2,8 @@
 // positions. The template parameter Products (attention_f32.hpp, attention_bf16.hpp) computes
 // scores from queries and keys, and sums of weighted values.
 //
-// Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, see
+// simd.hpp.
 #pragma once
 
 #include <type_traits>
@@ -40,7 +41,7 @@ inline void mask_row(row_state& s, int row, int n, float slope, float distance) 
     x[j] = minus_infinity;
 }
 
-/// Raises a row's maximum, and rescales its earlier sums, which are relative to the old one.
+/// Raises a row's maximum, and rescales its earlier sums, which are relative to the old maximum.
 inline void raise_max(row_state& s, int row, int width, float max) {
   if (s.sum[row] > 0) {
     const vf shrink = exp_of(splat(s.max[row] - max));
@@ -53,8 +54,8 @@ inline void raise_max(row_state& s, int row, int width, float max) {
 }
 
 /// Turns the masked scores of R rows into softmax weights relative to their new maxima. Several
-/// rows are interleaved, because a single one waits for its maximum, its exponentials and its sum
-/// in turn.
+/// rows are interleaved, because the maximum, exponentials and sum of a single row depend on each
+/// other and would stall the processor.
 template <int R, class Products>
 inline void softmax_rows(row_state& s, Products& products, int row, int n, int width) {
   const float* x = s.scores + row * tile_len;
@@ -108,7 +109,8 @@ inline void softmax_tile(const attention_work& w, int base, int n, int width, ro
     softmax_rows<1>(s, products, first, n, width);
 }
 
-/// Adds the tile at `base`, and prefetches the next one if it begins before `stop`.
+/// Adds the tile at `base` to the rows' results, and prefetches the next tile if it begins before
+/// `stop`.
 template <class Element, class Products>
 inline void run_tile(const attention_work& w, int base, int stop, int width, row_state& s,
                      Products& products) {
@@ -158,8 +160,8 @@ inline void run_chunk(const attention_work& w, int chunk, int width, row_state& 
     run_tile<Element>(w, base, stop, width, s, products);
 }
 
-/// Adds one chunk's result of a row to what was merged before. Not inlined, so that both callers
-/// round alike.
+/// Merges one chunk's result of a row into the row's merged result. Not inlined, so that both
+/// callers get the same rounding.
 __attribute__((noinline)) void merge_row(float chunk_max, float chunk_sum, const float* chunk,
                                          int head_dim, float& max, float& sum, float* merged) {
   if (!(chunk_sum != 0)) return;

@@ -1,7 +1,8 @@
-// A sequence's view of paged KV, tile by tile: where keys and values lie, and which of them a row
-// sees.
+// A view of one sequence's paged KV, tile by tile: the addresses of keys and values, and the
+// positions that a row sees.
 //
-// Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, see
+// simd.hpp.
 #pragma once
 
 #include "gpu/attention/host/attention_matmul.hpp"
@@ -74,8 +75,9 @@ inline void for_blocks(const attention_work& w, const void* arena, int base, int
   }
 }
 
-/// Prefetches the cache lines of the next tile's keys and values. KV blocks lie anywhere, so the
-/// processor's own prefetchers lose track at each block and decoding would wait for it.
+/// Prefetches the cache lines of the next tile's keys and values. KV blocks are scattered in
+/// memory, so the processor's own prefetchers stop at each block's end, and decoding would wait for
+/// the next block.
 class tile_prefetch {
 public:
   /// Begins with the first n positions of the tile at `base`.
@@ -94,7 +96,7 @@ public:
                           add(block + offset * w.head_dim, size * count * w.head_dim);
                         });
   }
-  /// Prefetches a few lines; many at once would wait for memory themselves.
+  /// Prefetches a few cache lines. Many prefetches at once would stall themselves.
   void step() {
     if (next_ == ranges_) return;
     range& at = range_[next_];
@@ -121,7 +123,7 @@ private:
   range range_[2 * tile_len];
 };
 
-/// The online softmax of a call's rows so far; it lives on the thread's stack.
+/// The state of the online softmax of a call's rows. The object is on the thread's stack.
 struct row_state {
   alignas(64) float scores[max_rows * tile_len]; // (row, tile_len)
   alignas(64) float acc[max_rows * max_dim];     // (row, width), of this chunk
@@ -129,14 +131,13 @@ struct row_state {
   float max[max_rows], sum[max_rows];            // of this chunk
   float merged_max[max_rows], merged_sum[max_rows];
   int begin[max_rows], end[max_rows]; ///< what each row sees of this tile
-  bool scaled; ///< whether codes have scales (i8 KV); the scales are zero where no row sees a
-               ///< position
+  bool scaled; ///< whether codes have scales (i8 KV); scales of positions that no row sees are zero
   alignas(64) float key_scales[tile_len];
   alignas(64) float value_scales[tile_len];
   tile_prefetch ahead;
 };
 
-/// Where the tile's first n keys lie, for few rows, which read them in place.
+/// Finds the addresses of the tile's first n keys, for few rows, which read the keys in place.
 template <class Element>
 inline keys_in_place<Element> keys_of(const attention_work& w, int base, int n) {
   keys_in_place<Element> keys;
