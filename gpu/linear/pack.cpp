@@ -123,8 +123,8 @@ void pack_grouped(const weight_source& source, const packed_view& w, std::int64_
   }
 }
 
-/// Reorders a word of 8 codes, the first in the lowest bits, to the packed order, where byte i
-/// holds columns i and i + 4.
+/// Reorders a word of 8 codes, the first code in the lowest bits, to the packed order, in which
+/// byte i holds the codes of columns i and i + 4.
 std::uint32_t packed_order(std::uint32_t word) {
   const std::uint32_t half = (word & 0xff0000ffU) | ((word & 0x00ff0000U) >> 8) |
                              ((word & 0x0000ff00U) << 8); // columns 01 45 23 67
@@ -190,8 +190,8 @@ void choose_form(device& dev, packed_view& w, const quant_params& t) {
   detail::set_form(w, all, t.groups);
 }
 
-/// Memory that packing writes into: the device's own where that is the host's, a copy to upload
-/// where the device is another chip, or memory that stays on the host.
+/// The memory that packing writes into: device memory itself on a host device; a host copy that is
+/// uploaded to a GPU; or host memory for pack_on_host().
 class staging {
 public:
   static result<staging> make(device& dev, packed_matrix::impl::part& target, std::int64_t bytes,
@@ -211,7 +211,8 @@ public:
     return target_->host ? target_->host.get()
                          : static_cast<unsigned char*>(target_->device.data());
   }
-  /// The address on the device, once everything is written; null for memory of the host.
+  /// Uploads what has been written, if necessary, and returns its address on the device; null for
+  /// pack_on_host().
   const unsigned char* finish(device& dev) const {
     if (target_->device.data() == nullptr) return nullptr;
     if (target_->host) dev.upload(target_->device.data(), data(), target_->device.bytes());

@@ -11,9 +11,10 @@
 namespace twill::gpu {
 namespace detail {
 
-// A matrix that is multiplied in bf16 alone is rounded once, instead of at every use. One that is
-// multiplied in int8 alone may have int16 quant params, which apply scale and offset in one
-// instruction; only the host's kernels gain by them, and the portable form reads them as well.
+// A matrix that is multiplied only in bf16 is rounded once here instead of at every use. A matrix
+// that is multiplied only in int8 may get int16 quant params, with which one instruction applies
+// scale and offset; they speed up only the host's kernels, and the portable implementation also
+// supports them.
 result<packed_view> describe(const weight_source& source, const char* label) {
   packed_view w;
   const bool rounds = source.only_compute == compute_type::bf16 && source.kind == weight_kind::f16;
@@ -107,7 +108,8 @@ void set_lines_form(packed_view& w) {
 
 namespace {
 
-/// The facts of a few of the source's rows, or of a few runs of rows where codes can be left out.
+/// Collects the facts from a few of the source's rows, or from a few runs of rows where the source
+/// can leave out the codes.
 detail::quant_param_facts facts_of_some_rows(const weight_source& source) {
   const bool in_runs = source.grouped_panels != nullptr;
   const std::int64_t run = in_runs ? std::min(grouped_rows::most_rows, source.rows) : 1;

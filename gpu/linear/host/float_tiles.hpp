@@ -1,6 +1,7 @@
 // f32 and bf16 micro-kernels over a SIMD policy, for every kind of weights.
 //
-// Few rows decode weights on the way. For many rows, a row panel is decoded once into tile::pack.
+// With few rows, weights are decoded while they are multiplied. With many rows, each row panel is
+// first decoded into tile::pack and then used for all rows.
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -152,7 +153,8 @@ void tile_f32_direct(const tile& t, const float* x, std::int64_t stride) {
   for_row_groups<float_gemv_rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int rows = decltype(r)::value;
     std::int64_t b = t.first_panel;
-    // Few rows make few chains of dependent sums; several panels at once hide their latency.
+    // Few rows give few independent sums; computing several panels at once hides the latency of the
+    // additions.
     if constexpr (rows == 1) {
       for (; b + 4 <= t.end_panel; b += 4) {
         Decoder four[4] = {

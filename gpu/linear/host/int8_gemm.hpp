@@ -1,6 +1,6 @@
-// int8's GEMM, for tiles of 8 rows or more, over a SIMD policy with a byte dot product. Stretches
-// of columns of two row panels are unpacked (int8_pack.hpp), and all rows of the tile are
-// multiplied with each of them (int8_microkernel.hpp).
+// The GEMM of int8 compute, for tiles of 8 rows or more, over a SIMD policy with a byte dot
+// product. A stretch of columns of two row panels is unpacked (int8_pack.hpp), and all rows of the
+// tile are multiplied by it (int8_microkernel.hpp); then the next stretch follows.
 #pragma once
 
 #include "gpu/linear/host/int8_microkernel.hpp"
@@ -8,14 +8,16 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Row panels of the tile that one pass multiplies; a gate's partner is not counted.
+/// The number of the tile's row panels that one pass multiplies. With a gated layer only the gate's
+/// panels count.
 inline std::int64_t panels_at_once(const tile& t) {
   return t.gate_panels > 0 ? 1 : microkernel_panels;
 }
 
-/// All rows of the tile times two row panels, or times the tile's last one. Rows are cut into
-/// groups of at most microkernel_rows, as evenly as possible. While one group after the other is
-/// multiplied, the next stretch is prefetched; otherwise unpacking it would wait for memory.
+/// Multiplies all rows of the tile by two row panels, or by one at the end of the tile. Rows are
+/// divided into groups of at most microkernel_rows, as evenly as possible. While the groups are
+/// multiplied one after the other, the next stretch is prefetched; otherwise unpacking it would
+/// wait for memory.
 template <class S, code_form F, int Segment, conversion How, bool ByGroup, bool Residual>
 void gemm_pair(const tile& t, const quantised_rows& x, std::int64_t panel) {
   constexpr std::int64_t most = int8_gemm_columns / Segment;
@@ -25,7 +27,8 @@ void gemm_pair(const tile& t, const quantised_rows& x, std::int64_t panel) {
   const std::int64_t apart = gated ? t.gate_panels : 1;
   const int panels = gated || panel + 1 < t.end_panel ? microkernel_panels : 1;
   auto& pack = *static_cast<int8_pack*>(t.pack);
-  const std::int64_t whole = ByGroup ? w.group / Segment : 1; // segments that are not cut apart
+  const std::int64_t whole =
+      ByGroup ? w.group / Segment : 1; // segments that must stay in one stretch
   const std::int64_t n_whole = x.segments / whole;
   const std::int64_t stretches = (n_whole + most / whole - 1) / (most / whole);
   const std::int64_t groups = (t.m + microkernel_rows - 1) / microkernel_rows;
@@ -48,8 +51,8 @@ void gemm_pair(const tile& t, const quantised_rows& x, std::int64_t panel) {
     const unsigned char* next = w.codes + next_panel * w.codes_stride + next_first * segment_bytes;
     const unsigned char* next_params =
         w.scales + next_panel * w.scales_stride + next_first * Segment / w.group * w.params_stride;
-    // Each group of rows prefetches one share of the next stretch: first the shares of both panels'
-    // codes, then those of their params.
+    // Each group of rows prefetches one share of the next stretch. The first shares are the codes
+    // of both panels, the later ones their params.
     constexpr std::int64_t shares = segment_bytes / (Segment * 8);
     const auto ahead = [&](std::int64_t g) {
       if (g < shares * microkernel_panels)

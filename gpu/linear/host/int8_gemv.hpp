@@ -1,5 +1,5 @@
-// int8's GEMV, the micro-kernel for few rows, over a SIMD policy: codes are unpacked, and widened,
-// on their way from memory. int8_pack.hpp unpacks with the same load_segment().
+// The GEMV of int8 compute, which is the micro-kernel for few rows, over a SIMD policy. Codes are
+// unpacked (and widened) as they are loaded. int8_pack.hpp also unpacks by load_segment().
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -7,7 +7,7 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Loads the codes of one segment and returns the address behind them. `line` holds the factors and
+/// Loads the codes of one segment and returns the address after them. `line` holds the factors and
 /// bases of the segment's code group; only u4_as_u8 reads it.
 template <class S, code_form F, int Quads>
 inline const unsigned char* load_segment(const unsigned char* at, const unsigned char* line,
@@ -32,14 +32,14 @@ inline const unsigned char* load_segment(const unsigned char* at, const unsigned
   return at + lines * 64;
 }
 
-/// Walks over the segments of u4_as_u8 and gives the line of factors and bases of each.
+/// Iterates over the segments of u4_as_u8 and returns each segment's line of factors and bases.
 struct line_walk {
   std::int64_t segments; ///< that share a line
   std::int64_t left = 0;
   const unsigned char* at = nullptr;
 
   explicit line_walk(const packed_view& w) : segments(w.code_group / 32) {}
-  /// `scales` is where a group's params begin, `first` the first of its segments that is walked.
+  /// Starts a group whose params begin at `scales`, with segment `first` of the group.
   void begin_group(const unsigned char* scales, std::int64_t first = 0) {
     at = scales + (1 + first / segments) * detail::code_line_bytes;
     left = segments - first % segments;
@@ -55,7 +55,7 @@ struct line_walk {
   }
 };
 
-/// Whether any of R rows has a residual in this segment.
+/// Whether at least one of R rows has a residual in this segment.
 template <int R>
 inline bool any_residual(const std::uint8_t* flags, std::int64_t stride) {
   unsigned any = 0;
@@ -64,16 +64,17 @@ inline bool any_residual(const std::uint8_t* flags, std::int64_t stride) {
   return any != 0;
 }
 
-/// The share of the next tile's codes that one of several passes over a tile prefetches, so that
-/// memory is read during all passes and not in the first alone. Only 8-bit codes need this: the
-/// first pass over 4-bit codes does not wait for memory.
+/// The share of the next tile's codes that each of several passes over a tile prefetches, so that
+/// memory is read during all passes and not only during the first. Only 8-bit codes need this,
+/// since the first pass over 4-bit codes does not wait for memory.
 struct share_ahead {
-  std::int64_t panels = 0; ///< distance from a row panel to the one in its place in the next tile
+  std::int64_t panels = 0; ///< distance in row panels to the same place in the next tile
   std::int64_t pass = 0, passes = 1;
 };
 
-/// R rows from `row` on times one row panel, written to `out`, a row each `out_stride` floats. Not
-/// inlined: as part of the loop over rows and panels GCC 12 makes slower code of it.
+/// Multiplies R rows, the first of which is `row`, by one row panel and writes the result to `out`,
+/// whose rows are `out_stride` floats apart. Not inlined, because GCC 12 generates slower code when
+/// the function is part of the loop over rows and panels.
 template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bool Residual, int R>
 [[gnu::noinline]] void int8_gemv(const tile& t, const quantised_rows& x, std::int64_t panel,
                                  std::int64_t row, const share_ahead& share, float* out,
@@ -105,8 +106,8 @@ template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bo
     return S::set1(detail::bits_to_f32(of[r * x.segments].offset));
   };
 
-  // One loop over the segments of all groups is faster than a loop over segments within one over
-  // groups.
+  // A single loop over the segments of all groups is faster than two nested loops over groups and
+  // segments.
   typename S::f32 scale, offset;
   typename S::i32 words;
   std::int32_t left_of_group = 0;

@@ -1,9 +1,10 @@
-// int8's micro-kernel: a group of rows times a stretch of two row panels (int8_pack.hpp). Codes
-// come ready to multiply and four activations are loaded once for both panels, so that nearly all
-// vector instructions are products. The order of each output's sum is that of int8_gemv.hpp, bit
-// for bit.
+// The micro-kernel of int8 compute: multiplies a group of rows by a stretch of two row panels
+// (int8_pack.hpp). Codes are already unpacked, and each load of four activations serves both
+// panels, so that nearly all vector instructions are products. Each output is summed in the same
+// order as in int8_gemv.hpp and has the same bits.
 //
-// The functions below are parts of microkernel() and inlined into it: their arrays are registers.
+// The functions below are parts of microkernel() and are inlined into it, so that their arrays stay
+// in registers.
 #pragma once
 
 #include "gpu/linear/host/int8_pack.hpp"
@@ -39,7 +40,7 @@ multiply_segment(const unsigned char* const (&codes)[microkernel_panels], const 
   }
 }
 
-/// A segment's integer sums, from the value that `How` begins at.
+/// Computes a segment's integer sums, which start at the value that the conversion `How` needs.
 template <class S, int Segment, conversion How, int R>
 [[gnu::always_inline]] inline void
 exact_sums(const unsigned char* const (&codes)[microkernel_panels], const activation_rows& x,
@@ -54,10 +55,10 @@ exact_sums(const unsigned char* const (&codes)[microkernel_panels], const activa
 
 /// Adds a segment's integer sums to the float sums, with their scales and offsets.
 ///
-/// In the fused conversion the integers start at the bits of float_bias, so that their bits are
-/// those of float_bias + sum; scale * that - scale * float_bias, in one rounding, is scale * sum
-/// rounded once (both params are exact for scales of 11 bits and sums below 2^22), which is what
-/// converting and multiplying gives.
+/// In the fused conversion the integers start at the bits of float_bias, so that a sum's bits are
+/// those of the float float_bias + sum. A fused multiply-add computes scale * (float_bias + sum) -
+/// scale * float_bias with one rounding, which is scale * sum rounded once: the same as converting
+/// the sum and multiplying. (Both operands are exact for scales of 11 bits and sums below 2^22.)
 template <class S, conversion How, int R>
 [[gnu::always_inline]] inline void
 add_segment(const pack_params (&params)[microkernel_panels], const activation_rows& x,
@@ -100,8 +101,8 @@ add_to_group(const activation_rows& x, const typename S::i32 (&exact)[R][microke
   }
 }
 
-/// Adds the group's sums, times its scale and with its offset, to the rows' `totals`, and clears
-/// `sum`. `residual` are the rows' residual codes.
+/// Multiplies the group's sums by its scale, adds its offset, adds the result to the rows'
+/// `totals`, and clears `sum`. `residual` holds the rows' residual codes.
 template <class S, conversion How, bool Residual, int R>
 [[gnu::always_inline]] inline void
 close_group(const pack_params (&params)[microkernel_panels], const activation_rows& x,
@@ -134,7 +135,7 @@ template <class S, int R>
       S::store(out, S::silu_mul(sum[r][0], sum[r][1]));
     return;
   }
-  // Two whole panels without a bias go from registers to memory, without finish() for each.
+  // Two whole panels without a bias are stored directly from registers, without finish().
   const bool whole = (at.panel + at.panels) * detail::lanes <= t.weights->rows;
   if (at.panels == microkernel_panels && whole && t.bias == nullptr) {
     float* out = out_of(t, at.panel, row);
@@ -155,9 +156,10 @@ template <class S, int R>
       finish<S>(t, at.panel + b, out_of(t, at.panel + b, row + r), S::load(pack.sums[row + r][b]));
 }
 
-/// R rows from `row` on times a stretch. In each segment it prefetches Segment * 8 bytes from
-/// `ahead` on, because prefetches in a burst would hold up the loads. With ByGroup (see
-/// goes_by_group()) a stretch has whole groups, and the sums over groups stay in `pack`.
+/// Multiplies R rows, the first of which is `row`, by a stretch. In each segment it prefetches the
+/// next Segment * 8 bytes at `ahead`, because many prefetches at once would delay the loads. With
+/// ByGroup (see goes_by_group()) a stretch consists of whole groups, and the sums over groups are
+/// kept in `pack`.
 template <class S, int Segment, conversion How, bool ByGroup, bool Residual, int R>
 [[gnu::noinline]] void microkernel(const tile& t, const quantised_rows& x, std::int64_t row,
                                    const pack_stretch& at, const unsigned char* ahead,

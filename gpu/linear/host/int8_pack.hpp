@@ -1,6 +1,6 @@
-// Packing for int8's GEMM: a stretch of columns of two row panels is unpacked once for many rows
-// and stays in the first-level cache. The codes of grouped_u8 need no unpacking and stay where they
-// are.
+// Unpacking for the GEMM of int8 compute: a stretch of columns of two row panels is unpacked once
+// for many rows and stays in the first-level cache. The codes of grouped_u8 need no unpacking and
+// are read in place.
 #pragma once
 
 #include "gpu/linear/host/int8_gemv.hpp"
@@ -8,24 +8,25 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Rows and row panels of the micro-kernel: at most 12 integer and 12 float sums fill 24 of the 32
-/// vector registers.
+/// The most rows and row panels of the micro-kernel. Their 12 integer and 12 float sums fill 24 of
+/// the 32 vector registers.
 constexpr int microkernel_rows = 6;
-/// Rows that are cut evenly into groups of at most microkernel_rows make no smaller group than
-/// this, because there are at least 8 of them.
+/// The least number of rows in a group. A tile has at least 8 rows; divided evenly into groups of
+/// at most microkernel_rows, they never give a smaller group.
 constexpr int microkernel_least_rows = 4;
 constexpr int microkernel_panels = 2;
 static_assert(microkernel_rows == int8_gemm_rows && microkernel_panels == int8_gemm_panels);
 static_assert(int8_gemm_max_rows % microkernel_rows == 0);
 
-/// 1.5 * 2^23: as a float's bits, adding a small integer to them adds it to the float.
+/// The bits of the float 1.5 * 2^23. Adding a small integer to the bits adds the integer to the
+/// float.
 constexpr std::int32_t float_bias_bits = 0x4b400000;
 constexpr float float_bias = 12582912.0F;
 
 /// How a segment's integer sum becomes a float: see add_segment().
 enum class conversion {
-  fused,    ///< stored offsets, f16 scales: the multiplication with the scale converts
-  stored,   ///< stored offsets: an instruction of its own converts
+  fused,    ///< stored offsets and f16 scales: the multiplication by the scale also converts
+  stored,   ///< stored offsets: a separate instruction converts
   factored, ///< the offset is part of the integer sum
   int16,    ///< int16 quant params: the row's scale is applied after the last column
 };
@@ -50,18 +51,19 @@ struct alignas(64) pack_params {
 struct alignas(64) int8_pack {
   unsigned char codes[microkernel_panels][int8_gemm_columns / 4][64]; ///< unpacked
   pack_params params[int8_gemm_columns / 16][microkernel_panels];     ///< by segment
-  float sums[int8_gemm_max_rows][microkernel_panels][16]; ///< between stretches of columns
+  float sums[int8_gemm_max_rows][microkernel_panels]
+            [16]; ///< kept from one stretch of columns to the next
 };
 static_assert(sizeof(int8_pack) == int8_pack_bytes);
 
-/// A stretch of columns that is multiplied at a time: segments [first, first + count) of `panels`
-/// row panels (1 or 2), `panel` and the one `apart` panels after it.
+/// A stretch of columns that is multiplied in one pass: segments [first, first + count) of `panels`
+/// (1 or 2) row panels, which are `panel` and `panel` + `apart`.
 struct pack_stretch {
   std::int64_t first, count;
   bool begins, ends; ///< whether this is the first stretch of the columns, or the last
   std::int64_t panel, apart;
   int panels;
-  const unsigned char* codes[microkernel_panels]; ///< ready to multiply
+  const unsigned char* codes[microkernel_panels]; ///< unpacked codes
   const float* row_scales[microkernel_panels];    ///< with int16 quant params
 };
 

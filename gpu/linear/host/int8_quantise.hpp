@@ -6,8 +6,8 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Groups of 32 columns quantised side by side: a group's largest magnitude and sums are horizontal
-/// operations, and four of them cost little more than one.
+/// The number of groups of 32 columns that are quantised together. A group's largest magnitude and
+/// its sums are horizontal SIMD operations, and four of these together cost little more than one.
 constexpr int groups_at_once = 4;
 constexpr int at_once = groups_at_once * detail::activation_group;
 
@@ -20,11 +20,11 @@ struct quantised_run {
   alignas(16) float scales[groups_at_once];
   alignas(16) std::int32_t sums[groups_at_once]; ///< of the codes
   alignas(16) std::int32_t residual_sums[groups_at_once];
-  bool has_residual[groups_at_once]; ///< whether the residual counts
+  bool has_residual[groups_at_once]; ///< whether the group uses its residual
 };
 
-/// Quantises each group by its largest magnitude. `x` has at_once values, zeros past the row's end;
-/// `codes` and `residual` take at_once codes each and are 16-byte aligned.
+/// Quantises each group by its largest magnitude. `x` has at_once values, with zeros past the row's
+/// end; `codes` and `residual` have room for at_once codes each and are 16-byte aligned.
 template <class S, bool Residual>
 inline quantised_run quantise_run(const float* x, std::int8_t* codes, std::int8_t* residual) {
   constexpr float largest_code = !Residual ? 127.0F : 127.0F * detail::residual_ratio;
@@ -35,7 +35,7 @@ inline quantised_run quantise_run(const float* x, std::int8_t* codes, std::int8_
   S::largest_4(top, inverse);
   four_floats largest;
   __builtin_memcpy(&largest, inverse, sizeof largest);
-  // Below this the reciprocal overflows; such a group is zero for every purpose.
+  // The reciprocal of a smaller magnitude would overflow; such a group is stored as zeros.
   const four_ints counts = largest > 1e-30F;
   const four_floats inverses = counts ? largest_code / largest : four_floats{};
   const four_floats scales = counts ? largest / largest_code : four_floats{};
@@ -89,7 +89,8 @@ inline std::int32_t segment_sum(const std::int8_t* codes, int n) {
 /// Writes the params of a row's segments, one after the other, for its codes or its residual.
 class param_writer {
 public:
-  /// With `by_group` a segment's offset sums those of its group from the first segment on.
+  /// With `by_group` the offset of a segment includes the offsets of the earlier segments of its
+  /// group.
   param_writer(const packed_view& w, segment_params* to, bool by_group)
       : w_(w), to_(to), by_group_(by_group && w.offsets_stored) {}
 

@@ -1,5 +1,5 @@
-// int8 tiles over a SIMD policy: grouped weights times activations quantised per 32 columns, with
-// or without a residual. Tiles choose between the GEMV and the GEMM form.
+// int8 tiles over a SIMD policy: grouped weights times activations that are quantised per 32
+// columns, with or without a residual. A tile uses either the GEMV or the GEMM kernel.
 #pragma once
 
 #include "gpu/linear/host/int8_gemm.hpp"
@@ -8,7 +8,7 @@
 namespace twill::gpu::host {
 namespace {
 
-/// silu_mul() of R rows' gates and the panel that they multiply.
+/// Writes silu_mul() of a gate panel and the panel that it multiplies, for R rows.
 template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bool Residual, int R>
 void gated_rows(const tile& t, const quantised_rows& x, std::int64_t panel, std::int64_t row,
                 const share_ahead& share) {

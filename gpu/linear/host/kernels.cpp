@@ -37,12 +37,12 @@ const kernels& kernels_for(isa level) {
 }
 
 std::int64_t int8_gemv_rows(weight_kind kind) {
-  // Widening 64 codes takes nine vector instructions and multiplying them with a row takes one, so
-  // unpacking once pays early.
+  // Widening 64 codes takes nine vector instructions and multiplying them by a row takes one, so
+  // that unpacking the codes only once (the GEMM kernel) pays from few rows on.
   if (kind == weight_kind::grouped_u4_as_u8) return 8;
 #ifdef TWILL_X86
-  // Zen 4 executes 512-bit instructions in two halves: products wait for the multipliers rather
-  // than for unpacking, which makes the GEMV form the faster one for more rows than elsewhere.
+  // Zen 4 executes 512-bit instructions in two halves. Its products are limited by the multipliers
+  // and not by unpacking, so the GEMV kernel stays faster up to more rows than on other processors.
   static const bool halves = __builtin_cpu_is("amdfam19h") != 0;
   if (halves) return 64;
 #endif

@@ -1,9 +1,9 @@
 // kernels: the host micro-kernels of linear layers, one table per instruction set.
 //
-// A tile is a range of row panels (16 rows of the weights) times some rows of activations. Every
-// output is summed by one lane over ascending columns, so tiles may be cut anywhere without
-// changing a bit. The functions are pure: they touch only what their arguments point at, from any
-// thread.
+// A tile is a range of row panels (16 rows of the weights) times some rows of activations. One lane
+// sums every output over ascending columns, so a matrix may be divided into tiles anywhere without
+// changing a bit of the result. The functions are pure: they access only the memory that their
+// arguments point to. Any thread may call them.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@
 
 namespace twill::gpu::host {
 
-/// The quantisation of one segment of a row of activations with codes q.
+/// The quantisation parameters of one segment of a row of activations, whose codes are q.
 struct segment_params {
   float scale;
-  /// What the weights' offsets multiply. Where offsets are stored: the bits of the float scale *
-  /// sum(q), summed from the group's first segment on where offsets are applied once per group.
-  /// With int16 quant params: int16_start(sum(q)). Else: the integer offset_factor * sum(q).
+  /// The factor of the weights' offsets. Where offsets are stored, it holds the bits of the float
+  /// scale * sum(q); where offsets are applied once per group, this is the total over the group's
+  /// segments up to this one. With int16 quant params it is int16_start(sum(q)). Otherwise it is
+  /// the integer offset_factor * sum(q).
   std::uint32_t offset;
 };
 
-/// Activations of int8 and int8x2 compute. int8x2 has a second set of codes and params, for the
-/// residual: what rounding to the first codes left over.
+/// Activations of int8 and int8x2 compute. int8x2 has a second set of codes and params for the
+/// residual, the error of rounding to the first codes.
 struct quantised_rows {
   std::int8_t* values = nullptr;    // (m, values_stride) codes
   segment_params* params = nullptr; // (m, segments)
@@ -32,7 +33,8 @@ struct quantised_rows {
   /// int8x2: the distance from a row's codes to its residual codes, and from its params to theirs.
   /// Zero where there is no residual.
   std::int64_t residual_values = 0, residual_params = 0;
-  /// int8x2: (m, segments), 1 where the residual counts; elsewhere its codes are zero.
+  /// int8x2: (m, segments), 1 where the segment uses the residual; elsewhere the residual codes are
+  /// zero.
   std::uint8_t* has_residual = nullptr;
 };
 
@@ -51,12 +53,14 @@ struct tile {
   std::int64_t out_stride = 0;
   const float* bias = nullptr; // (rows) or null
   bool accumulate = false;
-  /// For int8 where kernels.gates is true: the distance in row panels from a gate's panel to the
-  /// one that the gate multiplies. The tile's panels are then the gates', out is silu_mul() of the
-  /// two, and there is neither bias nor accumulation. 0: the layer has no gate.
+  /// Not 0 for gated layers, which only int8 kernels with kernels.gates support: the distance in
+  /// row panels from a gate's panel to the panel that the gate multiplies. The tile's panels are
+  /// then panels of the gate, `out` receives silu_mul() of both, and there is neither bias nor
+  /// accumulation. 0: the layer has no gate.
   std::int64_t gate_panels = 0;
-  /// Room where the weights are unpacked once for all rows of the tile, 64-byte aligned; null where
-  /// the rows are too few for that. f32 and bf16 need padded_cols * 64 bytes, int8 int8_pack_bytes.
+  /// A 64-byte aligned buffer into which weights are unpacked once for all rows of the tile; null
+  /// where there are too few rows for that. f32 and bf16 need padded_cols * 64 bytes, int8 needs
+  /// int8_pack_bytes.
   void* pack = nullptr;
 };
 
@@ -68,21 +72,23 @@ struct kernels {
   void (*tile_int8)(const tile& t, const quantised_rows& x); ///< grouped kinds; int8, int8x2
   void (*tile_bf16)(const tile& t, const bf16_rows& x);
   void (*tile_f32)(const tile& t, const float* x, std::int64_t x_stride);
-  /// Multiply-adds in registers: see peak_tiles.hpp.
+  /// Runs multiply-adds in registers: see peak_tiles.hpp.
   std::int64_t (*spin)(compute_type type, std::int64_t rounds, float* sink);
-  bool gates; ///< whether tile_int8 understands gate_panels
+  bool gates; ///< whether tile_int8 supports gate_panels
 };
 
-/// The most rows for which f32 and bf16 weights are decoded on the way instead of unpacked first.
+/// The most rows for which f32 and bf16 kernels decode weights while they multiply instead of
+/// unpacking them first.
 inline constexpr std::int64_t float_gemv_rows = 4;
-/// The most rows for which int8 uses its GEMV form on this processor; the GEMM form gives the same
-/// bits. At least 8, because the GEMM form takes no tile of fewer than 8 rows.
+/// The most rows for which int8 uses its GEMV kernel on this processor; the GEMM kernel gives the
+/// same bits. At least 8, because the GEMM kernel does not support tiles of fewer than 8 rows.
 std::int64_t int8_gemv_rows(weight_kind kind);
 
-/// The GEMM form unpacks this many columns of this many row panels at a time,
+/// The int8 GEMM kernel unpacks this many columns of this many row panels at a time.
 inline constexpr std::int64_t int8_gemm_columns = 576;
 inline constexpr std::int64_t int8_gemm_panels = 2;
-/// multiplies this many rows at a time with them, and takes tiles of at most int8_gemm_max_rows.
+/// The int8 GEMM kernel multiplies this many rows at a time by the unpacked columns, and a tile has
+/// at most int8_gemm_max_rows rows.
 inline constexpr std::int64_t int8_gemm_rows = 6;
 inline constexpr std::int64_t int8_gemm_max_rows = 264;
 /// Bytes of an int8_pack: the codes, their params and the rows' sums.
@@ -94,8 +100,9 @@ extern const kernels plain_kernels;
 #ifdef TWILL_X86
 extern const kernels avx2_kernels;
 extern const kernels avx512_kernels;
-/// Only the kernels that the new instructions change; kernels_for() takes the others from the table
-/// of the narrower instruction set, so that they are compiled once.
+/// The tables of these two levels hold only the kernels that the level's new instructions change.
+/// kernels_for() takes the other kernels from the table of the narrower level, so that they are
+/// compiled once.
 extern const kernels avx512_vnni_kernels;
 extern const kernels avx512_bf16_kernels;
 #endif

@@ -1,5 +1,5 @@
-// linear()'s host form: cuts a layer into tiles for the micro-kernels, which the device's threads
-// share. Where rows are few, preparing the activations and multiplying is one launch.
+// The host implementation of linear(): divides a layer into tiles for the micro-kernels, which the
+// device's threads run. With few rows, one launch both prepares the activations and multiplies.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,10 +12,11 @@ namespace twill::gpu::detail {
 
 namespace {
 
-/// Preparing rows is cheaper than a second launch up to about this many activations.
+/// Up to about this many activations it is cheaper that every thread prepares all rows for itself
+/// than to prepare them once in a launch of their own.
 constexpr std::int64_t prepare_in_place = 8192;
-/// Most rows of a tile, which share an unpacked row panel. Tiles have more than tile_rows only
-/// where every thread has tiles of its own.
+/// The most rows of a tile; the rows of a tile share each unpacked row panel. Tiles have more than
+/// tile_rows only where there are enough tiles for every thread.
 constexpr std::int64_t most_tile_rows = host::int8_gemm_max_rows, tile_rows = most_tile_rows / 2;
 /// Rows up to which a layer is bound by reading its weights.
 constexpr std::int64_t few_rows = 16;
@@ -26,7 +27,8 @@ std::int64_t align64(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-/// The layout of a call's activations in the form that its compute type reads, in scratch memory.
+/// The layout in scratch memory of a call's activations, prepared (rounded or quantised) for its
+/// compute type.
 class prepared_rows {
 public:
   /// `ordered` says whether the weights have a column order.
@@ -46,12 +48,12 @@ public:
     switch (compute_) {
     case compute_type::f32:
       return m * values_stride_ * 4;
-    case compute_type::f16: // the portable form's
+    case compute_type::f16: // computed by the portable implementation
     case compute_type::bf16:
       return m * values_stride_ * 2;
     case compute_type::int8:
     case compute_type::int8x2:
-    case compute_type::w8a8: // is int8 by now
+    case compute_type::w8a8: // has been replaced by int8
       return m * values_stride_ + params_bytes(m) + align64(m * segments_);
     }
     return 0;
@@ -69,13 +71,13 @@ public:
   host::bf16_rows rounded(unsigned char* at) const {
     return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
   }
-  /// Bytes that one thread needs while it fills rows.
+  /// Bytes of temporary memory that one thread needs while it fills rows.
   std::int64_t fill_bytes() const {
     return ordered_ && compute_ != compute_type::f32 ? align64(w_.cols * 4) : 0;
   }
 
-  /// Fills rows [first, end) of the m at `at`; `row_space` has fill_bytes(). `order`: the weights'
-  /// column order, or null.
+  /// Fills rows [first, end) of the m prepared rows at `at`. `row_space` has fill_bytes() bytes.
+  /// `order` is the weights' column order, or null.
   void fill(const host::kernels& k, const std::int32_t* order, unsigned char* at, std::int64_t m,
             const tensor_ref& x, std::int64_t first, std::int64_t end,
             unsigned char* row_space) const {
@@ -148,9 +150,9 @@ std::int64_t pack_size(const packed_view& w, compute_type compute, std::int64_t 
   return w.kind == as_is ? 0 : w.padded_cols * 64;
 }
 
-/// A call's scratch: the prepared rows, shared or once per thread, then for each thread room to
-/// prepare a row, a buffer for unpacked weights, and, where each prepares for itself, a flag that
-/// it has.
+/// The layout of a call's scratch memory: the prepared rows, either shared or one copy per thread;
+/// then for each thread a buffer for preparing a row, a buffer for unpacked weights and, where each
+/// thread prepares its own copy, a flag that says whether the copy is ready.
 struct scratch_layout {
   scratch_layout(const packed_view& w, const prepared_rows& prepared, compute_type compute,
                  std::int64_t m, std::int64_t n_threads)
@@ -166,12 +168,13 @@ struct scratch_layout {
 };
 
 std::array<host::thread_pool::range, 2> ranges_of(const packed_matrix::impl& w) {
-  if (w.view.codes == nullptr) return {}; // a matrix that waits to be placed
+  if (w.view.codes == nullptr) return {}; // a matrix that has not been placed
   return {host::thread_pool::range{w.view.codes, w.codes.bytes},
           host::thread_pool::range{w.view.scales, w.scales.bytes}};
 }
 
-/// `out` is args.out, or, for gated weights, half as wide: silu_mul() of the product.
+/// `out` is args.out or, if `gated`, a tensor of half the width that receives silu_mul() of the
+/// product.
 void run_linear(device& dev, const linear_args& args, const tensor_ref& out, bool gated) {
   const packed_view& w = args.weights->get().view;
   const host::kernels& k = host::kernels_for(dev.isa());
@@ -195,19 +198,20 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
                 fill_space + thread * layout.fill);
     });
 
-  // Tiles are ordered by rows first, so that a thread's share of them are the rows that it prepared
-  // and will read in the next op. Few rows have long stretches of weights, which stream best.
+  // Tiles are ordered by rows first, so that a thread's share of the tiles has the rows that the
+  // thread prepared and will read in the next op. With few rows, a thread's share is a long
+  // contiguous run of weights, which is read fastest.
   const std::int64_t row_tiles = std::max((m + most_tile_rows - 1) / most_tile_rows,
                                           std::min(threads, (m + tile_rows - 1) / tile_rows));
   const auto first_of =
-      [&](std::int64_t row_tile) { // cut evenly, in whole groups of the micro-kernel
+      [&](std::int64_t row_tile) { // rows are divided evenly, into whole groups of the micro-kernel
         const std::int64_t even = m * row_tile / row_tiles;
         return std::min(m, (even + host::int8_gemm_rows - 1) / host::int8_gemm_rows *
                                host::int8_gemm_rows);
       };
   const std::int64_t weight_bytes = w.panels * (w.codes_stride + w.scales_stride);
-  // Every thread gets the same number of tiles, and with many rows several, or some threads would
-  // idle while the last tiles are computed.
+  // Every thread gets the same number of tiles (several, with many rows); otherwise some threads
+  // would be idle while the last tiles are computed.
   const std::int64_t rounds = std::max<std::int64_t>(
       (weight_bytes + tile_bytes * threads - 1) / (tile_bytes * threads), m > few_rows ? 16 : 1);
   // Row panels that the micro-kernel multiplies together stay in one tile.
@@ -242,8 +246,8 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   });
 }
 
-/// No micro-kernel multiplies f16. Widened codes and int16 quant params have those for int8 compute
-/// only.
+/// No micro-kernel computes in f16. grouped_u4_as_u8 weights and int16 quant params have
+/// micro-kernels for int8 compute only.
 bool supports(const packed_view& w, compute_type asked) {
   if (asked == compute_type::f16) return false;
   const bool for_int8 = w.kind == weight_kind::grouped_u4_as_u8 || w.int16_quant_params;
@@ -255,7 +259,8 @@ std::int64_t scratch_bytes(const device& dev, const packed_view& w, bool ordered
   const compute_type compute = effective_compute(w, asked);
   const std::int64_t threads = dev.info().threads;
   const prepared_rows rows(w, ordered, compute);
-  // Scratch grows with the rows, but falls where they are prepared once instead of by every thread.
+  // Scratch memory grows with the number of rows, but drops at the number from which rows are
+  // prepared once instead of by every thread.
   const std::int64_t most_in_place = std::min(m, prepare_in_place / w.cols);
   return std::max(scratch_layout(w, rows, compute, m, threads).bytes(),
                   scratch_layout(w, rows, compute, most_in_place, threads).bytes());
@@ -268,7 +273,8 @@ void run(device& dev, const linear_args& args) {
 bool run_silu_mul(device& dev, const linear_args& args, tensor_ref out) {
   const packed_view& w = args.weights->get().view;
   const bool whole_panels = w.rows % (2 * lanes) == 0;
-  // With few rows, reading gates and values by turns is slower than one stream of weights.
+  // With few rows, alternating between two streams of weights (the gate and the half it multiplies)
+  // is slower than reading one stream.
   if (!host::kernels_for(dev.isa()).gates || !whole_panels || args.x.rows() <= few_rows ||
       !is_int8(effective_compute(w, args.compute)))
     return false;

@@ -1,5 +1,5 @@
-// Multiply-adds in registers over a SIMD policy, issued as the micro-kernels issue them: what a
-// core can do when nothing waits for memory.
+// Multiply-adds in registers over a SIMD policy, with the instructions of the micro-kernels. They
+// measure the rate of a core that never waits for memory.
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -21,13 +21,13 @@ inline std::int64_t spin_rounds(std::int64_t rounds, float* sink, const Round& r
   return operations;
 }
 
-/// Runs `rounds` rounds and returns how many operations they were, a multiply and an add counting
-/// as two. `sink` takes 16 floats, so that no compiler drops the work.
+/// Runs `rounds` rounds and returns the number of operations; a multiply-add counts as two. 16
+/// floats are written to `sink`, so that the compiler cannot remove the work.
 template <class S>
 std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
   constexpr int repeats = 16;
-  // More sums than the tiles keep, where registers allow it, since with 8 a core waits for its own
-  // products.
+  // More sums than the tiles have, where registers allow it, since 8 independent sums do not hide
+  // the latency of the products.
   constexpr int int8_rows = S::int8_gemm ? 12 : S::gemv_rows;
   alignas(64) std::int8_t bytes[int8_rows * 64] = {};
   alignas(64) std::uint16_t halves[64] = {};

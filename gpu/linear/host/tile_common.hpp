@@ -1,12 +1,14 @@
-// What the int8 and the float micro-kernels share: groups of rows, scales, the write-out.
+// Helpers of both the int8 and the float micro-kernels: dividing rows into groups, loading scales,
+// writing outputs.
 //
-// Everything in these templates is in an unnamed namespace and nothing of the standard library is
-// called: a function compiled here for a wide instruction set must never be the copy that other
-// files link against.
+// Everything in the micro-kernel headers is in an unnamed namespace, and they call no function of
+// the standard library: a function compiled for a wide instruction set must never become the copy
+// that other files link to.
 //
-// The order of sums is one for every R (rows at once), B (row panels at once) and path: one
-// accumulator per output, columns ascending. That makes a row's result independent of its batch.
-// A policy S offers 16 floats (f32), 16 int32 (i32), 64 code bytes (codes), 16 bf16 pairs (pairs).
+// Every kernel sums in the same order, whatever its R (rows at once) and B (row panels at once):
+// with one accumulator per output, over ascending columns. So a row's result does not depend on its
+// batch. A policy S offers 16 floats (f32), 16 int32 (i32), 64 code bytes (codes), 16 bf16 pairs
+// (pairs).
 #pragma once
 
 #include "gpu/linear/host/kernels.hpp"
@@ -16,8 +18,8 @@ namespace {
 
 using detail::packed_view;
 
-/// How many bytes ahead of its use a line of weights, and one of scales, is prefetched. With
-/// several rows per line a core's own prefetchers fall behind.
+/// How many bytes ahead of their use weights and scales are prefetched. When several rows are
+/// multiplied by each cache line of weights, a core's own prefetchers fall behind.
 constexpr std::int64_t codes_ahead = 2048, scales_ahead = 1024;
 
 /// Prefetches into the first-level cache. Addresses past the end of the weights do no harm.
@@ -46,7 +48,8 @@ inline void with_count(std::int64_t n, F&& f) {
   }
 }
 
-/// Cuts m rows into groups of at most Max: f(count<R>, first row).
+/// Divides m rows into groups of at most Max and calls f(count<R>, first row) for each group of R
+/// rows.
 template <int Max, class F>
 inline void for_row_groups(std::int64_t m, F&& f) {
   std::int64_t row = 0;
@@ -59,8 +62,8 @@ inline void for_row_groups(std::int64_t m, F&& f) {
 enum class code_form {
   u4,
   u8,
-  /// 4 bits in memory, widened to 8. Segments have 32 columns, offsets are integers, groups are
-  /// applied once where S can do so, and activations have no residual.
+  /// 4 bits in memory, widened to 8. Segments have 32 columns, offsets are integers, scales are
+  /// applied once per group where policy S supports it, and activations have no residual.
   u4_as_u8,
 };
 
@@ -71,12 +74,12 @@ enum class param_form {
   int16,    ///< both are applied in 16-bit integers: packed_view::int16_quant_params
 };
 
-/// The value that a segment's integer sum begins at with int16 quant params; `sum` is the sum of
-/// the activations' codes. The upper 16 bits of a lane hold offset_fractions * sum, which the
-/// offset's fraction multiplies, the lower 16 bits the products of the middle code, which are taken
-/// out again. S::dot_words() multiplies the two halves once the products of the codes are added. A
-/// lower half below zero borrows one from the upper half; one offset_fraction of a code is below
-/// what rounding 32 activations to codes already costs.
+/// The start value of a segment's integer sum with int16 quant params; `sum` is the sum of the
+/// activations' codes. The upper 16 bits of a lane hold offset_fractions * sum, the factor of the
+/// offset's fraction. The lower 16 bits hold -middle_code * sum, which subtracts the middle code
+/// from every code. When the products of the codes have been added, S::dot_words() multiplies both
+/// halves by the scale and the fraction. A negative lower half borrows one from the upper half;
+/// this error is smaller than the error of rounding 32 activations to codes.
 inline std::uint32_t int16_start(std::int32_t sum) {
   const auto n = static_cast<std::uint32_t>(sum);
   return (n << (16 + detail::offset_fraction_bits)) - n * detail::middle_code;
@@ -100,13 +103,14 @@ inline typename S::f32 load_offset(const packed_view& w, const unsigned char* at
 
 /// Whether int8 kernels of policy S may apply a group's scale and offset once per group. Where a
 /// group has several segments, their sums are first multiplied by the activations' scales and added
-/// up, which saves a multiplication per segment. The offset of a group's last segment is then that
-/// of the whole group.
+/// up, which saves a multiplication per segment. segment_params::offset of a group's last segment
+/// then covers the whole group.
 template <class S>
 constexpr bool may_go_by_group(int segment) {
   return S::int8_gemm && segment == 32;
 }
-/// Whether the groups of this matrix fit that form: a stretch of an int8_pack holds whole groups.
+/// Whether the scales of this matrix can be applied once per group, which requires that a stretch
+/// of an int8_pack holds whole groups.
 inline bool goes_by_group(const packed_view& w) {
   return w.segment == 32 && w.group > w.segment && w.group <= int8_gemm_columns;
 }

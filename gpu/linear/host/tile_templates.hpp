@@ -1,5 +1,5 @@
-// The micro-kernels of linear layers, written once over a SIMD policy S (simd_*.hpp); each
-// kernels_*.cpp makes a table of them.
+// The micro-kernels of linear layers, templates over a SIMD policy S (simd_*.hpp). Each
+// kernels_*.cpp instantiates a table of them.
 #pragma once
 
 #include "gpu/linear/host/float_tiles.hpp"
@@ -15,15 +15,15 @@ constexpr kernels make_kernels() {
   return {quantise<S>, round_bf16, tile_int8<S>, tile_bf16<S>, tile_f32<S>, spin<S>, S::int8_gemm};
 }
 
-/// The kernels that an instruction for products of bytes changes; the others are null. quantise()
-/// writes what tile_int8() reads.
+/// A table of only the kernels that use products of bytes; the others are null. tile_int8() reads
+/// the activations that quantise() writes.
 template <class S>
 constexpr kernels make_int8_kernels() {
   return {
       .quantise = quantise<S>, .tile_int8 = tile_int8<S>, .spin = spin<S>, .gates = S::int8_gemm};
 }
 
-/// The kernels that an instruction for products of bf16 changes; the others are null.
+/// A table of only the kernels that use products of bf16; the others are null.
 template <class S>
 constexpr kernels make_bf16_kernels() {
   return {.tile_bf16 = tile_bf16<S>, .spin = spin<S>};
