@@ -1,7 +1,8 @@
-// family: the kernels of one op, as the harness checks and times them.
+// family: the interface through which the harness checks and times the kernels of one op.
 //
-// A family knows its op's public function and which calls CUDA's own kernels take. It runs on any
-// device, so that tests try its checks on the host. Everything belongs to the device's thread.
+// A family calls its op's public function and selects the calls that CUDA kernels support. It runs
+// on any device, so that tests can run its checks on the host. Only the device's thread may call
+// the functions.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@
 namespace twill::gpu_kernels {
 
 struct options {
-  std::string only;   ///< only what has this text in its kernel's name and shape; empty: all
+  std::string only;   ///< only cases whose kernel's name and shape contain this text; empty: all
   bool small = false; ///< toy shapes
   bool graphs = true; ///< capture launches to time them
 };

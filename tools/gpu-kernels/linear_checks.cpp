@@ -29,7 +29,8 @@ using gpu::compute_type;
 using gpu::weight_kind;
 using gpu::test::offsets;
 
-/// What kernels are looked for. A kernel for other weights or compute types adds its line here.
+/// The combinations of weights and compute types whose kernels are checked. A kernel for another
+/// combination adds a line.
 struct form {
   weight_kind kind;
   compute_type compute;
@@ -45,32 +46,35 @@ constexpr form forms[] = {
 };
 
 constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 64};
-/// The last is of a prompt, but no more than give so many outputs: the host compares each of them.
+/// Numbers of rows. The last one is a prompt's and may be reduced to limit the number of outputs,
+/// since the host compares all of them.
 constexpr std::array<std::int64_t, 4> seed_row_counts{1, 5, 32, 2048};
 constexpr std::int64_t most_seed_outputs = std::int64_t{16} << 20;
 constexpr std::int64_t small_prompt = 66; ///< rows, at toy shapes
-/// Of shapes with 2,571 outputs: with 58 to 142 multiprocessors these take both block sizes of the
-/// kernels for prompts, whatever the weights.
+/// Numbers of rows for shapes with 2,571 outputs. On GPUs with 58 to 142 multiprocessors they use
+/// both block sizes of the prefill kernels, whatever the weights.
 constexpr std::array<std::int64_t, 4> prompt_row_counts{1, 200, 300, 460};
-/// Of matrices of which not all outputs are held to the reference: the distance of those that are.
+/// For matrices of which only some outputs are compared with the reference: the distance between
+/// these outputs.
 constexpr std::int64_t compared_step = 997, prompt_compared_step = 89;
 /// Floats between an output row's end and the next one, which no kernel may write.
 constexpr std::int64_t guard = 5;
 
-/// One product with everything that a call may ask for.
+/// One product to check, with all options of a call.
 struct trial {
   const gpu::packed_matrix* weights;
   compute_type compute;
   std::span<const std::int64_t> row_counts; ///< ascending; rows of x: the last
   std::vector<float> x;                     // (rows of x, x_stride)
   std::int64_t x_stride;                    ///< elements
-  std::vector<std::int64_t> compared;       ///< the outputs of a row that the reference has
+  std::vector<std::int64_t> compared;       ///< the outputs of a row that the reference computes
   gpu::test::oracle want;                   // (rows of x, compared)
   std::vector<float> bias;                  // (outputs), or none
   std::vector<float> before;                // (rows of x, outputs): added to; or none
 };
 
-/// All bits of a NaN are set in what a kernel must overwrite.
+/// Outputs are filled with this byte before a call; f32 values of such bytes are NaN, which shows
+/// outputs that a kernel did not write.
 constexpr unsigned char poison = 0xff;
 
 bool is_poison(float value) {
@@ -112,7 +116,7 @@ std::vector<float> outputs_of(gpu::device& dev, const trial& t, std::int64_t m) 
   return gpu::test::to_host(dev, to, out.size());
 }
 
-/// Writes outside a row, and outputs that were not written.
+/// Describes the first write outside a row or output that was not written; empty if there is none.
 std::string coverage_fault(const std::vector<float>& out, std::int64_t m, std::int64_t outputs) {
   for (std::int64_t row = 0; row < m; ++row)
     for (std::int64_t n = 0; n < outputs + guard; ++n) {
@@ -124,7 +128,8 @@ std::string coverage_fault(const std::vector<float>& out, std::int64_t m, std::i
   return {};
 }
 
-/// Rows whose bits differ from those of the same rows among more.
+/// Describes rows whose bits differ from the bits of the same rows in a larger batch; empty if
+/// there are none.
 std::string bits_fault(const std::vector<float>& out, const std::vector<float>& all, std::int64_t m,
                        std::int64_t most, std::int64_t outputs) {
   for (std::int64_t row = 0; row < m; ++row)
@@ -172,7 +177,7 @@ std::vector<std::int64_t> all_of(std::int64_t n) {
   return list;
 }
 
-/// Adds a bias, and outputs that are added to.
+/// Adds to the trial a bias, and initial outputs that the product accumulates to.
 void add_before(trial& t) {
   const std::int64_t outputs = t.weights->rows();
   t.bias = gpu::test::random_floats(outputs, 7);
@@ -186,8 +191,8 @@ void add_before(trial& t) {
   }
 }
 
-/// A plain call, and one with strided and unaligned rows, a column order, a bias and outputs that
-/// are added to.
+/// Checks a plain call, and a call with strided and unaligned rows, a column order, a bias and
+/// accumulation to existing outputs.
 void check_matrix(gpu::device& dev, const options& given, const gpu::test::matrix& w,
                   compute_type compute, const std::string& shape, results& out) {
   const std::string kernel = kernel_name(gpu::name_of(w.kind), compute);
@@ -261,8 +266,8 @@ gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std:
   return w;
 }
 
-/// A matrix of which the bits of all outputs are compared, and every `step`th and the last with the
-/// reference.
+/// A trial of a matrix in which the bits of all outputs are compared between batches, and every
+/// `step`-th and the last output with the reference.
 trial trial_of(const gpu::device& dev, const gpu::packed_matrix& packed,
                const gpu::weight_source& source, compute_type compute,
                std::span<const std::int64_t> counts, std::int64_t step) {
@@ -282,8 +287,8 @@ struct matrix_shape {
   std::int32_t group;
 };
 
-/// f(make, compute, kernel, shape) for each form of weights and of scales: make() is the matrix,
-/// and the last two are its names.
+/// Calls f(make, compute, kernel, shape) for each form of weights and of scales. make() returns the
+/// matrix; `kernel` and `shape` are its names in the results.
 template <class F>
 void for_forms(std::span<const matrix_shape> shapes, const F& f) {
   for (const form& one : forms)
@@ -314,7 +319,7 @@ void check_small_shapes(gpu::device& dev, const options& given, results& out) {
   });
 }
 
-/// What linear_silu_mul() writes must have the bits of silu_mul() of what linear() writes.
+/// Checks that linear_silu_mul() gives the same bits as linear() followed by silu_mul().
 std::string gated_fault(gpu::device& dev, const trial& t, std::int64_t m) {
   const std::int64_t outputs = t.weights->rows() / 2, cols = t.weights->cols();
   const std::vector<float> product = outputs_of(dev, t, m);
@@ -345,8 +350,9 @@ std::string gated_fault(gpu::device& dev, const trial& t, std::int64_t m) {
   return {};
 }
 
-/// Enough rows and outputs that prompts' kernels are taken; neither fills its last block. Outputs
-/// that are no multiple of four are written one by one.
+/// Checks shapes with enough rows and outputs for the prefill kernels. Neither number fills its
+/// last block, and the number of outputs is not a multiple of four, so that outputs are written one
+/// by one.
 void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
   const std::int64_t rows = given.small ? 67 : 2571;
   const matrix_shape shapes[] = {{rows, 640, 128}, {rows, 640, 32}, {rows, 288, 16}};
@@ -363,7 +369,8 @@ void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
   });
 }
 
-/// The same, four outputs at a time, and with silu_mul().
+/// Checks the prefill kernels with shapes in which four outputs are written at a time, and with
+/// silu_mul().
 void check_gated_shapes(gpu::device& dev, const options& given, results& out) {
   const std::int64_t rows = given.small ? 128 : 2624;
   const matrix_shape shapes[] = {{rows, 640, 128}, {rows, 640, 32}, {rows, 288, 16}};

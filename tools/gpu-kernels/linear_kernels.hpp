@@ -1,5 +1,5 @@
-// linear_kernels: the kernels behind linear(), by name and at the shapes of models, as checks and
-// times ask for them. Everything belongs to the device's thread.
+// linear_kernels: the names of the kernels behind linear(), and the models' layers at whose shapes
+// they are checked and timed. Only the device's thread may call the functions.
 #pragma once
 
 #include <string>
@@ -21,13 +21,13 @@ std::string kernel_name(const char* weights, gpu::compute_type compute);
 
 /// The layers that are checked and timed.
 std::vector<bench::seed_layer> layers_of(const options& given);
-/// What `auto` computes such weights in on a GPU, where AWQ and GPTQ state f16 and GGUF nothing;
-/// int8 for what w8a8 rounds.
+/// The compute type that `auto` chooses for such weights on a GPU, given that AWQ and GPTQ
+/// checkpoints state f16 and GGUF files state no type; int8 for weights that w8a8 rounds.
 gpu::compute_type compute_of(const gpu::device& dev, const bench::seed_layer& seed);
 /// Random weights of a product.
 gpu::weight_source source_of(const bench::seed_layer& seed, const bench::product_shape& s);
 std::string shape_of(const bench::seed_layer& seed, const bench::product_shape& s);
-/// Whether the device has a kernel for a product, judged from a few of its rows.
+/// Whether the device has a kernel for a product. Decided from a few of the matrix's rows.
 bool takes(gpu::device& dev, const bench::seed_layer& seed, const bench::product_shape& s,
            gpu::compute_type compute);
 

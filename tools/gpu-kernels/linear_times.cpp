@@ -12,8 +12,8 @@ namespace twill::gpu_kernels {
 
 namespace {
 
-/// A layer's four products together at 1, 8, 32 and a prompt's rows, and each alone at 1 row and a
-/// prompt's.
+/// Times a layer's four products together at 1, 8, 32 and a prompt's rows, and each product alone
+/// at 1 row and at a prompt's rows.
 void measure_layer(gpu::device& dev, const options& given, const bench::seed_layer& seed,
                    results& out) {
   const gpu::compute_type compute = compute_of(dev, seed);

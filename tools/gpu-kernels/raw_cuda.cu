@@ -1,5 +1,5 @@
-// A GPU as a space, over CUDA's runtime alone: what gpu/cuda/cuda_device.cu does with Kokkos. Its
-// table of ops has CUDA's own kernels and no portable forms.
+// Implements a GPU's space with CUDA's runtime alone, as gpu/cuda/cuda_device.cu does with Kokkos.
+// Its tables of ops have CUDA's own kernels and no portable implementations.
 #include <memory>
 #include <stdexcept>
 #include <string>

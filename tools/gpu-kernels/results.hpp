@@ -1,6 +1,7 @@
 // results: what the harness found, as a table on standard output and as JSON lines.
 //
-// A line is written as soon as its result is known, so that a run that is ended keeps what it has.
+// A line is written as soon as its result is known, so that an interrupted run keeps the results it
+// has.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +34,12 @@ public:
   /// Writes JSON lines to `json_path`; empty: none. Throws std::runtime_error where it cannot.
   explicit results(const std::string& json_path) : json_(json_path) {}
 
-  /// Says what is measured, and the ceilings that times are held against. Bytes per second.
+  /// Reports the device, and the measured peak rates (bytes per second) that times are compared
+  /// with.
   void device(const gpu::device_info& info, double read_rate, double copy_rate);
   void checked(const outcome& found);
   void timed(const timing& found);
-  /// Says how many shapes were right.
+  /// Reports how many shapes were correct.
   void finish();
 
   int wrong() const { return wrong_; }

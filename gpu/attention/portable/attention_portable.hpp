@@ -1,7 +1,8 @@
-// attention()'s portable form: a Kokkos kernel with one team per row and group of heads.
+// The portable implementation of attention(): a Kokkos kernel with one team per row and group of
+// heads.
 //
-// KV is read in tiles of 64 positions counted from position 0, so a row's result depends on its own
-// sequence alone, as in the host's form.
+// KV is read in tiles of 64 positions counted from position 0, so a row's result depends only on
+// its own sequence, as in the host implementation.
 
 #pragma once
 
@@ -22,20 +23,21 @@ struct attention_team {
   static constexpr int tile = 64;
   static constexpr int heads_per_team = 8; ///< bounds the scratch
   static constexpr int parts = 8;          ///< lanes that share the softmax of a head's tile
-  static constexpr int in_flight = 4;      ///< loads of a lane that wait together
+  static constexpr int in_flight = 4;      ///< loads that a lane has pending at once
 
   const float* q;
   void* out;
   dtype out_type;
   long q_stride, out_stride;
   kv_layer kv;
-  int group, splits; ///< query heads of a KV head, and teams that share them
+  int group, splits; ///< query heads per KV head, and teams among which they are divided
   float scale;
   int window;
   const float* slopes;
   ragged_batch batch;
 
-  /// Where a position's key, value and scales lie: the first element of each, and the scale.
+  /// The place of a position's key, value and scales: the index of the first element of each, and
+  /// of the scale.
   struct place {
     std::int64_t key, value, scale;
   };
@@ -63,7 +65,7 @@ struct attention_team {
   };
 
   /// Writes the products of scaled queries (heads, head_dim) and keys to scores (heads, tile), and
-  /// adds the slopes. `distance` is the tile's first position minus the query's.
+  /// adds ALiBi's biases. `distance` is the tile's first position minus the query's.
   template <class Element>
   KOKKOS_INLINE_FUNCTION void multiply_keys(const Member& team, const part_of_tile& t,
                                             const float* query, const float* of_heads, int distance,
@@ -95,7 +97,8 @@ struct attention_team {
     });
   }
 
-  /// Adds the values that weights (heads, tile) say to acc (heads, head_dim), which shrinks first.
+  /// Rescales acc (heads, head_dim), then adds to it the values weighted by `weights` (heads,
+  /// tile).
   template <class Element>
   KOKKOS_INLINE_FUNCTION void add_values(const Member& team, const part_of_tile& t,
                                          const float* weights, const float* shrink,
@@ -128,7 +131,7 @@ struct attention_team {
     });
   }
 
-  /// The largest of a head's maximum so far and those of its parts.
+  /// The maximum of `max`, a head's maximum so far, and of the maxima of the parts of its tile.
   KOKKOS_INLINE_FUNCTION static float top_of(float max, const float* of_parts) {
     for (int p = 0; p < parts; ++p)
       max = of_parts[p] > max ? of_parts[p] : max;
@@ -182,8 +185,8 @@ struct attention_team {
         multiply_keys<decltype(element)>(team, here, query, of_heads, base - (end - 1), weights);
       });
       team.team_barrier();
-      // Every part-th position of a head is a lane's, so that the order of the sums does not depend
-      // on the number of lanes.
+      // A lane processes every `parts`-th position of a head, so that the order of the sums does
+      // not depend on the number of lanes.
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * parts), [&](const int i) {
         const float* row = weights + i / parts * tile;
         float top = -INFINITY;

@@ -1,5 +1,5 @@
-// linear()'s portable form: Kokkos kernels for any execution space, from the packed layout of all
-// forms. A team multiplies half a row panel with up to four rows of activations.
+// The portable implementation of linear(): Kokkos kernels for any execution space, which read every
+// packed layout. A team multiplies half a row panel by up to four rows of activations.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,8 @@
 
 namespace twill::gpu::detail {
 
-/// Activations rounded to the integers of int8 or int8x2; the residual is part of one integer here.
+/// Activations rounded to the integers of int8 or int8x2. With int8x2 one integer holds both the
+/// code and its residual.
 struct quantised {
   short* values; // (m, cols)
   float* scales; // (m, groups of 32)
@@ -46,8 +47,8 @@ void quantise(device& dev, const packed_view& w, const tensor_ref& x, const quan
       });
 }
 
-/// Copies x to `to`, with its columns in the order of the weights' where they have one, and its
-/// values from one element type to the other. // to: (m, cols)
+/// Copies x to `to`, converts its elements and, if the weights have a column order, reorders its
+/// columns. // to: (m, cols)
 template <class Launch, class From, class To>
 void copy_columns(device& dev, const tensor_ref& x, const std::int32_t* order, std::int64_t cols,
                   typename To::stored* to) {
@@ -75,16 +76,18 @@ struct alignas(16) eight_shorts {
   short value[8];
 };
 
-/// Outputs that a team computes of each row: the half of a row panel, whose codes lie together.
+/// The number of outputs that a team computes for each row: half a row panel, whose codes are
+/// contiguous.
 inline constexpr int team_outputs = 8;
 
-/// What a team multiplies. Each has a kernel of its own, since one for all needs local arrays on a
-/// GPU.
+/// The kinds of products. Each kind has a kernel of its own, since one kernel for all kinds would
+/// need local arrays, which a GPU keeps in memory.
 enum class products : std::uint8_t { dense, grouped, int8 };
 
-/// out = x * W^T for half a row panel and up to `Rows` rows of x. Lanes take column octets in turn;
-/// the order of a sum depends on the columns and the number of lanes alone, so a row has the same
-/// bits in any batch. `Element` is the type of x, and weights are rounded to it.
+/// out = x * W^T for half a row panel and up to `Rows` rows of x. Column octets are distributed
+/// round robin over the lanes. The order of a sum depends only on the number of columns and of
+/// lanes, so a row has the same bits in any batch. `Element` is the type of x, to which weights are
+/// rounded.
 template <class Member, int Rows, products Products, class Element>
 struct linear_team {
   static constexpr int most_lanes = 128;
@@ -143,7 +146,7 @@ struct linear_team {
     }
   }
 
-  /// The codes of one octet of four outputs, as they lie: columns 0 to 3, and 4 to 7.
+  /// The packed codes of one octet of columns for four outputs: columns 0 to 3, and 4 to 7.
   struct code_words {
     four_words first, second;
   };
@@ -162,7 +165,7 @@ struct linear_team {
     }
     return words;
   }
-  /// The codes of lane `lane` of the panel, which is output i of the four.
+  /// Extracts the codes of output i of the four, which is lane `lane` of the panel.
   KOKKOS_INLINE_FUNCTION void codes_of(const code_words& words, int i, std::int64_t panel,
                                        std::int64_t lane, std::int64_t octet,
                                        std::int32_t (&code)[column_octet]) const {
@@ -296,7 +299,7 @@ struct linear_team {
   }
 
   KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
-    // Teams that follow each other share weights.
+    // Teams with consecutive numbers share weights.
     const std::int64_t blocks = (m + Rows - 1) / Rows;
     const std::int64_t first_row = team.league_rank() % blocks * Rows;
     const std::int64_t halves = team.league_rank() / blocks;
@@ -336,8 +339,8 @@ inline std::int64_t activation_groups(const packed_view& w) {
   return (w.cols + activation_group - 1) / activation_group;
 }
 
-/// Scratch holds the activations in the order of the columns and in the element type that the
-/// kernel reads, where x is not so, then their integers.
+/// The layout of scratch memory: first a copy of the activations in the column order and element
+/// type that the kernel reads (absent where x itself can be read), then the quantised activations.
 struct scratch_layout {
   scratch_layout(const packed_view& w, bool ordered, compute_type compute, std::int64_t m)
       : copied((m * w.cols * copied_bytes(ordered, compute) + 63) / 64 * 64),
@@ -393,7 +396,7 @@ struct linear_portable {
       multiply<1, Products, Element>(dev, args, x, q);
   }
 
-  /// The products of floats, of x in the element type that they are computed in.
+  /// Runs the products of floats. x already has the element type in which they are computed.
   template <class Element>
   static void multiply_floats(device& dev, const linear_args& args, void* scratch) {
     const packed_view& w = args.weights->get().view;

@@ -1,5 +1,5 @@
-// What every form of sampling computes alike: the penalties, log-probabilities, and the arguments
-// in a form that kernels copy.
+// Functions that all implementations of sampling share: penalties, log-probabilities, and the
+// arguments as a struct that is copied into kernels.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace twill::gpu::detail {
 
 inline constexpr std::int32_t every_tie = 0x7fffffff;
-/// The largest vocabulary: indices of a row and their multiples in a team fit 32 bits, and doubles
+/// The largest vocabulary. Up to this size the indices computed in a team fit 32 bits, and doubles
 /// add up the weights without rounding (weight_bins.hpp).
 inline constexpr std::int32_t most_vocab = 1 << 28;
 
@@ -31,12 +31,12 @@ TWILL_KERNEL_INLINE float log_probability(float x, float max, double log_sum) {
   return static_cast<float>(above - log_sum);
 }
 
-/// Of the sum of exp(x - max).
+/// The logarithm of `sum`, the sum of exp(x - max) over a row.
 TWILL_KERNEL_INLINE double log_of_sum(double sum) {
   return ::log(sum > 1 ? sum : 1.0);
 }
 
-/// Whether a row is drawn at random, not by its largest logit.
+/// Whether a row's token is drawn at random, instead of being the one with the largest logit.
 TWILL_KERNEL_INLINE bool asks_for_draw(const sample_row& row) {
   return row.temperature > 0 && row.top_k != 1;
 }
@@ -47,12 +47,12 @@ TWILL_KERNEL_INLINE float inverse_temperature(const sample_row& row) {
   const float inverse = 1.0f / row.temperature;
   return inverse < 1e30f ? inverse : 1e30f;
 }
-/// The bits of the least weight that takes part, of those whose largest is 1.
+/// The bits of the least weight that takes part in the draw (min_p). The largest weight is 1.
 TWILL_KERNEL_INLINE std::uint32_t least_weight(const sample_row& row) {
   return row.min_p > 0 ? f32_to_bits(row.min_p < 1 ? row.min_p : 1.0f) : 1u;
 }
 
-/// sample_args in a form that kernels copy.
+/// sample_args as a struct that is copied into kernels.
 struct sample_batch {
   float* logits;
   long rows, stride;
@@ -68,7 +68,7 @@ struct sample_batch {
   TWILL_KERNEL_MEMBER bool reports(const sample_row& row) const {
     return any_logprobs && row.n_top >= 0;
   }
-  /// Alternatives that a row reports.
+  /// The number of alternatives that a row reports.
   TWILL_KERNEL_MEMBER std::int32_t tops(const sample_row& row) const {
     return row.n_top < max_top ? row.n_top : max_top;
   }

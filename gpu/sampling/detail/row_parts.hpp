@@ -1,7 +1,7 @@
-// How the portable form divides rows of logits among teams, and where what the teams leave for each
-// other lies in scratch memory. Pure arithmetic.
+// How the portable implementation divides rows of logits among teams, and the layout of the scratch
+// memory through which teams pass results to later launches. Pure arithmetic.
 //
-// A row's parts are counted from logit 0 and have one length, whatever else is in the batch.
+// A row's parts are counted from logit 0 and have a fixed length, whatever else is in the batch.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace twill::gpu::detail {
 
-/// Logits of a part: a multiple of 32, so that no word of a mask is divided, and few enough for the
-/// sums of a part_histogram.
+/// The number of logits in a part: a multiple of 32, so that no word of a mask crosses two parts,
+/// and small enough for the 32-bit sums of a part_histogram.
 inline constexpr std::int32_t part_len = 4096;
 
 constexpr TWILL_KERNEL_INLINE std::int64_t parts_of(std::int64_t vocab) {
@@ -36,18 +36,19 @@ TWILL_KERNEL_INLINE row_part part_of_team(std::int64_t team, std::int32_t vocab)
 /// Rows that sample() draws at once: bounds its scratch memory.
 inline constexpr std::int64_t rows_at_once = 128;
 
-/// The search for the least weight that top_k, or top_p, keeps. `edge` has the bits of that weight
-/// that are known so far.
+/// The state of the search for the least weight that top_k, or top_p, keeps. `edge` holds those
+/// leading bits of the weight that are known so far.
 struct weight_search {
   std::uint32_t edge;
-  std::int32_t is_on;     ///< 0: it keeps every weight
-  std::int32_t wanted;    ///< top_k: weights to keep of those in the bin
-  std::int32_t kept_ties; ///< once the edge is known whole: the equal weights that are kept
+  std::int32_t is_on;     ///< 0: every weight is kept
+  std::int32_t wanted;    ///< top_k: number of weights in the bin to keep
+  std::int32_t kept_ties; ///< once all bits of `edge` are known: how many of the weights equal to
+                          ///< it are kept
   double mass_above;      ///< of all weights above the bin
-  double wanted_mass;     ///< top_p: mass to keep of the bin's
+  double wanted_mass;     ///< top_p: the part of the bin's mass to keep
 };
 
-/// What a row has come to, of each row that is drawn at random.
+/// The progress of a row that is drawn at random, which is passed from launch to launch.
 struct row_progress {
   std::int32_t is_drawn; ///< 0: its token is the one with the largest logit
   std::uint32_t threshold;
@@ -55,7 +56,8 @@ struct row_progress {
   weight_search search[2][2]; ///< of top_k and top_p, after one and two levels
 };
 
-/// Histograms of a row: of all its weights, then of a bin's of top_k and of top_p, twice each.
+/// The number of histograms per row: one of all weights, and for each further level one of the
+/// weights in top_k's bin and one of the weights in top_p's bin.
 inline constexpr std::int32_t histograms_of_row = 1 + 2 * (bin_levels - 1);
 
 /// Scratch memory of sample() for one batch of rows, as byte offsets.
@@ -63,7 +65,8 @@ struct sample_layout {
   std::int64_t best, fallbacks, tops, sums, masses, ties, progress, histograms, raw, bytes;
 };
 
-/// `tops` are a part's largest entries that are kept: none unless log-probabilities are asked for.
+/// The layout for a batch. Only with log-probabilities does it have room for the largest entries of
+/// each part.
 constexpr sample_layout sample_layout_of(std::int64_t rows, std::int64_t vocab, bool any_logprobs,
                                          std::int32_t tops) {
   const std::int64_t parts = rows * parts_of(vocab);
@@ -85,7 +88,7 @@ constexpr sample_layout sample_layout_of(std::int64_t rows, std::int64_t vocab, 
   return at;
 }
 
-/// A row's largest entries that each part keeps: at least its maximum.
+/// The number of largest entries that each part of a row keeps, at least its maximum.
 constexpr TWILL_KERNEL_INLINE std::int32_t kept_tops(std::int32_t max_top) {
   return max_top > 1 ? max_top : 1;
 }

@@ -1,9 +1,11 @@
-// Weights by their bits, and sums of them that do not depend on an order.
+// Binning of weights by their bits, and sums of weights that do not depend on the order of
+// addition.
 //
-// A weight is a float in [0, 1], whose bits have the order of the weights. Ten of the thirty bits
-// at a time say in which of 1024 bins it falls; three levels of bins find one weight. A bin counts
-// its weights and adds up the bits below the level as integers, which gives the exact sum of the
-// bin's weights: they all have one exponent.
+// A weight is a float in [0, 1]; the bits of such floats, compared as integers, order like the
+// floats. Each level uses ten of the thirty bits to assign a weight to one of 1024 bins, so three
+// levels of bins identify a single weight. A bin counts its weights and adds up their bits below
+// the level as integers. This gives the exact sum of the bin's weights, since they all have the
+// same exponent.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +40,7 @@ struct row_histogram {
   std::uint64_t rest[n_bins];
   std::uint32_t count[n_bins];
 };
-/// The sums of a part: a part is short enough for 32 bits.
+/// The sums of the weights of one part by bins. A part is short enough for 32-bit sums.
 struct part_histogram {
   std::uint32_t rest[n_bins];
   std::uint32_t count[n_bins];
@@ -60,13 +62,14 @@ TWILL_KERNEL_INLINE int bits_of_count(std::int64_t n) {
   return bits;
 }
 
-/// Masses of the first level are multiples of this, so that doubles add up those of n weights
-/// without rounding.
+/// The masses of the first level are rounded down to multiples of this, so that doubles add up
+/// the masses of n weights without further rounding.
 TWILL_KERNEL_INLINE double mass_quantum(std::int64_t n) {
   return bits_to_f32(static_cast<std::uint32_t>(127 - (52 - bits_of_count(n))) << 23);
 }
 
-/// A weight in units so small that 64 bits hold the sum of n of them, rounded down.
+/// Converts a weight to an integer number of small units, rounded down. The unit is chosen so that
+/// 64 bits hold the sum of n weights.
 struct mass_units {
   int bits; ///< of a weight of 1
 

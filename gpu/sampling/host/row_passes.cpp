@@ -86,7 +86,7 @@ inline std::int32_t sum_of_ints(vi v) {
 } // namespace
 
 std::int32_t argmax(const float* x, std::int32_t n) {
-  // Two independent chains of compare and select, since one would wait for itself.
+  // Two independent chains of compare and select, which hide the latency of a single chain.
   best_entry even, odd;
   vi ids = first_ids();
   std::int32_t i = 0;

@@ -1,7 +1,8 @@
-// Passes over one row of logits or softmax weights, vectorised for the host: what sampling needs.
+// The passes over one row of logits or softmax weights that sampling needs, vectorised for the
+// host.
 //
-// Sums are f32 within runs of 1024 entries and f64 across runs. NaN counts as absent. The functions
-// are pure, on the caller's memory; any thread.
+// Sums are f32 within runs of 1024 entries and f64 across runs. A NaN counts as an absent entry.
+// The functions are pure and work on the caller's memory; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ struct weight_tally {
   double mass[3];
 };
 
-/// Weights that take part: those above `threshold`, and those equal to it up to id `last_tie`.
+/// Selects the weights that take part in the draw: weights above `threshold`, and weights equal to
+/// it whose id is at most `last_tie`.
 struct weight_cut {
   float threshold;
   std::int32_t last_tie;

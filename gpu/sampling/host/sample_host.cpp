@@ -1,5 +1,5 @@
-// sampling's host form: rows are shared out among the device's threads, each row is walked by the
-// vectorised passes of row_passes.hpp.
+// The host implementation of sampling: rows are divided among the device's threads, and each row is
+// processed by the vectorised passes of row_passes.hpp.
 #include <algorithm>
 #include <cstdint>
 
@@ -48,7 +48,8 @@ struct logprob_rows {
   }
 };
 
-/// Each thread copies one row at a time where log-probabilities are asked for.
+/// Scratch memory for copies of rows: each thread copies one row at a time where log-probabilities
+/// are asked for.
 std::int64_t scratch_bytes(const device& dev, std::int64_t rows, std::int64_t vocab,
                            bool any_logprobs, std::int32_t) {
   if (!any_logprobs) return 0;

@@ -1,5 +1,5 @@
-// Sampling of one row by one thread of the host. Nothing is sorted: top_k and top_p search their
-// threshold over the bit patterns of the weights, which have the order of the weights.
+// Sampling of one row by one host thread. Nothing is sorted: top_k and top_p find their threshold
+// by a search over the bit patterns of the weights, which order like the weights.
 #pragma once
 
 #include <cmath>
@@ -11,13 +11,13 @@
 
 namespace twill::gpu::detail {
 
-/// low + i quarters of the distance to high, rounded down.
+/// low + i * (high - low) / 4, rounded down.
 inline std::uint32_t quarter(std::uint32_t low, std::uint32_t high, int i) {
   return low + static_cast<std::uint32_t>(std::uint64_t{high - low} * static_cast<unsigned>(i) / 4);
 }
 
-/// A bracket of bit patterns [low, high): enough weights are at or above low, too few at or above
-/// high.
+/// A search interval of bit patterns [low, high): enough weights are at or above low, and too few
+/// are at or above high.
 struct bracket {
   std::uint32_t low, high;
   std::int32_t count_low, count_high;
@@ -85,7 +85,7 @@ inline host::weight_cut keep_top_k(const float* w, std::int32_t n, std::uint32_t
   return {value, host::nth_equal(w, n, value, k - b.count_high)};
 }
 
-/// Keeps the smallest set of the largest weights of `cut` whose sum reaches `target`; among equal
+/// Keeps the largest weights of `cut`, as few as possible, whose sum reaches `target`; among equal
 /// weights the lowest ids.
 inline host::weight_cut keep_top_p(const float* w, std::int32_t n, host::weight_cut cut,
                                    double target) {
@@ -99,7 +99,7 @@ inline host::weight_cut keep_top_p(const float* w, std::int32_t n, host::weight_
     for (int i = 0; i < 3; ++i) {
       const std::uint32_t at = f32_to_bits(t[i]);
       if (at <= before.low)
-        continue; // the threshold of `cut` itself, whose ties may be cut off in part
+        continue; // the threshold of `cut` itself, of whose equal weights only some may take part
       if (tally.mass[i] >= target && at > b.low) {
         b.low = at;
         b.count_low = tally.count[i];
@@ -170,7 +170,7 @@ inline void sample_one(const sample_batch& args, long r, float* raw) {
       args.top_ids[r * args.max_top + i] = id;
       args.top_logprobs[r * args.max_top + i] =
           id < 0 ? -INFINITY : log_probability(value, max, log_sum);
-      if (id < 0) { // no entry is left, and the next passes must find none
+      if (id < 0) { // no entry is left, and later passes must find none
         value = -INFINITY;
         id = every_tie;
       }
@@ -182,7 +182,7 @@ inline void sample_one(const sample_batch& args, long r, float* raw) {
     }
   }
   if (row.mask != nullptr) apply_mask(x, n, row.mask);
-  // What is drawn where the biases leave no token: the mask outranks them.
+  // The token that is chosen if the biases leave none: the mask takes precedence over biases.
   std::int32_t fallback = row.n_biases > 0 || row.mask != nullptr ? host::argmax(x, n) : -1;
   if (fallback < 0 && row.mask != nullptr) fallback = first_allowed(row.mask, n);
   if (edited) apply_edits(x, n, row);

@@ -1,5 +1,5 @@
-// draw_team: the last kernel of a draw. One team for each row finds the drawn id in what the teams
-// of sample_kernels.hpp have left of the row's parts, and reports log-probabilities.
+// draw_team: the last kernel of a draw. One team per row finds the drawn id from the results that
+// the kernels of sample_kernels.hpp have stored for the row's parts, and reports log-probabilities.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ struct draw_team {
     const mass_units units(step.batch.vocab);
     const auto is_tie = [&](std::int32_t i) { return f32_to_bits(weights[i]) == threshold; };
 
-    // The part of the last tie that is kept, how many are kept there, and its id.
+    // Finds the part that holds the last kept tie, how many ties are kept in this part, and the
+    // tie's id.
     using counted = passing<std::int32_t>;
     const auto reaches = [&](std::int32_t before) {
       return [=](const std::int32_t& sum) { return sum >= kept - before; };
@@ -89,8 +90,8 @@ struct draw_team {
     return left < part_len ? left : part_len;
   }
 
-  /// The largest logit that the mask lets through before the biases; else the lowest id that it
-  /// lets through, or 0.
+  /// The id with the largest logit before biases among the tokens that the mask allows; if there is
+  /// none, the lowest id that the mask allows, or 0.
   KOKKOS_INLINE_FUNCTION std::int32_t last_resort(const team_row<Member>& team,
                                                   const sample_row& row,
                                                   const std::uint64_t* fallbacks) const {

@@ -1,7 +1,7 @@
 // The kernels that draw a batch of rows by Kokkos teams; sampling_portable.hpp launches them. Every
-// pass over a row is divided among one team for each part of it, so that few rows keep a whole GPU
-// busy; what the parts have come to lies in scratch memory, and the teams of the next launch put it
-// together, each for itself.
+// pass over a row runs one team for each part of the row, so that even a few rows keep a whole GPU
+// busy. The teams store the results of their parts in scratch memory, and in the next launch each
+// team combines the results of all parts of its row.
 //
 //   begin   mask, biases, penalties, each part's largest logit; for log-probabilities its largest
 //           entries and a copy
@@ -12,8 +12,9 @@
 //   cut     the least weight is known: each part's mass, and how many weights equal the least
 //   draw    one team for each row finds the drawn id, and reports (draw_team.hpp)
 //
-// A row that does not need a kernel leaves it at once. Masses and counts are exact
-// (weight_bins.hpp), so what is drawn depends on no order, number of lanes or other row.
+// A team whose row does not need a kernel returns at once. Masses and counts are exact
+// (weight_bins.hpp), so the drawn token does not depend on the order of additions, on the number of
+// lanes or on other rows.
 #pragma once
 
 #include <cmath>
@@ -63,7 +64,7 @@ struct begin_team {
     const auto rank = [&](const int i) { return rank_of(x[i], at.part.begin + i); };
     if (step.batch.reports(row)) keep_originals(at, x);
     if (row.mask != nullptr) apply_mask(at, x);
-    // What is drawn where the biases leave no token: the mask outranks them.
+    // The token that is chosen if the biases leave none: the mask takes precedence over biases.
     const std::uint64_t fallback =
         row.n_biases > 0 || row.mask != nullptr ? at.team.top_rank(at.part.len, rank) : 0;
     if (edited) apply_edits(at, x);
@@ -75,7 +76,7 @@ struct begin_team {
     if (step.draws(row) && step.has_any(row)) clear_histograms(at);
   }
 
-  /// The part's largest entries in descending order, and the logits as they are.
+  /// Stores the part's largest entries in descending order, and a copy of its unedited logits.
   KOKKOS_INLINE_FUNCTION void keep_originals(const part_team<Member>& at, const float* x) const {
     const std::int32_t asked = step.batch.tops(at.params);
     std::uint64_t* to = step.top_entries + at.slot() * step.tops;
@@ -121,7 +122,7 @@ struct begin_team {
     });
   }
 
-  /// The part's share of the row's histograms.
+  /// Clears the part's share of the row's histograms.
   KOKKOS_INLINE_FUNCTION void clear_histograms(const part_team<Member>& at) const {
     auto* words =
         reinterpret_cast<std::uint32_t*>(&step.histogram(at.part.row, cut_kind::top_k, 1));
@@ -175,7 +176,8 @@ struct weigh_team {
   }
 };
 
-/// Finds the bin of the level before, and counts its weights by their next bits.
+/// Finds the bin of the previous level that holds the edge, and counts the weights of this bin by
+/// their next ten bits.
 template <class Member>
 struct narrow_team {
   sample_step step;

@@ -1,5 +1,5 @@
-// sample_step: a batch of rows that is drawn, and where its scratch memory lies, as the kernels of
-// sample_kernels.hpp and draw_team.hpp get it.
+// sample_step: the arguments of the kernels of sample_kernels.hpp and draw_team.hpp: a batch of
+// rows to draw, and the addresses of its scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace twill::gpu::detail {
 
 enum class cut_kind : int { top_k, top_p };
 
-/// A batch of rows and its scratch memory: what all kernels get.
+/// A batch of rows and its scratch memory, which all kernels receive.
 struct sample_step {
   sample_batch batch;
   std::int32_t parts;              ///< of a row

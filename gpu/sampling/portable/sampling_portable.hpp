@@ -1,7 +1,7 @@
-// sampling's portable form: Kokkos kernels with a team for each part of a row, and the order of
-// their launches. sample() takes 2 to 8 for each rows_at_once rows, by what they ask for; argmax()
-// takes two and token_logprobs() three. A later launch puts together what the parts have come to,
-// in an order that depends on the vocabulary alone.
+// The portable implementation of sampling: Kokkos kernels with a team for each part of a row.
+// sample() takes 2 to 8 launches for each rows_at_once rows, depending on the rows' options;
+// argmax() takes two launches and token_logprobs() three. A later launch combines the results of a
+// row's parts, in an order that depends on the size of the vocabulary alone.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace twill::gpu::detail {
 
-/// Logits of rows, and what their parts come to.
+/// The logits of rows, and the results of their parts.
 struct logit_rows {
   const float* logits;
   long stride;
@@ -94,7 +94,7 @@ struct sampling_portable {
   static constexpr long row_scratch = team_row<member>::scratch_bytes;
   static constexpr long part_scratch = row_scratch + static_cast<long>(sizeof(part_histogram));
 
-  /// What argmax() and token_logprobs() leave of each part.
+  /// Bytes of the parts' results of argmax() and token_logprobs().
   static std::int64_t reduction_bytes(std::int64_t rows, std::int64_t vocab) {
     return rows * parts_of(vocab) *
            static_cast<std::int64_t>(sizeof(std::uint64_t) + sizeof(double));

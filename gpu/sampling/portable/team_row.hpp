@@ -1,5 +1,5 @@
-// What the lanes of a Kokkos team do together with a row of logits or weights, or with what the
-// parts of a row have come to. All lanes call each function together, and all get its result.
+// Collective operations of a Kokkos team on a row of logits or weights, or on the results of a
+// row's parts. All lanes must call a function together, and all get its result.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,8 @@
 
 namespace twill::gpu::detail {
 
-/// An unsigned image of (x, id) that orders by value, then by lower id; 0 for NaN and -infinity.
+/// Encodes (x, id) as an unsigned number that orders by x and, for equal x, ranks the lower id
+/// higher. 0 for NaN and -infinity.
 KOKKOS_INLINE_FUNCTION std::uint64_t rank_of(float x, std::int32_t id) {
   if (!(x > -INFINITY)) return 0;
   const std::uint32_t bits = f32_to_bits(x + 0.0f); // one zero
@@ -26,7 +27,8 @@ KOKKOS_INLINE_FUNCTION float value_of(std::uint64_t rank) {
   return bits_to_f32(image & 0x80000000u ? image & 0x7fffffffu : ~image);
 }
 
-/// Where a running sum passes a mark: an index, or -1, and the sum of all items before it.
+/// The index at which a running sum passes a limit (-1: nowhere), and the sum of all items before
+/// that index.
 template <class Sum>
 struct passing {
   std::int32_t index;
@@ -69,7 +71,8 @@ struct team_row {
                                                 std::int32_t step = 1) const {
     return top_rank(n, [&](const int i) { return ranks[std::int64_t{i} * step]; });
   }
-  /// Of the sum of exp(x - max), in an order that depends on the number of lanes alone.
+  /// The sum of exp(x - max) over a row, added up in an order that depends only on n and the number
+  /// of lanes.
   KOKKOS_INLINE_FUNCTION double sum_exp(const float* x, std::int32_t n, float max) const {
     double sum = 0;
     Kokkos::parallel_reduce(
@@ -83,7 +86,8 @@ struct team_row {
   }
 
   /// The first i in [0, n) at which past(before + f(0) + ... + f(i)). The order of the sums depends
-  /// on n alone: items are added up in runs, the run in which the mark lies in shorter ones.
+  /// on n alone: items are added up in runs, and the run in which the limit is passed is searched
+  /// again in shorter runs.
   template <class Sum, class F, class Past>
   KOKKOS_INLINE_FUNCTION passing<Sum> first_past(std::int32_t n, const F& f,
                                                  const Past& past) const {

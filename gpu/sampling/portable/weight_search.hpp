@@ -1,5 +1,5 @@
-// The search for the least weight that top_k, or top_p, keeps: weights are counted by ten of their
-// bits at a time, and the counts say in which bin that weight lies (weight_bins.hpp).
+// The search for the least weight that top_k, or top_p, keeps. Each level counts weights by ten of
+// their bits, and the counts determine the bin that holds the least kept weight (weight_bins.hpp).
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,8 @@
 
 namespace twill::gpu::detail {
 
-/// Counts a part's weights by bins: in the team's scratch memory, then added to the row's.
+/// Counts a part's weights by bins in the team's scratch memory, then adds the counts to the row's
+/// histogram.
 template <class Member>
 struct part_counter {
   const team_row<Member>& row;
@@ -45,7 +46,8 @@ struct bin_tally {
   }
 };
 
-/// The search for the least weight that a row keeps, by the histograms so far.
+/// Searches for the least weight that a row keeps, using the histograms that earlier launches have
+/// filled.
 template <class Member>
 struct weight_searcher {
   const sample_step& step;
@@ -76,7 +78,7 @@ struct weight_searcher {
         [&](const bin_tally& sum) {
           return kind == cut_kind::top_k ? sum.count >= s.wanted : sum.mass >= s.wanted_mass;
         });
-    if (at.index < 0) { // all weights together do not reach it: it keeps them all
+    if (at.index < 0) { // all weights together do not reach the wanted mass: all are kept
       s.is_on = 0;
       return s;
     }
@@ -95,7 +97,7 @@ struct weight_searcher {
     return s;
   }
 
-  /// What a search looks for in the histogram of all weights.
+  /// The initial state of a search, before the histogram of all weights.
   KOKKOS_INLINE_FUNCTION weight_search begun(cut_kind kind) const {
     weight_search s{0, step.has(kind, params), params.top_k, 0, 0.0, 0.0};
     if (s.is_on == 0 || kind == cut_kind::top_k) return s;
@@ -115,7 +117,8 @@ struct weight_searcher {
     return s;
   }
 
-  /// After the histogram of a level; those of the levels before are stored by earlier launches.
+  /// The state of the search after the histogram of `level`. Earlier launches have stored the
+  /// states of the levels before.
   KOKKOS_INLINE_FUNCTION weight_search at_level(cut_kind kind, int level) const {
     if (!step.has(kind, params)) return {};
     const weight_search before =
