@@ -1,5 +1,5 @@
-// compute: the types in which a checkpoint is computed on a device, from the configured words.
-// Pure.
+// compute: chooses the compute type and the KV type of a model on a device from the configuration's
+// words. Pure.
 #pragma once
 
 #include <memory>
@@ -21,28 +21,28 @@ struct compute_choice {
 /// `compute` is one of auto, f32, f16, bf16, int8 and w8a8; `kv_type` one of auto, f32, f16, bf16,
 /// int8.
 ///
-/// Compute auto is f32 for weights of 32 bits. Else, on a device that multiplies f16, it is f16 for
-/// weights of f16 and for quantised ones of which `spec` states f16, and bf16 for all others where
-/// the device multiplies that. On other devices it is int8 for weights of 4 and 8 bits, bf16 for
-/// weights of 16 bits where the device multiplies bf16, and f32 elsewhere. With w8a8 the caller
-/// loads the weights of weights_for().
+/// Compute auto is f32 for 32-bit weights. For other weights it depends on the device. A device
+/// that multiplies f16 takes f16 for f16 weights and for quantised weights whose `spec` states f16,
+/// and bf16 for all others if it multiplies bf16. Any other device takes int8 for 4-bit and 8-bit
+/// weights, bf16 for 16-bit weights if it multiplies bf16, and f32 otherwise. With w8a8 the caller
+/// must load the checkpoint that weights_for() returns.
 ///
 /// KV auto is f32 with f32 compute, and bf16 with bf16 compute on a device that multiplies f16.
 /// Otherwise it is bf16 on hosts that multiply bf16, where attention needs no conversion, and f16
-/// elsewhere, which is three bits more precise at the same size. A word that is none of these, and
-/// f16 on a device that does not multiply it, fail with `unsupported`.
+/// elsewhere, which is three bits more precise at the same size. An unknown word fails with
+/// `unsupported`, as does f16 on a device that does not multiply f16.
 result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
                                        const model_spec& spec, const checkpoint& weights,
                                        const gpu::device_info& device);
 
-/// The checkpoint that a decoder is to load on `device`. For w8a8 the matrices of linear layers, a
+/// The checkpoint that a decoder must load on `device`. For w8a8 the matrices of linear layers, a
 /// separate head and a tied embedding of 16 or 32 bits are rounded to 8 bits (see
 /// w8a8_weights.hpp); for all other compute types it is `weights` itself.
 std::shared_ptr<const checkpoint> weights_for(gpu::compute_type compute, const model_spec& spec,
                                               std::shared_ptr<const checkpoint> weights,
                                               const gpu::device_info& device);
 
-/// The kind that most values of the checkpoint's matrices have: "Q4_1", "F16", ...
+/// The weight kind that most values of the checkpoint's matrices have: "Q4_1", "F16", ...
 std::string main_kind(const checkpoint& weights);
 
 } // namespace twill::models

@@ -1,4 +1,4 @@
-// model: what a path holds, opened and checked but not yet on a device.
+// model: a model that was opened from a path and checked, but is not yet loaded on a device.
 //
 // Immutable after open_model(); shared by the executor (weights) and sessions (text side).
 #pragma once
@@ -18,8 +18,8 @@
 namespace twill::models {
 
 struct model {
-  std::string name; ///< of the file or folder, without spaces and the kind of its weights
-  std::vector<std::string> other_names; ///< that clients may use for it
+  std::string name; ///< name of the file or folder, without spaces and without the weight kind
+  std::vector<std::string> other_names; ///< other names that clients may use for the model
   std::string path;
   std::string format;       ///< "GGUF v3", ...
   std::string quantization; ///< "Q4_1", ...: the kind that most weights have
@@ -27,16 +27,19 @@ struct model {
   std::shared_ptr<const checkpoint> weights;
   std::shared_ptr<const tokenizer> text;
   std::shared_ptr<const chat_template> chat; ///< the default one; null when the model has none
-  std::vector<named_template> other_chats;   ///< none where a file of the operator's replaces all
-  config::sampling_params default_sampling;  ///< the file's or its authors' advice
+  std::vector<named_template> other_chats;   ///< empty where the operator's template file replaces
+                                             ///< all templates
+  config::sampling_params default_sampling;  ///< as the model's files or its authors recommend
   bool has_chat() const { return chat != nullptr || !other_chats.empty(); }
-  /// The files that say what is computed: weights and their configuration. None for random weights.
+  /// The files that determine what the model computes: weights and configuration. Empty for random
+  /// weights.
   std::vector<std::shared_ptr<const mapped_file>> files;
 };
 
-/// Opens a GGUF file (of a model in several files, any of them, or their folder), a Hugging Face
-/// folder (or a weight file in one), or "dummy:PRESET" (random weights, see
-/// models/synth/dummy.hpp). `template_path` replaces the model's own chat templates when not empty.
+/// Opens a GGUF file, a Hugging Face folder or a weight file in one, or "dummy:PRESET" (random
+/// weights, see models/synth/dummy.hpp). For a GGUF model in several files, `path` may be any of
+/// the files or their folder. `template_path` replaces the model's own chat templates when not
+/// empty.
 result<std::shared_ptr<const model>> open_model(const std::string& path,
                                                 const std::string& template_path = {});
 

@@ -15,9 +15,9 @@
 
 namespace twill::models {
 
-/// What a family's checkpoint calls its tensors. "{}" stands for the layer number. A bias is named
-/// like its matrix or norm with ".bias" in place of ".weight". An empty name means that
-/// the family has no such tensor.
+/// What a family's checkpoint calls its tensors. "{}" stands for the layer number. A bias has the
+/// name of its matrix or norm with ".bias" in place of ".weight". An empty name means that the
+/// family has no such tensor.
 struct tensor_names {
   std::string embedding;      // (vocab_size, embedding_size)
   std::string rope_factors;   // (rotary_dim / 2), read by the family, not by the decoder
@@ -72,11 +72,11 @@ struct rope_rule {
   gpu::rope_kind kind = gpu::rope_kind::none;
   std::int32_t rotary_dim = 0; ///< leading dimensions of a head that rotate
   std::vector<float> inv_freq; // (rotary_dim / 2), fixed scaling applied
-  float magnitude = 1;         ///< cos and sin are multiplied by it (YaRN)
+  float magnitude = 1;         ///< factor on cos and sin (YaRN)
   rope_growth growth = rope_growth::none;
-  double base = 0;                 ///< base of the frequencies; read where they grow
+  double base = 0;                 ///< base of the frequencies; used only with a growth
   double factor = 1;               ///< factor of length_ntk
-  std::int32_t trained_length = 0; ///< frequencies grow past so many tokens
+  std::int32_t trained_length = 0; ///< frequencies grow for sequences longer than this many tokens
 };
 
 struct model_spec {
@@ -89,8 +89,9 @@ struct model_spec {
   std::int32_t n_kv_heads = 0;
   std::int32_t head_dim = 0;
   std::int32_t mlp_size = 0;
-  std::int32_t context_length = 0; ///< the model was made for so many positions
-  std::int32_t most_positions = 0; ///< rows of the table of positions; 0 when any number will do
+  std::int32_t context_length = 0; ///< number of positions for which the model was made
+  std::int32_t most_positions = 0; ///< rows of the table of learned positions; 0: any number of
+                                   ///< positions
 
   norm_kind norm = norm_kind::rms;
   norm_place norms = norm_place::before;
@@ -109,18 +110,19 @@ struct model_spec {
   std::vector<bool> windowed;       // (n_layers), layers with the window; empty: all
   std::int32_t log_n_length = 0;    ///< queries at p >= n are scaled by ln(p + 1) / ln(n); 0: never
 
-  /// f32, f16 or bf16: what the configuration says that weights and activations had before any
-  /// quantising; none where it does not say.
+  /// The type of weights and activations before any quantisation, as the model's configuration
+  /// states it: f32, f16 or bf16. None where the configuration does not state it.
   std::optional<gpu::dtype> stated_type;
 
   bool tied_head = false;       ///< the head is the embedding matrix
-  bool normalised_head = false; ///< each row of the head has length 1
+  bool normalised_head = false; ///< each row of the head is scaled to length 1
   tensor_names names;
 
   std::int64_t q_size() const { return std::int64_t{n_heads} * head_dim; }
   std::int64_t kv_size() const { return std::int64_t{n_kv_heads} * head_dim; }
-  /// Prompts up to this length may share a prefix's keys; longer ones may not, because their keys
-  /// depend on the whole prompt's length. 0 means that prefixes may always be shared.
+  /// Prompts up to this length may share the keys of a common prefix. Longer prompts may not,
+  /// because their keys depend on the length of the whole prompt. 0 means that prefixes may always
+  /// be shared.
   std::int32_t shareable_length() const {
     return rope.growth == rope_growth::none ? 0 : rope.trained_length;
   }

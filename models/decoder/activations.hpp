@@ -1,7 +1,9 @@
-// activations: the f32 arrays that one micro-batch carries from layer to layer, and its step.
+// activations: the f32 arrays that hold a micro-batch's state between two layers, and the
+// description of its current step.
 //
 // Owned by the decoder's thread. In shapes, n is the number of rows of the step and r the number of
-// rows of logits. decoder::forward() uses one set; a block schedule has one per micro-batch.
+// rows of logits. decoder::forward() uses one `activations`; a block schedule uses one per
+// micro-batch.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +22,14 @@ struct activations {
   float* hidden = nullptr;      // (n, hidden_size) the residual stream
   float* cos = nullptr;         // (n, rotary_dim / 2)
   float* sin = nullptr;         // (n, rotary_dim / 2)
-  float* last_hidden = nullptr; // (r, hidden_size) rows that are wanted
+  float* last_hidden = nullptr; // (r, hidden_size) the rows of `hidden` whose logits or final
+                                // states are wanted
   std::int64_t n_rows = 0;      ///< rows of the current step
   std::int64_t n_logits = 0;    ///< rows of last_hidden
-  std::int64_t n_hidden = 0;    ///< the last so many of these are wanted without logits
-  /// KV of the current layer where it is not in the decoder's arena; null keys mean the arena.
+  std::int64_t n_hidden = 0; ///< the last n_hidden rows of last_hidden need no logits, only their
+                             ///< final hidden states
+  /// The current layer's KV where that is not in the decoder's arena. With null keys, the layer's
+  /// KV is in the arena.
   gpu::kv_layer staged_kv;
   std::vector<gpu::buffer> memory;
 

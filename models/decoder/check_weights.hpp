@@ -1,8 +1,9 @@
-// check_weights: whether a checkpoint has the tensors that its spec wants, by names, shapes and
-// types.
+// check_weights: checks that a checkpoint has the tensors that its spec requires, with the right
+// names, shapes and element types.
 //
-// No weights are read, so that the check is quick at any size. Values that are not finite, and
-// packings that the kernels do not take, show when decoder::load packs them. Pure; any thread.
+// The check reads no weights, so it is quick at any size. It does not find values that are not
+// finite or quantised layouts that the kernels cannot use; decoder::load finds these when it packs
+// the weights. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -13,9 +14,10 @@
 
 namespace twill::models {
 
-/// One failure per tensor that is wrong; none when the checkpoint fits. Tensors without a role come
-/// first (such a model computes something else), then missing ones, wrong shapes and wrong element
-/// types in the order of the layers.
+/// Returns one failure per wrong tensor, and an empty vector when the checkpoint fits the spec.
+/// Tensors to which the spec gives no role come first, because a model with such a tensor computes
+/// something else than the spec says. Missing tensors, wrong shapes and wrong element types follow
+/// in the order of the layers.
 std::vector<failure> check_weights(const model_spec& spec, const checkpoint& weights);
 
 } // namespace twill::models

@@ -2,9 +2,9 @@
 //
 // A decoder is built, used and destroyed on the thread that owns the device. It owns the packed
 // weights, the KV arena and the workspace, and allocates all device memory before the first step.
-// With options.offload, threads of its own bring weights to the device before they are used; a step
-// whose transfer failed fails, and the decoder must then be destroyed. Returned views are valid
-// until the next step.
+// With options.offload, I/O threads copy weights to the device before they are used. If such a
+// transfer fails, the step fails and the decoder must be destroyed. Returned views are valid until
+// the next step.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,17 @@ struct decoder_options {
   std::int32_t max_sequences = 256;  ///< most sequences in one step
   std::int32_t max_logit_rows = 256; ///< most rows of logits in one step
   offload::offload_options offload;  ///< where weights live
-  /// Layers whose KV is not in the arena; run() gets it instead. // (n_layers), or empty
+  /// True for each layer whose KV is not in the arena; the caller passes that KV to run(). //
+  /// (n_layers), or empty
   std::vector<bool> kv_staged;
-  std::int64_t carried_bytes = 0; ///< most bytes of a forward() step's cargo
-  bool touch_kv = false; ///< load() touches the KV arena's pages, for a job that will fill it
+  std::int64_t carried_bytes = 0; ///< the largest step_payload of a forward() call
+  bool touch_kv = false; ///< load() touches all pages of the KV arena at once, for a job that will
+                         ///< fill the arena anyway
 };
 
-/// A step of some sequences on its way through the layers: activations of its own, so that several
-/// can take turns at each layer. Must not outlive its decoder's device.
+/// A step of some sequences that passes through the layers. Each micro-batch has its own
+/// activations, so that several micro-batches can run one layer in turn. A micro-batch must not
+/// outlive its decoder's device.
 class micro_batch {
 public:
   ~micro_batch();
@@ -61,7 +64,7 @@ private:
 
 class decoder {
 public:
-  /// `progress` hears the share of weights packed, 0..1.
+  /// Calls `progress` with the share of the weights that is packed so far, from 0 to 1.
   static result<std::unique_ptr<decoder>> load(gpu::device& dev, const model_spec& spec,
                                                const checkpoint& weights,
                                                const decoder_options& options,
@@ -71,55 +74,62 @@ public:
   const model_spec& spec() const;
   /// Bytes of one KV block in all layers of the arena.
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
-  /// Copies the block_bytes() of one block between the arena and host memory, after the steps so
-  /// far. Not with kv_staged.
+  /// save_block() and load_block() copy one KV block, block_bytes() in size, from the arena to host
+  /// memory and back, after all steps launched so far. They must not be called with kv_staged.
   void save_block(std::int32_t block, void* to) const;
   void load_block(std::int32_t block, const void* from);
-  /// Most columns of a step's block table: the blocks of the longest sequence.
+  /// The most columns that a step's block table may have: the number of blocks of the longest
+  /// sequence.
   static std::int32_t block_table_width(const model_spec& spec, const decoder_options& options);
   /// Bytes of weights on the device.
   std::int64_t weight_bytes() const;
-  /// Where weights live and what was transferred; null when all of them live on the device.
+  /// The stream of the weights that do not stay on the device; its stats tell what was transferred.
+  /// Null when all weights stay on the device.
   const offload::weight_stream* stream() const;
-  /// Records the transfers of streamed weights, and with `uses` when each layer computed. The
-  /// recorder outlives the decoder.
+  /// Records the transfers of streamed weights, and with `uses` also when each layer computed. The
+  /// recorder must outlive the decoder.
   void record_to(offload::span_recorder* t, bool uses = false);
 
-  /// One step, launched without waiting for those before it. The result is a view of the logits in
-  /// device memory. // (n_logit_rows - n_hidden, vocab_size) f32
+  /// Launches one step without waiting for earlier steps to finish. The result is a view of the
+  /// logits in device memory. // (n_logit_rows - n_hidden, vocab_size) f32
   result<gpu::tensor_ref> forward(const step_batch& step, const step_payload& payload = {});
-  /// The hidden states that the last forward() was asked for, after the final norm and the
-  /// projection to the embedding's size where the model has these, in device memory.
-  /// // (step_batch::n_hidden, embedding_size) f32
+  /// The hidden states that the step of the last forward() requested (step_batch::n_hidden), in
+  /// device memory. They are taken after the final norm and after the projection to the embedding's
+  /// size, where the model has these. // (step_batch::n_hidden, embedding_size) f32
   gpu::tensor_ref hidden() const;
-  /// Where the cargo of a step will lie on the device, 64-byte aligned, until the next step.
+  /// The device address at which the payload bytes of `step` will lie until the next step. It is
+  /// aligned to 64 bytes.
   const unsigned char* payload_of(const step_batch& step) const;
 
-  // A pass stage by stage, for block schedules: begin_pass(), then for each stage enter(), run() of
-  // any micro-batches that have begun and have passed the earlier stages, and leave(); score()
-  // after the last stage. A stage is a layer, or with options.offload.sep_layer half of a layer:
-  // its attention, then its MLP.
+  // The functions below run a pass stage by stage, for block schedules. Call begin_pass() first.
+  // Then, for each stage, call enter(), call run() for any micro-batches that have begun and have
+  // passed all earlier stages, and call leave(). Call score() after the last stage. A stage is a
+  // layer; with options.offload.sep_layer it is half of a layer, so that a layer's attention and
+  // its MLP are two stages.
 
-  /// A micro-batch without `own_hidden` has no memory for hidden states: place_hidden() must be
-  /// called before begin() and before each run().
+  /// The number of stages of a pass.
   std::int32_t n_stages() const;
   /// The layer whose KV a stage needs, or -1.
   std::int32_t kv_layer_of(std::int32_t stage) const;
+  /// Creates a micro-batch. Without `own_hidden` it has no memory for hidden states, and
+  /// place_hidden() must be called before begin() and before each run().
   result<std::unique_ptr<micro_batch>>
   make_micro_batch(std::int32_t max_tokens, std::int32_t max_sequences, bool own_hidden = true);
   void begin_pass(bool whole);
-  /// Announces the tokens of the next calls of begin(), in order. Rows of the embedding that live
-  /// elsewhere are then fetched ahead.
+  /// Announces the tokens of the next begin() calls, in order, so that embedding rows which are not
+  /// on the device can be fetched before they are needed.
   void prefetch(std::span<const std::int32_t> tokens);
-  /// Sets where the hidden states of `batch` are from now on. // (max_tokens, hidden_size) f32,
-  /// device
+  /// Sets the device memory that holds the hidden states of `batch` from now on. // (max_tokens,
+  /// hidden_size) f32, device
   void place_hidden(micro_batch& batch, float* hidden);
   result<nothing> begin(micro_batch& batch, const step_batch& step);
   result<nothing> enter(std::int32_t stage);
-  /// `staged` is the KV of a layer that is not in the arena; staged_table has its block ids.
+  /// `staged` is the KV of the stage's layer if it is not in the arena; step_batch::staged_table
+  /// then has the block ids. Null means that the KV is in the arena.
   void run(micro_batch& batch, std::int32_t stage, const gpu::kv_layer* staged = nullptr);
   void leave(std::int32_t stage);
-  /// Logits of the micro-batches that have passed the last stage, in order; at most max_logit_rows.
+  /// Computes the logits of micro-batches that have passed the last stage, in the order of
+  /// `batches`; at most max_logit_rows rows in one call.
   result<gpu::tensor_ref> score(std::span<micro_batch* const> batches);
 
 private:

@@ -1,6 +1,7 @@
-// decoder::impl: the parts of a decoder and the ops of a pass, layer by layer.
+// decoder::impl: the parts that a decoder owns, and the functions that run a pass layer by layer.
 //
-// decoder.cpp loads it and decoder_pass.cpp runs it, on the device's thread.
+// decoder.cpp implements loading and decoder_pass.cpp implements passes. All of it runs on the
+// thread that owns the device.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct decoder::impl {
   model_spec spec;
   decoder_options options;
   workspace work;
-  activations own; ///< those of forward()
+  activations own; ///< the activations that forward() uses
   rotary_angles angles;
   kv_arena kv;
   decoder_weights weights;
@@ -33,7 +34,7 @@ struct decoder::impl {
   result<nothing> load(const checkpoint& source, const std::function<void(double)>& progress);
   step_limits limits_for(std::int32_t tokens, std::int32_t sequences) const;
 
-  gpu::tensor_ref hidden; ///< of the last forward()
+  gpu::tensor_ref hidden; ///< the hidden states that the last forward() computed for its caller
 
   result<gpu::tensor_ref> forward(const step_batch& input, const step_payload& payload);
 
@@ -60,10 +61,11 @@ private:
   void run_mlp(std::size_t layer, gpu::tensor_ref hidden);
   std::int32_t group_of(const stage& at) const;
   struct head_rows;
-  /// Writes the rows of `a` whose logits are wanted as the head's input, from row `first` of the
-  /// pass on.
+  /// Writes the head's input for the rows of `a` whose logits are wanted. In the head's input of
+  /// the whole pass, these rows begin at row `first`.
   gpu::tensor_ref head_input(const activations& a, std::int64_t first);
-  /// Turns the rows of `a` that are wanted without logits into what the head would multiply.
+  /// Computes the final hidden states of the rows of `a` that need no logits: what the head would
+  /// multiply.
   gpu::tensor_ref finish_hidden(const activations& a);
   void multiply_head(const gpu::packed_matrix& head, std::int64_t first_column,
                      std::span<const head_rows> rows, gpu::tensor_ref logits);

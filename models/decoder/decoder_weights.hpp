@@ -1,5 +1,6 @@
-// decoder_weights: all weights of a decoder, checked against its spec and packed. They are on the
-// device, or, with a stream, each matrix is in the tier where it lives.
+// decoder_weights: all weights of a decoder, checked against its spec and packed. Without a weight
+// stream all of them are on the device. With a stream, each matrix is in one of the tiers device,
+// host and disk.
 //
 // Owned by the decoder's thread; must not outlive the device.
 #pragma once
@@ -27,8 +28,10 @@ struct layer_weights {
   norm_weights mlp_norm;       // (hidden_size)
   projection up;               // (mlp_size, hidden_size), gated: (2 * mlp_size, hidden_size)
   projection down;             // (hidden_size, mlp_size)
-  std::int32_t group = -1;     ///< of the stream: to be acquired before use; -1: always there
-  std::int32_t mlp_group = -1; ///< the MLP's, where it travels apart
+  std::int32_t group = -1; ///< the layer's transfer group in the stream, to be acquired before use;
+                           ///< -1: the weights are always on the device
+  std::int32_t mlp_group = -1; ///< the transfer group of the MLP, if attention and MLP are
+                               ///< transferred separately
 };
 
 struct decoder_weights {
@@ -44,8 +47,8 @@ struct decoder_weights {
   gpu::buffer alibi_slopes; // (n_heads) f32, or empty
   std::vector<layer_weights> layers;
 
-  /// The stream of weights that live elsewhere; null when all of them live on the device. With a
-  /// stream, embedding and head come in parts, and a tied head shares the embedding's.
+  /// Brings the weights that are not on the device; null when all weights are. With a stream, the
+  /// embedding and the head are cut into parts, and a tied head uses the parts of the embedding.
   std::unique_ptr<offload::weight_stream> stream;
   std::vector<offload::table_part> embedding_parts, head_parts;
   std::unique_ptr<offload::embedding_cache> embedding_rows;
@@ -55,16 +58,17 @@ struct decoder_weights {
     return tied() ? embedding_parts : head_parts;
   }
   const gpu::packed_matrix& head_matrix() const { return head ? head : embedding; }
-  /// Bytes of weights on the device, buffers of transfers included.
+  /// Bytes of weights on the device, including the buffers that receive streamed weights.
   std::int64_t bytes() const;
 };
 
-/// Rows of a normalised head that are in memory as f32 at once while their lengths are measured.
+/// The lengths of a normalised head's rows are measured on f32 copies of this many rows at a time.
 inline constexpr std::int64_t head_rows_at_once = 64;
 
-/// Fails on a tensor that is missing, has another shape, or that the spec gives no role: an
-/// unknown tensor means that the model computes something else than the spec says.
-/// `offload` says where weights live; null means on the device. `most_rows` is the largest step's.
+/// Fails if a tensor is missing, has a wrong shape, or has no role in the spec: an unknown tensor
+/// means that the model computes something else than the spec says. `offload` says which share of
+/// the weights is kept in which tier; null keeps all of them on the device. `most_rows` is the
+/// number of rows of the largest step.
 result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
                                      const checkpoint& weights, gpu::compute_type compute,
                                      const offload::offload_options* offload,

@@ -1,4 +1,5 @@
-// float_arrays: allocates several device arrays of floats at once, for the structs that name them.
+// float_arrays: allocates several device arrays of floating-point numbers in one call, and writes
+// their addresses to the pointers that a struct such as `workspace` keeps for them.
 //
 // Called on the decoder's thread.
 #pragma once
@@ -14,10 +15,10 @@
 namespace twill::models {
 
 struct float_array {
-  std::variant<float**, void**> at; ///< receives the address
+  std::variant<float**, void**> at; ///< the pointer that receives the array's address
   std::int64_t rows;
   std::int64_t cols;
-  const char* label; ///< names the array in an error
+  const char* label; ///< name of the array in an error message
   gpu::dtype type = gpu::dtype::f32;
 };
 

@@ -1,8 +1,8 @@
-// kv_arena: the KV memory of all layers, with block ids that all layers share.
+// kv_arena: the KV memory of all layers. A block id names a block of every layer.
 //
-// The keys and values of all layers of one block lie in one record, aligned to 64 bytes, so that a
-// sequence touches as few pages as its length needs. Owned by the decoder's thread. The caller
-// decides which block belongs to which sequence.
+// One block's keys and values of all layers lie together in one record, aligned to 64 bytes. A
+// sequence therefore touches only as many memory pages as its length needs. Owned by the decoder's
+// thread. The caller decides which block belongs to which sequence.
 #pragma once
 
 #include <cstdint>

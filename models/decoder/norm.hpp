@@ -13,7 +13,7 @@ namespace twill::models {
 
 class norm_weights {
 public:
-  /// `name` is the weight's name; the bias of a layer norm stands beside it.
+  /// `name` is the tensor name of the weight. The bias of a layer norm has the name bias_of(name).
   static result<norm_weights> load(gpu::device& dev, const checkpoint& weights,
                                    const std::string& name, std::int64_t size, norm_kind kind);
 

@@ -1,8 +1,8 @@
-// projection: one linear layer of a decoder, whose weights may come as several tensors.
+// projection: one linear layer of a decoder. A checkpoint may store its weights as several tensors.
 //
-// Tensors of one kind are packed as one matrix, which takes one pass over x. Tensors of several
-// kinds are packed separately, and each writes its own columns of the output; the result is the
-// same. Owned by the decoder's thread.
+// If all tensors have one element kind, they are packed as one matrix, and x is read once. Tensors
+// of different kinds are packed as separate matrices, each of which writes its own columns of the
+// output. The output is equal in both cases. Owned by the decoder's thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace twill::models {
 
-/// One tensor of a projection and the shape that the spec demands.
+/// One tensor of a projection, with the shape that the spec requires.
 struct matrix_role {
   std::string name;
   std::int64_t rows = 0;
@@ -25,7 +25,7 @@ struct matrix_role {
   bias_rule bias = bias_rule::none;
 };
 
-/// Reads a matrix whose shape has been checked against its role.
+/// Checks the matrix's shape against its role and returns its weights.
 result<gpu::weight_source> checked_matrix(const checkpoint& weights, const matrix_role& role);
 
 result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& values,
@@ -41,16 +41,17 @@ enum class packing : std::uint8_t { on_device, on_host };
 gpu::result<gpu::packed_matrix> pack_at(packing where, gpu::device& dev,
                                         const gpu::weight_source& source, const char* label);
 
-/// The matrices that a projection of these roles packs, one or several. Tensors that are missing or
-/// cannot be read are left out, because loading reports what is wrong with them.
+/// The matrices, one or several, that a projection with these roles packs. Tensors that are missing
+/// or cannot be read are left out here; projection::load reports what is wrong with them.
 std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
                                                const std::vector<matrix_role>& roles,
                                                gpu::compute_type compute);
 
 class projection {
 public:
-  /// `roles` in output order, with biases as their rules say. int8x2 multiplies outputs
-  /// before `residual_from` without a residual.
+  /// `roles` are in the order of the output's columns, and each role's bias_rule says whether it
+  /// has a bias. With int8x2, the output columns before `residual_from` are computed without the
+  /// second int8 digit (the residual) of x.
   static result<projection> load(gpu::device& dev, const checkpoint& weights,
                                  const std::vector<matrix_role>& roles, gpu::compute_type compute,
                                  packing where = packing::on_device,
@@ -58,17 +59,18 @@ public:
 
   std::int64_t weight_bytes() const;
 
-  /// Computes out = x * W^T + bias, or adds it to `out` with `accumulate`. `next` are the weights
-  /// that are multiplied after these, or null.
+  /// Computes out = x * W^T + bias; with `accumulate` adds the result to `out` instead. `next` is
+  /// the matrix that will be multiplied after this projection, as a hint for prefetching; it may be
+  /// null.
   void apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate,
              const gpu::packed_matrix* next = nullptr) const;
 
-  /// Computes out = silu(gate) * up, where x * W^T + bias has the gate's columns before those of
-  /// up. `gate_up` is memory for both.
+  /// Computes out = silu(gate) * up. The columns of x * W^T + bias are first those of `gate`, then
+  /// those of `up`; `gate_up` is the memory that holds both.
   void apply_gated(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref gate_up,
                    gpu::tensor_ref out, const gpu::packed_matrix* next) const;
 
-  /// The packed matrices; their addresses are valid as long as this projection lives.
+  /// The packed matrices. Their addresses stay valid until this projection is destroyed.
   std::vector<gpu::packed_matrix*> matrices();
 
   const gpu::packed_matrix& first_weights() const { return parts_.front().weights; }
@@ -91,14 +93,14 @@ private:
   std::int64_t residual_from_ = 0;
 };
 
-/// The compute type of a matrix of this kind. int8 is for grouped kinds; dense ones take f32
-/// instead.
+/// The compute type of a matrix of this weight kind. int8 applies only to grouped kinds; where int8
+/// is wanted, dense kinds use f32.
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted);
 
-/// The compute type of queries, keys and values where the other projections are computed in
-/// `wanted`: int8x2 for int8, because attention is more sensitive to the rounding of activations.
-/// Decoders ask for the residual of keys and values only; queries are most of the rows and gain
-/// little by it.
+/// The compute type of the projection to queries, keys and values when the other projections are
+/// computed in `wanted`. It is int8x2 where `wanted` is int8, because attention is more sensitive
+/// to the rounding of activations. Decoders compute the residual for keys and values only: queries
+/// are most of the rows and gain little from a residual.
 gpu::compute_type compute_for_qkv(gpu::compute_type wanted);
 
 } // namespace twill::models

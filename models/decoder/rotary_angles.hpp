@@ -1,8 +1,10 @@
-// rotary_angles: cosines and sines of the rows of a step, which all layers share.
+// rotary_angles: computes the cosines and sines of a step's rows, once for all layers.
 //
-// Rows with fixed frequencies are computed on the device. Rows whose frequencies grew are rare,
-// since their sequence is past the training length; they are computed on the host in double and
-// copied. Which of the two applies depends on the row alone. Owned by the decoder's thread.
+// All rows are first computed on the device with the fixed frequencies. Rows whose frequencies have
+// grown belong to sequences longer than the training length and are rare; they are computed anew on
+// the host in double precision and copied to the device. Whether a row's frequencies have grown
+// depends on its position and its prompt's length alone, not on the other rows of the step. Owned
+// by the decoder's thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ namespace twill::models {
 
 class rotary_angles {
 public:
-  /// Fills cos and sin; does nothing for a spec without rotary positions. Fails where the device is
+  /// Fills cos and sin. Does nothing for a spec without rotary positions. Fails if the device is
   /// lost.
   result<nothing> set(gpu::device& dev, const rope_rule& rope, const float* inv_freq,
                       const step_batch& step, const gpu::ragged_batch& batch,
@@ -27,12 +29,14 @@ public:
                       gpu::tensor_ref sin); // (n_tokens, rotary_dim / 2)
 
 private:
-  /// Copies cosines and sines of rows of one sequence to the rows of `to` from `first_row` on.
+  /// Computes grown cosines and sines for rows of one sequence and copies them to `to` (cos, sin),
+  /// beginning at row `first_row`.
   result<nothing> copy_grown(gpu::device& dev, const rope_rule& rope, std::int32_t prompt,
                              std::span<const std::int32_t> positions, std::int32_t first_row,
                              const gpu::tensor_ref (&to)[2]);
 
-  std::optional<gpu::pinned_ring> ring_; ///< made when the first row grows
+  std::optional<gpu::pinned_ring> ring_; ///< created when a step first has a row with grown
+                                         ///< frequencies
 };
 
 } // namespace twill::models

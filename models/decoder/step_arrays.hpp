@@ -1,10 +1,11 @@
-// step_arrays: the description of a step on the device, uploaded in one copy that nobody waits for.
+// step_arrays: the description of a step (step_batch) in device memory. One asynchronous copy
+// uploads all of it.
 //
-// Owned by the decoder's thread. Sized once for the largest step; set() allocates nothing. Arrays
-// with an entry per row or sequence lie at fixed places; block tables and the caller's own bytes
-// follow each other behind them, so that the copy is no longer than the step needs. The host writes
-// them into pinned memory, of which a step has a slot of its own while the step before it may not
-// have been read.
+// Owned by the decoder's thread. The memory is allocated once for the largest step; set() allocates
+// nothing. Arrays with one entry per row or sequence lie at fixed places. The block tables and the
+// caller's payload follow behind them without gaps, so that the copy is no longer than the step
+// needs. The host writes all arrays into pinned memory. Each step uses a slot of that memory which
+// no earlier, still unread step occupies.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ struct step_limits {
   std::int32_t position_offset = 0; ///< above 0: the rows of learned positions are uploaded too
   std::int32_t most_positions = 0;  ///< 0: any number
   bool staged = false;              ///< a step may have a second block table
-  std::int64_t carried_bytes = 0;   ///< of the caller's own
+  std::int64_t carried_bytes = 0;   ///< most bytes of a step's payload
 };
 
 class step_arrays {
@@ -38,10 +39,10 @@ public:
   /// Bytes of device memory that create() takes.
   static std::int64_t device_bytes(const step_limits& limits);
 
-  /// Checks the step (a wrong one is a programmer error) and uploads it. Fails where the device is
-  /// lost.
+  /// Checks the step and uploads it. An invalid step is a programmer error and stops the process.
+  /// Fails if the device is lost.
   result<nothing> set(gpu::device& dev, const step_batch& step, const step_payload& payload);
-  /// Where the bytes that the caller sends with `step` will lie on the device.
+  /// The device address at which the payload bytes of `step` will lie.
   const unsigned char* payload_of(const step_batch& step) const;
 
   const gpu::ragged_batch& batch() const { return batch_; }
@@ -60,7 +61,8 @@ private:
     return static_cast<std::int32_t*>(memory_.data()) + entry;
   }
 
-  /// Where each array begins, in entries; block tables begin at the last, and end at `end`.
+  /// Where each array begins, counted in entries from the start of the memory. The block tables
+  /// begin at `tables`, behind all other arrays, and take at most the space up to `end`.
   struct places {
     explicit places(const step_limits& limits);
     std::int64_t tokens = 0, positions = 0, sequence_of = 0, position_rows = 0, fed_from = 0,

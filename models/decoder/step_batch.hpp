@@ -1,6 +1,7 @@
 // step_batch: the description of one forward pass, as the executor, offline jobs, tools and tests
-// hand it to a decoder. Plain vectors in host memory, reused from step to step; the decoder reads
-// them during the call only and checks that they fit together.
+// hand it to a decoder. It consists of plain vectors in host memory, which the caller may reuse
+// from step to step: the decoder reads them during the call only. The decoder checks that they fit
+// together.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +24,21 @@ struct step_batch {
   /// Block numbers within the KV segment of a staged layer, see models/offload/streams/kv_backing.
   /// Empty when every layer's KV is in the arena.
   std::vector<std::int32_t> staged_table; // (n_sequences, max_blocks)
-  /// Rows whose token the step before drew: the number of that draw, or -1 where `tokens` has it.
-  /// Empty when it has them all.
+  /// For a row whose token was drawn on the device by the step before, the index of that token in
+  /// step_payload::drawn; -1 for a row whose token is in `tokens`. Empty when `tokens` has every
+  /// row's token.
   std::vector<std::int32_t> fed_from; // (n_tokens)
-  /// The last so many of `logit_rows` are wanted as hidden states instead: what the head multiplies
-  /// for their logits, without the logits.
+  /// For the last `n_hidden` rows of `logit_rows` the decoder returns final hidden states (the
+  /// head's input) instead of logits.
   std::int32_t n_hidden = 0;
 };
 
-/// What else reaches the device with a step.
+/// Further input of a step that is used on the device.
 struct step_payload {
-  /// Bytes for those who use the step's logits; they lie at decoder::cargo_of(step) then.
+  /// Bytes that are copied to the device with the step, for the ops that later use its logits, such
+  /// as sampling. They lie at decoder::payload_of(step).
   std::span<const unsigned char> bytes;
-  /// What step_batch::fed_from counts in. // (n_draws) device
+  /// The drawn token ids that step_batch::fed_from indexes. // (n_draws) device
   const std::int32_t* drawn = nullptr;
 };
 

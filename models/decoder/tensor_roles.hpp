@@ -1,5 +1,5 @@
-// tensor_roles: the role that a spec gives to each tensor of a checkpoint, and the matrices of
-// which each projection consists. Pure.
+// tensor_roles: which tensors a spec expects in a checkpoint, and which matrices form each
+// projection. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace twill::models {
 
-/// Queries, keys and values of a layer, as one fused matrix or three.
+/// The matrices of a layer's queries, keys and values: one fused matrix or three matrices.
 std::vector<matrix_role> qkv_roles(const model_spec& spec, std::int32_t layer);
-/// The matrices before the activation: gate and up (fused or not), or up alone.
+/// The MLP's matrices before its activation: gate and up (fused or not), or up alone.
 std::vector<matrix_role> up_roles(const model_spec& spec, std::int32_t layer);
 matrix_role o_role(const model_spec& spec, std::int32_t layer);
 matrix_role down_role(const model_spec& spec, std::int32_t layer);
 
-/// A tensor that a spec knows.
+/// A tensor that a spec expects or tolerates.
 struct tensor_role {
   std::string name;
   std::vector<std::int64_t> shape; ///< empty for a tensor that is never read

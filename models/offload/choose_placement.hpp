@@ -1,4 +1,5 @@
-// choose_placement: where weights live, from the options and from what fits. Pure.
+// choose_placement: chooses which share of the weights is kept in which tier (device, host memory,
+// disk) from the options and from the memory available. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,20 @@ namespace twill::models::offload {
 struct placement_room {
   packed_weights weights;
   std::int32_t n_layers = 1;
-  bool sep_layer = false;        ///< attention and MLP of a layer travel apart
+  bool sep_layer = false;        ///< attention and MLP of a layer are transferred separately
   std::int64_t device_bytes = 0; ///< device memory that weights may take
   std::int64_t host_bytes = 0;   ///< host memory that weights may take
 };
 
-/// Returns the options with every open percentage chosen: all weights on the device if they fit,
-/// else as many as fit beside the ring, then as many as fit in host memory, the rest on disk. Fails
-/// with the numbers if not even the ring fits.
+/// Chooses every percentage that the options leave open. All weights go on the device if they fit.
+/// Otherwise the device gets as many as fit beside the ring of buffers for streamed weights, host
+/// memory as many of the others as fit there, and the disk the rest. If not even the ring fits,
+/// fails with a message that states the needed and the available bytes.
 result<offload_options> choose_placement(const config::options& options,
                                          const placement_room& room);
 
-/// For example "weights 250 MiB: 20 % device, 80 % disk (/tmp, direct reads), ring of 3 layers
-/// (42.5 MiB)".
+/// Describes the choice for the log, for example "weights 250 MiB: 20 % device, 80 % disk (/tmp,
+/// direct reads), ring of 3 layers (42.5 MiB)".
 std::string describe(const offload_options& chosen, const placement_room& room);
 
 /// Device memory of the ring and of the weights that always live on the device.

@@ -2,9 +2,10 @@
 // with a scale and an offset each, as FlexGen compresses weights (arXiv:2303.06865, section 5).
 // Lossy.
 //
-// Thread safety and lifetime are those of the checkpoint, which it keeps alive. Values are rounded
-// to nearest while they are packed; nothing is stored. Matrices that are quantised already, whose
-// columns are no multiple of 64, or that `as_they_are` names stay unchanged.
+// The result keeps `source` alive and has its thread safety. Values are rounded to nearest while
+// they are packed; no rounded copy is stored. Three kinds of matrices stay unchanged: those that
+// are quantised already, those whose number of columns is not a multiple of 64, and those named in
+// `as_they_are`.
 #pragma once
 
 #include <memory>

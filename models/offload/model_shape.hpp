@@ -1,4 +1,4 @@
-// model_shape: a model as the planner and FlexGen's sizes see it. Pure.
+// model_shape: the description of a model that the planner and FlexGen's size formulas take. Pure.
 #pragma once
 
 #include "gpu/tensor.hpp"
@@ -8,7 +8,8 @@
 
 namespace twill::models::offload {
 
-/// Dense 16-bit weights are counted as FlexGen counts them, others by their packed size.
+/// The bytes of dense 16-bit weights are counted with FlexGen's formula, those of other weights by
+/// their packed size.
 offload_model model_shape(const model_spec& spec, gpu::dtype kv_type, const packed_weights& packed);
 
 } // namespace twill::models::offload

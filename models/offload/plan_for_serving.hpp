@@ -1,5 +1,6 @@
-// plan_for_serving: a daemon's plan for a model that does not fit: measures this machine (or takes
-// the rates of an earlier run) and chooses the options that are open.
+// plan_for_serving: plans how a daemon serves a model that does not fit on its device. It measures
+// this machine, or takes the rates measured in an earlier run, and chooses values for the options
+// that the configuration leaves open.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +17,26 @@
 
 namespace twill::models::offload {
 
-/// The memory that the plan may share out.
+/// The memory that the plan may use.
 struct serving_room {
   packed_weights weights;
-  std::int64_t device_bytes = 0;     ///< for weights, KV and workspace
-  std::int64_t host_bytes = 0;       ///< of the host tier
-  std::int64_t workspace_bytes = 0;  ///< workspace whatever the length of a step
+  std::int64_t device_bytes = 0;     ///< device memory for weights, KV and workspace
+  std::int64_t host_bytes = 0;       ///< host memory for weights
+  std::int64_t workspace_bytes = 0;  ///< the part of the workspace that does not depend on the
+                                     ///< length of a step
   std::int64_t step_token_bytes = 0; ///< workspace of one row of a step
   std::int64_t least_kv_bytes = 0;
 };
 
-/// A plan with what it was made from.
+/// A plan with the machine rates that it was computed from.
 struct planned_serving : serving_plan {
   machine_description machine;
-  bool remembered = false; ///< the rates are those of an earlier run
+  bool remembered = false; ///< the rates were measured in an earlier run
 };
 
-/// Takes some seconds if the machine was not measured within a week. Writes the plan and its
-/// projection to the log. Fails if the machine cannot be measured or no plan fits. Call it on the
-/// device's thread.
+/// Takes some seconds if the machine must be measured because its last measurement is older than a
+/// week. Writes the plan and its projection to the log. Fails if the machine cannot be measured or
+/// no plan fits. Call it on the device's thread.
 result<planned_serving> plan_for_serving(gpu::device& dev, const model_spec& spec,
                                          const checkpoint& weights, const compute_choice& types,
                                          const config::options& options, const serving_room& room,

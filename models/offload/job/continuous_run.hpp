@@ -1,6 +1,6 @@
-// continuous_run: runs an offline job as one ragged continuous batch, as the daemon's steps are:
-// decodes first, then prompts in chunks, up to the most rows of a step. Threads and failures: see
-// offload_job.hpp.
+// continuous_run: runs an offline job as one ragged continuous batch. Like a step of the daemon,
+// each step takes the decodes first and then prompts in chunks, up to the most rows of a step.
+// offload_job.hpp states the threads and the failures.
 #pragma once
 
 #include "models/offload/job/offload_job.hpp"

@@ -1,4 +1,5 @@
-// micro_batch_state: the sequences of one micro-batch, their KV blocks, and their next step.
+// micro_batch_state: the sequences of one micro-batch of an offline job, their KV blocks, and the
+// building of their next step.
 //
 // Plain bookkeeping on one thread; owns nothing but vectors. KV blocks come from a pool that all
 // micro-batches share.
@@ -13,7 +14,7 @@
 
 namespace twill::models::offload {
 
-/// The KV blocks that no sequence has.
+/// The KV blocks that belong to no sequence.
 class free_kv_blocks {
 public:
   explicit free_kv_blocks(std::int32_t n_blocks);
@@ -30,28 +31,30 @@ struct job_sequence {
   job_output* output = nullptr;
   std::int32_t length = 0; ///< positions in KV
   std::vector<std::int32_t> blocks;
-  std::int32_t index = 0; ///< within its micro-batch; block numbers in staged layers follow from it
+  std::int32_t index = 0; ///< index in its micro-batch; it determines the sequence's block numbers
+                          ///< in staged layers
   bool done = false;
 
   std::int32_t prompt_length() const { return static_cast<std::int32_t>(prompt->ids.size()); }
   bool in_prefill() const { return length < prompt_length(); }
 };
 
-/// The blocks of staged layers that the sequences' next step reads, and those that it writes.
+/// The blocks of staged layers that the next step of the sequences reads, and those that this step
+/// writes.
 struct staged_ranges {
   std::vector<block_range> used, written;
 };
 staged_ranges ranges_of(std::span<const job_sequence> sequences, std::int32_t block_tokens);
 
-/// How blocks of staged layers are numbered, see streams/kv_backing: the blocks of the segment,
-/// then the partial blocks.
+/// The sizes that determine the block numbers of staged layers: the blocks of the segment come
+/// first, then the partial blocks (see streams/kv_backing.hpp).
 struct staged_numbering {
-  std::int32_t sequences = 0; ///< of a micro-batch; 0: no layer is staged
-  std::int32_t n_blocks = 0;  ///< of a segment
+  std::int32_t sequences = 0; ///< sequences of a micro-batch; 0: no layer is staged
+  std::int32_t n_blocks = 0;  ///< blocks of a segment
 };
 
-/// A step of an offline job, and the sequences that draw a token from its logits, in the order of
-/// their rows.
+/// A step of an offline job, and the sequences that draw a token from the step's logits, in the
+/// order of the rows of logits.
 struct job_step : step_batch {
   std::vector<job_sequence*> drawing;
 };
@@ -64,7 +67,7 @@ public:
 
   std::int32_t rows() const { return static_cast<std::int32_t>(step_.tokens.size()); }
   /// Adds the next `n` tokens of a sequence: part of its prompt, or the token that it drew last.
-  /// False if no KV block is free.
+  /// Returns false if no KV block is free.
   bool add(job_sequence& s, std::int32_t n);
   job_step finish();
 
@@ -76,7 +79,7 @@ private:
   std::vector<job_sequence*> rows_of_;
 };
 
-/// Appends a drawn token to a sequence. A sequence that is done then gives its blocks back.
+/// Appends a drawn token to a sequence. If this ends the sequence, its blocks go back to `blocks`.
 void take_token(job_sequence& s, std::int32_t id, const job_options& options,
                 free_kv_blocks& blocks);
 

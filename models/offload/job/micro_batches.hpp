@@ -1,5 +1,5 @@
-// micro_batches: how the prompts of an offline job form micro-batches, and the shape of their
-// schedule. Pure.
+// micro_batches: divides the prompts of an offline job into micro-batches and derives the shape of
+// their schedule. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
-// schedule_executor: runs the tasks of a schedule on the device: each micro-batch through one layer
-// after another, and all that passed the last layer through the head. The `layer` of a task is a
-// stage of the decoder: a layer, or half of one.
+// schedule_executor: runs the tasks of a block schedule on the device. Each task runs one
+// micro-batch through one layer; the micro-batches of a round that have passed the last layer then
+// go through the head together. `schedule_task::layer` is here the number of a decoder stage, which
+// is a layer or half of a layer.
 //
-// Used once, on the device's thread. Owns the activations of the micro-batches and the streams of
-// KV and hidden states.
+// An executor runs one job, on the thread that owns the device. It owns the activations of the
+// micro-batches and the streams of KV and hidden states.
 #pragma once
 
 #include <chrono>
@@ -36,7 +37,7 @@ public:
   job_report run();
 
 private:
-  /// Some rows of a micro-batch's step, with activations of their own.
+  /// Some rows of a micro-batch's step. Each chunk has its own activations.
   struct chunk {
     job_step step;
     micro_batch* at = nullptr;
@@ -46,10 +47,11 @@ private:
     std::vector<job_sequence> sequences;
     std::vector<chunk> chunks; ///< of the current round
     std::unique_ptr<micro_batch> decode_rows;
-    bool prefill = true;     ///< the current round computes its prompt
-    std::int64_t round = 0;  ///< the last round that it took part in
-    std::int32_t passed = 0; ///< stages of that round that it has passed
-    std::int32_t index = -1; ///< among the micro-batches alive; streams number their contents by it
+    bool prefill = true;     ///< the current round computes the micro-batch's prompts
+    std::int64_t round = 0;  ///< the last round in which the micro-batch took part
+    std::int32_t passed = 0; ///< stages of `round` that the micro-batch has passed
+    std::int32_t index = -1; ///< index among the micro-batches alive, by which the streams number
+                             ///< their contents
     staged_ranges staged;    ///< of the current round
   };
 
@@ -90,7 +92,7 @@ private:
   std::vector<std::unique_ptr<micro_batch>> prefill_rows_used_;
   std::vector<std::unique_ptr<micro_batch>> decode_rows_; ///< not in use
   std::vector<std::int32_t> round_;                       ///< micro-batches of the round, in order
-  std::size_t finished_ = 0; ///< how many of them have passed the last stage
+  std::size_t finished_ = 0; ///< how many micro-batches of `round_` have passed the last stage
   std::int32_t stage_ = -1;  ///< the stage that was entered; -1: none
   std::vector<std::int32_t> free_indices_;
   std::unique_ptr<kv_stream> kv_; ///< null if all KV is in the arena

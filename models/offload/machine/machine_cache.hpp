@@ -1,8 +1,9 @@
 // machine_cache: the measured rates of a machine, kept between runs.
 //
-// Each key has a small text file in the user's cache folder: the key, then one rate a line. Anybody
-// may delete it at any time. A file that is missing, old, damaged or of another key counts as
-// nothing, and a file that cannot be written is no error. Any thread.
+// Each key has a small text file in the user's cache folder: the key on the first line, then one
+// rate per line. The files may be deleted at any time. A file that is missing, too old, damaged or
+// written for another key is ignored, and failing to write a file is no error. Any thread may call
+// these functions.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@
 
 namespace twill::models::offload {
 
-/// How long rates are kept. Other users of a shared machine come and go.
+/// Rates older than this many days are measured again, because the load that other users put on a
+/// shared machine changes.
 inline constexpr int machine_cache_days = 7;
 
 /// The rates that were stored under `key` (one line). Memory sizes and names keep their defaults.

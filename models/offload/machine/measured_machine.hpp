@@ -19,19 +19,22 @@ struct measured_machine {
   bool remembered = false; ///< the rates are those of an earlier run, see machine_cache.hpp
 };
 
-/// What names the rates of an earlier run: everything that they depend on.
+/// The key under which rates are stored in the cache: a line with everything that the rates depend
+/// on.
 std::string machine_key(const gpu::device_info& info, const model_spec& spec,
                         const compute_choice& types, const offload_model& shape,
                         const config::options& options);
 
-/// When to measure; a machine that may not be measured and is not known is an error.
+/// When to measure the machine: only if no stored rates are known, always, or never. With `never`,
+/// having no stored rates is an error.
 enum class measuring { if_unknown, anew, never };
 
 /// Measures the model's first layer (layer_probe), copies, memory, and the disk under
 /// `offload.dir`, where a file is written and read back. This takes some seconds, unless the rates
 /// are stored from an earlier run and need not be measured anew. A simulated link
-/// (`device.link_gbps`) counts with its simulated speed. `dev` needs room for a layer and its rows.
-/// Fails with the code of the device or the disk. Call it on the device's thread.
+/// (`device.link_gbps`) is planned with its simulated speed. `dev` needs free memory for one layer
+/// and the probe's rows of activations. Fails with the error code of the device or the disk. Call
+/// it on the device's thread.
 result<measured_machine> measure_machine(gpu::device& dev, const model_spec& spec,
                                          const checkpoint& weights, const compute_choice& types,
                                          const offload_model& shape, const config::options& options,

@@ -1,17 +1,18 @@
-// block_schedule: the order in which a block of micro-batches goes through tokens and layers, as
-// data.
+// block_schedule: the order of the tasks in which a block of micro-batches passes through tokens
+// and layers.
 //
-// Pure, one thread at a time; owns a few numbers per micro-batch. A task is one layer of one step
-// of one micro-batch (a square in FlexGen's figures); step 0 is its prefill, step t > 0 decodes its
-// token t. A round is one sweep over the layers in which every micro-batch that is alive takes one
-// step; a layer's weights are fetched once per round for all of them. FlexGen's two orders (arXiv
-// 2303.06865, section 4.2 and appendix A.2) differ only in which micro-batches enter a round:
-//   zigzag    All free places are taken at once: token -> layer -> micro-batch. Micro-batches of
-//   equal
-//             length stay at the same token.
+// Pure; one thread at a time. The memory is a few numbers per micro-batch. A task is one layer of
+// one step of one micro-batch (a square in FlexGen's figures); step 0 is its prefill, step t > 0
+// decodes its token t. A round is one sweep over the layers in which every micro-batch that is
+// alive takes one step; a layer's weights are fetched once per round for all of them. FlexGen's two
+// orders (arXiv 2303.06865, section 4.2 and appendix A.2) differ only in which micro-batches enter
+// a round:
+//   zigzag    A waiting micro-batch enters as soon as a place is free, so all places are taken at
+//             once. The loops nest as token -> layer -> micro-batch, and micro-batches of equal
+//             length are always at the same token.
 //   diagonal  One micro-batch enters per `stagger` rounds, so that all are at different tokens: a
-//             warm-up triangle, then diagonals. Prefills spread over rounds, and the KV of all
-//             micro-batches is never full at the same time.
+//             warm-up triangle, then diagonals. Prefills spread over rounds, and no two
+//             micro-batches have their most KV at the same time.
 // In both orders a micro-batch that has taken its last step leaves and a waiting one enters.
 #pragma once
 
@@ -46,25 +47,26 @@ struct schedule_shape {
       n_steps; ///< steps of each micro-batch with its prefill, each at least 1
 };
 
-/// The stagger that spreads `max_alive` micro-batches evenly over `n_steps`. It holds the least KV
-/// at once; a stagger of 1 takes the fewest rounds.
+/// The stagger that spreads `max_alive` micro-batches evenly over `n_steps`. This stagger needs the
+/// least KV memory at once; a stagger of 1 takes the fewest rounds.
 std::int32_t even_stagger(std::int32_t n_steps, std::int32_t max_alive);
 
-/// Says what is wrong with a shape, as "field, rule, given value"; none if it is valid.
+/// Describes what is wrong with a shape, as "field, rule, given value"; none if the shape is valid.
 std::optional<std::string> problem_of(const schedule_shape& shape);
 
-/// Yields the tasks one by one. To look ahead, as a prefetch does, advance a copy.
+/// Yields the tasks of a schedule one by one. To look at later tasks, for example to prefetch for
+/// them, advance a copy of the cursor.
 class schedule_cursor {
 public:
-  /// `shape` must have no problem_of().
+  /// `shape` must be valid: problem_of(shape) returns none.
   explicit schedule_cursor(const schedule_shape& shape);
 
-  /// The next task; none when every micro-batch known so far has ended.
+  /// The next task; none when all micro-batches added so far have ended.
   std::optional<schedule_task> next();
 
-  /// Ends a micro-batch with the round under way, because all its sequences drew their end. A
-  /// waiting micro-batch then never enters. Unknown numbers and micro-batches that have ended are
-  /// ignored.
+  /// Makes the current round the last round of `batch`, because all its sequences have drawn an end
+  /// token. If `batch` is still waiting, it never enters. Calls for unknown or ended micro-batches
+  /// are ignored.
   void leave(std::int32_t batch);
   /// Adds a micro-batch at the end of the queue and returns its number.
   std::int32_t add(std::int32_t n_steps);
@@ -99,14 +101,14 @@ private:
 /// All tasks of a small schedule.
 std::vector<schedule_task> all_tasks(const schedule_shape& shape);
 
-/// How often weights are fetched when the device holds one layer at a time: the number of runs of
-/// equal layers.
+/// The number of times that a layer's weights are fetched if the device holds one layer at a time:
+/// the number of runs of consecutive tasks with equal layers.
 std::int64_t layer_fetches(std::span<const schedule_task> tasks);
 std::int64_t layer_fetches(const schedule_shape& shape);
 
-/// Checks an order task by task: it has each task of the shape exactly once, (t, l, b) after (t, l
-/// - 1, b), (t, 0, b) after (t - 1, last layer, b), and at most `max_alive` micro-batches are
-/// alive.
+/// Checks an order of tasks (token t, layer l, batch b) task by task. Each task of the shape must
+/// come exactly once. (t, l, b) must come after (t, l - 1, b), and (t, 0, b) after (t - 1, last
+/// layer, b). At most `max_alive` micro-batches may be alive at once.
 class schedule_checker {
 public:
   explicit schedule_checker(const schedule_shape& shape);

@@ -1,6 +1,6 @@
-// cost_inputs: what a plan is made from: the shape of the model, the machine, the workload and the
-// policy. Plain values without logic beyond sums; bytes and seconds are doubles, since plans are
-// about rates.
+// cost_inputs: the inputs of the cost model: the shape of the model, the machine, the workload and
+// the policy. Plain values without logic beyond sums; bytes and seconds are doubles, because plans
+// multiply and divide them by rates.
 #pragma once
 
 #include <algorithm>
@@ -26,42 +26,46 @@ struct offload_model {
   double weight_bytes_per_value = 2;
   double kv_bytes_per_value = 2;
   double kv_packed_bytes_per_value =
-      0; ///< of KV off the device if it is packed there; 0: it is not packed
+      0; ///< bytes per value of KV off the device if it is packed there; 0: it is not packed
   double hidden_bytes_per_value = 2;
   double layer_bytes = 0; ///< weights of one layer if known; 0: computed from the shape
   double outer_bytes = 0; ///< embedding, last norm and head if known; 0: computed from the shape
 };
 
-/// The measured time of a layer whose weights are on the device, without attention to earlier
-/// positions.
+/// The measured time of a layer for a number of rows, with its weights on the device and without
+/// attention to earlier positions.
 struct measured_rows {
   double rows = 0;
   double seconds = 0;
 };
 
-/// Rates are what programs reach, not what vendors print; all must be above 0.
+/// Rates are those that programs reach, not a vendor's figures; all must be above 0 unless a
+/// comment below gives 0 a meaning.
 struct machine_description {
   std::string name;
-  double device_bytes = 0; ///< memory of each tier that a plan may use
+  double device_bytes = 0; ///< memory of the device that a plan may use; host_bytes and disk_bytes
+                           ///< are those of the other tiers
   double host_bytes = 0;
   double disk_bytes = 0;
-  double device_flops = 1;          ///< of matrix products with many rows
-  double device_bytes_per_s = 1;    ///< at which kernels read weights
-  double device_kv_bytes_per_s = 0; ///< at which attention reads KV; 0: as fast as weights
-  double host_flops = 1;            ///< of attention on the host
+  double device_flops = 1; ///< floating-point operations per second of matrix products with many
+                           ///< rows
+  double device_bytes_per_s = 1;    ///< rate at which kernels read weights
+  double device_kv_bytes_per_s = 0; ///< rate at which attention reads KV; 0: as fast as weights
+  double host_flops = 1; ///< floating-point operations per second of attention on the host
   double host_bytes_per_s = 1;
   double h2d_bytes_per_s = 1;
   double d2h_bytes_per_s = 1;
   double disk_read_bytes_per_s = 1;
   double disk_write_bytes_per_s = 1;
-  double unpacked_values_per_s = 0; ///< at which packed KV is unpacked, or packed; 0: takes no time
+  double unpacked_values_per_s = 0; ///< values per second when KV is packed or unpacked; 0: this
+                                    ///< takes no time
   double task_overhead_s = 0;       ///< launches and bookkeeping of one task
-  /// Measured times in ascending order of rows. If there are any, they replace device_flops and the
-  /// overhead.
+  /// Measured times in ascending order of rows. If there are any, they replace device_flops and
+  /// task_overhead_s.
   std::vector<measured_rows> layer;
-  bool one_processor = false; ///< device and host compute are the same cores
-  /// If so: the share of the device's time that a disk read, or a copy between host and device
-  /// memory, takes away while it runs at full speed.
+  bool one_processor = false; ///< device and host compute run on the same cores
+  /// Used if one_processor is true: the share of the device's compute time that a disk read, or a
+  /// copy between host and device memory, takes away while it runs at full speed.
   double disk_read_device_share = 0;
   double copy_device_share = 0;
 };
@@ -87,7 +91,7 @@ struct offload_policy {
   std::int32_t ring_layers = 2; ///< memory for streamed weights, in whole layers
   std::int32_t kv_buffers = 2;  ///< device buffers for streamed KV and activations of tasks
 
-  /// How many layers' streamed parts that memory holds.
+  /// The number of layers whose streamed parts fit in the memory of `ring_layers` whole layers.
   std::int32_t layers_in_ring() const {
     constexpr double least_away = 1e-3; // a smaller streamed share counts as none
     return static_cast<std::int32_t>(ring_layers / std::max(weights.away(), least_away) + 1e-6);

@@ -1,10 +1,10 @@
-// cost_model: how long a plan takes, in closed form. Pure.
+// cost_model: estimates how long a plan takes with a closed formula. Pure.
 //
 // The model is FlexGen's (arXiv 2303.06865, section 4.3 and appendix A.3): six resources work at
-// the same time, and a layer of a round takes as long as the busiest of them. Unlike the paper's,
-// the sum goes over the rounds of either schedule with the context that each round has, for any
-// decoder shape, and compute is a roofline: the larger of the time for its products and for its
-// reads.
+// the same time, and a layer of a round takes as long as the busiest of them. Three things differ
+// from the paper: the estimate sums over the rounds of either schedule, with the context that each
+// round has; it takes any decoder shape; and compute time follows the roofline model, that is, it
+// is the larger of the time for arithmetic and the time for memory reads.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace twill::models::offload {
 
-/// Seconds by resource.
+/// The seconds that each resource is busy.
 struct resource_seconds {
   std::array<double, n_offload_resources> s{};
 
@@ -28,25 +28,27 @@ struct resource_seconds {
   double most() const { return (*this)[busiest()]; }
 };
 
-/// The seconds of each resource that one task takes. Device time before attention is that of
-/// queries, keys and values.
+/// The seconds that one task keeps each resource busy. `device_before_s` is the part of the
+/// device's time before attention: the time of queries, keys and values.
 struct task_cost {
   resource_seconds seconds;
   double device_before_s = 0;
 };
 
-/// The costs of a model on a machine under a policy, for one layer at a time.
+/// The costs of single layers and tasks of a model on a machine under a policy.
 class offload_cost {
 public:
   offload_cost(const offload_model& model, const machine_description& machine,
                const offload_policy& policy, const offload_workload& work);
 
-  /// Fetching the streamed part of one layer to the device, once per round.
+  /// The cost of fetching the streamed part of one layer to the device, which happens once per
+  /// round.
   const resource_seconds& fetch() const { return fetch_; }
   const task_cost& prefill() const { return prefill_; }
-  /// A decode step that attends to `context` positions, its own included.
+  /// The cost of a decode step that attends to `context` positions, its own position included.
   task_cost decode(double context) const;
-  /// Embedding and head, per round and per micro-batch of the round.
+  /// The costs of the embedding and the head: outer_fetch() once per round, outer() for each
+  /// micro-batch of the round.
   const resource_seconds& outer_fetch() const { return outer_fetch_; }
   const resource_seconds& outer() const { return outer_; }
 
@@ -60,10 +62,11 @@ private:
 };
 
 struct offload_estimate {
-  double prefill_s = 0; ///< all time of tasks that belong to prefills, whatever runs beside them
+  double prefill_s = 0; ///< the time that counts as prefill: of each round, the share of its
+                        ///< busiest resource's work that belongs to prefills
   double decode_s = 0;
   double total_s() const { return prefill_s + decode_s; }
-  double tokens_per_s = 0; ///< drawn tokens by the total time
+  double tokens_per_s = 0; ///< drawn tokens divided by the total time
   resource_seconds busy;
 };
 

@@ -1,9 +1,10 @@
-// plan_memory: how many bytes a model, its KV and its activations take by its shape alone, and how
-// the bytes of a plan fall on the three tiers at their peak. Pure arithmetic. What a loaded model
-// takes to the byte is models/memory_estimate.
+// plan_memory: estimates the bytes of a model, its KV and its activations from the model's shape
+// alone, and the peak bytes that a plan needs in each of the three tiers. Pure arithmetic.
+// models/memory_estimate computes the exact bytes of a loaded model.
 //
-// The three sizes are FlexGen's (FMInference/FlexLLMGen, flexllmgen/opt_config.py) with its own
-// count of biases, extended to grouped heads and gated MLPs. Its GB is 2^30 bytes.
+// The formulas of the three sizes are FlexGen's (FMInference/FlexLLMGen, flexllmgen/opt_config.py),
+// with FlexGen's way of counting biases, extended to grouped heads and gated MLPs. FlexGen's GB is
+// 2^30 bytes.
 #pragma once
 
 #include <string>
@@ -14,15 +15,15 @@
 namespace twill::models::offload {
 
 double layer_weight_bytes(const offload_model& model);
-double outer_weight_bytes(const offload_model& model);    ///< embedding, last norm, head
-double kv_bytes_per_position(const offload_model& model); ///< of one layer on the device
+double outer_weight_bytes(const offload_model& model); ///< bytes of embedding, last norm and head
+double kv_bytes_per_position(const offload_model& model); ///< KV of one layer on the device
 double kv_backing_bytes_per_position(
-    const offload_model& model); ///< of one layer off the device, where it may be packed
+    const offload_model& model); ///< KV of one layer off the device, where KV may be packed
 
 struct offload_sizes {
   double model_bytes = 0;
   double cache_bytes = 0;  ///< KV of every prompt and its output
-  double hidden_bytes = 0; ///< activations of as many tokens as have KV
+  double hidden_bytes = 0; ///< activations of as many tokens as cache_bytes counts
 };
 
 offload_sizes sizes_of(const offload_model& model, std::int32_t prompt_len, std::int32_t gen_len,
@@ -30,7 +31,8 @@ offload_sizes sizes_of(const offload_model& model, std::int32_t prompt_len, std:
 
 /// "2.443 GB"
 std::string gb_text(double bytes);
-/// FlexGen's line: "model size: 2.443 GB\tcache size: 3.188 GB\thidden size (p): 0.066 GB".
+/// The sizes in the form of FlexGen's line: "model size: 2.443 GB\tcache size: 3.188 GB\thidden
+/// size (p): 0.066 GB".
 std::string text_of(const offload_sizes& sizes);
 
 struct tier_bytes {
@@ -40,7 +42,7 @@ struct tier_bytes {
   double sum() const { return device + host + disk; }
 };
 
-/// The bytes of each tier at the plan's peak, by what they are for.
+/// The bytes of each tier at the plan's peak, listed by their use.
 struct memory_projection {
   tier_bytes weights;
   tier_bytes kv;
@@ -49,7 +51,8 @@ struct memory_projection {
   tier_bytes peak() const;
 };
 
-/// `load` is load_of() the same workload and policy, counted in the KV blocks that are stored.
+/// `load` must be load_of(work, policy, block_tokens) with the block_tokens of the KV blocks that
+/// are stored.
 memory_projection project_memory(const offload_model& model, const offload_workload& work,
                                  const offload_policy& policy, const schedule_load& load);
 

@@ -3,9 +3,10 @@
 //
 // Pure. It searches the size and number of micro-batches, the order, the stagger, where attention
 // runs, and the tiers of weights, KV and activations for the most tokens per second (cost_model)
-// within the memory of three tiers (plan_memory). For fixed sizes the shares are a small convex
-// problem; the search climbs from the best corner by moving bytes between tiers, alone and in
-// exchange. A user may fix any of these. FlexGen describes such a policy search and did not release
+// within the memory of three tiers (plan_memory). For fixed sizes, choosing the shares of the tiers
+// is a small convex problem: hill climbing starts at the best corner of the space of shares and
+// moves bytes between tiers, one kind alone or two kinds in exchange. A user may fix any of the
+// searched values. FlexGen's paper describes such a policy search, but its authors did not release
 // one.
 #pragma once
 
@@ -24,7 +25,8 @@ struct plan_request {
   offload_model model;
   machine_description machine;
   offload_workload work;
-  std::optional<search_order> order; ///< this and the following are set if the user fixed them
+  std::optional<search_order> order; ///< this option and those below up to host_attention have a
+                                     ///< value if the user fixed it
   std::optional<std::int32_t> batch_size;
   std::optional<std::int32_t> n_batches;
   std::optional<std::int32_t> stagger;
@@ -38,7 +40,7 @@ struct plan_request {
   std::int32_t kv_buffers = 2;
   bool outer_resident = true;
   std::int32_t block_tokens = 16;
-  double workspace_bytes = 0; ///< on the device whatever is planned
+  double workspace_bytes = 0; ///< device memory that every plan needs
 };
 
 struct offload_plan {
@@ -50,12 +52,13 @@ struct offload_plan {
 
 enum class plan_errc {
   bad_request, ///< a number breaks its rule
-  does_not_fit ///< no policy that was tried fits the three tiers
+  does_not_fit ///< none of the tried policies fits in the memory of the three tiers
 };
 
 twill::result<offload_plan, plan_errc> make_plan(const plan_request& request);
 
-/// Bytes by which a projection exceeds the machine, workspace included; 0 when it fits.
+/// Bytes by which a projection, together with the workspace, exceeds the machine's memory; 0 when
+/// it fits.
 double overflow_bytes(const memory_projection& memory, const plan_request& request);
 
 } // namespace twill::models::offload

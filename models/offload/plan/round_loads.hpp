@@ -1,5 +1,5 @@
-// round_loads: what the rounds of a schedule hold, summed up per sequence of a micro-batch, so that
-// the cost of a plan is a short sum. Pure.
+// round_loads: counts the prefills and decodes in the rounds of a schedule and groups equal rounds,
+// so that the cost of a plan is a short sum. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,21 @@ struct round_load {
 struct schedule_load {
   std::vector<round_load> rounds; ///< in no particular order
   double n_rounds = 0;
-  double n_batches = 0;         ///< all micro-batches of the run, not only those alive at once
-  double peak_kv_positions = 0; ///< most positions stored at once, summed over micro-batches
-  double peak_hidden_tokens =
-      0; ///< most tokens whose activations rest between tasks, summed over micro-batches
+  double n_batches = 0;          ///< all micro-batches of the run, not only those alive at once
+  double peak_kv_positions = 0;  ///< most positions stored at once, summed over micro-batches
+  double peak_hidden_tokens = 0; ///< most tokens whose activations are stored between tasks at
+                                 ///< once, summed over micro-batches
 };
 
-/// The number of micro-batches that the prompts of `work` make.
+/// The number of micro-batches into which the prompts of `work` are divided.
 std::int64_t n_batches_of(const offload_workload& work, const offload_policy& policy);
 
-/// The schedule of these micro-batches, each of which takes gen_len steps.
+/// The schedule of the micro-batches of `work`, each of which takes gen_len steps.
 schedule_shape shape_of(const offload_workload& work, const offload_policy& policy,
                         std::int32_t n_layers);
 
-/// Counts positions in whole KV blocks of `block_tokens`.
+/// Simulates the schedule's rounds and sums them up. Positions are counted in whole KV blocks of
+/// `block_tokens`.
 schedule_load load_of(const offload_workload& work, const offload_policy& policy,
                       std::int32_t block_tokens = 1);
 

@@ -1,5 +1,5 @@
-// timeline: which resource was busy with which task, and when. The simulation of a plan and a real
-// run fill it alike; tools/twill/offload/timeline_svg draws it.
+// timeline: records which resource was busy with which task, and when. Both the simulation of a
+// plan and a real run produce these spans; tools/twill/offload/timeline_svg draws them.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ constexpr const char* name_of(offload_resource resource) {
 
 struct timeline_span {
   offload_resource resource = offload_resource::device;
-  schedule_task at; ///< batch -1 stands for a layer's weights, which serve all micro-batches; the
-                    ///< token is then the round
+  schedule_task at; ///< batch -1 stands for a layer's weights, which serve all micro-batches;
+                    ///< `token` is then the round's number
   double start_s = 0;
   double end_s = 0;
 };

@@ -1,6 +1,8 @@
-// checksum: 64 bits that tell whether bytes came back as they were written. Not cryptographic.
+// checksum: a 64-bit checksum, to detect bytes that a store returns differently from how they were
+// written. Not cryptographic.
 //
-// Pure. XXH3 (github.com/Cyan4973/xxHash) in the widest form the processor has.
+// Pure. It is XXH3 (github.com/Cyan4973/xxHash), computed with the widest vector instructions of
+// the processor.
 #pragma once
 
 #include <cstdint>

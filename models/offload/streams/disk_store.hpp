@@ -1,9 +1,11 @@
-// disk_store: the disk tier's bytes, at aligned offsets.
+// disk_store: the interface to the storage of the disk tier, which reads and writes bytes at
+// aligned offsets.
 //
-// Thread safety: any number of threads at once, on bytes that no other thread is writing. Failures
-// are values that name the file, the place and the system's reason: a full disk is file_unwritable;
-// a short read (a truncated file) is file_unreadable, never a signal. A read that the disk fails is
-// tried again for a third of a second, which is what a transient fault needs.
+// Thread safety: any number of threads may read and write at once, as long as no thread accesses
+// bytes that another thread is writing. Failures are values whose text names the file, the offset
+// and the system's error: a full disk is file_unwritable; a short read (a truncated file) is
+// file_unreadable and never raises a signal. A failed read is retried for a third of a second, long
+// enough for a transient fault to pass.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +20,8 @@
 
 namespace twill::models::offload {
 
-/// Offsets, sizes and addresses are multiples of this; direct reads need it.
+/// Offsets, sizes and addresses must be multiples of this number of bytes, because direct reads
+/// require it.
 inline constexpr std::int64_t store_alignment = 4096;
 
 constexpr std::int64_t store_aligned(std::int64_t bytes) {
@@ -28,21 +31,21 @@ constexpr std::int64_t store_aligned(std::int64_t bytes) {
 class disk_store {
 public:
   virtual ~disk_store() = default;
-  /// Takes space for [0, bytes) now where the store can, so that a disk which is too small is an
-  /// error here and not at a later write. Bytes that were not written yet read as anything.
+  /// Allocates space for [0, bytes) if the store can, so that a disk which is too small fails here
+  /// and not at a later write. Bytes that were never written may read as anything.
   virtual result<nothing> reserve(std::int64_t /*bytes*/) { return nothing{}; }
   virtual result<nothing> write(std::int64_t offset, const void* from, std::int64_t bytes) = 0;
   virtual result<nothing> read(std::int64_t offset, void* to, std::int64_t bytes) = 0;
   /// Tells the store that [offset, offset + bytes) will be read soon.
   virtual void prefetch(std::int64_t /*offset*/, std::int64_t /*bytes*/) {}
-  /// For people: the path and how it is read.
+  /// A description for logs: the path and the way in which the store is read.
   virtual std::string describe() const = 0;
 };
 
-/// Opens a file in `dir` and removes its name, so that nothing is left behind however the process
-/// ends, and nobody can remove or shorten the file by accident. With `direct` reads go past the
-/// page cache where the file system can do that, else through it with read-ahead.
-/// `read_at` is pread(), unless a test brings a worse one.
+/// Creates a file in `dir` and unlinks its name at once, so that no file is left behind however the
+/// process ends, and nobody can remove or truncate the file by accident. With `direct`, reads
+/// bypass the page cache if the file system supports that; otherwise they use it with read-ahead.
+/// `read_at` is pread(); tests pass a function that fails.
 using read_function = ssize_t (*)(int, void*, std::size_t, off_t);
 result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct,
                                                     read_function read_at = ::pread);
@@ -53,12 +56,12 @@ result<std::unique_ptr<disk_store>> open_stored_file(const std::string& path, bo
 /// A file that outlives the process.
 struct kept_store {
   std::unique_ptr<disk_store> store;
-  std::int64_t bytes = 0; ///< of the file as it was found; 0: it is new
+  std::int64_t bytes = 0; ///< size of the file when it was opened; 0: the file is new
 };
-/// Opens or makes the file `path`, which only this user may read (mode 0600) and which is no link.
-/// What a file has beyond `most_bytes` is cut off.
-/// It is locked for this process while the store lives: a file that another process has open is
-/// file_unwritable.
+/// Opens the file `path`, or creates it so that only this user may read it (mode 0600). A symbolic
+/// link is refused. A file longer than `most_bytes` is truncated to that size. The file stays
+/// locked for this process until the store is destroyed; if another process has locked it, the
+/// result is file_unwritable.
 result<kept_store>
 open_kept_store(const std::string& path,
                 std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max());

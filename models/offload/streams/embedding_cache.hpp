@@ -1,8 +1,9 @@
-// embedding_cache: rows of a token embedding that does not live in device memory as a whole.
+// embedding_cache: provides rows of a token embedding that is not in device memory as a whole.
 //
-// Only the row blocks that a step's tokens need are fetched, into a small table which keeps them
-// until others need the room. The op that reads the small table gives the results of a whole table.
-// Threads: all calls belong to the device's thread; io_pool's workers fetch.
+// It fetches only the row blocks that a step's tokens need into a small table on the device, and
+// keeps a block there until another block needs its place. Reading a row from the small table gives
+// the same bits as reading it from the whole table. Threads: call all functions on the thread that
+// owns the device; io_pool's workers fetch blocks.
 #pragma once
 
 #include <condition_variable>
@@ -24,28 +25,30 @@ namespace twill::models::offload {
 
 class embedding_cache {
 public:
-  /// `packed` is the whole table while its bytes are still in host memory. Fetched bytes and waits
-  /// are added to `moved`. `parts`, `moved` and the pool must outlive the cache.
+  /// `packed` is the whole table; during the call its bytes must still be in host memory. Fetched
+  /// bytes and waiting times are added to `moved`. `parts`, `moved` and the pool must outlive the
+  /// cache.
   static result<std::unique_ptr<embedding_cache>>
   create(gpu::device& dev, const weight_placement& placement, io_pool& pool,
          const gpu::packed_matrix& packed, std::span<const table_part> parts,
          std::int64_t most_rows, ring_stats& moved);
-  /// Device memory that create() takes for a table of so many row blocks.
+  /// Device memory that create() takes for a table of `row_panels` row blocks.
   static std::int64_t device_bytes(const gpu::image_layout& image, std::int64_t row_panels,
                                    std::int64_t most_rows);
-  /// Waits for fetches under way.
+  /// Waits for running fetches to end.
   ~embedding_cache();
 
-  /// Names the rows that the next calls of rows() will ask for, in order, in place of those named
-  /// before. Their blocks are fetched now as far as there is room, the others after rows().
+  /// Announces the rows that the next calls of rows() will ask for, in order. This replaces any
+  /// earlier announcement. As many of their blocks as have a place are fetched now; the remaining
+  /// blocks are fetched after later calls of rows().
   void prefetch(std::span<const std::int32_t> ids);
-  /// Writes the rows `ids` as f32; each is within the table, at most `most_rows`. // out: (ids,
-  /// cols)
+  /// Writes the rows `ids` to `out` as f32. There may be at most `most_rows` ids, each below the
+  /// number of rows of the table. // out: (ids, cols)
   result<nothing> rows(gpu::device& dev, std::span<const std::int32_t> ids, gpu::tensor_ref out);
 
 private:
   struct entry {
-    std::int64_t block = -1; ///< -1: none
+    std::int64_t block = -1; ///< the table's row block in this entry; -1: none
     bool filling = false;
     bool expected = false;
     std::uint64_t last = 0; ///< the number of the rows() call that wanted the block last
@@ -76,9 +79,9 @@ private:
 
   mutable std::mutex mutex_; ///< guards the entries
   std::condition_variable filled_;
-  std::vector<entry> entries_; ///< the small table's row blocks
+  std::vector<entry> entries_; ///< one entry per row block of the small table
   std::uint64_t now_ = 0;
-  std::deque<std::int64_t> coming_; ///< expected blocks that have no entry yet
+  std::deque<std::int64_t> coming_; ///< announced blocks that have no entry yet
 };
 
 } // namespace twill::models::offload

@@ -1,8 +1,8 @@
-// embedding_reader: the bytes of one row block (16 rows) of a table whose parts live in host memory
-// or on disk.
+// embedding_reader: reads single row blocks (16 rows) of a table whose parts are in host memory or
+// on disk.
 //
-// Thread safety: read() from any thread. Owns one checksum per block and compares what comes from
-// the disk with it. The placement and the parts must outlive it.
+// Thread safety: read() may be called from any thread. The reader owns one checksum per block and
+// checks bytes from the disk against it. The placement and the parts must outlive the reader.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace twill::models::offload {
 
-/// Some row blocks of a table; one transfer group of the placement.
+/// Consecutive row blocks of a table that form one transfer group of the placement.
 struct table_part {
   std::int32_t group = -1;
   std::int64_t first_row = 0;
@@ -25,7 +25,7 @@ class embedding_reader {
 public:
   static constexpr std::int64_t block_rows = 16;
 
-  /// `packed` is the whole table while its bytes are still in host memory.
+  /// `packed` is the whole table; during the call its bytes must still be in host memory.
   embedding_reader(const weight_placement& placement, std::span<const table_part> parts,
                    const gpu::packed_matrix& packed);
 
@@ -35,7 +35,8 @@ public:
   /// Bytes of a block's codes and scales.
   std::int64_t block_bytes() const { return layout_.code_panel_bytes + layout_.scale_panel_bytes; }
 
-  /// Copies a block's codes and scales to device memory. Not for blocks that live there.
+  /// Copies a block's codes and scales from host memory or disk to device memory. Must not be
+  /// called for blocks that are kept on the device.
   result<nothing> read(std::int64_t block, unsigned char* codes, unsigned char* scales,
                        io_worker& worker) const;
 

@@ -1,10 +1,12 @@
-// hidden_stream: hidden states of micro-batches that rest in host memory or on disk between
-// schedule tasks and pass through device buffers (staging_buffers) around each task.
+// hidden_stream: keeps hidden states of micro-batches in host memory or on disk between schedule
+// tasks. Before a task it loads the task's state into a device buffer (staging_buffers), and after
+// the task it stores the state again.
 //
-// A state belongs to a chunk, some rows of a micro-batch's step. All states of a micro-batch live
-// in one tier; the shares count micro-batches. Threads: all calls belong to the device's thread;
-// io_pool's workers copy. Owns host memory, file and buffers. What comes from the disk is compared
-// with its checksum. Failure: a copy that failed fails every later acquire().
+// A state belongs to a chunk, which is a group of rows of a micro-batch's step. All states of a
+// micro-batch are kept in one tier; the shares of the tiers are numbers of micro-batches. Threads:
+// call all functions on the thread that owns the device; io_pool's workers copy. The stream owns
+// its host memory, file and buffers. Bytes from the disk are checked against their checksum.
+// Failure: after a copy has failed, every acquire() fails.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +31,11 @@ struct hidden_options {
   std::int64_t state_bytes = 0; ///< most bytes of a chunk
   std::int32_t n_batches = 1;   ///< micro-batches alive at once
   std::int32_t chunks = 1;      ///< most chunks of one micro-batch
-  std::int32_t buffers = 4;     ///< device buffers for states that travel; at least 1
+  std::int32_t buffers = 4; ///< device buffers for states that are not kept on the device; at least
+                            ///< 1
 };
 
-/// The state of one chunk of one micro-batch; both count from 0.
+/// Names the state of one chunk of one micro-batch; both numbers count from 0.
 struct hidden_state {
   std::int32_t batch = -1, chunk = -1;
   friend bool operator==(const hidden_state&, const hidden_state&) = default;
@@ -40,24 +43,25 @@ struct hidden_state {
 
 class hidden_stream {
 public:
-  /// `where` are the options of the weights; hidden states use the same folder, reads, threads,
-  /// link and caps.
+  /// `where` are the offloading options of the weights. Hidden states use the same folder, way of
+  /// reading, number of threads, simulated link and memory limits.
   static result<std::unique_ptr<hidden_stream>>
   create(gpu::device& dev, const hidden_options& hidden, const offload_options& where);
   /// Device memory that create() takes.
   static std::int64_t device_bytes(const hidden_options& hidden);
 
-  /// Begins to load the state if a buffer is idle and no buffer has it.
+  /// Begins to load the state if no buffer holds it yet and a buffer is idle.
   void load_ahead(hidden_state of, std::int64_t bytes);
-  /// Waits until the state's `bytes` are on the device and returns their place. With `anew` the
-  /// state is about to be written: nothing is read.
+  /// Waits until the state's `bytes` are on the device and returns their address. With `anew` the
+  /// caller will overwrite the state, so nothing is loaded.
   result<float*> acquire(hidden_state of, std::int64_t bytes, bool anew);
-  /// The task is launched. The state is stored when the device is done with it, or dropped.
+  /// Call this once the task that uses the state is launched. The state is stored when the device
+  /// has finished the task; with `dropped` it is discarded instead.
   void release(hidden_state of, std::int64_t bytes, bool dropped);
 
   transfer_stats stats() const;
   void record_to(span_recorder* t) { timeline_ = t; }
-  /// The layer that recorded spans belong to from now on.
+  /// Sets the layer to which spans recorded from now on belong.
   void at_layer(std::int32_t layer) { layer_ = layer; }
 
 private:
@@ -75,7 +79,7 @@ private:
 
   gpu::device& dev_;
   hidden_options options_;
-  std::int64_t room_; ///< bytes of a state, in whole pages
+  std::int64_t room_; ///< bytes of a state, rounded up to whole pages
   std::vector<tier> tiers_;
   link_pacer link_;
   span_recorder* timeline_ = nullptr;
@@ -84,9 +88,10 @@ private:
   gpu::host_buffer host_; ///< states of the host tier
   std::unique_ptr<disk_store> store_;
   std::vector<std::uint64_t> sums_; ///< one per transfer_bytes of each state on disk
-  staging_buffers buffers_;         ///< its lock guards stats_, too
+  staging_buffers buffers_;         ///< the lock of the buffers guards stats_, too
   transfer_stats stats_;
-  std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
+  std::unique_ptr<io_pool> pool_; // last member, so that its threads end before the members that
+                                  // they use
 };
 
 } // namespace twill::models::offload

@@ -1,9 +1,9 @@
-// io_pool: a stream's part of the I/O threads, with what a transfer needs beside a thread: a copy
-// stream and a page-aligned bounce buffer for each task that may run at once.
+// io_pool: a stream's part of the I/O threads. For each task that may run at once it has a copy
+// stream and a page-aligned bounce buffer, which a transfer needs besides a thread.
 //
-// Thread safety: post() and order() from any thread. Tasks start in the order they were posted;
-// several run at once. They must not throw. The destructor drops tasks that have not begun and
-// waits for those that have.
+// Thread safety: post() and order() may be called from any thread. Tasks start in the order they
+// were posted; several run at once. They must not throw. The destructor drops tasks that have not
+// begun and waits for those that have.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace twill::models::offload {
 /// workers share a transfer group.
 inline constexpr std::int64_t transfer_bytes = std::int64_t{1} << 20;
 
-/// What one task at a time has for itself.
+/// The resources that a task has to itself while it runs.
 struct io_worker {
   std::size_t number = 0; ///< from 0 on
   gpu::copy_stream copies;
@@ -33,22 +33,23 @@ class io_pool {
 public:
   using task = std::function<void(io_worker&)>;
 
-  /// At most `workers` tasks at once, on threads of its own or on `shared` ones, where the pool is
-  /// the most urgent user.
+  /// Creates a pool that runs at most `workers` tasks at once, on its own threads or on `shared`
+  /// threads, of which the pool is then the most urgent user.
   static result<std::unique_ptr<io_pool>> start(std::int32_t workers,
                                                 std::shared_ptr<io_threads> shared = nullptr);
   io_pool(const io_pool&) = delete;
   io_pool& operator=(const io_pool&) = delete;
 
   void post(task t);
-  /// Puts a task before those that wait.
+  /// Queues a task before all waiting tasks.
   void post_first(task t);
-  /// Tasks that belong together, under one order number (see io_threads); with `first` they come
-  /// before those that wait.
+  /// Queues tasks that belong together as one order (see io_threads). With `first` they are queued
+  /// before all waiting tasks.
   void order(std::vector<task> tasks, bool first = false);
-  /// Lets all orders begin that were not served yet, for a caller that is about to wait for one.
+  /// Serves all orders that wait. A caller that is about to wait for the end of an order calls this
+  /// first.
   void hurry() { threads_->serve_all(); }
-  /// Runs these tasks before those that wait and returns when they are done.
+  /// Runs `tasks` before all waiting tasks and returns when they are done.
   void run_all(std::vector<task> tasks);
   std::size_t workers() const { return workers_.size(); }
   /// Seconds so far in which at least one task was running.
@@ -60,7 +61,8 @@ private:
 
   std::vector<std::unique_ptr<io_worker>> workers_;
   std::shared_ptr<io_threads> threads_;
-  std::unique_ptr<io_user> user_; // last: its tasks end before what they use
+  std::unique_ptr<io_user> user_; // last member, so that its tasks end before the members that they
+                                  // use
 };
 
 } // namespace twill::models::offload

@@ -1,10 +1,11 @@
-// io_threads: threads that wait for disks and copies, shared by their users: streamed weights, KV
-// blocks on their way between tiers, the streams of an offline job.
+// io_threads: threads that run blocking disk reads, disk writes and copies. Several users share
+// them: streamed weights, KV blocks that move between tiers, and the streams of an offline job.
 //
-// Thread safety: every call from any thread. Each user has a queue of its own and never more tasks
-// at once than it said, so that one whose disk hangs holds up nobody else; there are as many
-// threads as all users together may have busy. While a more urgent user has anything to do, another
-// runs fewer tasks, since they share the disk and the cores. Tasks must not throw.
+// Thread safety: every function may be called from any thread. Each user has its own queue and a
+// limit on its running tasks, and there are as many threads as all limits together. A user whose
+// disk hangs therefore delays no other user. While a more urgent user has tasks, a less urgent user
+// has a lower limit (io_share::most_beside), because all share the disk and the cores. Tasks must
+// not throw.
 //
 // An order is a list of tasks that belong together, such as the transfers of one group of weights.
 // Orders are numbered from 1, and the tasks of an order begin once it is served. Serving one order
@@ -12,8 +13,8 @@
 // no notification of their own. Without an `order_notifier` every order begins at once; in a daemon
 // the notifier sends a message to the offloader actor, which serves the order.
 //
-// Threads end with the object. A thread that waits for a disk is detached instead of joined, so a
-// task must own what it uses unless its user waits for it.
+// The destructor ends idle threads but does not wait for running tasks, since a disk may hang. A
+// task must therefore own everything it uses, unless its user waits for the end of the task.
 #pragma once
 
 #include <chrono>
@@ -26,22 +27,24 @@
 
 namespace twill::models::offload {
 
-/// What a user of the threads may have of them.
+/// How many tasks a user may run, and how urgent the user is.
 struct io_share {
   std::int32_t most = 1;        ///< tasks that run at once
-  std::int32_t most_beside = 1; ///< ... while a more urgent user has tasks that run or wait
-  std::int32_t rank = 0;        ///< a lower one is more urgent
+  std::int32_t most_beside = 1; ///< tasks that run at once while a more urgent user has tasks that
+                                ///< run or wait
+  std::int32_t rank = 0;        ///< a user with a lower rank is more urgent
 };
 
 class io_user;
 
 class io_threads {
 public:
-  /// `slot` is below io_share::most and belongs to this task alone while it runs.
+  /// `slot` is a number below io_share::most that no other running task of the same user has.
   using task = std::function<void(std::size_t slot)>;
-  /// Called on the thread that ordered, with the order's number, when fewer than half of
-  /// `orders_ahead` orders are served in advance and serve() or serve_all() has followed every
-  /// earlier call. Where it returns false or throws, all orders that wait begin at once.
+  /// Asks the owner of the threads to serve an order. It is called with the order's number, on the
+  /// thread that placed the order, when fewer than half of `orders_ahead` orders are served in
+  /// advance and every earlier notification was followed by serve() or serve_all(). If it returns
+  /// false or throws, all waiting orders begin at once.
   using order_notifier = std::function<bool(std::uint64_t number)>;
   static constexpr std::uint64_t orders_ahead = 64;
 
@@ -50,12 +53,14 @@ public:
   io_threads& operator=(const io_threads&) = delete;
   ~io_threads();
 
-  /// Begins `share.most` more threads. The user may outlive this object, but runs nothing then.
+  /// Adds a user and starts `share.most` more threads for it. The user may outlive this object, but
+  /// then runs no tasks.
   std::unique_ptr<io_user> join(const io_share& share);
-  /// Lets all orders given so far begin, in the order of their numbers, and the next `orders_ahead`
-  /// ones as soon as they are given. A number that no order has yet does nothing.
+  /// Begins all orders placed so far, in the order of their numbers, and lets the next
+  /// `orders_ahead` orders begin as soon as they are placed. Does nothing if no order has this
+  /// number yet.
   void serve(std::uint64_t number);
-  /// Lets every order begin that waits, and none in advance.
+  /// Begins every waiting order, but no later order in advance.
   void serve_all();
 
 private:
@@ -64,7 +69,7 @@ private:
   std::shared_ptr<shared> shared_;
 };
 
-/// One user's part of the threads.
+/// One user of the threads, with its queue.
 class io_user {
 public:
   using task = io_threads::task;
@@ -73,15 +78,16 @@ public:
   io_user& operator=(const io_user&) = delete;
   ~io_user() { close({}); }
 
-  /// Tasks of one user start in the order in which they were posted. Dropped after close().
+  /// Queues a task. Tasks of one user start in the order in which they were posted. After close()
+  /// the task is dropped.
   void post(task t);
-  /// Puts a task before those that wait.
+  /// Queues a task before all waiting tasks of this user.
   void post_first(task t);
-  /// Orders tasks; with `first` they come before those that wait. Returns the order's number.
-  /// Throws where memory is short; nothing has been ordered then.
+  /// Places an order for `tasks` and returns its number. With `first` the tasks are queued before
+  /// all waiting tasks of this user. Throws if memory is short; then nothing is ordered.
   std::uint64_t order(std::vector<task> tasks, bool first);
-  /// Drops the tasks that have not begun and waits for the others, for as long as `patience` where
-  /// it is given. Whether none runs any more. A second call does nothing.
+  /// Drops the tasks that have not begun and waits for the running ones, at most for `patience` if
+  /// it is given. Returns whether no task runs any more. A second call does nothing.
   bool close(std::optional<std::chrono::milliseconds> patience);
   std::int32_t most() const;
   /// Seconds so far in which at least one task was running.

@@ -1,16 +1,16 @@
-// kv_backing: where the KV of an offline job lives that is not on the device, and how its bytes
-// get to the device and back.
+// kv_backing: stores the KV of an offline job that is not kept on the device, in host memory or on
+// disk, and copies it to the device and back.
 //
-// The KV of one layer and one micro-batch is a segment and partial blocks. The segment has the full
-// KV blocks: block i of sequence s is number i * sequences + s, so that sequences of similar length
-// fill the segment from its beginning and its bytes travel in few large transfers, plain or packed
-// to 4 bits. Each block takes whole pages. Each sequence has one partial block, its last block
-// while it is not full. Every token writes it, so it stays in host memory until it is full; a block
-// thus goes to its tier once and is rounded once. Where device memory is host memory, attention
-// reads and writes partial blocks where they are.
+// The KV of one layer and one micro-batch consists of a segment and of partial blocks. The segment
+// has the full KV blocks. Block i of sequence s has the number i * sequences + s, so that sequences
+// of similar length fill the segment from its beginning and few large transfers move it, plain or
+// packed to 4 bits. Each block takes whole pages. A sequence's partial block is its last block
+// while that is not full. Every token writes to the partial block, so it stays in host memory until
+// it is full; each block is thus moved to its tier once and rounded once. Where device memory is
+// host memory, attention reads and writes partial blocks in place.
 //
 // Thread safety: several threads may copy different segments and partial blocks, or different bytes
-// of one segment, at the same time. Owns the host memory and the disk's file.
+// of one segment, at the same time. A kv_backing owns its host memory and its file on disk.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +28,29 @@
 namespace twill::models::offload {
 
 struct kv_stream_options {
-  shares kv;                  ///< percent of the layers; the same for every micro-batch
-  gpu::kv_layer shape;        ///< one segment's; its n_blocks is a multiple of `sequences`
-  std::int32_t sequences = 1; ///< of a micro-batch
+  shares kv; ///< percent of the layers whose KV is kept in each tier; equal for every micro-batch
+  gpu::kv_layer shape;        ///< the shape of one segment; n_blocks is a multiple of `sequences`
+  std::int32_t sequences = 1; ///< sequences of a micro-batch
   std::int32_t n_layers = 0;
   std::int32_t n_batches = 0; ///< micro-batches alive at once
-  std::int32_t buffers = 2;   ///< device buffers: one in use, the others on their way
+  std::int32_t buffers = 2;   ///< device buffers: one is in use, the others are being loaded or
+                              ///< stored
   bool four_bits = false;     ///< segments are packed off the device; needs gpu::has_kv4
-  /// Attention reads KV of the host tier where it is. Only where device memory is host memory, and
-  /// not with four_bits.
+  /// Attention reads the host tier's KV in place. Allowed only where device memory is host memory,
+  /// and not together with four_bits.
   bool attend_on_host = false;
-  bool partial_blocks_travel = true; ///< may be false where device memory is host memory
+  bool partial_blocks_travel = true; ///< partial blocks are copied to the device; may be false
+                                     ///< where device memory is host memory
 };
 
 /// Blocks of one sequence that a step reads or writes.
 struct block_range {
   std::int32_t sequence = 0; ///< its index in the micro-batch
   std::int32_t first = 0;
-  std::int32_t count = 0; ///< of full blocks
+  std::int32_t count = 0; ///< number of full blocks
   bool open = false;      ///< a partial block follows them
-  bool filled = false; ///< the only full block was the partial block until now and is stored there
+  bool filled = false; ///< `count` is 1, and that block has just become full: its bytes are still
+                       ///< in the partial block
 };
 
 /// Blocks of a segment whose numbers follow each other.
@@ -59,14 +62,16 @@ struct block_span {
 /// Where full blocks are stored before they reach their tier.
 enum class block_location : std::uint8_t { in_segment, in_partial_blocks, anywhere };
 
-/// The full blocks of `blocks` that are stored at `where`, ascending, neighbours joined.
+/// The block numbers of the full blocks in `blocks` that are stored at `where`, in ascending order,
+/// with adjacent numbers joined to spans.
 std::vector<block_span> spans_of(const std::vector<block_range>& blocks, block_location where,
                                  std::int32_t sequences);
 
-/// Bytes from one block to the next, in whole pages.
+/// Distances in bytes from one block to the next, in whole pages.
 struct kv_strides {
-  std::int64_t plain = 0;  ///< of blocks as attention reads them, and of partial blocks
-  std::int64_t stored = 0; ///< of blocks of a segment off the device and on its way
+  std::int64_t plain = 0;  ///< for blocks in the form that attention reads, and for partial blocks
+  std::int64_t stored = 0; ///< for a segment's blocks in the form in which they are stored and
+                           ///< transferred
 
   explicit kv_strides(const kv_stream_options& kv);
 };
@@ -75,7 +80,8 @@ enum class transfer_direction : std::uint8_t { to_device, to_backing };
 
 class kv_backing {
 public:
-  /// Fails with the numbers when the host tier, or the disk's file, cannot be had.
+  /// Fails if the memory of the host tier or the file on disk cannot be allocated; the message
+  /// states the sizes.
   static result<std::unique_ptr<kv_backing>> create(const kv_stream_options& kv,
                                                     const offload_options& where);
   /// The tier of each layer. // (n_layers)
@@ -88,25 +94,28 @@ public:
   unsigned char* host_segment(std::int32_t layer, std::int32_t batch) const;
   unsigned char* partial_blocks(std::int32_t layer, std::int32_t batch) const; // (sequences)
 
-  /// Some bytes of a segment off the device.
+  /// A range of bytes of a stored segment.
   struct extent {
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
   };
-  /// The copies that move these blocks of a segment, grouped so that each group is worth one task
-  /// of a worker.
+  /// The copies that move `blocks` of a segment, in groups. Each group is large enough to be one
+  /// task of a worker.
   std::vector<std::vector<extent>> tasks_of(std::int32_t layer,
                                             const std::vector<block_span>& blocks,
                                             transfer_direction direction) const;
-  /// Copies one extent. `device` is the segment as it travels. Pages that come from the disk are
-  /// compared with what was written there last.
+  /// Copies one extent. `device` is the address of the segment on the device, in the form in which
+  /// it is transferred (packed with 4 bits). Pages from the disk are checked against the checksums
+  /// of what was last written there.
   result<nothing> copy(std::int32_t layer, std::int32_t batch, unsigned char* device,
                        const extent& e, transfer_direction direction, io_worker& worker) const;
-  /// Copies the open partial blocks to device memory, or the open and the filled ones back.
+  /// Copies partial blocks: to the device those that are `open`, back from the device those that
+  /// are `open` or `filled`.
   result<nothing> copy_partial_blocks(std::int32_t layer, std::int32_t batch, unsigned char* device,
                                       const std::vector<block_range>& blocks,
                                       transfer_direction direction, io_worker& worker) const;
-  /// Copies filled blocks from the partial blocks to their place in the segment. Not with 4 bits.
+  /// Copies each `filled` block from the partial blocks to its place in the segment. Must not be
+  /// called with 4 bits.
   result<nothing> keep_filled(std::int32_t layer, std::int32_t batch,
                               const std::vector<block_range>& blocks) const;
 
@@ -119,15 +128,15 @@ private:
 
   kv_stream_options options_;
   mutable link_pacer link_;
-  std::vector<tier> tiers_;          ///< of each layer // (n_layers)
+  std::vector<tier> tiers_;          ///< the tier of each layer // (n_layers)
   std::vector<std::int32_t> number_; ///< each layer's number among the layers of its tier
   std::int64_t on_host_ = 0, on_disk_ = 0;
   kv_strides strides_;
-  std::int64_t segment_bytes_ = 0;  ///< of one segment off the device
+  std::int64_t segment_bytes_ = 0;  ///< bytes of one stored segment
   gpu::host_buffer host_;           // (on_host_, n_batches, segment_bytes_)
   gpu::host_buffer partial_blocks_; // (on_disk_ + on_host_, n_batches, sequences, strides_.plain)
   std::unique_ptr<disk_store> store_;
-  mutable page_sums sums_; ///< of the pages in the store
+  mutable page_sums sums_; ///< checksums of the pages in the store
 };
 
 } // namespace twill::models::offload
