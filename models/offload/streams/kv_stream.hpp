@@ -1,11 +1,12 @@
-// kv_stream: KV of micro-batches that lives in host memory or on disk (kv_backing) and passes
-// through device buffers (staging_buffers) around each schedule task: it is loaded ahead of the
-// task, and the blocks that the task wrote are stored behind it.
+// kv_stream: moves the KV of micro-batches between a backing in host memory or on disk (kv_backing)
+// and device buffers (staging_buffers). KV is loaded before the schedule task that uses it, and the
+// blocks that the task wrote are stored after the task.
 //
-// Threads: all calls belong to the device's thread; io_pool's workers copy. With 4 bits, segments
-// travel packed and the device's thread packs and unpacks them (gpu/attention/kv4). Where attention
-// reads KV of the host tier in place, nothing travels. Owns the backing and the buffers. Failure: a
-// copy that failed fails every later acquire().
+// Threads: call all functions on the thread that owns the device; io_pool's workers copy. With 4
+// bits, segments are transferred packed, and the device's thread packs and unpacks them
+// (gpu/attention/kv4). Where attention reads the host tier's KV in place, nothing is transferred.
+// The stream owns the backing and the buffers. Failure: after a copy has failed, every acquire()
+// fails.
 #pragma once
 
 #include <cstdint>
@@ -26,26 +27,28 @@ namespace twill::models::offload {
 
 class kv_stream {
 public:
-  /// `where` are the options of the weights; KV uses the same folder, reads, threads, link and
-  /// caps.
+  /// `where` are the offloading options of the weights. KV uses the same folder, way of reading,
+  /// number of threads, simulated link and memory limits.
   static result<std::unique_ptr<kv_stream>> create(gpu::device& dev, const kv_stream_options& kv,
                                                    const offload_options& where);
   /// Device memory that create() takes.
   static std::int64_t device_bytes(const kv_stream_options& kv);
 
-  /// The layers whose KV travels. // (n_layers)
+  /// True for each layer whose KV is transferred. // (n_layers)
   static std::vector<bool> staged_layers(const kv_stream_options& kv);
   bool staged(std::int32_t layer) const { return backing_->tier_of(layer) != tier::device; }
 
-  /// Begins to load the blocks `used` if a buffer is idle and no buffer has the segment.
+  /// Begins to load the blocks `used` if no buffer holds the segment yet and a buffer is idle.
   void load_ahead(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& used);
-  /// Waits until the segment with these blocks is on the device.
+  /// Waits until the blocks `used` of the segment are on the device, and returns the segment's
+  /// place there.
   result<gpu::kv_layer> acquire(std::int32_t layer, std::int32_t batch,
                                 const std::vector<block_range>& used);
-  /// The task is launched. The blocks it writes are stored when the device is done with it.
+  /// Call this once the task that uses the segment is launched. The blocks `written` are stored
+  /// when the device has finished the task.
   void release(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& written);
 
-  /// Nobody will ask for this micro-batch any more.
+  /// Declares that no later call will name this micro-batch, so its buffers may be reused.
   void forget(std::int32_t batch);
 
   transfer_stats stats() const;
@@ -66,7 +69,8 @@ private:
   void move(staging_buffer& b, const std::vector<block_range>& blocks,
             transfer_direction direction);
   std::int64_t segment_bytes() const { return options_.shape.n_blocks * strides_.plain; }
-  /// The segment as it travels: the buffer itself, or with 4 bits the packed form behind it.
+  /// The segment in the form in which it is transferred: the beginning of the buffer, or with 4
+  /// bits the packed copy behind the plain segment.
   unsigned char* travelling(const staging_buffer& b) const;
   unsigned char* partial_blocks_of(const staging_buffer& b) const;
   gpu::kv_layer layer_at(unsigned char* segment, unsigned char* partial_blocks) const;
@@ -74,14 +78,15 @@ private:
 
   gpu::device& dev_;
   kv_stream_options options_;
-  kv_block_layout record_; ///< of one block
+  kv_block_layout record_; ///< layout of one block
   kv_strides strides_;
   span_recorder* timeline_ = nullptr;
   std::unique_ptr<kv_backing> backing_;
   gpu::buffer memory_;      ///< of all buffers
-  staging_buffers buffers_; ///< its lock guards stats_, too
+  staging_buffers buffers_; ///< the lock of the buffers guards stats_, too
   transfer_stats stats_;
-  std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
+  std::unique_ptr<io_pool> pool_; // last member, so that its threads end before the members that
+                                  // they use
 };
 
 } // namespace twill::models::offload

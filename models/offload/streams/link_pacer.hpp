@@ -1,7 +1,7 @@
-// link_pacer: makes copies to and from the device take the time that a slower link would take, so
-// that a host-only machine can act out PCIe. What it paces is simulated, and reported as such.
+// link_pacer: delays copies to and from the device as if they passed over a slower link, so that a
+// machine without a GPU can simulate PCIe. Reports say that such a link is simulated.
 //
-// Thread safety: any thread; transfers share one link, first come first served.
+// Thread safety: any thread. All transfers share one link and use it in the order of their calls.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ public:
   /// `bytes_per_second` 0: no pacing.
   explicit link_pacer(double bytes_per_second) : rate_(bytes_per_second) {}
 
-  /// Returns when the link would have moved `bytes`.
+  /// Waits until the link would have moved `bytes` after all earlier transfers.
   void pass(std::int64_t bytes) {
     if (rate_ <= 0) return;
     clock::time_point end;

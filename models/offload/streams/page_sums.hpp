@@ -1,7 +1,8 @@
-// page_sums: whether the pages of a store come back as they were written last.
+// page_sums: checksums of a store's pages, to detect a page that is read differently from how it
+// was last written.
 //
-// For stores whose pages are written again and again, in stretches that differ from those that are
-// read: KV. Threads: any, as long as no page is noted and checked at once.
+// It is made for KV, whose pages are written again and again, in ranges other than those that are
+// read. Threads: any, as long as no page is passed to note() and first_wrong() at the same time.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ public:
   explicit page_sums(std::int64_t bytes = 0, std::int32_t every = 1)
       : sums_(page_of(bytes), unwritten), checks_(every, sums_.size()) {}
 
-  /// Offsets and sizes are whole pages, here and below.
+  /// Records the checksums of pages that are being written. Offsets and sizes are whole pages in
+  /// all functions.
   void note(std::int64_t offset, const unsigned char* data, std::int64_t bytes) {
     for (std::int64_t at = 0; at < bytes; at += store_alignment) {
       const std::size_t page = page_of(offset + at);
@@ -29,8 +31,9 @@ public:
     }
   }
 
-  /// To be called for every read. Offset of the first page that is not what was noted, among those
-  /// whose turn it is; pages that never were may hold anything.
+  /// Must be called for every read. Compares the pages that are due (see read_checks) with their
+  /// recorded checksums and returns the offset of the first page that differs. Pages that were
+  /// never written are not compared.
   std::optional<std::int64_t> first_wrong(std::int64_t offset, const unsigned char* data,
                                           std::int64_t bytes) {
     for (std::int64_t at = 0; at < bytes; at += store_alignment) {
@@ -51,7 +54,7 @@ private:
   }
 
   std::vector<std::uint64_t> sums_; ///< one per page
-  read_checks checks_;              ///< of the same
+  read_checks checks_;              ///< which reads of a page are compared
 };
 
 } // namespace twill::models::offload

@@ -1,10 +1,11 @@
-// read_checks: which reads of stored bytes are compared with their checksum.
+// read_checks: decides which reads of stored bytes are compared with their checksum.
 //
-// Summing all that is read takes 0.1 s of a core per GB: a fifth of one at 2 GB/s, taken from the
-// compute where the device is the host's processor. So a stretch is compared when it is read for
-// the first time after it was written, and then in one read of `every`, another stretch each time:
-// a disk that turns bad is noticed within as many passes.
-// Threads: any, as long as no stretch is written or read twice at once.
+// Computing checksums takes 0.1 s of a core per GB. At 2 GB/s this is a fifth of a core, which the
+// compute loses where the device is the host's processor. A stretch (a range of bytes with one
+// checksum) is therefore compared at its first read after it was written, and later at one read in
+// `every`. Different stretches are compared at different reads, so a disk that begins to fail is
+// noticed within `every` passes. Threads: any, as long as no stretch is written or read by two
+// threads at once.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ public:
 
   void add_stretch() { reads_.push_back(0); }
   void written(std::size_t stretch) { reads_[stretch] = 0; }
-  /// Counts a read. True: compare it.
+  /// Counts a read of the stretch. Returns true if this read must be compared.
   bool due(std::size_t stretch) {
     const std::size_t before = reads_[stretch]++; // wraps, which makes one comparison more
     return before == 0 || (before + stretch) % every_ == 0;

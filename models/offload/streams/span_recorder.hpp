@@ -1,7 +1,8 @@
-// span_recorder: which compute and which transfer ran when, for a picture of a schedule.
+// span_recorder: records when each computation and each transfer ran, so that a tool can draw the
+// timeline of a schedule.
 //
-// Thread safety: every function from any thread. Streams and jobs hold a pointer that is null
-// unless somebody wants to see what they do.
+// Thread safety: every function may be called from any thread. Streams and jobs hold a pointer to a
+// recorder; the pointer is null when nothing is recorded.
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,7 @@ class span_recorder {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// Spans beyond `most` are dropped until they are taken.
+  /// Holds at most `most` spans; further spans are dropped until take() empties the recorder.
   explicit span_recorder(std::size_t most = std::numeric_limits<std::size_t>::max())
       : most_(most) {}
 
@@ -44,12 +45,12 @@ public:
     return spans_;
   }
 
-  /// The spans so far, which are then forgotten.
+  /// Returns the spans recorded so far and removes them from the recorder.
   std::vector<recorded_span> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(spans_, {});
   }
-  /// The time of a span's begin and end; spans count from when the recorder was made.
+  /// Converts a time to the time scale of the spans: seconds since the recorder was made.
   double seconds_at(clock::time_point t) const { return seconds(t); }
 
 private:
@@ -62,7 +63,8 @@ private:
   std::vector<recorded_span> spans_;
 };
 
-/// Measures from its construction; end() adds the span if there is a recorder.
+/// Measures one span, which begins when the span_clock is constructed. end() adds the span to the
+/// recorder, if there is one.
 class span_clock {
 public:
   explicit span_clock(span_recorder* to) : to_(to) {

@@ -1,16 +1,16 @@
-// staging_buffers: device buffers through which a stream's contents pass, and what each of them is
-// doing. The weight ring, the KV stream and the hidden stream share this state machine:
+// staging_buffers: device buffers through which a stream's contents pass, with the state of each
+// buffer. The weight ring, the KV stream and the hidden stream share this state machine:
 //
 //   free ----> filling ----> ready ----> in_use ----> storing ----> ready or free
 //                              ^------------'  (nothing to store)
 //
 // A stream numbers its contents (a transfer group of weights, the KV of one layer and micro-batch,
-// a chunk of hidden states). It begins the copies itself; this class counts them.
+// a chunk of hidden states). The stream begins the copies itself; this class only counts them.
 //
-// Thread safety: every call but lock() needs the lock that lock() returns. Workers end copies, the
-// device's thread does everything else. Buffers have stable addresses.
-// Invariants: a content is in at most one buffer; a buffer in use, being filled or being stored is
-// not given to another content. A copy that failed fails every later acquire().
+// Thread safety: the caller of every function except lock() must hold the lock that lock() returns.
+// Workers call end_copy(); the device's thread makes all other calls. Buffers have stable
+// addresses. Invariants: a content is in at most one buffer; a buffer that is in use, being filled
+// or being stored is not given to another content. After a copy has failed, every acquire() fails.
 #pragma once
 
 #include <condition_variable>
@@ -33,7 +33,8 @@ struct staging_buffer {
   gpu::marker last_use; ///< the work on the device that must end before the buffer is overwritten
   std::int64_t content = -1;
   buffer_state state = buffer_state::free;
-  bool awaited = false; ///< the content will be acquired soon; others get this buffer last
+  bool awaited = false; ///< the content will be acquired soon, so this buffer is the last choice
+                        ///< for another content
 
 private:
   friend class staging_buffers;
@@ -45,8 +46,8 @@ class staging_buffers {
 public:
   using guard = std::unique_lock<std::mutex>;
 
-  /// Cuts `memory` into `n` buffers, `bytes` apart. Called once, before any other thread knows
-  /// this.
+  /// Divides `memory` into `n` buffers of `bytes` each. Call it once, before any other thread uses
+  /// this object.
   void create(unsigned char* memory, std::int32_t n, std::int64_t bytes);
 
   guard lock() const { return guard(mutex_); }
@@ -55,31 +56,33 @@ public:
   /// The buffer that holds the content, or is being filled with it or stored from it; null if none.
   staging_buffer* find(std::int64_t content) const;
 
-  /// A buffer that may take another content: a free one, else a ready one that nobody awaits, else,
-  /// with `even_awaited`, any ready one. Null if there is none.
+  /// A buffer that may take another content: a free buffer; else a ready buffer that is not
+  /// `awaited`; else, with `even_awaited`, any ready buffer. Null if there is none.
   staging_buffer* idle(bool even_awaited) const;
 
-  /// The buffer is about to hold `content`, which replaces what it held; no copy is begun.
+  /// Declares that the buffer will hold `content` instead of its current content. Begins no copy.
   void assign(staging_buffer& buffer, std::int64_t content);
 
-  /// The stream posts `n_copies` copies into the buffer (`during` is filling) or out of it
-  /// (storing). With the end of the last one the buffer becomes `after`; with none it is so at
-  /// once.
+  /// Declares that the stream posts `n_copies` copies into the buffer (`during` is filling) or out
+  /// of the buffer (`during` is storing). The buffer's state becomes `after` when the last copy
+  /// ends, or at once if `n_copies` is 0.
   void begin_copies(staging_buffer& buffer, buffer_state during, std::int32_t n_copies,
                     buffer_state after = buffer_state::ready);
-  /// One copy has ended. True: it was the last of its buffer.
+  /// Reports that one copy has ended. Returns true if it was the buffer's last copy.
   bool end_copy(staging_buffer& buffer, const result<nothing>& outcome);
 
-  /// Waits until the content is ready and takes it into use. Where no buffer has the content,
-  /// `fill` is called with an idle buffer as soon as there is one; it assigns the content and
-  /// begins the copies. An empty `fill` says that the stream has seen to that already.
+  /// Waits until the content is ready and marks its buffer as in use. If no buffer has the content,
+  /// `fill` is called with an idle buffer as soon as there is one; `fill` must assign the content
+  /// and begin the copies. An empty `fill` means that the stream has already begun or planned the
+  /// copies.
   result<staging_buffer*> acquire(guard& held, std::int64_t content,
                                   const std::function<void(staging_buffer&)>& fill = {});
 
-  /// Ends the use of a buffer whose content need not be stored: it stays (ready) or not (free).
+  /// Ends the use of a buffer whose content need not be stored. With `after` = ready the content
+  /// stays in the buffer; with `after` = free it is discarded.
   void end_use(staging_buffer& buffer, buffer_state after);
 
-  /// How long acquire() has waited in all.
+  /// The total time that acquire() has waited.
   double waited_seconds() const { return waited_seconds_; }
 
 private:

@@ -1,9 +1,10 @@
-// tier_resources: what the tiers off the device are made of: the I/O threads, the file that
-// streamed weights live in, and the account of host memory. An offline job has one of its own; in a
-// daemon it belongs to the offloader actor, and streamed weights and KV blocks share it.
+// tier_resources: the resources of the tiers host and disk: the I/O threads, the file of streamed
+// weights, and the budget of host memory. An offline job creates its own tier_resources. In a
+// daemon the offloader actor owns one, which streamed weights and KV blocks share.
 //
-// Thread safety: every call from any thread. A weight_stream is the data plane over it: it holds
-// the store while it lives, writes it while a model is loaded, and orders what it reads by tickets.
+// Thread safety: every function may be called from any thread. A weight_stream does the reading and
+// writing: it keeps the store open during its lifetime, writes to it while a model is loaded, and
+// reads from it by orders of io_threads.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,12 @@ namespace twill::models::offload {
 
 struct offload_options;
 
-/// How many bytes of a tier may be promised, to all who keep something there.
+/// Limits the bytes that all users of a tier together may keep there.
 class tier_budget {
 public:
   explicit tier_budget(std::int64_t limit_bytes) : limit_(limit_bytes) {}
 
-  /// False, and nothing is taken, where so much is not free.
+  /// Takes `bytes` from the budget. Returns false and takes nothing if fewer bytes are free.
   bool take(std::int64_t bytes);
   void give_back(std::int64_t bytes);
   std::int64_t taken() const;
@@ -37,21 +38,22 @@ private:
 
 class tier_resources {
 public:
-  /// The host's budget is what the machine has available now. `notifier`: see io_threads.
+  /// The budget of host memory is the memory that the machine has available at this time.
+  /// `notifier`: see io_threads.
   explicit tier_resources(io_threads::order_notifier notifier = {});
 
   const std::shared_ptr<io_threads>& threads() const { return threads_; }
   tier_budget& host() { return host_; }
 
-  /// Opens the disk tier of weights as `options` say, in place of the one before. It stays open
-  /// until close_weight_store().
+  /// Opens the store of the weights' disk tier according to `options`. It replaces the store that
+  /// was opened before, and stays open until close_weight_store().
   result<std::shared_ptr<disk_store>> open_weight_store(const offload_options& options);
   void close_weight_store();
 
 private:
   std::shared_ptr<io_threads> threads_;
   tier_budget host_;
-  std::mutex mutex_; ///< of the store's pointer
+  std::mutex mutex_; ///< guards weights_
   std::shared_ptr<disk_store> weights_;
 };
 

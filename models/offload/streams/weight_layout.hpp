@@ -1,5 +1,6 @@
-// weight_layout: which weights go to which tier, and how much device memory the streamed ones take,
-// from sizes alone. Pure. weight_stream follows it, and memory_estimate asks it beforehand.
+// weight_layout: computes from sizes alone which weights go to which tier, and how much device
+// memory the buffers for streamed weights take. Pure. weight_stream places weights by it;
+// memory_estimate uses it to predict the memory before loading.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,13 @@ public:
   explicit weight_layout(const offload_options& options)
       : shares_(options.weights), ring_layers_(options.ring_layers) {}
 
-  /// The tiers of matrices that travel together: those of a layer, or of its attention or MLP.
+  /// Adds a group of matrices that are transferred together (those of a layer, or of its attention
+  /// or MLP) and returns the tier of each matrix.
   std::vector<tier> add_group(std::span<const std::int64_t> image_bytes);
 
-  /// Cuts a table into parts no larger than a staging buffer, each with a tier of its own. With
-  /// `in_every_pass` the parts pass through the ring in every forward pass. Call it after the
-  /// layers.
+  /// Divides a table (embedding or head) into parts no larger than a staging buffer and assigns a
+  /// tier to each part. With `in_every_pass`, the parts pass through the ring in every forward
+  /// pass. Call it after add_group() of all layers.
   struct table_cut {
     std::int64_t part_panels = 0; ///< row panels of each part; the last one may have fewer
     std::vector<tier> tiers;      ///< one per part
@@ -30,12 +32,12 @@ public:
   table_cut add_table(const gpu::image_layout& image, std::int64_t row_panels, bool in_every_pass);
 
   placed_bytes placed() const { return placed_; }
-  /// Staging buffers of the ring.
+  /// The number of staging buffers of the ring.
   std::int32_t buffers() const;
   std::int64_t ring_bytes() const;
 
 private:
-  /// Returns the bytes of the staging buffer that these need.
+  /// Adds matrices with given tiers. Returns the bytes of the staging buffer that they need.
   std::int64_t add(std::span<const std::int64_t> image_bytes, std::span<const tier> where,
                    bool in_ring);
 
@@ -43,12 +45,14 @@ private:
   std::int32_t ring_layers_;
   placed_bytes placed_;
   std::int64_t n_in_ring_ = 0;
-  std::int64_t largest_buffer_ = 0; ///< of groups in the ring, aligned
+  std::int64_t largest_buffer_ = 0; ///< bytes of the largest staging buffer that a group in the
+                                    ///< ring needs, aligned
   std::int64_t largest_away_ = 0;   ///< streamed bytes of a layer, or of half of one
   std::int64_t largest_whole_ = 0;  ///< all bytes of a layer, or of half of one
 };
 
-/// Bytes of a staging buffer for a group with so many bytes on disk and in host memory.
+/// Bytes of the staging buffer of a group that has `disk` bytes on disk and `host` bytes in host
+/// memory.
 std::int64_t staging_bytes_of(std::int64_t disk, std::int64_t host);
 
 } // namespace twill::models::offload

@@ -1,10 +1,10 @@
-// weight_placement: where packed weights live: in device memory for good, or in host memory and on
-// disk, from where they are streamed.
+// weight_placement: stores packed weights in their tiers: permanently in device memory, or in host
+// memory or on disk, from where they are streamed to the device.
 //
-// It is filled while a model is loaded, on the device's thread, one transfer group (a layer, a part
-// of the head) at a time, so that at most one group is in memory twice. Afterwards it is read only
-// and any thread may fetch. Owns the bytes. A tier that is full is out_of_memory or
-// file_unwritable.
+// While a model is loaded, the device's thread adds one transfer group (a layer, a part of the
+// head) at a time, so that at most one group is in memory twice. Afterwards the placement does not
+// change, and any thread may fetch groups. It owns the bytes. A full tier fails with out_of_memory
+// or file_unwritable.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@
 
 namespace twill::models::offload {
 
-/// Row blocks of a matrix that is packed on the host, and the matrix that will read them.
+/// Some row blocks of a matrix that was packed on the host, and the packed_matrix through which ops
+/// will read them on the device.
 struct weight_segment {
   const gpu::packed_matrix* source = nullptr;
   std::int64_t first_panel = 0;
-  gpu::packed_matrix* target = nullptr; ///< outlives the placement; may be the source
+  gpu::packed_matrix* target = nullptr; ///< must outlive the placement; may be equal to `source`
 };
 
-/// Where the bytes of a segment live.
+/// Where the bytes of a segment are stored.
 struct weight_location {
   tier where = tier::device;
   gpu::packed_matrix* target = nullptr;
@@ -41,15 +42,16 @@ struct weight_location {
   std::int64_t store_offset = 0;       ///< disk: any multiple of 64
 };
 
-/// Segments that travel together. Their staging buffer holds the bytes from the disk, then,
-/// aligned, those from host memory.
+/// Segments that are transferred together into one staging buffer. The buffer has the bytes from
+/// the disk first and then, aligned, those from host memory.
 struct transfer_group {
   std::vector<weight_location> locations;
   std::int64_t disk_bytes = 0; ///< a multiple of store_alignment
   std::int64_t host_bytes = 0;
   std::int64_t store_offset = 0;
   std::vector<std::uint64_t> sums; ///< one per transfer_bytes of the disk part
-  mutable read_checks checks;      ///< of the disk part; a group is on its way once at a time
+  mutable read_checks checks; ///< of the disk part; no lock is needed, because a group is never
+                              ///< transferred twice at once
   gpu::host_buffer host;
 
   std::int64_t staging_bytes() const { return staging_bytes_of(disk_bytes, host_bytes); }
@@ -57,8 +59,8 @@ struct transfer_group {
 
 class weight_placement {
 public:
-  /// What it keeps in host memory it takes from `host`, up to `options.host_bytes`, and gives back
-  /// at its end.
+  /// The placement takes the host memory that it uses from the budget `host`, up to
+  /// `options.host_bytes`, and returns it to the budget in its destructor.
   weight_placement(gpu::device& dev, disk_store* store, tier_budget& host,
                    const offload_options& options, link_pacer& link)
       : dev_(dev), store_(store), host_(host), most_host_(options.host_bytes),
@@ -67,8 +69,9 @@ public:
   weight_placement& operator=(const weight_placement&) = delete;
   ~weight_placement() { host_.give_back(on_host_); }
 
-  /// The sources of the segments must have their bytes in host memory. Segments that live on the
-  /// device are placed at once. Returns the group's number.
+  /// Adds a group of segments with the tier of each. Their sources must have their bytes in host
+  /// memory. Segments of the device tier are copied to the device at once. Returns the group's
+  /// number.
   result<std::int32_t> add(const std::vector<weight_segment>& segments,
                            const std::vector<tier>& where);
 
@@ -83,7 +86,7 @@ public:
   /// Runs the n-th transfer of a group into its staging buffer. Any thread.
   result<nothing> transfer(std::int32_t group, std::int32_t n, void* buffer,
                            io_worker& worker) const;
-  /// Tells the store that a group will be read soon.
+  /// Announces to the disk store that a group will be read soon.
   void prefetch(std::int32_t group) const;
 
   disk_store* store() const { return store_; }

@@ -1,15 +1,17 @@
 // weight_ring: device buffers (staging_buffers) through which streamed weights pass, filled ahead
 // of their use.
 //
-// Threads: I/O threads fill the buffers; everything else belongs to the device's thread. A group's
-// transfers are one order (io_threads). In a daemon the offloader actor serves it;
-// where the device's thread has to wait for a group whose order is not served yet, the ring serves
-// the order itself. A group that is in host memory alone is not ordered: its copies begin at once.
-// Groups are used in a known order, again and again; while one is in use the next ones are on their
-// way, and only the group that is needed is waited for. On a device that runs asynchronously copies
-// from the host are begun, not waited for: acquire() makes the device wait for them, and the next
-// copies into a buffer wait for the work that was launched before its release (markers). Nothing
-// synchronises the device. Failure: a transfer that failed fails every later acquire().
+// Threads: I/O threads fill the buffers; the device's thread makes all calls. The transfers of a
+// group form one order of io_threads. In a daemon the offloader actor serves orders. If the
+// device's thread must wait for a group whose order is not served yet, the ring serves the order
+// itself. A group without bytes on disk needs no order: its copies begin at once.
+//
+// Groups are used in a known sequence, again and again. While a group is in use, the next groups
+// are being fetched, and the caller waits only for the group that it needs. On a device that runs
+// asynchronously, host threads only begin the copies from host memory and do not wait for them.
+// acquire() makes the device's later work wait for the copies, and the next copies into a buffer
+// wait, by means of markers, for the work that was launched before the buffer's release. The device
+// is never synchronised. Failure: after a transfer has failed, every acquire() fails.
 #pragma once
 
 #include <atomic>
@@ -28,14 +30,14 @@ namespace twill::models::offload {
 struct ring_stats {
   std::int64_t disk_bytes = 0; ///< moved from disk to the device
   std::int64_t host_bytes = 0;
-  double waited_seconds = 0; ///< that the compute waited for weights
-  double moving_seconds = 0; ///< with a transfer under way
+  double waited_seconds = 0; ///< time for which the compute waited for weights
+  double moving_seconds = 0; ///< time with at least one transfer running
 };
 
 class weight_ring {
 public:
-  /// Allocates `buffers` buffers, each as large as the largest group in `order`, the order of use
-  /// in a whole forward pass.
+  /// Allocates `buffers` buffers, each as large as the largest group in `order`. `order` lists the
+  /// groups in the sequence in which a whole forward pass uses them.
   static result<std::unique_ptr<weight_ring>> create(gpu::device& dev,
                                                      const weight_placement& placement,
                                                      io_pool& pool, std::vector<std::int32_t> order,
@@ -47,7 +49,7 @@ public:
   /// Waits until the group is on the device or on its way there, makes the device's next work wait
   /// for it, and places its matrices there.
   result<nothing> acquire(std::int32_t group);
-  /// No op that is launched from now on uses the group.
+  /// Ends the use of the group: no op that is launched from now on may read it.
   void release(std::int32_t group);
 
   ring_stats stats() const;
@@ -58,28 +60,30 @@ public:
   }
 
 private:
-  /// Where the copies into a buffer end on each worker's stream, for what the buffer holds and for
-  /// what it held before, which may never have been used. The lock guards it all, but `before` and
-  /// the markers of `now`, which belong to the workers while the buffer is filled.
+  /// The ends of the copies into a buffer, as markers on each worker's copy stream. `now` has those
+  /// of the current content, `before` those of the previous content, which may never have been
+  /// used. The lock of `buffers_` guards all of this, except `before` and the markers in `now`:
+  /// while the buffer is being filled, only the workers use these.
   struct arrival {
     gpu::marker end;
-    bool pending = false; ///< the device has not been told to wait for it
+    bool pending = false; ///< the device does not wait for `end` yet
   };
   struct arrivals {
     std::vector<std::unique_ptr<arrival>> now, before; // (workers)
 
     void create(std::size_t workers);
-    /// The buffer is about to take another content.
+    /// Makes the current content's markers the previous content's, before the buffer takes another
+    /// content.
     void turn();
-    /// A worker's next copies, or its thread where it reads by itself, follow the buffer's last
-    /// use.
+    /// Makes a worker's next copies wait for the buffer's last use; with `by_host`, the worker's
+    /// thread itself waits, because it will write the buffer without a copy stream.
     result<nothing> follow(staging_buffer& b, io_worker& worker, bool by_host) const;
     result<nothing> device_follows(gpu::device& dev) const;
   };
 
   weight_ring(gpu::device& dev, const weight_placement& placement, io_pool& pool)
       : dev_(dev), placement_(placement), pool_(pool) {}
-  /// Begins to fetch the groups that come next from `cursor_` on, as far as buffers are idle.
+  /// Begins to fetch the next groups from `cursor_` on, as long as there are idle buffers.
   void fill_ahead();
   void fill(staging_buffer& b, std::int32_t group);
   void order(staging_buffer& b, arrivals& arriving, std::int32_t group, std::int32_t transfers);
@@ -92,8 +96,8 @@ private:
   std::atomic<span_recorder*> timeline_ = nullptr; ///< workers may fill before it is set
   bool records_uses_ = false;
   span_recorder::clock::time_point used_since_{}; ///< of the group that is in use
-  gpu::buffer memory_;      ///< of all buffers in one stretch, which huge pages need
-  staging_buffers buffers_; ///< its lock guards what follows
+  gpu::buffer memory_; ///< the memory of all buffers, contiguous so that huge pages can be used
+  staging_buffers buffers_; ///< the lock of the buffers guards the members below
   std::map<const staging_buffer*, arrivals> arrivals_;
   std::vector<std::int32_t> order_;
   std::size_t pass_size_ = 0;

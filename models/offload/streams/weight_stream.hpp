@@ -1,12 +1,12 @@
-// weight_stream: everything that brings a decoder's streamed weights to the device: placement and
-// ring over the threads, the file and the budget of its tier_resources.
+// weight_stream: brings a decoder's streamed weights to the device. It joins a weight_placement and
+// a weight_ring, which use the threads, the file and the memory budget of a tier_resources.
 //
-// Threads: all calls belong to the device's thread. While a model is loaded: add_group() for each
-// layer (or for its attention and its MLP where these travel apart) as soon as it is packed,
-// add_table() for embedding and head, then start(). In each forward pass: begin_pass(), then
-// acquire() and release() of each group in order. Owns placement and ring; the
-// matrices that it places belong to the decoder. Failures: see disk_store, weight_placement and
-// weight_ring.
+// Threads: call all functions on the thread that owns the device. While a model is loaded, call
+// add_group() for each layer as soon as it is packed (or for its attention and its MLP, if these
+// are transferred separately), then add_table() for embedding and head, then start(). In each
+// forward pass, call begin_pass(), then acquire() and release() for each group in order. The stream
+// owns placement and ring; the matrices that it places belong to the decoder. Failures: see
+// disk_store, weight_placement and weight_ring.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ public:
                                                      const offload_options& options);
   ~weight_stream();
 
-  /// Places each of these matrices in its tier. Returns their group, or -1 when all of them live on
-  /// the device.
+  /// Places each of `matrices` in its tier. Returns the number of their group, or -1 when all of
+  /// them are kept on the device.
   result<std::int32_t> add_group(const std::vector<gpu::packed_matrix*>& matrices);
-  /// Cuts a table into parts no larger than a staging buffer and places each in its tier. With
-  /// `in_every_pass` (a head) the parts pass through the ring after the layers. Call it after the
-  /// layers.
+  /// Divides a table into parts no larger than a staging buffer and places each part in its tier.
+  /// With `in_every_pass` (for a head), the parts pass through the ring after the layers in every
+  /// pass. Call it after add_group() of all layers.
   result<nothing> add_table(const gpu::packed_matrix& table, bool in_every_pass,
                             std::vector<table_part>& parts);
   result<std::unique_ptr<embedding_cache>> rows_of(const gpu::packed_matrix& table,
@@ -45,15 +45,16 @@ public:
   /// Allocates the ring and begins to fill it.
   result<nothing> start();
 
-  /// Begins a forward pass; without `whole` it ends with the last layer.
+  /// Begins a forward pass. Without `whole` the pass ends after the last layer, without the head.
   void begin_pass(bool whole);
-  /// Group -1 needs no waiting.
+  /// Waits until the group can be used, see weight_ring::acquire(). Group -1 stands for weights on
+  /// the device and needs no waiting.
   result<nothing> acquire(std::int32_t group);
   void release(std::int32_t group);
 
   placed_bytes placed() const { return layout_.placed(); }
   std::int64_t ring_bytes() const { return layout_.ring_bytes(); }
-  /// What moved of layers, head and embedding rows.
+  /// The transfers of layers, head and embedding rows so far.
   ring_stats stats() const;
   void record_to(span_recorder* t, bool uses) {
     if (ring_) ring_->record_to(t, uses);
@@ -69,13 +70,14 @@ private:
   weight_layout layout_;
   link_pacer link_;
   std::shared_ptr<tier_resources> resources_;
-  std::shared_ptr<disk_store> store_; ///< theirs
+  std::shared_ptr<disk_store> store_; ///< the store of resources_
   std::unique_ptr<weight_placement> placement_;
   std::vector<std::int32_t> order_; ///< the groups of a whole forward pass
-  std::size_t n_layer_groups_ = 0;  ///< how many of them are layers
+  std::size_t n_layer_groups_ = 0;  ///< how many groups of order_ are layers
   std::unique_ptr<weight_ring> ring_;
   ring_stats rows_moved_;
-  std::unique_ptr<io_pool> pool_; // last: its tasks end before what they use
+  std::unique_ptr<io_pool> pool_; // last member, so that its tasks end before the members that they
+                                  // use
 };
 
 } // namespace twill::models::offload

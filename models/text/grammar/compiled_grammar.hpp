@@ -1,5 +1,5 @@
-// compiled_grammar: a grammar prepared for one vocabulary. Immutable: any number of matchers and
-// threads share it.
+// compiled_grammar: a grammar prepared for one vocabulary. It is immutable and may be shared by any
+// number of matchers and threads.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,14 @@ namespace twill::models::grammar {
 struct compiled_grammar;
 using compiled_grammar_ptr = std::shared_ptr<const compiled_grammar>;
 
-/// Compiles a grammar text here and now, however long it takes and whatever memory it needs: for
-/// the helper process and for grammars of our own. See compile.hpp for what clients send.
-/// `is_json`: matchers let no object have the same key twice (writes_json of spec_text.hpp).
+/// Compiles a grammar text in this process, without a limit of time or memory. It is meant for the
+/// helper process and for grammars that twill itself writes; for grammars from clients use
+/// compile.hpp. With `is_json`, matchers do not allow an object to have one key twice (see
+/// writes_json in spec_text.hpp).
 result<compiled_grammar_ptr> compile_here(const std::string& grammar_text,
                                           const vocabulary_ptr& tokens, bool is_json = false);
 
-/// Bytes that the compiled form takes, about.
+/// The approximate memory of the compiled form.
 std::size_t memory_bytes(const compiled_grammar& grammar);
 
 } // namespace twill::models::grammar

@@ -1,5 +1,5 @@
-// Errors of models/text/grammar: each a value; the detail says what is wrong, where, and what to
-// do.
+// The errors of models/text/grammar. Errors are returned as values whose detail says what is wrong,
+// where, and what to do.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ enum class errc {
   too_large,     ///< the grammar would need more rules or states than the limits allow
   timed_out,     ///< compiling took more processor time than structured.compile_timeout
   out_of_memory, ///< compiling took more memory than structured.compile_memory
-  abandoned,     ///< nobody waits for the grammar any more
-  overdue,       ///< it was not compiled within structured.wait_timeout: the machine is busy
+  abandoned,     ///< no caller waits for the grammar any more
+  overdue, ///< the grammar was not compiled within structured.wait_timeout: the machine is busy
   helper_failed, ///< the helper process could not be started, or ended without an answer
   no_resources,  ///< no descriptor, process or memory was left to start the helper process
 };
@@ -27,8 +27,8 @@ template <class T>
 using result = twill::result<T, errc>;
 using failure = twill::failure<errc>;
 
-/// Thrown and caught inside models/text/grammar alone, where a refusal is found deep in a
-/// recursion.
+/// An exception for errors that are found deep in a recursion. It is thrown and caught only inside
+/// models/text/grammar.
 struct refusal {
   failure why;
 };

@@ -1,7 +1,8 @@
-// gbnf: grammars as llama.cpp writes them (its grammars/README.md), for XGrammar.
+// gbnf: translates grammars in llama.cpp's GBNF syntax (described in its grammars/README.md) to
+// XGrammar's EBNF.
 //
-// XGrammar's EBNF looks alike but has no empty alternatives, no `.` for any character and no {,n}.
-// Pure; any thread.
+// XGrammar's EBNF looks similar but has no empty alternatives, no `.` for any character and no
+// {,n}. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -10,8 +11,9 @@
 
 namespace twill::models::grammar {
 
-/// The grammar in XGrammar's EBNF. Nothing where the text is no GBNF, or uses rules that it does
-/// not define: it may be EBNF with what XGrammar adds. Throws refusal when no text satisfies it.
+/// The grammar in XGrammar's EBNF. Returns none if the text is not valid GBNF or uses undefined
+/// rules; such a text may be EBNF with XGrammar's extensions. Throws refusal if no text satisfies
+/// the grammar.
 std::optional<std::string> ebnf_of_gbnf(std::string_view text);
 
 } // namespace twill::models::grammar

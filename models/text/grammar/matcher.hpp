@@ -1,7 +1,7 @@
-// matcher: where one answer stands in its grammar, and which tokens may follow.
+// matcher: the position of one answer in its grammar, and which tokens may follow.
 //
-// One per sequence, one thread at a time; the compiled grammar is shared. A copy is made by fork().
-// A rollback needs no limit to be set beforehand.
+// Each sequence has its own matcher, which one thread may use at a time; matchers share the
+// compiled grammar. fork() makes a copy. rollback() can take back any number of tokens.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace twill::models::grammar {
 
-/// Words of a mask over `n_tokens` tokens: bit i % 32 of word i / 32 says that token i may follow.
+/// The number of 32-bit words of a mask over `n_tokens` tokens. Bit i % 32 of word i / 32 says
+/// whether token i may follow.
 constexpr std::size_t mask_words(std::int32_t n_tokens) {
   return (static_cast<std::size_t>(n_tokens) + 31) / 32;
 }
@@ -25,16 +26,18 @@ public:
   matcher& operator=(matcher&&) noexcept;
   ~matcher();
 
-  /// Fills `mask`, mask_words(vocabulary size) words; false when every token is allowed (the mask
-  /// is filled all the same). Not to be called once terminated.
+  /// Fills `mask`, which has mask_words(vocabulary size) words. Returns false if every token is
+  /// allowed; the mask is filled in this case too. Must not be called after is_terminated().
   bool fill_next_mask(std::span<std::int32_t> mask);
-  /// Moves on by a token; false, and unmoved, when the grammar does not allow it here.
+  /// Advances by a token. Returns false, without advancing, if the grammar does not allow the token
+  /// here.
   bool accept(token_id token);
-  /// Moves on by text whatever its tokens; false, and unmoved, when the grammar does not allow it.
+  /// Advances by a text, however it is divided into tokens. Returns false, without advancing, if
+  /// the grammar does not allow the text here.
   bool accept_text(std::string_view bytes);
-  /// Takes back the last `n` accepted tokens (texts count as one).
+  /// Takes back the last `n` accepted tokens. A text accepted by accept_text() counts as one token.
   void rollback(int n);
-  /// True when an end token was accepted: nothing may follow.
+  /// True when an end token was accepted, after which nothing may follow.
   bool is_terminated() const;
   /// True when the answer could end here.
   bool is_complete() const;

@@ -1,5 +1,5 @@
-// spec_text: a config::grammar_spec as the text of one grammar in XGrammar's EBNF. Pure; any
-// thread.
+// spec_text: translates a config::grammar_spec to the text of one grammar in XGrammar's EBNF. Pure;
+// any thread.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace twill::models::grammar {
 
-/// Schemas are checked strictly: what cannot be enforced is an error, never dropped. A grammar text
-/// that is no GBNF is returned as it is. `repeated_items`: as schema_options has it.
+/// Schemas are checked strictly: a keyword that cannot be enforced is an error and is never
+/// ignored. A grammar text that is not GBNF is returned unchanged. `repeated_items`: see
+/// schema_options.
 result<std::string> grammar_text(const config::grammar_spec& spec, bool repeated_items = false);
 
-/// Whether what it asks for is JSON, or calls of tools with JSON in them.
+/// Whether `spec` requires answers that are JSON, or tool calls that contain JSON.
 bool writes_json(const config::grammar_spec& spec);
 
 } // namespace twill::models::grammar

@@ -1,10 +1,12 @@
-// trial: whether the masks of a grammar can be made in time, found out by walking through it.
+// trial: checks that the masks of a grammar can be computed fast enough, by generating random texts
+// of the grammar.
 //
-// A grammar that is small and compiles at once may still say the same text in so many ways that
-// each token makes its states multiply: `(([a-z]{1,100}){1,100}){1,100}x` does. Nothing bounds that
-// from inside the matcher, so the helper process tries it, where its own limits hold. A walk takes
-// tokens at random, so that it finds what is slow wherever one gets; what only a chosen text
-// reaches is left to the bound on each mask of an output (actors/executor/output_guard.hpp).
+// A small grammar that compiles at once can still match one text in so many ways that the parser's
+// states multiply with each token; an example is `(([a-z]{1,100}){1,100}){1,100}x`. The matcher
+// itself has no limit for this, so the helper process makes the trial, within the helper's limits
+// of time and memory. The trial draws tokens at random, and so finds grammars that are slow on
+// ordinary paths. Slow states that only a particular text reaches are caught later by the limit on
+// each mask of an output (actors/executor/output_guard.hpp).
 #pragma once
 
 #include <chrono>
@@ -15,12 +17,12 @@
 
 namespace twill::models::grammar {
 
-/// Processor time that a mask may take, with the step to the token before it. Ordinary grammars
-/// take some microseconds.
+/// The most processor time that one mask may take, together with accepting the token before it.
+/// Ordinary grammars take some microseconds.
 inline constexpr std::chrono::milliseconds most_mask_time{50};
 
-/// The refusal of a grammar that is too slow. Takes some ten milliseconds for an ordinary one;
-/// for another one as long as it takes.
+/// Returns the refusal of a grammar whose masks are too slow, or none. Takes about ten milliseconds
+/// for an ordinary grammar; for a slow grammar the time has no limit here.
 std::optional<failure> try_masks(const compiled_grammar_ptr& grammar);
 
 /// Processor time of the calling thread.

@@ -1,14 +1,15 @@
-// unique_keys: sees to it that no object of an answer in JSON has the same key twice.
+// unique_keys: removes tokens from masks so that no object of a JSON answer gets one key twice.
 //
-// A grammar's rules say which declared properties stand already; for keys without fixed names there
-// are no such rules, since a language without context does not remember them. So a matcher follows
-// the text of its answer and takes tokens out of its masks: those that would end a key which the
-// object has, and those after which nothing but such an end may stand. A key stands twice only
-// where every name that its schema leaves has been used up and the grammar still asks for one, or
-// where the schema forces more than the last 32 bytes of a name.
+// The grammar's own rules keep track of declared properties. They cannot do so for keys without
+// fixed names, because a context-free grammar cannot remember arbitrary keys. A matcher therefore
+// follows the text of its answer and removes two kinds of tokens from its masks: those that would
+// complete a key which the object already has, and those after which only such a key could be
+// completed. A key can still occur twice in two cases: if all names that the schema allows are used
+// up and the grammar requires another key, and if the schema fixes more than the last 32 bytes of a
+// name.
 //
-// One per matcher, one thread at a time. Texts outside objects, such as the marks of a tool call,
-// may hold anything but unbalanced quotes and braces.
+// Each matcher has its own unique_keys; one thread at a time. Texts outside of objects, such as the
+// markers of a tool call, may contain anything except unbalanced quotes and braces.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@
 
 namespace twill::models::grammar {
 
-/// Where a text stands among objects and their keys.
+/// The position of a text's end within its JSON objects and their keys.
 class json_place {
 public:
   enum class event : std::uint8_t { none, opens, closes, key_begins, key_byte, key_ends };
@@ -35,39 +36,43 @@ public:
   bool expects_key() const { return expects_key_; }
 
 private:
-  std::vector<bool> is_object_; ///< of each list and object that is open
+  std::vector<bool> is_object_; ///< for each open list or object, whether it is an object
   bool in_string_ = false, escaped_ = false, in_key_ = false, expects_key_ = false;
 };
 
 /// The tokens of a vocabulary that can end a key. Immutable.
 struct key_tokens {
-  std::vector<token_id> quoting;  ///< with a quotation mark, sorted by their bytes
-  std::vector<token_id> escaping; ///< that may end a key behind an escape sequence
-  /// That hold a whole key if the text before them stands in a value that is a string, in a key,
-  /// where a key is expected, or elsewhere.
+  std::vector<token_id> quoting;  ///< tokens with a quotation mark, sorted by their bytes
+  std::vector<token_id> escaping; ///< tokens that may end a key after an escape sequence
+  /// Tokens that contain a whole key, listed by the position before them: inside a string value,
+  /// inside a key, where a key is expected, or elsewhere.
   std::vector<token_id> in_string, in_key, expecting, elsewhere;
 };
 key_tokens key_tokens_of(const std::vector<std::string>& bytes);
 
-/// Goes on from where the answer stands, to try what the grammar allows.
+/// Callbacks that try texts from the answer's current position, to find out what the grammar
+/// allows.
 struct text_probe {
-  std::function<bool(const std::string&)> go; ///< false, and unmoved, where the text may not follow
-  std::function<void()> back;                 ///< takes the last successful go() back
+  std::function<bool(const std::string&)> go; ///< advances by a text; returns false, without
+                                              ///< advancing, if the text may not follow
+  std::function<void()> back;                 ///< takes back the last successful go()
 };
 
 class unique_keys {
 public:
-  /// The answer goes on with `bytes`. False when that repeats a key.
+  /// Appends `bytes` to the answer. Returns false if they repeat a key.
   bool push(std::string_view bytes);
-  /// Takes out of a mask what would repeat a key, unless nothing else is left. True when it took
-  /// something out.
+  /// Removes from a mask the tokens that would repeat a key, unless no other token is left. Returns
+  /// true if it removed any.
   bool forbid(std::span<std::int32_t> mask, const std::vector<std::string>& bytes,
               const key_tokens& tokens, const text_probe& probe);
 
 private:
   struct object {
-    std::map<std::string, bool> keys; ///< decoded; true once it is known whether they are dead ends
-    std::set<std::string> dead_ends;  ///< beginnings of keys that only go on to keys that stand
+    std::map<std::string, bool> keys; ///< decoded keys; the value is true once dead ends were
+                                      ///< searched for the key
+    std::set<std::string> dead_ends;  ///< beginnings of keys that can only be continued to keys
+                                      ///< which the object already has
   };
 
   class narrowing;
@@ -79,8 +84,8 @@ private:
   bool is_dead_end(const std::string& key, std::size_t n_begun, const text_probe& probe) const;
 
   json_place place_;
-  std::vector<object> open_; ///< objects, and lists, which stay empty
-  std::string key_;          ///< as it is written
+  std::vector<object> open_; ///< one entry per open object or list; those of lists stay empty
+  std::string key_;          ///< the current key as it is written, with escapes
 };
 
 } // namespace twill::models::grammar

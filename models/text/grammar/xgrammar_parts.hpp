@@ -1,4 +1,5 @@
-// xgrammar_parts: what our opaque types hold of XGrammar. Included by this folder's sources alone.
+// xgrammar_parts: the XGrammar members of this folder's opaque types. Only sources of this folder
+// include it.
 #pragma once
 
 #include <xgrammar/xgrammar.h>
@@ -17,7 +18,7 @@ struct vocabulary::index {
 struct compiled_grammar {
   vocabulary_ptr tokens;
   xgrammar::CompiledGrammar parts;
-  bool is_json = false; ///< its answers are JSON, so that matchers watch over their keys
+  bool is_json = false; ///< answers are JSON, so matchers prevent repeated keys (unique_keys.hpp)
 };
 
 } // namespace twill::models::grammar

@@ -1,4 +1,5 @@
-// process: one grammar compiled by one helper process, watched until its limit. Any thread; blocks.
+// process: compiles one grammar in a new helper process and ends the process when it reaches a
+// limit. Any thread may call it; the call blocks.
 #pragma once
 
 #include "models/text/grammar/compile.hpp"
@@ -10,8 +11,8 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
                                                const compile_limits& limits,
                                                const std::function<bool()>& is_abandoned = {});
 
-/// Where twill-grammar is when no path is given: beside the running program, as in a build tree, or
-/// in libexec/, as installed.
+/// The path of twill-grammar if none is configured: beside the running program, as in a build tree,
+/// or in libexec/, as in an installation.
 std::string default_helper();
 
 } // namespace twill::models::grammar

@@ -1,6 +1,7 @@
-// request: what goes to the helper process and back, as bytes. Pure; any thread.
+// request: encodes and decodes the messages to the helper process and back. Pure; any thread.
 //
-// Both ends are the same build on the same machine; numbers are 64 bits, little endian as they are.
+// Both processes come from one build and run on one machine, so numbers are sent as the 64-bit
+// little-endian values that they are in memory.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +21,16 @@ struct helper_request {
   std::vector<std::string> token_bytes;
   std::vector<token_id> end_ids;
   std::int64_t memory_bytes = 0; ///< limit of the helper's address space beyond what it starts with
-  bool repeated_items = false;   ///< as schema_options has it
+  bool repeated_items = false;   ///< see schema_options
   std::int64_t cpu_ms = 0;       ///< limit of its processor time
 };
 
 std::string encoded(const config::grammar_spec& spec);
 std::string encoded(const helper_request& request);
-/// Nothing when the bytes are no whole request.
+/// Returns none if the bytes are not a complete request.
 std::optional<helper_request> decoded_request(std::string_view bytes);
 
-/// The helper's answer: the grammar's text in EBNF, once it compiled, or why there is none.
+/// The helper's answer: the text of the compiled grammar in EBNF, or the failure.
 std::string encoded_answer(const result<std::string>& answer);
 result<std::string> decoded_answer(std::string_view bytes);
 

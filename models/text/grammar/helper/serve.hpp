@@ -1,11 +1,12 @@
-// serve: the helper's side: reads one request, compiles it within its limits, writes the answer.
+// serve: the helper process's part: reads one request, compiles its grammar within the limits, and
+// writes the answer.
 //
-// For the main() of twill-grammar, which does nothing else. Single-threaded.
+// It is the whole work of twill-grammar's main(). Single-threaded.
 #pragma once
 
 namespace twill::models::grammar {
 
-/// The process's exit status.
+/// Returns the exit status of the process.
 int serve_one_request(int request_fd, int answer_fd);
 
 } // namespace twill::models::grammar

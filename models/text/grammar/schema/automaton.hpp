@@ -1,8 +1,10 @@
-// automaton: a deterministic finite automaton over code points: the exact language of one string.
+// automaton: a deterministic finite automaton over code points. It describes exactly which values a
+// JSON string may have.
 //
-// A plain value: state 0 is the start, a missing edge rejects. Every operation keeps to max_states
-// and throws refusal (too_large) beyond it, so that a hostile pattern costs bounded time and
-// memory. Languages are of *decoded* strings; how JSON spells them is json_text's matter.
+// A plain value: state 0 is the start, a missing edge rejects. Every operation throws refusal
+// (too_large) if it would need more than max_states states, so that a hostile pattern costs bounded
+// time and memory. The languages consist of *decoded* strings; json_text.hpp writes how JSON spells
+// them.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +30,7 @@ struct automaton {
     bool accepts = false;
   };
 
-  std::vector<state> states{1}; ///< by default the empty language
+  std::vector<state> states{1}; ///< by default the automaton accepts nothing
 
   static constexpr std::size_t max_states = 4000;
 
@@ -36,7 +38,8 @@ struct automaton {
   bool accepts(std::string_view utf8) const;
   /// True where every string from this state on is accepted.
   bool is_universal(int at) const;
-  /// The least and the greatest length of an accepted string; no greatest where there is none.
+  /// The least and the greatest length of an accepted string; no greatest length if the lengths
+  /// have no bound.
   struct lengths {
     std::int64_t least = 0;
     std::optional<std::int64_t> greatest;
@@ -45,9 +48,9 @@ struct automaton {
   lengths length_bounds() const;
 };
 
-/// All strings in which `pattern` is found anywhere (JSON Schema's meaning of `pattern`).
+/// Accepts all strings in which `pattern` matches anywhere, as JSON Schema defines `pattern`.
 automaton search_automaton(std::string_view pattern);
-/// All strings of `min` to `max` code points; max -1: no bound.
+/// Accepts all strings of `min` to `max` code points; max -1: no bound.
 automaton length_automaton(std::int64_t min, std::int64_t max);
 automaton literal_automaton(std::span<const std::string> texts);
 
@@ -55,10 +58,11 @@ automaton intersection(const automaton& a, const automaton& b);
 automaton united(const automaton& a, const automaton& b);
 automaton complement(const automaton& a);
 
-/// All strings of the language; nothing where there are more than `most`.
+/// All strings that the automaton accepts; none if there are more than `most`.
 std::optional<std::vector<std::string>> words_of(const automaton& a, std::size_t most);
 
-/// The smallest automaton of the same language; states from which nothing is accepted are dropped.
+/// The smallest automaton that accepts the same strings. States from which no string is accepted
+/// are removed.
 automaton minimal(const automaton& a);
 
 } // namespace twill::models::grammar

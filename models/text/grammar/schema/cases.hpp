@@ -1,13 +1,14 @@
-// cases: a conjunction of schemas as a union of simple cases, each with the rules of every JSON
-// type.
+// cases: expands a conjunction of schemas into a union of simple cases. Each case has rules for
+// every JSON type.
 //
-// A node is a set of literals (a schema that must hold, or must not); expanding it resolves $ref
-// and the combining keywords (allOf, anyOf, oneOf, not, if/then/else, dependent*) by case
-// distinction. What lies below (property values, items) stays a node of its own, so that recursive
-// schemas have finitely many nodes. oneOf excludes other branches where they are not provably
-// disjoint.
+// A node is a set of literals; a literal is a schema that must hold, or one that must not hold.
+// Expanding a node resolves $ref and the combining keywords (allOf, anyOf, oneOf, not,
+// if/then/else, dependent*) by case distinction. Property values and items are not expanded but
+// become nodes of their own, so that recursive schemas have finitely many nodes. For oneOf, the
+// case of a branch excludes the other branches unless these are provably disjoint from it.
 //
-// One thread at a time. Throws refusal for what cannot be enforced, with keyword and JSON pointer.
+// One thread at a time. Throws refusal, which names the keyword and its JSON pointer, for a schema
+// that cannot be enforced.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +65,7 @@ struct array_rules {
     std::int64_t count = 1;
   };
   std::vector<wanted> contains;
-  const value* unique = nullptr; ///< the schema that says uniqueItems
+  const value* unique = nullptr; ///< the schema that has uniqueItems, or null
 };
 
 struct object_rules {
@@ -73,7 +74,8 @@ struct object_rules {
     const value* by_pattern = nullptr;
     const value* others = nullptr;
     std::vector<std::string> required; ///< in the schema's order
-    bool annotates = true;             ///< false inside `not`, whose schemas evaluate no property
+    bool annotates = true; ///< false inside `not`: schemas there mark no property as evaluated (for
+                           ///< unevaluatedProperties)
   };
   std::vector<part> parts;
   std::set<std::string> required, forbidden;
@@ -89,24 +91,27 @@ struct schema_case {
   string_rules string;
   array_rules array;
   object_rules object;
-  std::optional<std::vector<const value*>> values; ///< one of these, each checked against the node
-  std::vector<const value*> not_lists; ///< excluded lists and objects, which no rule expresses
+  std::optional<std::vector<const value*>> values; ///< if set, the value is one of these; each was
+                                                   ///< checked against the node
+  std::vector<const value*> not_lists; ///< lists and objects that are excluded as values; grammar
+                                       ///< rules cannot express this
 };
 
 class cases {
 public:
   cases(const document& doc, patterns& known) : doc_(&doc), patterns_(&known), check_(doc, known) {}
 
-  /// All cases of the node; values are filtered already. Stays valid as long as this object.
+  /// All cases of the node. Their `values` have only values that satisfy the node. The reference
+  /// stays valid as long as this object.
   const std::vector<schema_case>& of(const node& n);
-  /// True when it is certain that no value satisfies the node.
+  /// True if it is proven that no value satisfies the node.
   bool is_empty(const node& n);
 
-  /// The literals of property `name` in a case: what its value must satisfy.
+  /// The literals that the value of property `name` must satisfy in a case.
   node member_node(const object_rules& rules, const std::string& name);
   /// Whether `name` may be a property at all.
   bool may_be_named(const object_rules& rules, const std::string& name);
-  /// The literals of item `i`.
+  /// The literals that item `i` of an array must satisfy.
   static node item_node(const array_rules& rules, std::int64_t i);
 
   validator& check() { return check_; }
@@ -121,7 +126,7 @@ private:
     schema_case so_far;
     struct task {
       literal what;
-      int depth = 0; ///< how many $ref and combining keywords lead here
+      int depth = 0; ///< number of nested $ref and combining keywords around the literal
       bool annotates = true;
     };
     std::vector<task> todo;
@@ -160,7 +165,8 @@ private:
 
 node node_of(std::vector<literal> literals);
 
-/// Narrows a case: to some types, a lower bound up, an upper bound (-1: none) down.
+/// only() restricts a case to some types; at_least() raises a lower bound; at_most() lowers an
+/// upper bound, where -1 means no bound.
 inline void only(schema_case& c, unsigned types) {
   c.types &= types;
 }

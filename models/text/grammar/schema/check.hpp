@@ -1,4 +1,4 @@
-// check: whether a text is a JSON Schema at all, for schemas that nothing is constrained by.
+// check: checks that a text is a valid JSON Schema, for schemas that do not constrain an answer.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace twill::models::grammar {
 
-/// Why the text is no valid JSON Schema, as a sentence without a subject's field: it is not JSON,
-/// or a keyword has an impossible value (bad_json, bad_schema). Nothing for valid schemas, also
-/// those that twill would not enforce. Takes time in proportion to the text. Pure; any thread.
+/// Returns why the text is not a valid JSON Schema: it is not JSON (bad_json), or a keyword has an
+/// impossible value (bad_schema). The detail does not name the request's field; the caller puts
+/// that in front. Returns none for valid schemas, including those that twill could not enforce. The
+/// time is proportional to the length of the text. Pure; any thread.
 std::optional<failure> check_schema(std::string_view schema_text);
 
 } // namespace twill::models::grammar

@@ -1,7 +1,8 @@
 // decimal: exact decimal numbers, and the automaton of all JSON numbers within given bounds.
 //
-// Bounds and multiples are compared digit by digit, so that no rounding of a double decides what is
-// accepted. Numbers with an exponent are left out wherever a bound is given. Pure; any thread.
+// Bounds and multiples are compared digit by digit, so that the rounding of doubles cannot change
+// what is accepted. Where a bound is given, the automaton accepts no number with an exponent. Pure;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,10 @@ struct decimal {
   bool is_whole() const { return fraction.empty(); }
 };
 
-/// Nothing when `v` is no number.
+/// Returns none if `v` is not a number.
 std::optional<decimal> decimal_of(const value& v);
-/// Whether a number is so large that a whole number may have been rounded to it: 2^63 and more.
+/// True if the number is 2^63 or more. Whole numbers of that size may have been rounded when they
+/// were read.
 bool is_rounded(const value& v);
 /// -1, 0 or 1.
 int compare(const decimal& a, const decimal& b);
@@ -39,11 +41,12 @@ struct number_rules {
     decimal at;
     bool is_least = false;
     bool exclusive = false;
-    double rounded = 0; ///< what `at` was read as, where reading may have rounded it; else 0
+    double rounded = 0; ///< the double that was read for `at`, if reading may have rounded it;
+                        ///< otherwise 0
   };
   std::vector<bound> bounds;
-  std::vector<decimal> multiples;     ///< of each of them
-  std::vector<decimal> not_multiples; ///< of none of them
+  std::vector<decimal> multiples;     ///< the number must be a multiple of each
+  std::vector<decimal> not_multiples; ///< the number must be a multiple of none
   std::vector<decimal> not_values;
 
   bool trivial() const {
@@ -52,10 +55,10 @@ struct number_rules {
   }
 };
 
-/// Throws refusal (too_large, unsupported) where a multiple needs too many states.
+/// Throws refusal (too_large, unsupported) if a multiple needs too many states.
 automaton number_automaton(const number_rules& rules);
 
-/// Whether the number satisfies the rules, without an automaton.
+/// Whether the number satisfies the rules. Builds no automaton.
 bool satisfies(const decimal& number, const number_rules& rules);
 
 } // namespace twill::models::grammar

@@ -1,4 +1,4 @@
-// document: a JSON Schema as parsed, with the places of its parts and the targets of its
+// document: a parsed JSON Schema, with the JSON pointers of its parts and the targets of its
 // references.
 //
 // Immutable after parsing; any thread. Messages name a part by its JSON pointer ("#/properties/a").
@@ -15,7 +15,7 @@
 
 namespace twill::models::grammar {
 
-/// The member `key` of an object; nullptr when there is none or `v` is no object.
+/// The member `key` of an object; nullptr if there is none or `v` is not an object.
 const value* member(const value& v, std::string_view key);
 
 class document {
@@ -24,11 +24,12 @@ public:
   explicit document(std::string_view schema_text);
 
   const value& root() const { return *root_; }
-  /// "#/properties/a" for a part of the schema.
+  /// The JSON pointer of a part of the schema, such as "#/properties/a".
   std::string pointer_to(const value& part) const;
-  /// What `reference`, found in `from`, points to. Throws refusal (unsupported, bad_schema).
+  /// The part of the schema to which `reference`, found in `from`, points. Throws refusal
+  /// (unsupported, bad_schema).
   const value& resolve(const value& from, const std::string& reference) const;
-  /// Drafts before 2019-09 ignore whatever stands beside $ref.
+  /// True for drafts before 2019-09, in which keywords beside $ref are ignored.
   bool ignores_beside_ref() const { return draft_ <= 7; }
   int draft() const { return draft_; } ///< 4, 6, 7, 2019 or 2020
 
@@ -42,10 +43,11 @@ private:
   int draft_ = 2020;
   std::unordered_map<const value*, std::string> pointers_;
   std::unordered_map<const value*, const value*>
-      bases_; ///< the part with an $id that holds each part
-  /// By $id as written and as resolved against the $id around it, without fragments.
+      bases_; ///< for each part, the innermost part with an $id that contains it
+  /// Parts by their $id without fragment, both as written and as resolved against the enclosing
+  /// $id.
   std::map<std::string, const value*> ids_;
-  std::unordered_map<const value*, std::string> uris_; ///< resolved, of each base
+  std::unordered_map<const value*, std::string> uris_; ///< the resolved URI of each base
   std::map<std::pair<const value*, std::string>, const value*> anchors_;
 };
 

@@ -1,9 +1,9 @@
-// json_text: how JSON spells values: grammar expressions for strings, numbers and fixed values.
+// json_text: grammar expressions for the JSON spellings of strings, numbers and fixed values.
 //
-// One instance adds its shared rules (any value, any string, white space) to one `rules` once.
-// Strings: a character may stand as itself, as its short escape or, where a string is otherwise
-// free, as \uXXXX. What is left out (\uXXXX inside a pattern or a counted string) is a spelling,
-// never a string.
+// The constructor adds the shared rules (any value, any string, any object, ...) to a `rules`
+// object once. A character of a string may be written as itself, as its short escape, or, in
+// strings without further constraints, as \uXXXX. Strings with a pattern or a length exclude the
+// spelling \uXXXX, but no string becomes impossible by that.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,9 @@ public:
   /// `after_value`: what may follow a value, white space aside.
   explicit json_text(rules& into, std::string_view after_value = ",}]:");
 
-  /// White space stands in place: as a rule of its own it could end anywhere, and every token that
-  /// begins with a space would have to be judged at each mask.
+  /// White space. The expression is put directly into the rules that use it. As a separate rule it
+  /// could end at any character, and the matcher would have to check every token that begins with a
+  /// space for each mask.
   expression space() const { return repeat_of(one_of(" \n\r\t"), 0, -1); }
   expression any() const { return into_->reference(any_); }
   expression any_string() const { return into_->reference(string_); }
@@ -39,17 +40,19 @@ public:
   expression string_of_length(std::int64_t min, std::int64_t max);
   /// A string of `min` to `max` code points out of `set`; max -1: no bound.
   expression string_of_class(const code_points& set, std::int64_t min, std::int64_t max);
-  /// A string of the automaton's language, with its quotes.
+  /// A string that the automaton accepts, with its quotes.
   expression string_in(const automaton& language, const std::string& hint);
-  /// A string that is an expression as a whole, ^ and $ included, which counts characters: as one
-  /// automaton of XGrammar's. Nothing where regex_text.hpp has none.
+  /// A string that matches a regular expression as a whole (with ^ and $), where the expression has
+  /// large repetition counts. XGrammar compiles it to one automaton. None if counting_regex() of
+  /// regex_text.hpp returns none.
   std::optional<expression> string_counting(const regex_node& node);
-  /// A string in which an expression is found that `search_automaton` has no room for: its counts
-  /// stay counts. Nothing where ^, $ or lookahead stand elsewhere than at the ends.
+  /// A string in which a regular expression matches anywhere, for expressions that are too large
+  /// for `search_automaton`: repetition counts are written as counts and not expanded to states.
+  /// None if ^, $ or a lookahead is used elsewhere than at the ends.
   std::optional<expression> string_matching(const regex_node& node) const;
-  /// The automaton's language as it is, without quotes: numbers.
+  /// A text that the automaton accepts, without quotes and escapes; used for numbers.
   expression plain_in(const automaton& language, const std::string& hint);
-  /// Exactly this value, with free white space between its parts.
+  /// Exactly the value `v`, with any white space between its parts.
   expression fixed(const value& v) const;
 
 private:
@@ -65,8 +68,8 @@ private:
   int escape_; ///< any escape sequence
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, int>
       counted_;     ///< by unit and bounds
-  int free_escape_; ///< an escape sequence of what no property name holds, and the rest of the
-                    ///< string
+  int free_escape_; ///< an escape sequence for a character that no property name has, and the rest
+                    ///< of the string
 };
 
 } // namespace twill::models::grammar

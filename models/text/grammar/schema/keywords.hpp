@@ -1,7 +1,7 @@
-// keywords: reads the keywords of one schema object with their types checked. Pure; any thread.
+// keywords: reads the keywords of one schema object and checks their types. Pure; any thread.
 //
-// A keyword of the wrong type is refused by name and place (bad_schema): guessing what was meant
-// could accept what the schema refuses.
+// A keyword whose value has the wrong type is refused (bad_schema) with its name and place.
+// Guessing its meaning could accept values that the schema was meant to refuse.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@
 
 namespace twill::models::grammar {
 
-/// Refuses `keyword` of `schema`: "`keyword` at #/...: why".
+/// Throws a refusal of `keyword` in `schema`, with the detail "`keyword` at #/...: why".
 [[noreturn]] void refuse_keyword(errc code, const document& doc, const value& schema,
                                  const std::string& keyword, const std::string& why);
 
-/// The names in `type`, a string or a list of strings, each one of the seven.
+/// The type names in the value of `type`, which is a string or a list of strings. Each must be one
+/// of JSON Schema's seven types.
 std::vector<std::string> type_names(const value& type);
 
 std::optional<std::int64_t> count_of(const value& schema, const char* keyword, const document& doc);
@@ -29,14 +30,14 @@ std::vector<std::string> names_of(const value& schema, const char* keyword, cons
 /// A list of schemas; empty when the keyword is absent.
 std::vector<const value*> schemas_of(const value& schema, const char* keyword, const document& doc);
 
-/// minimum, maximum, exclusive*, multipleOf; `type` is not looked at.
+/// The rules of minimum, maximum, exclusive* and multipleOf. The keyword `type` is not read here.
 number_rules number_rules_of(const value& schema, const document& doc);
 
-/// Refuses `given`, the value of `keyword`, where it holds a number of 2^63 or more: such numbers
-/// are rounded when they are read, so that another number would be taken for them.
+/// Refuses `given`, the value of `keyword`, if it contains a number of 2^63 or more. Such numbers
+/// are rounded when they are read, so a different number would be enforced.
 void check_exact(const value& given, const value& schema, const char* keyword, const document& doc);
 
-/// items, prefixItems, additionalItems of any draft.
+/// The meaning of items, prefixItems and additionalItems in any draft.
 struct items_shape {
   std::vector<const value*> prefix;
   const value* rest = nullptr; ///< nullptr: anything
@@ -46,7 +47,7 @@ items_shape items_of(const value& schema, const document& doc);
 /// Whether `if` is a keyword in the document's draft.
 bool has_if(const document& doc);
 
-/// Refuses keywords that assert something which twill does not enforce.
+/// Refuses keywords that constrain values in a way that twill does not enforce.
 void check_known(const value& schema, const document& doc);
 
 } // namespace twill::models::grammar

@@ -1,6 +1,6 @@
 // lowering: turns the cases of schema nodes into grammar rules, one rule for each node.
 //
-// One instance for one schema, one thread. Throws refusal.
+// An instance serves one schema, on one thread. Throws refusal.
 #pragma once
 
 #include <deque>
@@ -21,11 +21,13 @@ public:
       : cases_(&known), rules_(&into), text_(into, options.as_arguments ? ",}]:)" : ",}]:"),
         options_(options) {}
 
-  /// The rule of the node, and all that it needs.
+  /// The number of the node's rule. Also adds all rules that this rule uses.
   int rule_of_whole(const node& n);
-  /// The objects among the node's values, for arguments of a tool, which are nothing else.
+  /// A rule for those values of the node that are objects, for the arguments of a tool, which must
+  /// be an object.
   int rule_of_object(const node& n);
-  /// The same, with the node's objects written as a function's arguments.
+  /// A rule for those values of the node that are objects, written as a function's arguments
+  /// (key=value, ...).
   int rule_of_arguments(const node& n);
 
 private:
@@ -49,7 +51,7 @@ private:
   json_text text_;
   schema_options options_;
   std::map<node, int> node_rules_;
-  std::map<std::string, int> string_rules_; ///< strings of equal rules share theirs
+  std::map<std::string, int> string_rules_; ///< one rule for all strings with equal string_rules
   std::deque<node> todo_;
 };
 

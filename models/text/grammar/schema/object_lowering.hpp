@@ -1,12 +1,16 @@
-// object_lowering: the rules of one object: which members may follow which.
+// object_lowering: turns the rules of one object into grammar rules, which say which members may
+// follow which.
 //
-// No property that the schema names stands twice: the rules keep track of all of them. Objects of
-// few properties accept them in any order. Larger ones accept the required and the optional ones
-// each in the order of `properties` (the required ones also in that of `required`) or, where they
-// are few, in any order, and the two mixed; very large ones, and those whose properties are
-// counted, have one order for all. Other properties may stand anywhere. That none of them stands
-// twice is beyond rules without context: matchers see to it (unique_keys.hpp). One use per
-// instance.
+// The grammar rules keep track of the properties that the schema names, so none of these is written
+// twice. Objects with few named properties accept them in any order. Larger objects treat required
+// and optional properties as two groups, whose members may be mixed. Within a group, properties
+// come in the order of `properties` (the required group also in the order of `required`), or in any
+// order if the group is small. Very large objects, and objects with minProperties or maxProperties,
+// have one fixed order for all named properties.
+//
+// Properties that the schema does not name may be written anywhere. A context-free grammar cannot
+// ensure that none of them is written twice; the matcher ensures this (unique_keys.hpp). Use an
+// instance for one object only.
 #pragma once
 
 #include <array>
@@ -26,8 +30,9 @@ class lowering;
 
 class object_lowering {
 public:
-  /// `as_arguments`: key=value, ...) instead of "key": value, ...} between braces. A property whose
-  /// name is no identifier is left out then, and so are those without fixed names.
+  /// With `as_arguments` the object is written as `key=value, ...)` instead of `"key": value,
+  /// ...}`. Properties whose names are not identifiers, and properties without fixed names, are
+  /// then left out.
   object_lowering(lowering& outer, const object_rules& rules, bool as_arguments = false)
       : outer_(outer), rules_(rules), as_arguments_(as_arguments) {}
 
@@ -39,22 +44,24 @@ private:
     bool required = false;
     expression member; ///< key, colon, value
   };
-  /// Properties whose order among themselves is known.
+  /// A group of named properties, with the orders in which they may be written.
   struct group {
-    std::vector<std::vector<std::size_t>> orders; ///< of the group's properties, as indices
+    std::vector<std::vector<std::size_t>> orders; ///< each order lists the group's properties as
+                                                  ///< indices in named_
     bool any_order = false;
     const std::vector<std::size_t>& order(std::size_t which) const {
       return orders[which < orders.size() ? which : 0];
     }
-    std::size_t n_states() const; ///< of `state::seen`
+    std::size_t n_states() const; ///< number of values that the group's `state::seen` can take
   };
-  /// What has been written already.
+  /// Which members of the object have been written already.
   struct state {
-    /// Of each group. Any order: a bit per property; else how many of the order are past.
+    /// For each group: with any_order a bit per property; otherwise the number of properties of the
+    /// order that have been passed.
     std::array<std::uint64_t, 2> seen{};
-    std::size_t order = 0;    ///< which of the groups' orders
-    std::int64_t counted = 0; ///< members that count for minProperties, as far as needed
-    std::int64_t written = 0; ///< members that count for maxProperties, as far as needed
+    std::size_t order = 0;    ///< index of the order that the groups use
+    std::int64_t counted = 0; ///< members counted for minProperties, up to that number
+    std::int64_t written = 0; ///< members counted for maxProperties, up to that number
     bool has_other = false;
     auto operator<=>(const state&) const = default;
   };
@@ -79,9 +86,10 @@ private:
   const object_rules& rules_;
   const bool as_arguments_;
   std::vector<named> named_;
-  std::vector<group> groups_; ///< one or two, of all in named_
+  std::vector<group> groups_; ///< one or two groups, which together have all of named_
   std::size_t n_orders_ = 1;
-  std::vector<std::string> excluded_; ///< names that the other properties do not have
+  std::vector<std::string> excluded_; ///< names that other properties (those without fixed names)
+                                      ///< must not have
   std::vector<expression> others_;
   bool counts_min_ = false, counts_max_ = false;
   std::map<state, int> tails_, members_;

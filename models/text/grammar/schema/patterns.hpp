@@ -1,6 +1,7 @@
-// patterns: the automata of a schema's regular expressions and formats, each built once.
+// patterns: caches the automata of a schema's regular expressions and formats, so that each is
+// built once.
 //
-// One thread at a time. Throws refusal where an expression is not enforced.
+// One thread at a time. Throws refusal for an expression that twill does not enforce.
 #pragma once
 
 #include <map>

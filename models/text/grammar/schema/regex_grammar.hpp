@@ -1,4 +1,4 @@
-// regex_grammar: grammars of whole answers that are no JSON: regular expressions and fixed choices.
+// regex_grammar: grammars for answers that are not JSON: regular expressions and fixed choices.
 //
 // Pure; any thread. Throws refusal.
 #pragma once
@@ -9,7 +9,8 @@
 
 namespace twill::models::grammar {
 
-/// All texts that `pattern` matches from beginning to end; ^ and $ at its ends change nothing.
+/// A grammar of all texts that `pattern` matches from beginning to end; ^ and $ at its ends have no
+/// effect.
 std::string grammar_of_regex(std::string_view pattern);
 
 std::string grammar_of_choices(const std::vector<std::string>& choices);

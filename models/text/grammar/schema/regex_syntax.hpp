@@ -3,8 +3,8 @@
 //
 // Pure; any thread. Supported: classes, groups, alternation, greedy and lazy repetition (which
 // match the same texts), ^ and $, \d \w \s \b-free escapes, \xHH, \uHHHH, \u{H}, \cX,
-// \p{General_Category}, lookahead (which automaton accepts right after ^). Back-references,
-// lookbehind and \b are refused.
+// \p{General_Category}, lookahead (automaton.hpp accepts it only directly after ^).
+// Back-references, lookbehind and \b are refused.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,9 @@
-// regex_text: regular expressions in XGrammar's syntax, which become one automaton each.
+// regex_text: writes regular expressions in XGrammar's syntax. XGrammar compiles each of them to
+// one automaton.
 //
-// What counts characters up to some hundreds is cheap in an automaton of its own: written as
-// grammar rules, tokens would go beyond a rule's end, and each of them would be judged by the
-// parser. Pure; any thread.
+// An expression that counts characters up to some hundreds is cheap as a separate automaton.
+// Written as grammar rules, many tokens would extend beyond the end of a rule, and the parser would
+// have to check each of them for every mask. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,14 @@
 
 namespace twill::models::grammar {
 
-/// `unit` from `min` to `max` times (-1: no bound).
+/// Repeats `unit` from `min` to `max` times; max -1: no bound.
 std::string regex_repeat(const std::string& unit, std::int64_t min, std::int64_t max);
 
-/// `node` with each set of characters spelled by `unit`, which gives nothing for a set that has no
-/// spelling. Nothing unless `node` counts characters beyond a few and nothing else beyond a few,
-/// for counts within counts say a text in many ways; nothing either where an assertion stands
-/// inside.
+/// Writes `node` as a regular expression, with each set of characters written by `unit`, which
+/// returns none for a set that it cannot write. Returns none in three cases: if `node` has no
+/// repetition of characters with a count above a few; if it repeats anything other than characters
+/// more than a few times, because nested counts can match one text in many ways; and if an
+/// assertion is used inside the expression.
 std::optional<std::string>
 counting_regex(const regex_node& node,
                const std::function<std::optional<std::string>(const code_points&)>& unit);

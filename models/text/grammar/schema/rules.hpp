@@ -1,7 +1,7 @@
-// rules: a context-free grammar as it is built, and its text in XGrammar's EBNF.
+// rules: a context-free grammar under construction, which can be printed in XGrammar's EBNF.
 //
-// Alternatives that no text can complete are dropped before printing, so that a mask never leads
-// into a dead end. A value type of one thread.
+// Alternatives that no text can complete are removed before printing, so that a mask never allows a
+// token after which the answer cannot be completed. A value type; one thread at a time.
 #pragma once
 
 #include <optional>
@@ -32,23 +32,25 @@ expression sequence_of(std::vector<expression> parts);
 expression choice_of(std::vector<expression> parts);
 expression repeat_of(expression part, int min, int max);
 expression never();
-/// A regular expression that becomes one automaton: what counts up to some hundreds is cheap in it.
+/// A regular expression that XGrammar compiles to one automaton, in which counts up to some
+/// hundreds are cheap.
 expression regex_of(std::string pattern);
-/// A class of such an expression.
+/// A character class in the syntax of regex_of().
 std::string regex_class(const code_points& set);
 
 class rules {
 public:
-  /// A new rule without a body; `hint` shows in its name.
+  /// Adds a rule without a body and returns its number. `hint` becomes part of its name.
   int add(const std::string& hint);
   int add(const std::string& hint, expression body);
   void define(int rule, expression body);
-  /// What always follows the rule, as far as it helps to judge tokens that go beyond the rule's end
-  /// while compiling rather than at each mask.
+  /// Declares text that always follows the rule. Tokens that extend beyond the rule's end can then
+  /// be checked once while compiling, and not again for each mask.
   void followed_by(int rule, expression next);
   expression reference(int rule) const;
 
-  /// The grammar from `root` on, whose rule is called "root"; nothing when no text satisfies it.
+  /// The grammar with the start rule `root`, which is printed as "root"; none if no text satisfies
+  /// the grammar.
   std::optional<std::string> ebnf(int root) const;
   std::size_t size() const { return rules_.size(); }
 

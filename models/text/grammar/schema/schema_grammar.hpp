@@ -1,8 +1,10 @@
-// schema_grammar: a JSON Schema as a grammar text that accepts the JSON texts of its valid values.
+// schema_grammar: translates a JSON Schema to the text of a grammar, which accepts JSON texts of
+// values that are valid under the schema.
 //
-// Sound: every text of the grammar is a valid value (see README.md for what is refused). Nearly
-// complete: members of larger objects come in the order of `properties`; numbers with bounds have
-// no exponent. Pure; any thread. Throws refusal with keyword, JSON pointer and reason.
+// The grammar is sound: every text that it accepts is a valid value. It is nearly complete: only
+// some orders of the members of larger objects are accepted (see object_lowering.hpp), and numbers
+// with bounds have no exponent. Schemas that cannot be enforced are refused (README.md lists them)
+// by throwing refusal with the keyword, its JSON pointer and the reason. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -13,17 +15,18 @@
 namespace twill::models::grammar {
 
 struct schema_options {
-  /// Objects whose properties are declared have no others, unless the schema speaks of those.
+  /// An object with declared properties has no other properties, unless the schema has a keyword
+  /// about them.
   bool closed_objects = false;
-  /// The outermost value is an object, written `key=value, ...)`.
+  /// The outermost value is an object and is written as `key=value, ...)`.
   bool as_arguments = false;
-  /// Where uniqueItems cannot be enforced, items may stand twice; else the schema is refused.
+  /// If uniqueItems cannot be enforced: true allows repeated items, false refuses the schema.
   bool repeated_items = false;
 };
 
 std::string grammar_of_schema(std::string_view schema_text, const schema_options& options);
 
-/// Values of schemas between fixed texts (config::grammar_kind::framed).
+/// The grammar of values of several schemas between fixed texts (config::grammar_kind::framed).
 std::string grammar_of_frames(const config::grammar_spec& spec, bool repeated_items);
 
 /// The grammar of any JSON object.

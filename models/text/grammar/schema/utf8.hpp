@@ -1,4 +1,5 @@
-// utf8: between UTF-8 and code points, for regular expressions and schemas. Pure; any thread.
+// utf8: converts between UTF-8 and code points, for regular expressions and schemas. Pure; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace twill::models::grammar {
 
-/// Code points of `text`; a byte that is no part of a character counts as U+FFFD.
+/// The code points of `text`. A byte that is not part of a valid character becomes U+FFFD.
 std::vector<std::uint32_t> code_points_of(std::string_view text);
 
 void append_utf8(std::string& out, std::uint32_t code_point);

@@ -1,7 +1,8 @@
-// validator: whether a JSON value satisfies a JSON Schema (2020-12 and drafts 4 to 7).
+// validator: checks whether a JSON value satisfies a JSON Schema (2020-12 and drafts 4 to 7).
 //
-// Used for values that the schema itself lists (enum, const, property names) and by tests as a
-// second opinion about masks. One thread at a time. Throws refusal for what it does not know.
+// It is used for values that the schema itself lists (enum, const, property names), and by tests to
+// check masks independently. One thread at a time. Throws refusal for keywords that it does not
+// support.
 #pragma once
 
 #include <set>
@@ -37,7 +38,7 @@ private:
 /// Equality of JSON values: 1 equals 1.0, objects compare without order.
 bool json_equal(const value& a, const value& b);
 
-/// A type's name among JSON Schema's seven, against a value.
+/// Whether a value has the type `type`, one of JSON Schema's seven type names.
 bool has_type(const value& instance, const std::string& type);
 
 } // namespace twill::models::grammar
