@@ -32,7 +32,8 @@ result<std::unique_ptr<decoder>> decoder::load(gpu::device& dev, const model_spe
   loaded->impl_->options = options;
   const auto faults = mapping_guard::faults();
   auto done = loaded->impl_->load(weights, progress);
-  // What was packed may be zeros, whether or not something noticed.
+  // A mapped file that shrinks or fails reads as zeros, so the packed weights may be wrong even if
+  // packing reported no failure.
   if (mapping_guard::faults() != faults) return failure{errc::file_unreadable, mapping_fault_words};
   if (!done.ok()) return done.error();
   return loaded;
@@ -55,8 +56,8 @@ step_limits decoder::impl::limits_for(std::int32_t tokens, std::int32_t sequence
 
 result<nothing> decoder::impl::load(const checkpoint& source,
                                     const std::function<void(double)>& progress) {
-  // Memory that is surely needed is allocated first, so that a lack of it shows before the packing,
-  // which takes long.
+  // Memory whose size is known is allocated first, so that a lack of memory is found before the
+  // packing, which takes long.
   auto made_work = workspace::create(*dev, spec, options.compute, options.max_step_tokens,
                                      options.max_logit_rows);
   if (!made_work.ok()) return made_work.error();

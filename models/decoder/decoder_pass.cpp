@@ -98,7 +98,8 @@ const gpu::packed_matrix* decoder::impl::first_after(std::size_t layer) const {
   return weights.stream ? &weights.parts_of_head().front().matrix : &weights.head_matrix();
 }
 
-/// The rest of a layer may run on any subset of the rows, because each row depends on itself alone.
+/// The part of a layer after attention may run on any subset of the rows, because no row depends on
+/// another row there.
 void decoder::impl::close_attention(std::size_t index, gpu::tensor_ref attended,
                                     gpu::tensor_ref hidden) {
   const layer_weights& layer = weights.layers[index];
@@ -170,7 +171,8 @@ void decoder::impl::run(activations& a, std::int32_t number) {
   gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
   gpu::tensor_ref attended = work.input(work.attended, a.n_rows, spec.q_size());
   if (at.attention) attend(a, at.layer);
-  // After the last attention only the rows that are wanted are computed further.
+  // After the last layer's attention, only rows whose logits or final states are wanted are
+  // computed further.
   if (last && a.n_logits == 0) return;
   if (last) {
     const gpu::tensor_ref last_hidden = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
@@ -208,7 +210,7 @@ gpu::tensor_ref decoder::impl::head_input(const activations& a, std::int64_t fir
   return embedded;
 }
 
-/// The norm is written in f32 where its input was: `work.normed` may have a narrower type.
+/// The final norm is written in f32 over its input, because `work.normed` may have a narrower type.
 gpu::tensor_ref decoder::impl::finish_hidden(const activations& a) {
   const std::int64_t first = a.n_logits - a.n_hidden;
   const gpu::tensor_ref x =
@@ -234,7 +236,7 @@ void decoder::impl::multiply_head(const gpu::packed_matrix& head, std::int64_t f
   }
 }
 
-/// Logits of the wanted rows of all batches, one after the other.
+/// Computes the logits of the wanted rows of all batches, in the order of `batches`.
 result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batches) {
   std::vector<head_rows> rows;
   std::int64_t n = 0;

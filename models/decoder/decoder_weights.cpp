@@ -169,7 +169,8 @@ result<nothing> load_projections(gpu::device& dev, const model_spec& spec,
       .outcome();
 }
 
-/// Loads what comes before the first layer and after the last, except embedding and head.
+/// Loads the weights used before the first layer and after the last layer, except embedding and
+/// head.
 result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
                           gpu::compute_type compute, decoder_weights& out) {
   return sequence()
@@ -190,7 +191,7 @@ result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkp
       .outcome();
 }
 
-/// Moves embedding and head, packed on the host, to where they live.
+/// Moves embedding and head, which were packed on the host, to their tiers.
 result<nothing> settle_tables(gpu::device& dev, const model_spec& spec, std::int64_t most_rows,
                               decoder_weights& out) {
   offload::weight_stream& stream = *out.stream;
@@ -235,7 +236,7 @@ std::vector<gpu::packed_matrix*> matrices_of(const std::vector<projection*>& pro
   return all;
 }
 
-/// Moves the matrices of a layer, packed on the host, to where they live.
+/// Moves the matrices of a layer, which were packed on the host, to their tiers.
 result<nothing> settle_layer(bool halves, offload::weight_stream& stream, layer_weights& layer) {
   if (!halves)
     return assign(stream.add_group(matrices_of({&layer.qkv, &layer.o, &layer.up, &layer.down})),
@@ -266,7 +267,7 @@ result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
                                      const offload::offload_options* offload,
                                      std::int64_t most_rows,
                                      const std::function<void(double)>& progress) {
-  // Packing takes long; a checkpoint that does not fit its spec is refused before it.
+  // Packing takes long, so a checkpoint that does not fit its spec is refused before.
   if (const auto found = check_weights(spec, weights); !found.empty()) return found.front();
   decoder_weights loaded;
   const packing where = offload == nullptr ? packing::on_device : packing::on_host;

@@ -135,7 +135,7 @@ result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
   if (const auto fused = gpu::stack_rows(sources)) {
     auto p = load_part(dev, weights, *fused, roles, compute, where);
     if (!p.ok()) {
-      // Packing each tensor alone shows which of the stacked ones is at fault.
+      // Packing each of the stacked tensors alone finds the tensor that cannot be packed.
       for (std::size_t i = 0; i < roles.size(); ++i)
         if (auto alone = pack_at(where, dev, sources[i], roles[i].name.c_str()); !alone.ok())
           return from_gpu(alone.error());

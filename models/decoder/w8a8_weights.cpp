@@ -13,12 +13,12 @@
 namespace twill::models {
 namespace {
 
-constexpr std::int64_t most_columns = 256; ///< of one group
+constexpr std::int64_t most_columns = 256; ///< most columns of one group
 constexpr float most = 127;
 constexpr float middle = 128; ///< the code that stands for zero
 
-/// A group whose magnitudes are below this is taken for zero: the reciprocal of its scale may
-/// overflow.
+/// A group whose magnitudes are all below this counts as zeros, because the reciprocal of its scale
+/// could overflow.
 constexpr float least = 1e-30F;
 
 /// The size of the groups of a row; 0 when the columns have no such size.
@@ -31,8 +31,8 @@ std::int32_t group_of(std::int64_t columns, w8a8_kernels kernels) {
   return 0;
 }
 
-/// Rounds x up to 11 bits, by at most 2^-10 of it, so that packed scales are exact in f16 where
-/// they are in its range, and no code exceeds `most`.
+/// Rounds x up to 11 significant bits, by at most 2^-10 of x. Packed scales are then exact in f16
+/// if they are in the range of f16, and no code exceeds `most`.
 float rounded_up(float x) {
   constexpr std::uint32_t below = (1U << 13) - 1;
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + below) & ~below);
@@ -76,7 +76,8 @@ void round_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
     std::uint8_t* codes = out.codes + g * group;
     if (!(top > least)) {
       std::fill_n(codes, group, static_cast<std::uint8_t>(middle));
-      out.scales[g] = out.offsets[g] = top < 1 ? 0 : top; // packing refuses what is not finite
+      out.scales[g] = out.offsets[g] = top < 1 ? 0 : top; // packing refuses values that are not
+                                                          // finite
       continue;
     }
     const float scale = rounded_up(top / most), inverse = 1 / scale;
@@ -87,8 +88,8 @@ void round_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
   }
 }
 
-/// For weights that keep their 4-bit codes: the terms that round scale * code + offset of a group
-/// of codes.
+/// For weights that keep their 4-bit codes: computes the integer terms by which the kernel rounds
+/// scale * code + offset, for each group of codes.
 void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t row,
                const gpu::grouped_row& out) {
   const std::int64_t n = from.cols / from.group;
@@ -105,12 +106,12 @@ void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
     }
     const bool counts = top > least && zero == 0;
     const double scale = counts ? static_cast<double>(top / most) : 0;
-    // Packing refuses what is not finite.
+    // Packing refuses values that are not finite.
     out.scales[g] = zero == 0 ? static_cast<float>(scale) : zero;
     out.offsets[g] = -middle * out.scales[g];
     for (std::int64_t p = g * parts; p < (g + 1) * parts; ++p) {
       const auto i = static_cast<std::size_t>(p);
-      // The sums wrap around modulo 2^16, so the terms may as well.
+      // The kernel's sums wrap around modulo 2^16, so the terms may wrap around too.
       const auto in_256ths = [&](float x, double shift) {
         const double value = 256 * (counts ? x / scale + shift : shift);
         return static_cast<std::uint16_t>(std::llrint(std::fmod(value, 65536.0)));

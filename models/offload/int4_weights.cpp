@@ -21,8 +21,8 @@ void compress_row(const gpu::weight_source& dense, std::int64_t row, const gpu::
     const float* v = values.data() + g * group_columns;
     float low = v[0], high = low;
     for (std::int32_t c = 0; c < group_columns; ++c) {
-      // std::min and std::max would drop NaN; values that are not finite must reach the scales,
-      // where packing refuses them.
+      // std::min and std::max would ignore a NaN. Values that are not finite must reach the scales,
+      // because packing refuses scales that are not finite.
       low = v[c] < low || !std::isfinite(v[c]) ? v[c] : low;
       high = v[c] > high || !std::isfinite(v[c]) ? v[c] : high;
     }

@@ -22,7 +22,7 @@ std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const
       std::accumulate(tensor_bytes.begin(), tensor_bytes.end(),
                       before.device + before.host + before.disk); // the end with these tensors
   const std::int64_t disk_share = 100 - wanted.device - wanted.host;
-  // The ends of the disk's and the host's shares, in hundredths of a byte.
+  // Where the shares of the disk and of the host end, in hundredths of a byte.
   const std::int64_t disk_end = disk_share * total - 100 * before.disk;
   const std::int64_t host_end =
       (disk_share + wanted.host) * total - 100 * (before.disk + before.host);

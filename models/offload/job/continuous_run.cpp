@@ -118,7 +118,8 @@ private:
   std::deque<job_sequence> waiting_;
   std::list<job_sequence> running_; ///< a list, since steps point to its elements
   std::int64_t prompt_rows_ = 0;
-  const weight_stream* stream_ = nullptr; ///< the decoder's, while it runs
+  const weight_stream* stream_ = nullptr; ///< the decoder's stream of weights, while the decoder
+                                          ///< exists
   ring_stats accounted_;                  ///< traffic before the current step
   std::int64_t total_tokens_ = 0;
 };

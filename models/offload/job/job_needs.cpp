@@ -1,4 +1,5 @@
-// What an offline job needs of its decoder, found by walking its schedule over lengths alone.
+// Computes the sizes that an offline job needs its decoder to have, by simulating the job's
+// schedule with the lengths of its sequences.
 #include <algorithm>
 #include <cstdint>
 
@@ -96,7 +97,7 @@ job_needs needs_of(const std::vector<job_prompt>& prompts, const job_options& op
   needs.max_logit_rows = static_cast<std::int32_t>(std::min<std::int64_t>(alive, 256));
   needs.max_step_tokens = std::max(options.step_tokens, needs.max_logit_rows);
   if (options.mode == job_mode::fused) {
-    // At worst all sequences that are alive have their full length.
+    // In the worst case all sequences that are alive have their full length.
     std::vector<std::int32_t> blocks;
     for (const job_prompt& p : prompts)
       blocks.push_back(parts(static_cast<std::int64_t>(p.ids.size()) + p.max_new, block_tokens));
@@ -108,7 +109,8 @@ job_needs needs_of(const std::vector<job_prompt>& prompts, const job_options& op
     needs.max_step_tokens = std::max(options.step_tokens, needs.max_sequences);
     return needs;
   }
-  // One layer stands for all, since a round has each micro-batch once.
+  // A schedule of one layer is enough, since each round runs every micro-batch once through each
+  // layer.
   schedule_cursor cursor(shape_of(prompts, options, 1));
   std::int64_t round = 0;
   batch_load now;
@@ -139,7 +141,7 @@ kv_stream_options kv_options_of(const model_spec& spec, const decoder_options& o
   kv.buffers = options.offload.kv_buffers;
   kv.four_bits = run.four_bit_kv;
   kv.attend_on_host = run.attend_on_host;
-  // A simulated link needs copies that it can slow down.
+  // A simulated link needs real copies, which it can delay.
   kv.partial_blocks_travel =
       !gpu::device_memory_is_host() || options.offload.link_bytes_per_second > 0;
   kv.n_layers = spec.n_layers;

@@ -67,7 +67,8 @@ job_step step_builder::finish() {
   for (const job_sequence* s : rows_of_) {
     step_.block_table.insert(step_.block_table.end(), s->blocks.begin(), s->blocks.end());
     step_.block_table.resize(step_.block_table.size() + widest - s->blocks.size(), 0);
-    // The partial block takes drawn tokens and the rest of the prompt that does not fill a block.
+    // The partial block gets the drawn tokens, and the last tokens of the prompt if they do not
+    // fill a block.
     const bool prompt = s->length <= s->prompt_length();
     const std::int32_t partial_block =
         (prompt ? s->prompt_length() : s->length - 1) / block_tokens_;

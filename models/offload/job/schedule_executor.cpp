@@ -53,9 +53,9 @@ std::int64_t schedule_executor::hidden_bytes(const chunk& p) const {
          decoder_.spec().hidden_size;
 }
 
-/// Loads the KV that the next tasks need, as far as buffers are idle. KV for a task of the next
-/// round can be loaded once the micro-batch has passed that layer in this round, because that task
-/// writes what the next one reads.
+/// Loads the KV that the next tasks need, as long as buffers are idle. KV for a task of the next
+/// round can be loaded only after the micro-batch has passed that layer in this round, because this
+/// round's task writes KV that the next round's task reads.
 void schedule_executor::load_ahead() {
   schedule_cursor ahead = cursor_;
   const auto travels = [&](const schedule_task& s) {
@@ -84,7 +84,8 @@ void schedule_executor::load_ahead() {
   }
 }
 
-/// Loads the hidden states of the next tasks of this round that continue from the layer before.
+/// Loads the hidden states for the next tasks of this round whose micro-batches have passed an
+/// earlier layer.
 void schedule_executor::load_hidden_ahead() {
   schedule_cursor ahead = cursor_;
   for (std::int32_t n = 1; n < hidden_buffers_;) {

@@ -1,5 +1,5 @@
-// The rounds of schedule_executor: the loop over tasks, and after the tasks of a round the head,
-// the drawn tokens, and the micro-batches that end.
+// The part of schedule_executor that runs rounds: the loop over tasks and, after the tasks of a
+// round, the head, the drawing of tokens and the removal of finished micro-batches.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 
 namespace twill::models::offload {
 
-/// Adds the time since the last task to this task's account.
+/// Adds the time since the last call to the prefill time or the decode time.
 void schedule_executor::account(bool prefill) {
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - last_).count();
@@ -108,7 +108,8 @@ schedule_executor::traffic schedule_executor::moved() const {
   return all;
 }
 
-/// Names the tokens that the next round embeds, without the prompts that enter in it.
+/// Announces to the decoder the tokens that the next round will embed, except the prompts of
+/// micro-batches that enter in that round.
 void schedule_executor::expect_tokens() {
   std::vector<std::int32_t> tokens;
   for (const std::int32_t batch : round_) {

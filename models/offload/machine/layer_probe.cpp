@@ -22,9 +22,10 @@ constexpr std::int32_t readers = 8; ///< sequences with a context
 constexpr std::int32_t context = 512;
 constexpr std::int32_t block_tokens = 16;
 constexpr std::int32_t vocabulary =
-    64; ///< the tables are cut to so many rows, since they are not part of a layer
+    64; ///< embedding and head are cut to this many rows, since they are not part of a layer
 
-/// The checkpoint's first layer and the first rows of its tables.
+/// A checkpoint with only the first layer of another checkpoint and the first rows of its tables
+/// (embedding and head).
 class one_layer_checkpoint final : public checkpoint {
 public:
   one_layer_checkpoint(const checkpoint& all, const model_spec& spec) : all_(all) {
@@ -68,8 +69,8 @@ private:
   }
 
   const checkpoint& all_;
-  std::vector<tensor_info> cut_; ///< the tables
-  std::string layers_;           ///< the beginning of the names of layer tensors
+  std::vector<tensor_info> cut_; ///< the tensors of the tables
+  std::string layers_;           ///< the common beginning of the names of all layer tensors
 };
 
 model_spec first_layer(model_spec spec) {
@@ -79,8 +80,8 @@ model_spec first_layer(model_spec spec) {
   return spec;
 }
 
-/// A step of `sequences` sequences with `rows` rows each that end at position `length`. Every row
-/// is scored, because a last layer is computed for scored rows only.
+/// A step of `sequences` sequences with `rows` rows each, which end at position `length`. Logits
+/// are wanted for every row, because the last layer is computed only for rows with logits.
 class probe_step {
 public:
   probe_step(std::int32_t sequences, std::int32_t rows, std::int32_t length)

@@ -27,8 +27,8 @@
 namespace twill::models::offload {
 namespace {
 
-/// The rate at which 4-bit KV of this model is unpacked, in values per second. KV types without a
-/// 4-bit form give a rate that costs no time.
+/// The rate at which 4-bit KV of this model is unpacked, in values per second. For KV types without
+/// a 4-bit form the result means that unpacking takes no time.
 result<double> unpacking_rate(gpu::device& dev, const model_spec& spec, gpu::dtype type) {
   gpu::kv_layer kv;
   kv.type = type;
@@ -59,7 +59,8 @@ struct link_rates {
   double to_device = 0, to_host = 0;
 };
 
-/// Measures copies as the streams make them, in a buffer that fits beside what is planned.
+/// Measures copies like those that the streams make, in a buffer small enough to fit beside the
+/// planned memory.
 result<link_rates> measure_copies(gpu::device& dev) {
   const auto bytes = static_cast<std::size_t>(
       std::clamp<std::int64_t>(dev.info().memory_bytes / 8, mib, 64 * mib));
@@ -92,8 +93,8 @@ double processor_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Reads the file as a run does: into device memory where that is host memory, else into the
-/// workers' buffers, with as many checksums.
+/// Reads the file in the way a run does, and computes checksums as often: into device memory if
+/// that is host memory, otherwise into the workers' buffers.
 result<disk_rates> measure_store(gpu::device& dev, const config::offload_options& options) {
   constexpr std::int64_t size = 256 * mib;
   const std::int64_t room =

@@ -76,7 +76,8 @@ void schedule_cursor::end_round() {
 
 void schedule_cursor::admit() {
   while (alive_.size() < max_alive_ && !waiting_.empty()) {
-    // A round without micro-batches would not move on, so a waiting one enters at once.
+    // A round without micro-batches would never end, so if none is alive, a waiting micro-batch
+    // enters early.
     const bool early = order_ == search_order::diagonal && rounds_ < next_entry_;
     if (early && !alive_.empty()) break;
     alive_.push_back(waiting_.front());
@@ -140,7 +141,8 @@ std::string schedule_checker::judge(const schedule_task& next) {
   if (next.token < 0 || next.token >= n_steps)
     return "the micro-batch takes " + std::to_string(n_steps) + " steps";
 
-  // Dependencies order the tasks of one micro-batch completely, so a count describes its state.
+  // The tasks of one micro-batch have only one valid order, so the number of finished tasks
+  // describes its state.
   std::int64_t& done = done_[static_cast<std::size_t>(next.batch)];
   const std::int64_t place = std::int64_t{next.token} * shape_.n_layers + next.layer;
   if (place < done) return "it was computed before";

@@ -40,7 +40,8 @@ public:
     return out;
   }
 
-  /// Packing or unpacking the part of `rows` positions that is off the device.
+  /// Seconds to pack or unpack the KV of `rows` positions, counting only the part that is kept off
+  /// the device.
   double packing_s(double rows) const {
     const bool packs = m.kv_packed_bytes_per_value > 0 && on.unpacked_values_per_s > 0;
     return packs ? policy.kv.away() * 2 * m.kv_size * rows / on.unpacked_values_per_s : 0;
@@ -50,8 +51,8 @@ public:
     return std::max(flops / on.device_flops, bytes / on.device_bytes_per_s);
   }
 
-  /// The time of a layer's products and activations: interpolated between measured numbers of rows,
-  /// in proportion beyond them, and never less than reading the weights takes.
+  /// The time of a layer's products and activations. It is interpolated between the measured
+  /// numbers of rows, proportional beyond them, and never less than the time to read the weights.
   double layer_s(double rows, double values) const {
     const double read_s = layer_weight_bytes(m) / on.device_bytes_per_s;
     if (on.layer.empty())
@@ -89,8 +90,8 @@ public:
     schedule_task.seconds[device] += 4.0 * m.q_size * pairs / on.device_flops;
   }
 
-  /// One token's attention to one position of each sequence, and the transfers that this position
-  /// needs.
+  /// The cost, per sequence of a micro-batch, of attending from one token to one position, with the
+  /// transfers that the position's KV needs.
   resource_seconds attend_position() const {
     const double flops = 4.0 * m.q_size * policy.batch_size;
     const double bytes = kv_bytes_per_position(m) * policy.batch_size;
@@ -112,7 +113,7 @@ public:
     return out;
   }
 
-  /// Host attention copies queries to the host and its result back.
+  /// Adds the copies of host attention: the queries to the host and the result back.
   void cross_over(task_cost& schedule_task) const {
     if (!policy.host_attention) return;
     const double bytes = policy.kv.away() * m.hidden_bytes_per_value * m.q_size * policy.batch_size;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<double, 6> step_sizes{0.4, 0.2, 0.1, 0.05, 0.02, 0.01};
 
-/// The shares of a policy as numbers that the search moves: [kind][tier].
+/// The shares of a policy as the numbers that the search changes, indexed [kind][tier].
 using shares = std::array<std::array<double, 3>, 3>;
 enum kind : std::size_t { weights, kv, hidden, n_kinds };
 
@@ -30,7 +30,7 @@ std::array<double, 3> tiers_of(const tier_split& split) {
   return {split.device, split.host, split.disk()};
 }
 
-/// The search over shares for fixed sizes and a fixed schedule.
+/// Searches the best shares for fixed sizes and a fixed schedule.
 class share_search {
 public:
   share_search(const plan_request& request, const offload_policy& policy)
@@ -44,7 +44,7 @@ public:
     fixed_ = {request.weights.has_value(), request.kv.has_value(), request.hidden.has_value()};
   }
 
-  /// A lower bound on the time: what the processors alone would take.
+  /// The tokens per second if only computation took time. No choice of shares can be faster.
   double fastest_tokens_per_s() const {
     offload_policy all = best_.policy;
     all.weights = all.kv = all.hidden = tier_split{};
@@ -67,7 +67,8 @@ private:
     return estimate(cost, request_.model.n_layers, policy, request_.work, load_);
   }
 
-  /// Takes these shares if they overflow less than the best so far, or as little and are faster.
+  /// Makes `at` the best shares if they exceed the memory by fewer bytes than the best so far, or
+  /// by equally many bytes and are faster.
   bool consider(const shares& at) {
     offload_policy policy = best_.policy;
     policy.weights = split_of(at[weights]);
@@ -106,7 +107,7 @@ private:
     return true;
   }
 
-  /// Tries all moves of this size once; true if one of them helped.
+  /// Tries all moves of size `step` once. Returns true if one of them gave better shares.
   bool improve(double step) {
     bool helped = false;
     for (std::size_t what = 0; what < n_kinds; ++what)
@@ -120,7 +121,7 @@ private:
     return helped;
   }
 
-  /// Bytes of another kind take the room that became free.
+  /// Moves bytes of another kind into the memory that the first move made free.
   bool exchange(const shares& moved, std::size_t what, std::size_t from, std::size_t to,
                 double step) {
     bool helped = false;
@@ -151,7 +152,8 @@ std::vector<std::int32_t> sizes_up_to(const std::optional<std::int32_t>& fixed, 
   }
   if (out.back() != most) out.push_back(most);
   std::reverse(out.begin(),
-               out.end()); // large batches first, because their result prunes small ones
+               out.end()); // large batches first, because their results let the search skip small
+                           // ones
   return out;
 }
 
@@ -167,8 +169,8 @@ class size_search {
 public:
   explicit size_search(const plan_request& request) : request_(request) {}
 
-  /// Tries the largest sizes first, so that the bound on what a candidate can reach skips most of
-  /// the others.
+  /// Tries the largest sizes first. Most other candidates are then skipped, because the upper bound
+  /// of their speed is below the best speed found.
   void run() {
     const auto batches = sizes_up_to(request_.n_batches, request_.max_batches);
     for (const auto size : sizes_up_to(request_.batch_size, request_.max_batch_size))
@@ -222,7 +224,7 @@ private:
     return true;
   }
 
-  /// The sizes next to the best so far.
+  /// Tries sizes that differ from the best so far by one `step`.
   bool try_beside(std::int32_t step) {
     const offload_policy from = best_->policy;
     bool helped = false;

@@ -34,8 +34,9 @@ std::optional<tier_split> place(const serving_request& r, double device_bytes) {
   return split;
 }
 
-/// The seconds of each resource for `p.n_sequences` requests from prompt to end: prompts take as
-/// many steps as their rows need, decodes share these steps, and weights are fetched once a step.
+/// Computes the seconds of each resource for `p.n_sequences` requests from prompt to end. Prompts
+/// take as many steps as their rows need, decodes run in the same steps as prompts, and weights are
+/// fetched once per step.
 void cost(const serving_request& r, serving_plan& p) {
   offload_policy policy;
   policy.batch_size = p.n_sequences;

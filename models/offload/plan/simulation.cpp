@@ -13,11 +13,12 @@ namespace {
 
 using enum offload_resource;
 
-/// The time of one resource. A use that is ready early may go before uses that were issued first
-/// and still wait, since transfers of weights and of tasks have queues of their own.
+/// The timeline of one resource. A use that is ready early may be placed before uses that were
+/// issued earlier but still wait, because transfers of weights and transfers of tasks have separate
+/// queues.
 class lane {
 public:
-  /// The earliest start at or after `ready_s`.
+  /// Reserves `seconds` at the earliest free time at or after `ready_s` and returns the start.
   double take(double ready_s, double seconds) {
     for (std::size_t i = 0; i < gaps_.size(); ++i) {
       const gap g = gaps_[i];
@@ -67,7 +68,7 @@ public:
   }
 
   simulation_result play() {
-    // Before the first task as many layers are fetched as fit beside the one in use.
+    // Before the first task, as many layers are fetched as fit in the ring beside the layer in use.
     for (std::int64_t run = 0; run < std::min<std::int64_t>(policy_.layers_in_ring() - 1, n_runs_);
          ++run)
       fetch(run, 1);
@@ -111,8 +112,8 @@ private:
     return start + seconds;
   }
 
-  /// Fetches a piece of a layer's weights into the buffer that the run `layers_in_ring` before it
-  /// leaves.
+  /// Fetches a piece of the weights of run `run` into the buffer of the run that was
+  /// `layers_in_ring` runs earlier, as soon as that run has ended.
   void fetch(std::int64_t run, double piece) {
     if (run >= n_runs_) return;
     resource_seconds seconds = cost_.fetch();
@@ -146,7 +147,7 @@ private:
       finish({at, run_, ready, cost.seconds[device], cost});
       return;
     }
-    // The host attends for this task while the device goes on with the task before.
+    // The host computes this task's attention while the device continues the task before.
     const double before = use(device, at, ready, cost.device_before_s);
     const double after_s = cost.seconds[device] - cost.device_before_s;
     const double attended = use(host, at, std::max(before, read), cost.seconds[host]);

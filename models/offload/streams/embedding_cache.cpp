@@ -68,7 +68,8 @@ embedding_cache::travelling_blocks(std::span<const std::int32_t> ids) const {
   return blocks;
 }
 
-/// Adds the rows that `wanted_` names in `table`; rows of other tables count as zeros.
+/// Adds to `out` the rows of `table` that `wanted_` names. Entries of -1 (rows of other tables) add
+/// zeros.
 void embedding_cache::add_rows(gpu::device& dev, const gpu::packed_matrix& table,
                                gpu::tensor_ref out) {
   dev.upload(ids_.data(), wanted_.data(), wanted_.size() * sizeof(std::int32_t));
@@ -142,7 +143,7 @@ std::int64_t embedding_cache::idle_entry(std::span<const std::int64_t> keep,
   return best;
 }
 
-/// Brings all of `blocks`, which are no more than the entries, into the small table.
+/// Brings all of `blocks` into the small table, which must have at least as many entries.
 result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
   if (auto passed = from_gpu(last_use_.wait()); !passed.ok()) return passed;
   std::vector<std::int64_t> claimed;
@@ -212,7 +213,8 @@ void embedding_cache::claim(std::int64_t at, std::int64_t block) {
       reader_.block_bytes();
 }
 
-/// Orders the fetches before weights that wait for a worker, since the next op needs them.
+/// Places the order for the fetches before the waiting transfers of weights, because the next op
+/// needs the rows.
 void embedding_cache::order(const std::vector<std::int64_t>& claimed) {
   if (claimed.empty()) return;
   std::vector<io_pool::task> all;

@@ -17,7 +17,7 @@
 namespace twill::models::offload {
 namespace {
 
-/// Between tries of a read that failed; together about a third of a second.
+/// The pauses between retries of a failed read, which sum up to about a third of a second.
 constexpr std::chrono::milliseconds first_pause{1}, longest_pause{256};
 
 class file_store final : public disk_store {
@@ -30,7 +30,7 @@ public:
   file_store& operator=(const file_store&) = delete;
   ~file_store() override { ::close(fd_); }
 
-  /// Where the file system cannot reserve space, writes take it later.
+  /// If the file system cannot reserve space, later writes allocate it.
   result<nothing> reserve(std::int64_t bytes) override {
 #ifdef __linux__
     int why = 0;

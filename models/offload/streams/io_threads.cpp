@@ -11,7 +11,7 @@
 
 namespace twill::models::offload {
 
-/// The lock of `shared` guards it all, but what does not change.
+/// The mutex of `shared` guards all members that change.
 struct io_user::state {
   io_share share;
   std::deque<task> tasks;
@@ -19,7 +19,7 @@ struct io_user::state {
   std::int32_t running = 0;
   bool closed = false;
   std::chrono::steady_clock::time_point busy_since; ///< since when `running` has been above 0
-  std::chrono::steady_clock::duration busy{};       ///< before that
+  std::chrono::steady_clock::duration busy{};       ///< time with running tasks before busy_since
 
   bool idle() const { return running == 0 && tasks.empty(); }
 };
@@ -32,10 +32,10 @@ struct io_threads::shared {
   };
 
   std::mutex mutex;
-  std::condition_variable changed;                    ///< for threads: there may be something to do
+  std::condition_variable changed;                    ///< wakes threads: there may be a task to run
   std::condition_variable ended;                      ///< a task or a thread has ended
   std::vector<std::shared_ptr<io_user::state>> users; ///< by rising rank
-  std::map<std::uint64_t, order> orders;              ///< that wait, by number
+  std::map<std::uint64_t, order> orders;              ///< orders that are not served yet, by number
   std::uint64_t last_number = 0;
   std::uint64_t granted = 0; ///< orders up to this number begin at once
   bool asked = false;        ///< `notifier` was called for an order that is not served yet
@@ -70,7 +70,7 @@ struct io_threads::shared {
       lock.unlock();
       try {
         next(slot);
-      } catch (...) { // memory is short; nobody waits for a task without end
+      } catch (...) { // memory was short inside the task; the thread must go on
       }
       next = nullptr; // destroy the task's captures before the lock is taken
       lock.lock();
@@ -84,7 +84,7 @@ struct io_threads::shared {
     ended.notify_all();
   }
 
-  /// Takes all of `tasks`, or none where memory is short.
+  /// Queues all of `tasks`; queues none and throws if memory is short.
   void queue(io_user::state& user, std::vector<task>& tasks, bool first) {
     if (user.closed || stop) return;
     const auto n = tasks.size();
@@ -96,7 +96,7 @@ struct io_threads::shared {
       changed.notify_all();
   }
 
-  /// Lets all orders begin that wait, in the order in which they were given.
+  /// Begins all waiting orders, in the sequence in which they were placed.
   void begin_all() {
     while (!orders.empty()) {
       auto& next = orders.begin()->second;
@@ -129,7 +129,8 @@ std::unique_ptr<io_user> io_threads::join(const io_share& share) {
       std::upper_bound(users.begin(), users.end(), own,
                        [](const auto& a, const auto& b) { return a->share.rank < b->share.rank; }),
       own);
-  // Threads of a user that has left go on for the next one, but for those that a disk holds.
+  // Threads that were started for a user that has left now serve the other users, except those that
+  // still run a task of the user that left. So only the missing number of threads is started.
   std::int32_t wanted = shared_->running;
   for (const auto& one : users)
     wanted += one->share.most - one->running;

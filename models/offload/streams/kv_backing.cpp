@@ -102,9 +102,9 @@ unsigned char* kv_backing::partial_blocks(std::int32_t layer, std::int32_t batch
          (before + segment_number(layer, batch)) * options_.sequences * strides_.plain;
 }
 
-/// Small copies of host memory share a task, since each task costs a lock and perhaps a wake-up.
-/// Disk transfers are tasks of their own, so that several wait for the disk at once. A disk read
-/// includes small gaps, whose bytes are not used.
+/// Small copies of host memory are put into one task, since each task costs a lock and perhaps the
+/// wake-up of a thread. Each disk transfer is a separate task, so that several threads can wait for
+/// the disk at once. A disk read also reads small gaps between blocks, whose bytes are not used.
 std::vector<std::vector<kv_backing::extent>>
 kv_backing::tasks_of(std::int32_t layer, const std::vector<block_span>& blocks,
                      transfer_direction direction) const {
@@ -179,7 +179,7 @@ result<nothing> kv_backing::copy_partial_blocks(std::int32_t layer, std::int32_t
   const auto size = static_cast<std::size_t>(strides_.plain);
   for (const block_range& r : blocks) {
     if (!r.open && (!r.filled || options_.four_bits))
-      continue; // a filled block that was packed is in the segment
+      continue; // with 4 bits, kv_stream has packed the filled block into the segment already
     unsigned char* on_device = device + r.sequence * strides_.plain;
     unsigned char* on_host = partial_blocks(layer, batch) + r.sequence * strides_.plain;
     link_.pass(strides_.plain);
@@ -195,8 +195,8 @@ result<nothing> kv_backing::keep_filled(std::int32_t layer, std::int32_t batch,
                                         const std::vector<block_range>& blocks) const {
   for (block_span s : spans_of(blocks, block_location::in_partial_blocks, options_.sequences))
     while (s.count > 0) {
-      // Blocks that follow each other in the segment do so among the partial blocks, up to the last
-      // sequence.
+      // Blocks that are adjacent in the segment belong to consecutive sequences, so their partial
+      // blocks are adjacent too, up to the last sequence.
       const std::int32_t sequence = s.first % options_.sequences;
       const std::int32_t n = std::min(s.count, options_.sequences - sequence);
       const unsigned char* from = partial_blocks(layer, batch) + sequence * strides_.plain;

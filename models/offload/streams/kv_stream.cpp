@@ -75,9 +75,9 @@ unsigned char* kv_stream::partial_blocks_of(const staging_buffer& b) const {
                                         : backing_->partial_blocks(layer_in(b), batch_in(b));
 }
 
-/// Posts the copies of some blocks. After the last copy the buffer is ready, or free if it does not
-/// hold the segment as it is stored: when that is rounded to 4 bits, or when a partial block was
-/// filled.
+/// Posts the copies of some blocks. After the last copy the buffer is ready, or free if its bytes
+/// differ from the stored segment. They differ if the stored segment is rounded to 4 bits, or if a
+/// partial block was filled.
 void kv_stream::move(staging_buffer& b, const std::vector<block_range>& blocks,
                      transfer_direction direction) {
   const std::int32_t layer = layer_in(b), batch = batch_in(b);
@@ -181,7 +181,8 @@ void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& wr
                     strides_.stored);
 }
 
-/// Where attention uses host memory in place, the device is the host and has finished.
+/// Where attention uses host memory in place, the device is the host's processor and has already
+/// finished the task.
 void kv_stream::release(std::int32_t layer, std::int32_t batch,
                         const std::vector<block_range>& written) {
   if (backing_->used_on_host(layer)) {
@@ -203,7 +204,7 @@ void kv_stream::forget(std::int32_t batch) {
     if (b->state != buffer_state::free && batch_in(*b) == batch) b->awaited = false;
 }
 
-/// The partial blocks follow the segment or are elsewhere in memory.
+/// The partial blocks lie directly behind the segment or elsewhere in memory.
 gpu::kv_layer kv_stream::layer_at(unsigned char* segment, unsigned char* partial_blocks) const {
   gpu::kv_layer layer = record_.layer_at(options_.shape, segment, strides_.plain);
   const std::int64_t apart = partial_blocks - (segment + segment_bytes());

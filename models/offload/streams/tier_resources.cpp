@@ -36,7 +36,7 @@ tier_resources::tier_resources(io_threads::order_notifier notifier)
 
 result<std::shared_ptr<disk_store>>
 tier_resources::open_weight_store(const offload_options& options) {
-  close_weight_store(); // before another one takes space
+  close_weight_store(); // before another store takes space on the disk
   auto opened = options.open_store ? options.open_store()
                                    : open_file_store(options.dir, options.direct_reads);
   if (!opened.ok()) return opened.error();

@@ -94,7 +94,7 @@ void weight_ring::order(staging_buffer& b, arrivals& arriving, std::int32_t grou
       transferred(b, group, outcome, worker);
     });
   if (placement_.group(group).disk_bytes > 0) return pool_.order(std::move(all));
-  for (io_pool::task& copy : all) // of host memory; nobody need be asked for a disk
+  for (io_pool::task& copy : all) // copies from host memory alone need no order
     pool_.post(std::move(copy));
 }
 
@@ -110,7 +110,8 @@ void weight_ring::arrivals::turn() {
     a->pending = false;
 }
 
-/// A read that goes straight into the buffer cannot be held back by the device.
+/// With `by_host` the thread reads from the disk directly into the buffer. The device cannot delay
+/// such a read, so the thread must wait before it.
 result<nothing> weight_ring::arrivals::follow(staging_buffer& b, io_worker& worker,
                                               bool by_host) const {
   auto outcome = by_host ? b.last_use.wait() : worker.copies.follow(b.last_use);
@@ -123,7 +124,7 @@ result<nothing> weight_ring::arrivals::follow(staging_buffer& b, io_worker& work
 result<nothing> weight_ring::arrivals::device_follows(gpu::device& dev) const {
   for (const auto& a : now)
     if (a->pending) {
-      a->pending = false; // the marker of the buffer's last use comes after it
+      a->pending = false; // from now on the marker of the buffer's last use covers these copies
       if (auto outcome = a->end.device_follows(dev); !outcome.ok()) return from_gpu(outcome);
     }
   return nothing{};
@@ -137,7 +138,7 @@ void weight_ring::transferred(staging_buffer& b, std::int32_t group, const resul
   const transfer_group& moved = placement_.group(group);
   stats_.disk_bytes += moved.disk_bytes;
   stats_.host_bytes += moved.host_bytes;
-  fill_ahead(); // the buffer may take another group if its own is no longer awaited
+  fill_ahead(); // the buffer may take another group if no pass awaits its content any more
 }
 
 result<nothing> weight_ring::acquire(std::int32_t group) {

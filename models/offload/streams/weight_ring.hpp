@@ -75,8 +75,9 @@ private:
     /// Makes the current content's markers the previous content's, before the buffer takes another
     /// content.
     void turn();
-    /// Makes a worker's next copies wait for the buffer's last use; with `by_host`, the worker's
-    /// thread itself waits, because it will write the buffer without a copy stream.
+    /// Makes a worker's next copies wait for the buffer's last use and for pending copies of the
+    /// previous content. With `by_host` the worker's thread itself waits, because it will write to
+    /// the buffer without a copy stream.
     result<nothing> follow(staging_buffer& b, io_worker& worker, bool by_host) const;
     result<nothing> device_follows(gpu::device& dev) const;
   };

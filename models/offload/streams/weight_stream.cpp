@@ -23,7 +23,9 @@ result<std::unique_ptr<weight_stream>> weight_stream::open(gpu::device& dev,
 }
 
 weight_stream::~weight_stream() {
-  if (store_) resources_->close_weight_store(); // the file itself goes with what uses it
+  if (store_)
+    resources_->close_weight_store(); // the file is deleted when its last user is
+                                      // destroyed
 }
 
 result<std::int32_t> weight_stream::add_group(const std::vector<gpu::packed_matrix*>& matrices) {
