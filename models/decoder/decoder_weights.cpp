@@ -86,8 +86,8 @@ result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const check
       .outcome();
 }
 
-/// Computes 1 / length of each row of the head. Logits scaled by it are those of a head with
-/// normalised rows, without a copy of the matrix.
+/// Computes 1 / length of each row of the head. Multiplying logits by these factors gives the
+/// logits of a head with normalised rows, without a normalised copy of the matrix.
 ///
 /// `read_rows(ids, out)` reads rows of the head as f32.
 template <class ReadRows>

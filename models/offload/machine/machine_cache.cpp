@@ -29,7 +29,7 @@ constexpr std::array rates = {
     std::pair{"device_kv_bytes_per_s", &machine_description::device_kv_bytes_per_s},
 };
 
-/// The shares, which are numbers from 0 to 1 and may be 0.
+/// The stored values that are shares, from 0 to 1, and not rates.
 constexpr std::array link_shares = {
     std::pair{"disk_read_device_share", &machine_description::disk_read_device_share},
     std::pair{"copy_device_share", &machine_description::copy_device_share},

@@ -90,8 +90,8 @@ public:
     schedule_task.seconds[device] += 4.0 * m.q_size * pairs / on.device_flops;
   }
 
-  /// The cost, per sequence of a micro-batch, of attending from one token to one position, with the
-  /// transfers that the position's KV needs.
+  /// The cost of attending, in each sequence of a micro-batch, from one token to one position,
+  /// including the transfers of that position's KV.
   resource_seconds attend_position() const {
     const double flops = 4.0 * m.q_size * policy.batch_size;
     const double bytes = kv_bytes_per_position(m) * policy.batch_size;

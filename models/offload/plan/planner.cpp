@@ -44,7 +44,7 @@ public:
     fixed_ = {request.weights.has_value(), request.kv.has_value(), request.hidden.has_value()};
   }
 
-  /// The tokens per second if only computation took time. No choice of shares can be faster.
+  /// The tokens per second with everything on the device, which is the upper bound for all shares.
   double fastest_tokens_per_s() const {
     offload_policy all = best_.policy;
     all.weights = all.kv = all.hidden = tier_split{};

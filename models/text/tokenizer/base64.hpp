@@ -7,7 +7,7 @@
 
 namespace twill::models {
 
-/// The bytes; nothing when `text` is not base64. Padding is optional.
+/// The decoded bytes; none if `text` is not base64. Padding is optional.
 std::optional<std::string> decode_base64(std::string_view text);
 
 } // namespace twill::models

@@ -17,7 +17,8 @@ class bpe {
 public:
   explicit bpe(std::size_t n_merges);
 
-  /// Pair (left, right) becomes `merged`; a pair given twice keeps its first rank.
+  /// Adds the rule that the pair (left, right) becomes `merged`. A pair that is added twice keeps
+  /// its first rank.
   void add_merge(token_id left, token_id right, std::int32_t rank, token_id merged);
 
   /// Merges `symbols` (one word's initial ids) in place.
@@ -30,16 +31,18 @@ private:
     token_id merged = 0;
   };
   static constexpr std::uint64_t no_pair = ~std::uint64_t{0};
-  static constexpr std::size_t short_word = 48;  ///< symbols up to which scanning beats a heap
-  static constexpr std::size_t huge_word = 8192; ///< symbols from which a heap misses the caches
+  static constexpr std::size_t short_word = 48;  ///< words of up to this many symbols are merged by
+                                                 ///< scanning, which is then faster than a heap
+  static constexpr std::size_t huge_word = 8192; ///< words from this many symbols on are merged by
+                                                 ///< rank, because a heap would miss the caches
 
   const rule* find(token_id left, token_id right) const;
   std::size_t slot(std::uint64_t pair) const;
   void merge_short(std::vector<token_id>& symbols) const;
   void merge_long(std::vector<token_id>& symbols) const;
-  /// Merges rank after rank, for words so long that a heap misses the caches. Returns false and
-  /// leaves `symbols` as they are when a merge makes a pair of a rank that has already been merged,
-  /// which trained merges never do.
+  /// Merges all pairs of one rank after another, for words so long that a heap would miss the
+  /// caches. Returns false and leaves `symbols` unchanged if a merge creates a pair whose rank was
+  /// already processed; with trained merges this never happens.
   bool merge_by_rank(std::vector<token_id>& symbols) const;
 
   std::int32_t n_ranks_ = 0; ///< one more than the highest rank

@@ -24,8 +24,8 @@ struct byte_bpe_parts {
   std::array<token_id, 256> byte_ids{}; ///< -1 for a byte that the vocabulary lacks
   bpe merges{0};
   bool ignore_merges = false;
-  token_map words;       ///< whole words by their bytes; read with ignore_merges only
-  token_id unknown = -1; ///< stands for bytes that the vocabulary lacks
+  token_map words;       ///< ids of whole words by their bytes; used only with ignore_merges
+  token_id unknown = -1; ///< the id for bytes that the vocabulary lacks
 };
 
 std::unique_ptr<const word_model> make_byte_bpe(byte_bpe_parts parts);

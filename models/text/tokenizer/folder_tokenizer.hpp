@@ -1,8 +1,9 @@
-// folder_tokenizer: the tokenizer that a Hugging Face folder holds, whatever kind of files it has.
+// folder_tokenizer: reads the tokenizer of a Hugging Face folder from any of the supported kinds of
+// files.
 //
-// Looks for tokenizer.json, tokenizer.model, *.tiktoken, vocab.json with merges.txt, in this order.
-// Fails with unsupported for parts that twill does not know, naming them, and with file_unreadable
-// or bad_format for broken files.
+// The first of these is read: tokenizer.json, tokenizer.model, *.tiktoken, vocab.json with
+// merges.txt. Fails with unsupported, naming the part, for parts that twill does not support, and
+// with file_unreadable or bad_format for broken files.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace twill::models {
 
 result<std::shared_ptr<const tokenizer>> make_folder_tokenizer(const folder_files& files);
 
-/// One reader per kind of file.
+/// The readers of the four kinds of files.
 result<std::shared_ptr<const tokenizer>> read_tokenizer_json(const folder_files& files);
 result<std::shared_ptr<const tokenizer>> read_sentencepiece(const folder_files& files);
 result<std::shared_ptr<const tokenizer>> read_tiktoken(const folder_files& files,

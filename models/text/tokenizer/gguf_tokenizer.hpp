@@ -1,9 +1,10 @@
-// gguf_tokenizer: the tokenizer that a GGUF file's metadata describes.
+// gguf_tokenizer: builds the tokenizer that a GGUF file's metadata describe.
 //
-// Knows `tokenizer.ggml.model` "gpt2" (byte-level BPE) and "llama" (SentencePiece-style BPE by
-// scores). Fails with unsupported for other models or pre-tokenizers, naming them, and with
-// missing_metadata or bad_metadata for broken vocabularies. A file without a pre-tokenizer has
-// llama.cpp's default one, with a warning; a special id of 4294967295 or -1 means none.
+// It supports the values "gpt2" (byte-level BPE) and "llama" (SentencePiece-style BPE by scores) of
+// `tokenizer.ggml.model`. Other models and unknown pre-tokenizers fail with unsupported and are
+// named; broken vocabularies fail with missing_metadata or bad_metadata. For a file without a
+// pre-tokenizer, llama.cpp's default is used and a warning is logged. A special id of 4294967295 or
+// -1 means that there is no such token.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,8 @@
-// json_parts: the sections of a tokenizer.json, each read on its own.
+// json_parts: one reader for each section of a tokenizer.json.
 //
-// Fails with unsupported for a component that twill does not know, naming it, and with bad_format
-// for what contradicts the format (Hugging Face tokenizers, version 1.0 of the file).
+// The readers fail with unsupported, naming the component, for a component that twill does not
+// support, and with bad_format for content that contradicts the format (Hugging Face tokenizers,
+// version 1.0 of the file).
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@
 
 namespace twill::models::json {
 
-/// Most levels of Sequences within Sequences.
+/// The most levels of nested components of type "Sequence".
 inline constexpr int max_sequence_depth = 16;
 
 /// The "type" of a component; empty when it has none.
@@ -30,7 +31,7 @@ result<normalizer> read_normalizer(const value* section);
 
 struct pretokenizer_part {
   pretokenizer words_of;
-  bool byte_level = false; ///< words are bytes in the printable alphabet
+  bool byte_level = false; ///< words are bytes in the alphabet of byte_level.hpp
 };
 result<pretokenizer_part> read_pretokenizer(const value* section);
 

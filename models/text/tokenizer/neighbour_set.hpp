@@ -1,8 +1,8 @@
-// neighbour_set: which characters stand side by side in some token of a vocabulary.
+// neighbour_set: the pairs of characters that are adjacent in some token of a vocabulary.
 //
-// A text may be cut between two characters that stand side by side in no token, and its parts
-// encoded separately, because a merge across the cut would make a token that joins them. The set is
-// a bitmap of hashes; a false "yes" only keeps two parts together. Immutable once made.
+// A text may be cut between two characters that are adjacent in no token, and its parts encoded
+// separately, because a merge across the cut would create a token that contains the pair. The set
+// is a bitmap of hashes; a false positive only prevents a cut. Immutable after construction.
 #pragma once
 
 #include <bit>
@@ -30,7 +30,8 @@ public:
       }
   }
 
-  /// Whether the characters [begin, middle) and [middle, end) of `text` stand side by side.
+  /// Whether the characters at bytes [begin, middle) and [middle, end) of `text` are adjacent in
+  /// some token. May be wrong only by returning true.
   bool has(std::string_view text, std::size_t begin, std::size_t middle, std::size_t end) const {
     const std::size_t bit = place(key(text, begin, middle, end));
     return (bits_[bit / 64] >> (bit % 64) & 1) != 0;

@@ -34,7 +34,7 @@ private:
 normalize_rule to_normal_form(normal_form form);
 normalize_rule to_lowercase();
 normalize_rule strip_space(bool left, bool right);
-/// Drops combining marks.
+/// Removes combining marks.
 normalize_rule strip_marks();
 /// Puts `mark` in front of a text that is not empty.
 normalize_rule prepend(std::string mark);

@@ -1,8 +1,8 @@
-// oniguruma: the regular expressions of a tokenizer.json, written again for PCRE2.
+// oniguruma: translates the regular expressions of a tokenizer.json to PCRE2's syntax.
 //
 // The library that writes these files compiles them with Oniguruma 6.9, in its Ruby syntax and over
-// UTF-8. The same letters often mean something else to PCRE2: sets within sets, `\h`, `{,n}`,
-// `\w`, `$`, `(?m)`. What has no exact counterpart is refused. Pure; any thread.
+// UTF-8. Some constructs have another meaning in PCRE2: sets within sets, `\h`, `{,n}`, `\w`, `$`,
+// `(?m)`. A construct without an exact counterpart is refused. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace twill::models {
 
-/// The expression of PCRE2, for regex::make_exact(), with the same matches; it has no groups that
-/// capture. Fails with unsupported, with the place and the reason, where Oniguruma would refuse the
-/// expression, and where twill knows no expression that matches the same.
+/// Returns a PCRE2 expression with the same matches, for regex::make_oniguruma(). It has no
+/// capturing groups. Fails with unsupported, with the place and the reason, if Oniguruma would
+/// refuse the expression or if twill knows no equivalent PCRE2 expression.
 result<std::string> oniguruma_to_pcre2(std::string_view expression);
 
 } // namespace twill::models

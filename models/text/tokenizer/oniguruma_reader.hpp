@@ -1,7 +1,7 @@
-// oniguruma_reader: reads the characters, properties and classes of Oniguruma's expressions.
+// oniguruma_reader: parses the characters, properties and classes of Oniguruma's expressions.
 //
-// Private to oniguruma*.cpp. The first fault ends the reading: each function returns false then,
-// and fault() says what the expression must or must not do.
+// Private to oniguruma*.cpp. The first fault ends the parsing: from then on each function returns
+// false, and `fault_` says what is wrong with the expression.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ protected:
   explicit reader(std::string_view expression) : in_(expression) {}
 
   bool wrong(const std::string& what);
-  /// The fault that twill knows no expression of PCRE2 for `what`.
+  /// Sets the fault that twill knows no PCRE2 expression for `what`; returns false.
   bool refuse(const std::string& what);
   bool check_size(std::size_t n_bytes);
-  bool descend(); ///< into a group or a class; limits how deep they nest
+  bool descend(); ///< enters a group or a class; fails if the nesting is too deep
   void ascend() { --depth_; }
 
   bool next_is(std::string_view text) const { return in_.substr(at_).starts_with(text); }
@@ -30,11 +30,11 @@ protected:
 
   /// Reads `\p{name}`, `\P{name}` or either with `^` before the name.
   bool read_property(bool in_class, character_set& out);
-  /// Reads an escape that stands for one character. Of letters that Ruby's syntax gives no meaning,
-  /// as in `\pL`, it is the letter itself.
+  /// Reads an escape that stands for one character. A letter that has no meaning as an escape in
+  /// Ruby's syntax, as in `\pL`, stands for itself.
   bool read_character(char32_t& out);
-  /// Reads a class behind its `[`. Sets are united until `&&`, which intersects all before it with
-  /// all behind it; `^` negates the whole.
+  /// Reads a class after its `[`. The items of a class are united; `&&` intersects everything
+  /// before it with everything after it; a leading `^` negates the whole class.
   bool read_class(bool ignore_case, character_set& out);
 
   std::string_view in_;

@@ -1,4 +1,4 @@
-// oniguruma_sets: sets of characters of Oniguruma's expressions, as parts of PCRE2's classes.
+// oniguruma_sets: the character sets of Oniguruma's expressions, written with PCRE2's classes.
 //
 // Private to oniguruma*.cpp. Pure; any thread.
 #pragma once
@@ -10,15 +10,17 @@
 
 namespace twill::models::oniguruma {
 
-/// A set of characters: what the items of a PCRE2 class and the matchers hold together.
+/// A set of characters: the union of a PCRE2 class with `items` and of the characters that
+/// `matchers` match.
 struct character_set {
-  std::string items;                 ///< what stands between the brackets of a PCRE2 class
+  std::string items;                 ///< the text between the brackets of a PCRE2 class
   std::vector<std::string> matchers; ///< expressions that match exactly one character each
   bool negated = false;
-  int n_sets = 0;              ///< how many sets of its own a class unites
-  bool has_complement = false; ///< one of them is a complement
+  int n_sets = 0;              ///< number of nested sets that the class unites
+  bool has_complement = false; ///< one of the united sets is a complement
 
-  /// An expression that matches one character of the set, and never in two ways.
+  /// An expression that matches exactly one character of the set, and each character in only one
+  /// way.
   std::string matcher() const;
   void add(const character_set& other);
 };
@@ -28,15 +30,15 @@ std::string literal(char32_t c);
 std::string range(char32_t first, char32_t last);
 
 /// The set of `\w`, `\d`, `\s` or `\h` (or of its capital letter, the complement). Oniguruma counts
-/// six digits of Latin-1, such as U+00B2, as word characters outside of a class alone.
+/// six Latin-1 characters, such as U+00B2, as word characters only outside of a class.
 std::optional<character_set> type_set(char letter, bool in_class);
 /// The set of `[:name:]`.
 std::optional<character_set> posix_set(std::string_view name);
 /// The set of `\p{name}`: a general category, a script, or one of few other properties.
 std::optional<character_set> property_set(std::string_view name, bool in_class);
 
-/// Whether Oniguruma's and PCRE2's case folding agree on a class of `first` to `last`: ASCII, and
-/// ranges in which no character has a case.
+/// Whether Oniguruma and PCRE2 fold the case of a class of `first` to `last` equally. They do for
+/// ASCII and for ranges in which no character has a case.
 bool folds_alike(char32_t first, char32_t last);
 /// Whether a text of two ASCII letters is also the case folding of one character, as "ss" is of ß.
 bool folds_together(char32_t first, char32_t second);

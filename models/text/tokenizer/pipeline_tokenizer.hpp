@@ -1,4 +1,5 @@
-// pipeline_tokenizer: special tokens, normalizer, pre-tokenizer and word model, put together.
+// pipeline_tokenizer: a tokenizer that is composed of special tokens, a normalizer, a pre-tokenizer
+// and a word model.
 //
 // Readers of vocabulary files differ only in how they fill the parts. Immutable: any thread may
 // call it.
@@ -19,14 +20,15 @@ namespace twill::models {
 struct pipeline_parts {
   std::string kind;
   std::vector<std::string> bytes; ///< what decoding appends, by id
-  std::vector<bool> special;      ///< whether it is a control or unknown token, by id
-  std::vector<bool> drops_space;  ///< tokenizer::drops_leading_space, by id; may be empty
-  special_matcher specials;       ///< tokens that are found before normalizing
-  special_matcher normalized;     ///< plain tokens that are found after normalizing
+  std::vector<bool> special; ///< whether the token is a control token or the unknown token, by id
+  std::vector<bool> drops_space; ///< tokenizer::drops_leading_space, by id; may be empty
+  special_matcher specials;      ///< tokens that are found before normalizing
+  special_matcher normalized;    ///< plain tokens that are found after normalizing
   normalizer normal;
   pretokenizer words_of;
   std::unique_ptr<const word_model> model;
-  /// Text after a special token counts as a start (SentencePiece's dummy prefix, "legacy").
+  /// Text after a special token is treated like the beginning of a text, so it gets SentencePiece's
+  /// dummy prefix ("legacy" in tokenizer_config.json).
   bool restarts_after_special = false;
   std::vector<token_id> prefix, suffix; ///< the ids that add_special adds
   std::vector<token_id> end_ids;

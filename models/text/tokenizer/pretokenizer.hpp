@@ -1,7 +1,7 @@
-// pretokenizer: cuts text by a list of rules into the words that a vocabulary model works within.
+// pretokenizer: cuts text by a list of rules into words, which the word model encodes one by one.
 //
-// Each rule is applied to the words that the rule before it left. Immutable; any thread may split.
-// Texts must be well-formed UTF-8 (the caller checks).
+// Each rule is applied to the words that the rule before it produced. Immutable; any thread may
+// split. Texts must be well-formed UTF-8 (the caller checks).
 #pragma once
 
 #include <deque>
@@ -17,9 +17,9 @@
 
 namespace twill::models {
 
-/// The words of one text, and the memory of those that rules changed.
+/// The words of one text, with the memory of the words that rules have changed.
 struct word_list {
-  std::vector<std::string_view> words; ///< none is empty after a rule
+  std::vector<std::string_view> words; ///< rules leave no empty words
   std::deque<std::string> memory;
 };
 
@@ -27,25 +27,27 @@ struct word_list {
 /// which encoding begins afresh.
 using split_rule = std::function<result<nothing>(word_list& list, bool at_start)>;
 
-/// What becomes of the matches of an expression (the words of a tokenizer.json).
+/// How the matches of an expression are treated, named as in a tokenizer.json.
 enum class match_behavior { removed, isolated, contiguous, merged_with_previous, merged_with_next };
 
-/// With `invert`, what the expression does not match counts as a match.
+/// Splits words at the matches of an expression. With `invert`, the parts between the matches are
+/// treated as the matches.
 split_rule split_by(std::shared_ptr<const regex> expression, match_behavior behavior, bool invert);
-/// Cuts within each match, before every group of three characters as counted from its end.
+/// Cuts each match into groups of three characters, counted from the match's end.
 split_rule split_in_threes(std::shared_ptr<const regex> expression);
 /// Puts a space in front of each word that does not begin with one.
 split_rule space_in_front();
 
 enum class metaspace_prefix { always, first, never };
-/// Replaces spaces by `mark`, and puts one in front where `prefix` says so and none is there yet.
-/// With `split`, each mark begins a word.
+/// Replaces spaces by `mark`. Puts a mark in front of a text that does not begin with one, if
+/// `prefix` requires it. With `split`, each mark begins a new word.
 split_rule metaspace(std::string mark, metaspace_prefix prefix, bool split);
-/// Puts `mark` (SentencePiece's dummy prefix) in front of a text at its start, whatever it begins
-/// with.
+/// Puts `mark` (SentencePiece's dummy prefix) in front of every text at its start, even if the text
+/// begins with a mark.
 split_rule dummy_prefix(std::string mark);
 
-/// One expression that cuts: its matches become words, or are only cut in threes.
+/// One expression whose matches become words; with `in_threes` they are cut into groups of three
+/// characters instead.
 struct split_step {
   std::string expression;
   bool in_threes = false;
@@ -58,7 +60,7 @@ public:
   /// Fails with unsupported for an expression that PCRE2 does not know.
   static result<pretokenizer> from_steps(const std::vector<split_step>& steps);
 
-  /// Replaces `list` by the words of `text`; they refer to its memory or the list's.
+  /// Replaces `list` by the words of `text`. The words refer to the memory of `text` or of `list`.
   result<nothing> split(std::string_view text, bool at_start, word_list& list) const;
   /// Applies the rules to the words that `list` has.
   result<nothing> split_words(word_list& list, bool at_start) const;
@@ -70,7 +72,7 @@ private:
 /// The rules that a name in `tokenizer.ggml.pre` stands for.
 struct pretokenizer_kind {
   std::vector<split_step> steps;
-  bool ignore_merges = false;   ///< a whole word of the vocabulary is taken without merging
+  bool ignore_merges = false;   ///< a word that is a token is encoded as that token without merging
   bool add_bos_default = false; ///< whether BOS is added when the file does not say
 };
 
@@ -79,8 +81,9 @@ result<pretokenizer_kind> find_pretokenizer(std::string_view name);
 /// All names that find_pretokenizer() knows.
 std::vector<std::string_view> pretokenizer_names();
 
-/// Steps that cut as `expression` of a tokenizer.json does when it isolates its matches, in linear
-/// time: for published expressions that look ahead to the end of a number at each of its digits.
+/// Returns steps that cut a text as `expression` of a tokenizer.json does with `isolated`, but in
+/// linear time. There are such steps for published expressions that look ahead, at each digit of a
+/// number, to the number's end; none for other expressions.
 std::optional<std::vector<split_step>> linear_steps(std::string_view expression);
 
 /// GPT-2's expression, by which a ByteLevel pre-tokenizer cuts.

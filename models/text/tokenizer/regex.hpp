@@ -1,9 +1,9 @@
 // regex: one regular expression over valid UTF-8, bounded in time.
 //
-// PCRE2 with UTF and UCP; `\s`, `\S` and `\w` mean what the reference implementations mean by them:
-// Unicode White_Space, and Alphabetic, marks, digits, connectors and joiners (as Rust's regex has
-// it). Immutable; any thread may search.
-// A match that exceeds its limits ends in a failure.
+// It uses PCRE2 with UTF and UCP. `\s`, `\S` and `\w` have the meaning of the reference
+// implementations (Rust's regex): `\s` is Unicode White_Space; `\w` is Alphabetic, marks, digits,
+// connectors and joiners. Immutable; any thread may search. A match that exceeds its limits is a
+// failure.
 #pragma once
 
 #include <cstddef>
@@ -24,20 +24,21 @@ class regex {
 public:
   /// Compiles an expression; fails with unsupported when PCRE2 does not know it.
   static result<std::shared_ptr<const regex>> make(const std::string& expression);
-  /// Compiles an expression in the syntax of tokenizer.json (oniguruma.hpp), with its meaning
-  /// there.
+  /// Compiles an expression in the syntax and with the meaning of tokenizer.json (see
+  /// oniguruma.hpp).
   static result<std::shared_ptr<const regex>> make_oniguruma(const std::string& expression);
   ~regex();
 
-  /// Reusable memory of searches with one expression, which one thread uses at a time.
+  /// Memory that searches with one expression reuse; one thread at a time.
   class finder {
   public:
     explicit finder(const regex& what);
     ~finder();
     finder(const finder&) = delete;
     finder& operator=(const finder&) = delete;
-    /// Replaces `matches` by all matches in `text`, each as early and then as the expression
-    /// prefers it. Empty ones count, except right behind the match before.
+    /// Replaces `matches` by all matches in `text`. Each match is the leftmost one after the match
+    /// before and, among these, the one that the expression prefers. Empty matches count, except
+    /// directly after another match.
     result<nothing> find_all(std::string_view text, match_list& matches);
 
   private:
@@ -47,7 +48,7 @@ public:
 
 private:
   regex();
-  /// Compiles `source`; a failure shows `given`, what the file has.
+  /// Compiles `source`. A failure shows `given`, the expression as it is in the file.
   static result<std::shared_ptr<const regex>> compile(const std::string& source,
                                                       const std::string& given);
   struct impl;

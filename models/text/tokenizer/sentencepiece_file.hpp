@@ -1,7 +1,9 @@
-// sentencepiece_file: the contents of a SentencePiece tokenizer.model, checked, and written again.
+// sentencepiece_file: reads and checks a SentencePiece tokenizer.model, and writes a clean copy of
+// it.
 //
 // The file is a protocol buffer (sentencepiece_model.proto); only the fields that encoding needs
-// are read. The file is not trusted: the library gets what write() makes of the checked fields.
+// are read. The file is not trusted: the SentencePiece library does not read it, but the copy that
+// write() makes from the checked fields.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// sentencepiece_model: the SentencePiece library as a word model.
+// sentencepiece_model: a word model that uses the SentencePiece library.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 namespace twill::models {
 
 /// The word model of `file`, whose ids are those of `file.pieces`. Fails with bad_format when the
-/// library refuses the vocabulary. Where the file asks for extra spaces to be removed, a word keeps
-/// those in front if `lead` is not empty: a text that is encoded before the word and then dropped.
+/// library refuses the vocabulary. The library removes leading spaces of a word if the file asks
+/// for the removal of extra spaces. To keep them, pass a `lead` that is not empty: a text that is
+/// encoded in front of each word and whose ids are then removed.
 result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentencepiece_file& file,
                                                                    std::string lead);
 

@@ -1,4 +1,5 @@
-// special_matcher: finds the texts of special tokens in a text, leftmost and longest.
+// special_matcher: finds the texts of special tokens in a text; the leftmost match wins, and among
+// these the longest.
 //
 // A trie is walked from each position; its depth is that of the longest entry. It is filled with
 // add() and then shared: find() is const, and any thread may call it.
@@ -22,12 +23,12 @@ enum special_class : std::uint8_t {
   special_template = 4, ///< control tokens that only a chat template may write ("sop")
 };
 
-/// How a token's text must stand in a text, as in a tokenizer.json's added tokens.
+/// The conditions under which a token's text matches, as in the added tokens of a tokenizer.json.
 struct special_rules {
   bool single_word = false; ///< no word character on either side
-  bool lstrip = false;      ///< takes white space before it along
-  bool rstrip = false;      ///< takes white space after it along
-  bool joins = false;       ///< the text after it gets no dummy prefix
+  bool lstrip = false;      ///< the match includes white space before the text
+  bool rstrip = false;      ///< the match includes white space after the text
+  bool joins = false;       ///< the text after the token gets no dummy prefix
 };
 
 class special_matcher {
@@ -39,12 +40,12 @@ public:
   };
 
   special_matcher();
-  /// Empty texts are ignored; of two entries with the same text the first stays.
+  /// Adds an entry. Empty texts are ignored; of two entries with the same text the first is kept.
   void add(std::string_view text, token_id id, special_class kind, special_rules rules = {});
   bool empty() const { return n_nodes_ == 1; }
 
-  /// The first match at or after `from` of an entry of `classes`. Only plain entries may overlap
-  /// one of the ranges `literal`.
+  /// The first match at or after `from` of an entry of the given `classes`. In the byte ranges
+  /// `literal` (text from users), only entries of class special_plain can match.
   std::optional<match> find(std::string_view text, std::size_t from, unsigned classes,
                             const byte_ranges& literal) const;
 

@@ -1,4 +1,5 @@
-// token_table: texts of a folder's tokens by id, with the tokens that its small files add.
+// token_table: reads the tokens that the small JSON files of a folder add to its vocabulary, and
+// the ids of special tokens.
 //
 // Reads added_tokens.json, special_tokens_map.json, tokenizer_config.json and the ids that
 // generation_config.json and config.json name. A plain value, filled at load.
@@ -33,7 +34,7 @@ struct folder_files {
 };
 
 struct added_token {
-  std::string file; ///< that lists it, for messages; empty for tokenizer.json
+  std::string file; ///< the file that lists the token, for messages; empty for tokenizer.json
   std::int64_t id = -1;
   std::string text;
   bool special = true;
@@ -44,30 +45,31 @@ struct added_token {
 /// Tokens of added_tokens.json and tokenizer_config.json's added_tokens_decoder, by id.
 /// Fails with bad_format when a file has no such list, or has two texts of one id.
 result<std::vector<added_token>> read_added_tokens(const folder_files& files);
-/// Erases tokens that the embedding has no row for, such as the pad token of a fine-tune, and logs
-/// that their texts are ordinary ones. A vocabulary's own tokens must have rows all the same.
+/// Erases added tokens for which the embedding has no row, such as the pad token of a fine-tune,
+/// and logs that their texts are treated as ordinary text. The tokens of the vocabulary itself must
+/// all have rows.
 void erase_tokens_without_rows(const folder_files& files, std::vector<added_token>& tokens);
-/// Reads one entry of a list of added tokens, also of tokenizer.json. Fails with bad_format when it
-/// has no text, or a flag that is neither true nor false.
+/// Reads one entry of a list of added tokens, from tokenizer.json or another file. Fails with
+/// bad_format if the entry has no text, or a flag that is neither true nor false.
 result<added_token> to_added_token(const value& entry, std::int64_t id);
-/// Appends `token` unless `tokens` have its id. Fails with bad_format when they have it with
-/// another text.
+/// Appends `token` unless `tokens` already has its id. Fails with bad_format if `tokens` has the id
+/// with another text.
 result<nothing> add_to_list(std::vector<added_token>& tokens, added_token token);
 
 /// The text that `name` ("bos_token") stands for, from tokenizer_config.json or
 /// special_tokens_map.json.
 std::optional<std::string> named_token(const folder_files& files, std::string_view name);
 
-/// Fills bos, eos and end_ids from the folder's files, and adds well-known ends that are control
-/// tokens. `id_of` returns the id of a token's text, or -1.
+/// Fills bos, eos and end_ids from the folder's files. Control tokens whose texts are well-known
+/// end tokens are added to end_ids. `id_of` returns the id of a token's text, or -1.
 void set_named_ids(const folder_files& files,
                    const std::function<token_id(std::string_view)>& id_of, pipeline_parts& parts);
 
 /// The ids of a vocabulary, each of which stands for one text.
 class unique_ids {
 public:
-  /// Fails with bad_format when another text has the id. The caller has bounded the id and keeps
-  /// the text.
+  /// Fails with bad_format if another text has the id. The caller must have limited the id and must
+  /// keep the text in memory.
   result<nothing> add(const std::string& text, std::int64_t id);
 
 private:
@@ -77,8 +79,8 @@ private:
 /// Makes room for token `id`. Fails with bad_format when it lies far beyond the known tokens, so
 /// that a small file cannot ask for much memory.
 result<nothing> make_room(pipeline_parts& parts, std::int64_t id);
-/// Adds tokens to the vocabulary and to the special tokens. Those that are marked special or look
-/// like markup become control tokens, all others plain ones.
+/// Adds tokens to the vocabulary and to the special tokens. A token that is marked special or looks
+/// like markup becomes a control token, any other token a plain one.
 result<nothing> place_added_tokens(const std::vector<added_token>& tokens, pipeline_parts& parts);
 
 /// Appends `id` to the end ids when it is new.

@@ -1,6 +1,7 @@
-// tokenizer_hints: what a family's own tokenizer code does and the files of its folders do not say.
+// tokenizer_hints: behaviour of a model family's own tokenizer code that the files of its folders
+// do not describe.
 //
-// Constant data, part of a family's descriptor. The defaults are for folders whose files say
+// Constant data, part of a family's descriptor. The defaults are for families whose files describe
 // everything.
 #pragma once
 
@@ -13,28 +14,30 @@ namespace twill::models {
 /// A control token that a family's code appends to the pieces of tokenizer.model.
 struct appended_token {
   std::string_view text;
-  bool for_templates =
-      false;              ///< no text of a user becomes this token, even when it asks for parsing
-  bool in_prefix = false; ///< the token begins every prompt
-  bool ends_generation = false; ///< the model hands over with this token
+  bool for_templates = false; ///< text from a user never becomes this token, even if special tokens
+                              ///< are parsed in the text
+  bool in_prefix = false;       ///< the token begins every prompt
+  bool ends_generation = false; ///< the model ends its turn with this token
 };
 
-/// What a *.tiktoken file, which has tokens and ranks alone, leaves to the family's code.
+/// What the family's code adds to a *.tiktoken file, which has only tokens and ranks.
 struct tiktoken_rules {
-  std::string_view name;                      ///< for people: "qwen"
-  std::string_view pretokenizer;              ///< as find_pretokenizer() knows it: "qwen2"
-  std::span<const std::string_view> specials; ///< after the ranks; the first ends a text
-  int n_extras = 0;                           ///< then <|extra_0|>, <|extra_1|>, ...
+  std::string_view name;                      ///< name for messages: "qwen"
+  std::string_view pretokenizer;              ///< name for find_pretokenizer(): "qwen2"
+  std::span<const std::string_view> specials; ///< special tokens, whose ids follow those of the
+                                              ///< ranks; the first one ends a text
+  int n_extras = 0; ///< number of tokens <|extra_0|>, <|extra_1|>, ... whose ids follow those of
+                    ///< `specials`
 };
 
 struct tokenizer_hints {
-  /// Whether BOS begins a prompt when tokenizer_config.json has no `add_bos_token`. Without a value
-  /// it does for tokenizer.model, and does not for vocab.json with merges.txt.
+  /// Whether BOS begins a prompt when tokenizer_config.json has no `add_bos_token`. Without a
+  /// value, BOS is added for tokenizer.model but not for vocab.json with merges.txt.
   std::optional<bool> adds_bos = std::nullopt;
-  /// False when the family's tokenizer class reads none of `legacy`, `add_bos_token` and
-  /// `add_eos_token` of tokenizer_config.json. The prefix is then that of `appended`.
+  /// False if the family's tokenizer class ignores `legacy`, `add_bos_token` and `add_eos_token` of
+  /// tokenizer_config.json. The tokens of `appended` with in_prefix then begin every prompt.
   bool reads_flags = true;
-  /// The control pieces of tokenizer.model are for templates alone.
+  /// The control pieces of tokenizer.model can only be written by chat templates.
   bool pieces_for_templates = false;
   std::span<const appended_token> appended = {};
   /// Members of generation_config.json that name pieces with which templates open a turn.

@@ -1,8 +1,9 @@
-// word_cache: the ids of words that were already seen in the same text.
+// word_cache: caches the ids of a text's words, so that a repeated word is encoded once.
 //
-// A cache lives for one call, on one thread. Words and ids belong to the caller and must stay where
-// they are (ids may grow). Each hash has one entry, which the latest word replaces, so that memory
-// is bounded and hostile words cost no more than without a cache.
+// A cache is used during one call, on one thread. Words and ids belong to the caller; the words
+// must not move, and ids may only be appended. Each hash value has one entry, which the latest word
+// replaces. Memory is therefore bounded, and words chosen to collide cost no more than without a
+// cache.
 #pragma once
 
 #include <bit>
@@ -18,15 +19,16 @@ namespace twill::models {
 
 class word_cache {
 public:
-  /// Makes a table for about `n_words` words, and none for a few.
+  /// Makes a table for about `n_words` words. For fewer than 64 words there is no table and nothing
+  /// is cached.
   explicit word_cache(std::size_t n_words) {
     if (n_words < 64) return;
     slots_.resize(std::bit_ceil(n_words < max_slots ? n_words : max_slots));
     shift_ = 64 - std::countr_zero(slots_.size());
   }
 
-  /// Appends the ids of `word` to `ids`: those of an equal earlier word, else what `encode`
-  /// appends.
+  /// Appends the ids of `word` to `ids`: copies those of an equal earlier word if the cache has it,
+  /// otherwise calls `encode`.
   template <class Encode>
   void append(std::string_view word, std::vector<token_id>& ids, Encode&& encode) {
     if (slots_.empty() || word.size() > max_bytes) return encode(word, ids);

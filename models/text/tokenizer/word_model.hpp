@@ -1,7 +1,7 @@
 // word_model: the learned part of a tokenizer, which turns the words of a text into token ids.
 //
-// Immutable; any thread may encode. Words must be well-formed UTF-8 and not empty. Time is
-// O(n log n) in the bytes of the text and memory a small multiple of them, whatever the text.
+// Immutable; any thread may encode. Words must be well-formed UTF-8 and not empty. For any text of
+// n bytes, the time is O(n log n) and the memory a small multiple of n.
 #pragma once
 
 #include <string_view>

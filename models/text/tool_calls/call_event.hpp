@@ -1,4 +1,5 @@
-// call_event: what a parser of answers reports, in the order of the answer. A plain value.
+// call_event: an event of the parser of answers. Events are in the order of the answer. A plain
+// value.
 #pragma once
 
 #include <string>
@@ -11,8 +12,8 @@ enum class call_event_kind {
   text,           ///< `bytes` are part of the answer's text
   reasoning,      ///< `bytes` are part of the reasoning
   call_begin,     ///< `bytes` is the function's name
-  call_arguments, ///< `bytes` go on the arguments, a JSON text
-  call_end,       ///< the call is over; `complete` says whether its arguments are
+  call_arguments, ///< `bytes` continue the arguments, which are a JSON text
+  call_end,       ///< the call has ended; `complete` says whether its arguments are complete
 };
 
 struct call_event {
@@ -20,12 +21,13 @@ struct call_event {
   std::string bytes;
   int call = -1;        ///< which call, from 0; -1 for text and reasoning
   bool complete = true; ///< call_end
-  std::string id{};     ///< call_begin: what the model wrote as the call's id; empty: none
+  std::string id{};     ///< call_begin: the call's id if the model wrote one
 
   bool operator==(const call_event&) const = default;
 };
 
-/// Appends `bytes` to the last event when it is of the same kind and call, else as a new event.
+/// Appends `bytes` to the last event if that has the same kind and call; otherwise adds a new
+/// event.
 void append(std::vector<call_event>& events, call_event_kind what, std::string_view bytes,
             int call = -1);
 

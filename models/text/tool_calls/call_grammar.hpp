@@ -1,9 +1,8 @@
-// call_grammar: the grammar of an answer that must be tool calls, as the model's format writes
-// them.
+// call_grammar: the grammar of an answer that must consist of tool calls in the model's format.
 //
-// For tool_choice "required" and for a named function: what the parser of the same format reads
-// back is a call of one of the tools, and its arguments satisfy that tool's schema. Pure; any
-// thread.
+// It is used for tool_choice "required" and for a named function. From each answer of the grammar,
+// the parser of the same format reads calls of the given tools whose arguments satisfy the tools'
+// schemas. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -20,8 +19,8 @@ struct callable {
   std::string parameters; ///< JSON Schema of the arguments; empty: there are none
 };
 
-/// `parallel`: more than one call may stand, where the format has room for it. Nothing for formats
-/// that cannot hold the names of these functions.
+/// `parallel`: allows several calls if the format supports them. Returns none if the format cannot
+/// write the names of these functions.
 std::optional<config::grammar_spec> call_grammar(const tool_format& format,
                                                  std::span<const callable> tools, bool parallel);
 

@@ -1,4 +1,5 @@
-// detect: the tool format and the reasoning tags that a chat template tells of. Pure; any thread.
+// detect: derives the tool format and the reasoning tags of a model from its chat template. Pure;
+// any thread.
 #pragma once
 
 #include <optional>
@@ -8,13 +9,13 @@
 
 namespace twill::models::tool_calls {
 
-/// Nothing when the template writes calls in a way that no known format reads.
+/// Returns none if no known format matches the way in which the template writes calls.
 std::optional<tool_format> detect_format(std::string_view template_source);
 
-/// Nothing when the template knows no reasoning.
+/// Returns none if the template has no reasoning tags.
 std::optional<reasoning_tags> detect_reasoning(std::string_view template_source);
 
-/// True when a rendered prompt ends inside the tags: the answer begins with reasoning.
+/// True if a rendered prompt ends inside the tags, so that the answer begins with reasoning.
 bool ends_in_reasoning(std::string_view prompt, const reasoning_tags& tags);
 
 } // namespace twill::models::tool_calls

@@ -1,10 +1,10 @@
-// json_call_reader: one call written as a JSON object, byte by byte: its name, then its arguments.
+// json_call_reader: reads one call that is written as a JSON object, byte by byte, and yields its
+// name and then its arguments.
 //
-// Reads {"name": N, "arguments": A} and its variants: `parameters` for `arguments`, members in any
-// order,
-// {"type": "function", "function": {...}}, {"function": N, ...}, arguments as a JSON text in a
-// string. Argument bytes are handed out as they come once the name is known. One per call, one
-// thread.
+// Reads {"name": N, "arguments": A} and these variants: `parameters` instead of `arguments`,
+// members in any order, {"type": "function", "function": {...}}, {"function": N, ...}, arguments as
+// a JSON text in a string. Argument bytes are handed out as they come once the name is known. One
+// per call, one thread.
 #pragma once
 
 #include <string>
@@ -17,22 +17,25 @@ public:
   enum class status {
     reading,
     done,   ///< with this byte the object ended
-    failed, ///< this byte cannot go on a call; nothing was handed out unless the name was known
+    failed, ///< this byte cannot continue a call; argument bytes were handed out only if is_named()
   };
 
-  /// `only_calls`: an object with other members than a call's fails at once (bare JSON).
+  /// `only_calls`: an object with members that a call does not have fails at once (used for bare
+  /// JSON).
   explicit json_call_reader(bool only_calls) : only_calls_(only_calls) {}
 
   status push(char byte);
-  const std::string& name() const { return name_; } ///< as much of it as stands yet
-  bool has_name() const { return has_name_; }       ///< the whole name stands
-  /// True once it is certain that this is a call, and of what: with `only_calls`, once its
-  /// arguments have begun as well, since an answer in JSON may have a `name` too.
+  const std::string& name() const { return name_; } ///< the part of the name read so far
+  bool has_name() const { return has_name_; }       ///< the whole name has been read
+  /// True once it is certain that the object is a call of a known function. With `only_calls` this
+  /// also requires that the arguments have begun, because an answer in JSON that is not a call may
+  /// have a member `name` too.
   bool is_named() const { return has_name_ && (!only_calls_ || arguments_begun_); }
-  /// Argument bytes since the last call of take_arguments(); none before is_named().
+  /// The argument bytes since the last call of take_arguments(); empty before is_named().
   std::string take_arguments();
 
-  /// Reads a bare JSON value as the arguments of a call that is named already (Mistral).
+  /// Starts reading a bare JSON value as the arguments of a call whose name is known already
+  /// (Mistral).
   void begin_arguments(std::string name);
 
 private:

@@ -1,10 +1,12 @@
-// parser: an answer's bytes as they come, as events: text, reasoning and tool calls.
+// parser: turns the bytes of an answer, as they are generated, into events: text, reasoning and
+// tool calls.
 //
-// One per sequence, one thread at a time. Every byte of the answer is handed out once: as text, as
-// reasoning, or inside a call. What only looked like a call is text after all. The events are the
-// same however the answer is cut into pieces, but for where runs of text, reasoning and arguments
-// are split. A piece of text never ends inside a character, and never holds a beginning of a marker
-// that the next bytes complete. White space around calls is dropped.
+// Each sequence has its own parser; one thread at a time. Every byte of the answer is reported
+// once: as text, as reasoning, or inside a call. Bytes that only looked like a call are reported as
+// text. The events do not depend on how the answer is divided into pieces, except for where runs of
+// text, reasoning and arguments are split. A piece of text never ends inside a character, and never
+// contains the beginning of a marker that later bytes complete. White space around calls is not
+// reported.
 #pragma once
 
 #include <memory>
@@ -22,12 +24,12 @@
 namespace twill::models::tool_calls {
 
 struct parser_options {
-  std::optional<tool_format> calls;       ///< nothing: calls are text
-  std::optional<reasoning_tags> thoughts; ///< nothing: reasoning tags are text
+  std::optional<tool_format> calls;       ///< none: calls are treated as text
+  std::optional<reasoning_tags> thoughts; ///< none: reasoning tags are treated as text
   bool begins_in_reasoning = false;       ///< the prompt ended in the opening tag
-  /// A grammar lets calls of these functions through and no other ones; empty: there is none.
+  /// The functions that a grammar allows to be called; empty: no grammar restricts the calls.
   std::vector<std::string> names{};
-  bool only_calls = false; ///< the grammar lets calls through and nothing else
+  bool only_calls = false; ///< the grammar allows only calls, no text
 };
 
 class parser {
@@ -35,9 +37,10 @@ public:
   explicit parser(parser_options options);
 
   std::vector<call_event> push(std::string_view bytes);
-  /// The answer is over: what was held back. An unfinished call whose name is known ends
-  /// incomplete. Where a grammar knows it to be a call, it is never text: the name is also known
-  /// where what stands of it begins the name of one function alone, and else nothing is reported.
+  /// Ends the answer and returns the events of the bytes held back so far. An unfinished call whose
+  /// name is known ends with complete = false. With a grammar that allows only calls, an unfinished
+  /// call is never reported as text. Its name then also counts as known if the part written so far
+  /// is the beginning of exactly one function's name; otherwise nothing is reported.
   std::vector<call_event> finish();
 
 private:
@@ -45,7 +48,7 @@ private:
     text,
     reasoning,
     call,       ///< in a JSON object of a call
-    after_tag,  ///< a tagged call's object is over: white space and the end marker
+    after_tag,  ///< after the object of a tagged call: white space and the end marker
     list,       ///< after Mistral's marker, or inside a list: an object, `,`, `]` or a bare name
     bare_call,  ///< Mistral: a call without a list: name, id and arguments by markers
     between,    ///< bare JSON: after an object
@@ -80,20 +83,20 @@ private:
   std::string held_;    ///< may become a marker
   std::string pending_; ///< text or reasoning: an unfinished character
   std::string space_;   ///< white space that is dropped if a call follows
-  std::string raw_;     ///< bytes of what may become a call, as text should it not
+  std::string raw_;     ///< bytes of a possible call, which become text if it is not a call
   std::optional<json_call_reader> json_;
   std::optional<python_call_reader> python_;
   enum class bare_part { name, id, arguments };
   bare_part bare_at_ = bare_part::name; ///< Mistral: the part that is being read
   std::string bare_name_, bare_id_;
-  bool bare_ended_ = false;        ///< white space stood behind the part
-  std::set<std::string> call_ids_; ///< those that were handed out
+  bool bare_ended_ = false;        ///< white space followed the part
+  std::set<std::string> call_ids_; ///< ids that were reported
   int n_calls_ = 0;
   bool in_call_ = false;     ///< begun and not ended
   bool in_list_ = false;     ///< inside [ ... ]
   bool only_text_ = false;   ///< bare JSON: the answer is no call
-  bool bare_marker_ = false; ///< llama3: the optional marker stood already
-  bool drop_space_ = false;  ///< ChatGLM3: white space before the first word is none of the text
+  bool bare_marker_ = false; ///< llama3: the optional marker was read
+  bool drop_space_ = false; ///< ChatGLM3: white space before the first word is not part of the text
   std::vector<call_event> out_;
 };
 

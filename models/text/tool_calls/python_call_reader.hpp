@@ -1,5 +1,5 @@
-// python_call_reader: ChatGLM3's call, tool_call(city='Beijing', days=3), as JSON arguments, byte
-// by byte.
+// python_call_reader: translates ChatGLM3's calls, such as tool_call(city='Beijing', days=3), to
+// JSON arguments, byte by byte.
 //
 // Values are Python literals: strings, numbers, True, False, None, lists, dicts. One per call, one
 // thread.
@@ -14,9 +14,9 @@ class python_call_reader {
 public:
   enum class status { reading, done, failed };
 
-  /// Bytes after "tool_call(".
+  /// Takes the next byte after "tool_call(".
   status push(char byte);
-  /// JSON bytes since the last call.
+  /// The JSON bytes since the last call of take_arguments().
   std::string take_arguments();
 
 private:

@@ -18,9 +18,10 @@ enum class call_syntax {
 };
 
 struct tool_format {
-  std::string name; ///< as model.tool_format names it
+  std::string name; ///< name of the format in the option model.tool_format
   call_syntax syntax = call_syntax::bare_json;
-  std::string begin;     ///< marker in front of a call; bare_json: may stand in front of the first
+  std::string begin;     ///< marker in front of a call; bare_json: optional marker in front of the
+                         ///< first call
   std::string end;       ///< tagged_json: marker behind a call
   std::string arguments; ///< listed_json: marker between a bare name and its arguments
   std::string call_id;   ///< listed_json: marker between a bare name and the id of the call

@@ -1,5 +1,5 @@
-// tool_text: tools and the way to call them in words, for chat templates that do not show tools.
-// Pure; any thread.
+// tool_text: describes tools, and how to call them, in English text, for chat templates that do not
+// write tools into the prompt. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace twill::models::tool_calls {
 
-/// One line of JSON for each function of `tools` ({"type": "function", "function": {...}}, or the
-/// function itself), and how an answer in `format` calls one. Empty where there are no tools.
+/// Returns one line of JSON for each function of `tools` (whose entries are {"type": "function",
+/// "function": {...}} or the function itself), followed by an explanation of how an answer in
+/// `format` calls a function. Empty if there are no tools.
 std::string tool_text(const value& tools, const tool_format& format);
 
 } // namespace twill::models::tool_calls
