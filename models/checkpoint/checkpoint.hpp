@@ -1,7 +1,8 @@
-// checkpoint: a model file (or folder), mapped, with typed tensors handed out without copying.
+// checkpoint: the interface to the weights of a mapped model file or folder. It returns typed
+// tensors without copying them.
 //
 // Immutable after opening; any thread may read. Addresses stay valid while the checkpoint lives.
-// Everything that a reader hands out has been checked against the file's size.
+// All addresses that it returns were checked to lie inside the file.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct tensor_info {
   std::string name;
   std::vector<std::int64_t> shape; ///< outermost first
   std::string type;                ///< the file's own name: "F32", "Q4_1", ...
-  std::int64_t bytes = 0;          ///< that the tensor takes in the file
+  std::int64_t bytes = 0;          ///< bytes of the tensor in the file
 };
 
 class checkpoint {
@@ -28,7 +29,7 @@ public:
   virtual std::vector<tensor_info> tensors() const = 0;
   /// The tensor of that name; nullptr when there is none.
   virtual const tensor_info* find(std::string_view name) const = 0;
-  /// Whether the tensor is there, or an index file says so although no shard has it.
+  /// Whether the checkpoint has the tensor, or an index file lists it although no shard has it.
   virtual bool lists(std::string_view name) const { return find(name) != nullptr; }
   /// A matrix as a weight source that refers to this checkpoint's memory. // (shape[0], shape[1])
   virtual result<gpu::weight_source> matrix(std::string_view name) const = 0;
@@ -39,7 +40,7 @@ public:
   /// ignored.
   virtual void read_ahead(std::string_view /*name*/) const {}
   /// Announces that the tensor will not be read again soon, so that its memory may leave this
-  /// process. Sources of it stay valid. Unknown names are ignored.
+  /// process. Weight sources of the tensor stay valid. Unknown names are ignored.
   virtual void release(std::string_view /*name*/) const {}
 };
 

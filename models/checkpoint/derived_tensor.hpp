@@ -1,9 +1,9 @@
-// derived_tensor: tensors of a checkpoint that hold no weights, only values that the code which
-// wrote it had computed from the configuration.
+// derived_tensor: recognises tensors of a checkpoint that are not weights, but values that the
+// training code computed from the configuration.
 //
-// Buffers of PyTorch modules land in checkpoints beside the weights: tables of rotary frequencies,
-// cosines and sines, causal masks, position numbers. twill computes what it needs of them from the
-// configuration, as transformers does, so readers leave them out. Pure.
+// PyTorch stores the buffers of modules in checkpoints beside the weights: tables of rotary
+// frequencies, cosines and sines, causal masks, position numbers. twill computes such values from
+// the configuration, as transformers does, so readers omit these tensors. Pure.
 #pragma once
 
 #include "models/checkpoint/checkpoint.hpp"

@@ -15,7 +15,7 @@ inline bool is_lfs_pointer(std::string_view bytes) {
          bytes.starts_with("version https://git-lfs.github.com/spec/");
 }
 
-/// What to say of a file that is one, behind its path.
+/// The message about a file that is such a pointer; it follows the file's path.
 inline constexpr const char* lfs_pointer_words = ": Git LFS has not fetched this file yet and left "
                                                  "a pointer in its place; run `git lfs pull` in "
                                                  "its repository";

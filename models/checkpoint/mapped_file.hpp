@@ -1,8 +1,9 @@
 // mapped_file: a whole file mapped read-only.
 //
-// Immutable; any thread may read bytes(). Addresses stay valid while the object lives. Where
-// another process shortens the file, or the disk fails, zeros are read and a fault is counted (see
-// mapping_guard.hpp): whoever reads for long asks for the faults afterwards.
+// Immutable; any thread may read bytes(). Addresses stay valid while the object lives. If another
+// process shortens the file, or the disk fails, reads give zeros and a fault is counted (see
+// mapping_guard.hpp). Code that reads large parts must therefore check the number of faults
+// afterwards.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +28,15 @@ public:
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  /// What the system said of the file when it was opened; times in nanoseconds.
+  /// The file's identity and times from fstat() when it was opened; times in nanoseconds.
   struct file_state {
     std::uint64_t device = 0, number = 0;
     std::int64_t modified_ns = 0, changed_ns = 0;
     bool operator==(const file_state&) const = default;
   };
   const file_state& state() const { return state_; }
-  /// Whether somebody has written into the file since it was opened, so that bytes() may have
-  /// changed. A file that was replaced by another one, or removed, is still what it was.
+  /// Whether the file was written to since it was opened, so that bytes() may have changed. If the
+  /// file was replaced by another one or removed, the mapped bytes have not changed.
   bool written_since() const;
 
   /// Asks the system to read `part` of bytes(), and what follows it, in the background.

@@ -1,14 +1,14 @@
-// mapping_guard: turns SIGBUS in a mapped file into zeros and a count.
+// mapping_guard: handles SIGBUS in a mapped file, so that reads give zeros and a fault is counted.
 //
-// A mapping raises SIGBUS where another process has shortened the file since, or where the disk
-// cannot read a page. Checking the file's size beforehand would leave a race, and copying with
-// pread() would give up what mappings are for: bytes that are packed from the page cache without a
-// copy. So a handler puts zeros in the place of the rest of that mapping and counts a fault.
-// Whoever reads a mapping compares the count before and after, and distrusts what was read in
-// between.
+// Reading a mapping raises SIGBUS if another process has shortened the file, or if the disk cannot
+// read a page. Checking the file's size beforehand would leave a race. Copying with pread() would
+// lose the advantage of mappings, that bytes are packed from the page cache without a copy. The
+// signal handler therefore replaces the rest of the mapping by zeros and counts a fault. Code that
+// reads a mapping must compare the count before and after reading, and must discard what it read if
+// the count has changed.
 //
-// Threads: any. The handler is installed with the first guard; a SIGBUS elsewhere goes to the
-// handler of before.
+// Threads: any. The handler is installed with the first guard; a SIGBUS outside of guarded memory
+// is passed to the previously installed handler.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +23,17 @@ public:
   mapping_guard(void* data, std::size_t bytes);
   mapping_guard(const mapping_guard&) = delete;
   mapping_guard& operator=(const mapping_guard&) = delete;
-  /// To be destroyed before the memory is unmapped.
+  /// The guard must be destroyed before the memory is unmapped.
   ~mapping_guard();
 
   /// Faults of all mappings of this process so far.
   static std::uint64_t faults();
 
 private:
-  int slot_ = -1; ///< of the table that the handler searches; -1: it was full
+  int slot_ = -1; ///< index in the table that the handler searches; -1: the table was full
 };
 
-/// What to say of files whose mapping had a fault.
+/// The message about a file whose mapping had a fault.
 inline constexpr const char* mapping_fault_words =
     "a file of the model was shortened, or its disk failed, while it was read";
 

@@ -2,9 +2,9 @@
 //
 // The safetensors and PyTorch readers fill one table for all shards of a model. It is immutable
 // once filled; any thread may read. A reader checks a tensor's bytes against its file and shape
-// before it adds the tensor, and the table keeps the files mapped. Only dense types are handed out
-// as weights. Integers are listed too; models/checkpoint/quant, which knows what they mean, reads
-// their bytes.
+// before it adds the tensor, and the table keeps the files mapped. Only tensors of dense types can
+// be read as weights. Tensors of integers are listed too; models/checkpoint/quant interprets their
+// bytes.
 #pragma once
 
 #include <cstddef>

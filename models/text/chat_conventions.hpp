@@ -1,9 +1,9 @@
-// chat_conventions: the chat template of a model whose files bring none.
+// chat_conventions: the chat templates of models whose files have none.
 //
-// Templates are Jinja sources for chat_template::parse(). A folder or file may bring its own
-// (template_sources); otherwise the family's descriptor knows one. Known templates print cut marks
-// where the family's own code encodes the parts of a prompt separately, so that token ids equal
-// those of that code. Pure; any thread may call.
+// Templates are Jinja sources for chat_template::parse(). A folder or file may have its own
+// templates (template_sources); otherwise the family's descriptor may supply one. A family's
+// template prints a cut mark wherever the family's own code encodes two parts of a prompt
+// separately, so that token ids equal those of the family's code. Pure; any thread may call.
 #pragma once
 
 #include <string>
@@ -24,9 +24,9 @@ struct chat_source {
 /// The known templates of a family, part of its descriptor. Each function returns a Jinja source,
 /// or an empty text when the vocabulary lacks the tokens that the template needs.
 struct chat_convention {
-  /// For folders that bring no template. Null: ChatML where the vocabulary has its tokens.
+  /// For folders without a template. Null: ChatML is used if the vocabulary has ChatML's tokens.
   std::string (*of_folder)(const chat_source& model) = nullptr;
-  /// For GGUF files that bring no template. Null: none.
+  /// For GGUF files without a template. Null: there is no template.
   std::string (*of_gguf)(const tokenizer& text) = nullptr;
 };
 

@@ -2,8 +2,8 @@
 //
 // Immutable after parse(); any thread may render. The sandbox has no I/O and bounds output size,
 // work and depth, so that a hostile template ends in an error. Text that came from messages (not
-// from the template itself) is reported as literal ranges: the tokenizer takes no control token
-// there.
+// from the template itself) is reported as literal ranges: the tokenizer recognises no control
+// tokens in these ranges.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@
 
 namespace twill::models {
 
-/// The cut mark (U+FDD0, a noncharacter). Where a template prints it, the tokenizer begins afresh:
-/// the mark is removed from the text and becomes an empty literal range. In a message it is plain
-/// text.
+/// The cut mark (U+FDD0, a noncharacter). Where a template prints the mark, the tokenizer encodes
+/// the text after it separately: the mark is removed from the text and becomes an empty literal
+/// range. In a message the mark is plain text.
 inline constexpr std::string_view cut_mark = "\xEF\xB7\x90";
 
 struct template_input {
@@ -26,7 +26,7 @@ struct template_input {
   value tools;    ///< a list, or null
   bool add_generation_prompt = true;
   value_object extra;          ///< chat_template_kwargs: more top-level names
-  std::int64_t now_unix_s = 0; ///< what strftime_now() tells; 0: the time of the rendering
+  std::int64_t now_unix_s = 0; ///< the time that strftime_now() formats; 0: the time of rendering
 };
 
 struct rendered_prompt {
@@ -34,10 +34,10 @@ struct rendered_prompt {
   byte_ranges literal; ///< parts that came from the request, and the places of cut marks
 };
 
-/// Ends a prompt where `content`, the text of its last message, ends, so that what follows goes on
-/// from that text. White space at either end of `content` may be missing, since templates trim it.
-/// False, and the prompt stays as it is, where `content` is not the last text of the request that
-/// it shows.
+/// Cuts off everything after `content`, the text of the prompt's last message, so that the model
+/// continues that text. White space at either end of `content` may be missing in the prompt, since
+/// templates trim it. Returns false and leaves the prompt unchanged if `content` is not the last
+/// text from the request in the prompt.
 bool cut_after(std::string_view content, rendered_prompt& prompt);
 
 class chat_template {

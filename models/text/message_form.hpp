@@ -1,9 +1,11 @@
-// message_form: what a chat template expects of the messages it is given, and messages so changed.
+// message_form: finds out in which form a chat template expects messages, and converts messages to
+// that form.
 //
 // Templates differ in whether a call's arguments are an object or JSON text, whether content may be
 // null beside calls, which roles and which ids of calls they take. The template is tried once on a
-// short conversation to find out; what it takes stays as the client wrote it. A template that knows
-// no tools gets them as text in the system message. Pure functions; any thread.
+// short conversation to find out; parts that the template accepts stay as the client wrote them.
+// For a template that does not support tools, the tools are described as text in the system
+// message. Pure functions; any thread.
 #pragma once
 
 #include <functional>
@@ -23,8 +25,8 @@ struct message_form {
   bool short_call_ids = false;  ///< ids have nine letters and digits (Mistral); others are replaced
   bool shows_tools = true;      ///< false: the template does not mention tools
   // Tried only where the template shows no tools:
-  bool knows_system = true;    ///< false: what the system says joins the first message
-  bool knows_tool_role = true; ///< false: results of calls are said by the user
+  bool knows_system = true;    ///< false: the system message's text is joined to the first message
+  bool knows_tool_role = true; ///< false: results of calls become messages of the user
 };
 
 /// Renders messages with tools; empty when the template fails.
@@ -32,8 +34,8 @@ using try_template = std::function<std::string(const value& messages, const valu
 
 message_form find_message_form(std::string_view template_source, const try_template& render);
 
-/// Messages with all their members, in the form that the template expects. `tool_text` tells of the
-/// tools; a template that shows tools itself does not get it.
+/// Messages with all their members, in the form that the template expects. `tool_text` describes
+/// the tools; it is not used if the template shows tools itself.
 value fit_messages(const value& messages, const message_form& form,
                    const std::string& tool_text = {});
 

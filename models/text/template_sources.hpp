@@ -1,9 +1,9 @@
-// template_sources: the chat templates that a model's files bring, by name, as Jinja sources.
+// template_sources: reads the chat templates in a model's files as Jinja sources, by name.
 //
-// A model may bring several: the default one, `tool_use` for requests with tools, and others that a
+// A model may have several: the default one, `tool_use` for requests with tools, and others that a
 // request names. Which files count, and in which order, is what transformers does. Pure but for
-// reading the folder; any thread may call. A template that cannot be had is left out and named in
-// `faults`, so that the others are still used.
+// reading the folder; any thread may call. A template that cannot be read is omitted and named in
+// `faults`, so that the others can still be used.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline constexpr const char* default_template_name = "default";
 struct template_sources {
   std::string main;                                        ///< the default; empty: none
   std::vector<std::pair<std::string, std::string>> others; ///< name and source, each name once
-  std::vector<std::string> faults; ///< what is left out and why, a line each
+  std::vector<std::string> faults; ///< one line for each omitted template, with the reason
 
   bool empty() const { return main.empty() && others.empty(); }
 };

@@ -1,5 +1,5 @@
-// text_limits: how far long work on a text goes that runs on this thread: tokenizing and rendering
-// a template look here now and then.
+// text_limits: limits long work on texts on the current thread. Tokenizing and the rendering of a
+// template check the limits from time to time.
 //
 // A scope belongs to the thread that made it, and scopes nest; without one there is no limit. What
 // is_unwanted() reads must be safe to read on that thread.
@@ -14,8 +14,8 @@ namespace twill::models {
 
 class text_limits {
 public:
-  /// Tokenizing ends early, with the ids that it has, once they are more than `most_ids`, or once
-  /// `is_unwanted` says so. A template fails then.
+  /// Tokenizing ends early and returns the ids so far once they are more than `most_ids`, or once
+  /// `is_unwanted` returns true. The rendering of a template fails once `is_unwanted` returns true.
   explicit text_limits(std::size_t most_ids, std::function<bool()> is_unwanted = nullptr)
       : most_ids_(most_ids), is_unwanted_(std::move(is_unwanted)),
         outer_(std::exchange(current_, this)) {}

@@ -24,7 +24,7 @@ struct encode_options {
 };
 
 /// Byte ranges [first, second) of a rendered prompt, ascending and disjoint. An empty range marks a
-/// place where encoding begins afresh, as if what follows were a text of its own.
+/// place from which the following text is encoded separately, as if it were another text.
 using byte_ranges = std::vector<std::pair<std::size_t, std::size_t>>;
 
 class tokenizer {
@@ -59,7 +59,7 @@ public:
   virtual const std::vector<token_id>& end_ids() const = 0;
   virtual token_id bos_id() const = 0;  ///< -1 when there is none
   virtual token_id eos_id() const = 0;  ///< -1 when there is none
-  virtual std::string kind() const = 0; ///< "gguf gpt2 / smollm", ... for people
+  virtual std::string kind() const = 0; ///< "gguf gpt2 / smollm", ... for messages
 };
 
 } // namespace twill::models

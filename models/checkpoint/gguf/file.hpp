@@ -1,10 +1,10 @@
 // file: a model in GGUF (version 2 or 3, little-endian), mapped and checked, as a checkpoint.
 //
-// A model may lie in several files, of which open() takes any; the metadata are those of the first.
-// Immutable after open(); any thread may read. Everything that is handed out lies inside its file.
-// Derived tensors (derived_tensor.hpp) are left out. Kinds that twill does not read are listed, and
-// refused with `unsupported` when asked for.
-// Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// A model may consist of several files. open() takes the path of any of them; the metadata are
+// those of the first file. Immutable after open(); any thread may read. Everything that is handed
+// out lies inside its file. Derived tensors (derived_tensor.hpp) are left out. Tensors of kinds
+// that twill cannot read are listed; reading them fails with `unsupported`. Format:
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #pragma once
 
 #include <cstddef>

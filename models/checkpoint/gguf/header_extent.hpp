@@ -1,5 +1,5 @@
-// header_extent: how much of a GGUF file must be there before its headers can be read, for those
-// who fetch a file piece by piece. Pure.
+// header_extent: the number of bytes of a GGUF file that are needed to read its headers, for
+// programs that download a file piece by piece. Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace twill::models::gguf {
 
-/// At most the size of `head`, the first bytes of a file, when they hold all of its headers, or
-/// when no further byte could make them good. Otherwise a number beyond that size: the headers do
-/// not end before it.
+/// `head` is the beginning of a file. The result is at most head.size() if `head` contains all
+/// headers, or if the headers are invalid whatever bytes follow. Otherwise the result is larger
+/// than head.size(), and the headers end at that offset or later.
 std::uint64_t header_extent(std::span<const std::byte> head);
 
 } // namespace twill::models::gguf

@@ -1,9 +1,10 @@
 // read_into: reads a PyTorch .bin file (a zip with a pickle, as torch.save writes it since 1.6)
 // into a tensor table.
 //
-// The pickle is read by a machine that knows tensors alone, and storages stay mapped. Refused are
-// older files that are not zips, compressed entries, any name or opcode that tensors do not need,
-// tensors that exceed their storage, and tensors that are not row-major and contiguous.
+// The pickle is read by an interpreter that supports only tensors (unpickle.hpp), and storages stay
+// mapped. These are refused: older files that are not zips, compressed entries, any name or opcode
+// that tensors do not need, tensors that exceed their storage, and tensors that are not row-major
+// and contiguous.
 #pragma once
 
 #include <string>

@@ -1,7 +1,9 @@
-// A checkpoint that shows GPTQ and AWQ matrices as ordinary ones.
+// show_as_matrices: wraps a table of tensors in a checkpoint that presents GPTQ and AWQ matrices as
+// ordinary matrices.
 //
 // `x.qweight`, `x.qzeros`, `x.scales` and `x.g_idx` appear as one matrix `x.weight`. A bias beside
-// them that is all zeros, as AutoGPTQ writes it, is not shown. Other tensors are as in the table.
+// them that is all zeros, as AutoGPTQ writes it, is not shown. Other tensors are those of the
+// table.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// layout: how the columns of a matrix fall into groups of equal size, for packing.
+// layout: divides the columns of a matrix into groups of equal size, for packing.
 #pragma once
 
 #include <cstdint>

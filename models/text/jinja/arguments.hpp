@@ -13,7 +13,8 @@
 
 namespace twill::models::jinja {
 
-/// Arguments by their position in `names`. They refer to the call_args, which must outlive this.
+/// The bound arguments, indexed by their position in `names`. They refer to the call_args, which
+/// must outlive this object.
 class arguments {
 public:
   /// Fails on too many arguments, unknown names and names given twice.
@@ -24,7 +25,8 @@ public:
   /// The defaults apply when the argument is not given.
   std::int64_t whole(std::size_t i, std::int64_t otherwise) const;
   bool flag(std::size_t i, bool otherwise) const;
-  /// nullptr when it is not given or None; fails when it is not a string.
+  /// The argument's text; nullptr if the argument is not given or is None. Fails if it is not a
+  /// string.
   const text* string(std::size_t i) const;
 
 private:

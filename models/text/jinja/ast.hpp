@@ -1,7 +1,7 @@
 // ast: the parsed template. Immutable after parsing and shared by every render.
 //
-// One node type for expressions and one for statements, told apart by `kind`; the comments say what
-// each kind keeps where. `height` bounds every recursion over the tree.
+// One node type for expressions and one for statements, distinguished by `kind`. The comment of
+// each kind says which members it uses. `height` bounds every recursion over the tree.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ enum class stmt_kind {
   assign_block, ///< target = bodies[0] through the filter chain in value (may be null)
   filter_block, ///< bodies[0] through the filter chain in value
   with,         ///< parameters[i].name = parameters[i].value, then bodies[0]
-  scoped,       ///< bodies[0] in a scope of its own
+  scoped,       ///< bodies[0] in a new scope
   macro,        ///< name, parameters, bodies[0]
   call_block,   ///< value is a call; parameters, bodies[0]: its caller
   leave_loop,
@@ -75,7 +75,7 @@ struct parameter {
   expr_ptr value; ///< the default; null when there is none
 };
 
-/// Where an assignment goes: a name, an attribute of a namespace, or a tuple of targets.
+/// The left side of an assignment: a name, an attribute of a namespace, or a tuple of targets.
 struct target {
   std::string name;
   std::string attribute; ///< when not empty, `name` must be a namespace
@@ -94,7 +94,8 @@ struct stmt {
   std::vector<body> bodies;
   std::vector<parameter> parameters;
   bool flag = false;
-  bool takes_varargs = false, takes_kwargs = false, takes_caller = false; ///< the macro names them
+  /// the macro's body uses the name varargs, kwargs or caller
+  bool takes_varargs = false, takes_kwargs = false, takes_caller = false;
   bool keeps_scope = false; ///< a macro inside may outlive one round of the loop
 };
 

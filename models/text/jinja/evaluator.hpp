@@ -1,7 +1,7 @@
 // evaluator: runs a parsed template once.
 //
-// One render, one thread; the tree, the runtime and the root scope must outlive it. Throws
-// template_error.
+// An evaluator serves one render on one thread. The tree, the runtime and the root scope must
+// outlive it. Throws template_error.
 #pragma once
 
 #include <deque>
@@ -38,9 +38,10 @@ public:
   /// Runs the whole template and returns its output.
   text run(const body& statements, scope& root);
 
-  /// From now on loops tell which dict of this list they are at, also when they run over a slice.
+  /// From now on loops over the dicts of `list`, or over a slice of it, record in watched_item()
+  /// which dict they are at.
   void watch(const val& list);
-  /// The index in the watched list of the item that the innermost such loop is at, or -1.
+  /// The index in the watched list of the item that the innermost loop over that list is at, or -1.
   int watched_item() const { return watched_item_; }
 
   val eval(const expr& e, scope& s);
@@ -50,9 +51,10 @@ public:
 
   /// Calls a macro (or a call block's body); `closure` is where it was defined.
   val call_macro(const stmt& macro, scope& closure, const call_args& args);
-  /// Runs a loop's body over `items` and returns its output; for `loop(...)`.
+  /// Runs a loop's body over `items` and returns its output; used for `loop(...)` in recursive
+  /// loops.
   val call_loop(const stmt& loop, scope& outer, const val& items, int depth);
-  /// A scope that lives as long as the render.
+  /// Makes a scope that exists until the render ends.
   scope& make_scope(scope* parent);
 
 private:

@@ -11,7 +11,8 @@
 
 namespace twill::models::jinja {
 
-/// Names that make a macro take more than its parameters.
+/// Which of the names varargs, kwargs and caller occur. A macro that uses one of them takes further
+/// arguments.
 struct macro_names {
   bool varargs = false, kwargs = false, caller = false;
 };
@@ -21,7 +22,8 @@ public:
   explicit expression_parser(token_stream& tokens) : t_(tokens) {}
 
   expr_ptr parse_expression() { return parse_conditional(); }
-  /// Parses a tuple without parentheses, or one expression; conditionals only when asked for.
+  /// Parses a tuple without parentheses, or one expression. Conditional expressions are parsed only
+  /// if `with_conditional` is true.
   expr_ptr parse_tuple(bool with_conditional = true, bool in_parentheses = false);
   /// Parses one operand with its postfixes and filters.
   expr_ptr parse_unary(bool with_filter = true);

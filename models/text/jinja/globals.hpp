@@ -10,7 +10,7 @@
 
 namespace twill::models::jinja {
 
-/// What `{% set ns.name = ... %}` may change.
+/// The object made by namespace(). `{% set ns.name = ... %}` may change its members.
 struct namespace_object final : object {
   std::string type_name() const override { return "Namespace"; }
   std::optional<val> attribute(std::string_view name) const override;

@@ -1,4 +1,4 @@
-// parser: makes a tree of tokens, by Jinja2's grammar. Pure; throws template_error.
+// parser: parses tokens into a tree by Jinja2's grammar. Pure; throws template_error.
 //
 // It refuses extends, include, import and block (a chat template is one file), dynamic call
 // arguments

@@ -1,4 +1,5 @@
-// print: values as Python's str() and repr() and json.dumps() write them. Pure but for the budgets.
+// print: writes values as Python's str(), repr() and json.dumps() do. Pure, except that it counts
+// towards the budgets of the runtime.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace twill::models::jinja {
 
-/// str(v). A string keeps its exact taint; the text of another value is wholly tainted when a part
-/// is.
+/// str(v). A string keeps its exact taint. The text of any other value is tainted as a whole if any
+/// part of the value is tainted.
 text to_text(runtime& rt, const val& v);
 /// repr(v).
 text to_repr(runtime& rt, const val& v);
-/// Python's repr of a float: the shortest digits that read back the same.
+/// Python's repr of a float: the shortest digits that read back as the same value.
 std::string float_repr(double d);
 
 struct json_style {

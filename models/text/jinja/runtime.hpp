@@ -1,7 +1,8 @@
 // runtime: the memory of one render's values, the budgets of the sandbox, and the current line.
 //
-// Each render has one, on one thread. Breaking a limit or a rule of the language throws
-// template_error, which never leaves models/text/template and models/text/chat_template.cpp.
+// Each render has one, on one thread. Exceeding a limit or breaking a rule of the language throws
+// template_error, which is always caught inside models/text/jinja and
+// models/text/chat_template.cpp.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ public:
     throw template_error{line, std::move(message)};
   }
 
-  std::int64_t now_unix_s = 0; ///< what templates take for the time; 0: the clock's
+  std::int64_t now_unix_s = 0; ///< the time that templates see; 0: the clock's time
 
   void add_work(std::uint64_t n = 1) {
     work_ += n;
@@ -85,7 +86,7 @@ private:
   std::vector<std::unique_ptr<object>> objects_;
 };
 
-/// Counts one level of nesting while it lives.
+/// Counts one level of nesting until it is destroyed.
 class depth_guard {
 public:
   explicit depth_guard(runtime& rt) : rt_(rt) {

@@ -1,8 +1,8 @@
 // text: a string that remembers which of its bytes came from the request (taint).
 //
-// Immutable once shared. Spans are ascending, disjoint and never touch, so they read as literal
-// ranges of a rendered prompt. Positions inside are bytes; Python's string positions are code
-// points, which the functions here translate.
+// Immutable once shared. Spans are ascending, disjoint and never touch, so they can be used
+// directly as literal ranges of a rendered prompt. Positions inside are bytes; Python's string
+// positions are code points, which the functions here translate.
 #pragma once
 
 #include <cstddef>

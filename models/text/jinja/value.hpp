@@ -1,4 +1,4 @@
-// value: what a template computes with, Python's types as Jinja sees them.
+// value: the values of a template: Python's types with the behaviour that they have in Jinja.
 //
 // Strings and undefined reasons are shared and immutable. Lists, dicts and objects belong to the
 // runtime's arena (runtime.hpp) and are referred to by pointers, so that cycles cannot leak and
@@ -26,13 +26,13 @@ struct call_args;
 
 struct none_t {};
 struct undefined_t {
-  std::shared_ptr<const std::string> reason; ///< what an error says when it is used
+  std::shared_ptr<const std::string> reason; ///< the error's text if the value is used
 };
 
 struct list_data;
 struct dict_data;
 
-/// A value with behaviour of its own: a namespace, loop, macro or method.
+/// A value with its own attributes or calls: a namespace, loop, macro or method.
 struct object {
   virtual ~object() = default;
   virtual std::string type_name() const = 0;
@@ -131,7 +131,7 @@ std::string type_name(const val& v);
 bool truthy(const val& v);
 /// Python's ==; values that nest too deep are unequal.
 bool equal(const val& a, const val& b, int depth = 0);
-/// Compares: negative, zero or positive; nothing when Python would raise TypeError.
+/// Compares: negative, zero or positive; none if Python would raise TypeError.
 std::optional<int> compare(const val& a, const val& b, int depth = 0);
 
 } // namespace twill::models::jinja

@@ -33,7 +33,8 @@ enum class match_behavior { removed, isolated, contiguous, merged_with_previous,
 /// Splits words at the matches of an expression. With `invert`, the parts between the matches are
 /// treated as the matches.
 split_rule split_by(std::shared_ptr<const regex> expression, match_behavior behavior, bool invert);
-/// Cuts each match into groups of three characters, counted from the match's end.
+/// Cuts words inside each match, before every group of three characters, counted from the match's
+/// end.
 split_rule split_in_threes(std::shared_ptr<const regex> expression);
 /// Puts a space in front of each word that does not begin with one.
 split_rule space_in_front();
@@ -46,8 +47,8 @@ split_rule metaspace(std::string mark, metaspace_prefix prefix, bool split);
 /// begins with a mark.
 split_rule dummy_prefix(std::string mark);
 
-/// One expression whose matches become words; with `in_threes` they are cut into groups of three
-/// characters instead.
+/// One expression whose matches become words. With `in_threes`, words are instead cut inside each
+/// match, as split_in_threes() does.
 struct split_step {
   std::string expression;
   bool in_threes = false;

@@ -16,7 +16,7 @@ struct appended_token {
   std::string_view text;
   bool for_templates = false; ///< text from a user never becomes this token, even if special tokens
                               ///< are parsed in the text
-  bool in_prefix = false;       ///< the token begins every prompt
+  bool in_prefix = false;     ///< the token begins every prompt
   bool ends_generation = false; ///< the model ends its turn with this token
 };
 

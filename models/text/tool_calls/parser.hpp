@@ -38,9 +38,9 @@ public:
 
   std::vector<call_event> push(std::string_view bytes);
   /// Ends the answer and returns the events of the bytes held back so far. An unfinished call whose
-  /// name is known ends with complete = false. With a grammar that allows only calls, an unfinished
-  /// call is never reported as text. Its name then also counts as known if the part written so far
-  /// is the beginning of exactly one function's name; otherwise nothing is reported.
+  /// name is known ends with complete = false. With a grammar (parser_options::names is not empty),
+  /// an unfinished call is never reported as text. Its name then also counts as known if the part
+  /// written so far is the beginning of exactly one function's name; otherwise nothing is reported.
   std::vector<call_event> finish();
 
 private:
