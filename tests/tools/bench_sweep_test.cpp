@@ -19,12 +19,12 @@
 #include "tools/twill-bench/report/html.hpp"
 #include "tools/twill-bench/report/serve_charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/runs/compare.hpp"
 #include "tools/twill-bench/runs/load_runner.hpp"
-#include "tools/twill-bench/sweep/compare.hpp"
-#include "tools/twill-bench/sweep/file.hpp"
-#include "tools/twill-bench/sweep/pace.hpp"
-#include "tools/twill-bench/sweep/runner.hpp"
-#include "tools/twill-bench/sweep/tables.hpp"
+#include "tools/twill-bench/runs/sweep_file.hpp"
+#include "tools/twill-bench/runs/sweep_report.hpp"
+#include "tools/twill-bench/runs/sweep_runner.hpp"
+#include "tools/twill-bench/runs/time_left.hpp"
 
 using namespace twill::bench;
 using twill::tests::bench_server;

@@ -1,4 +1,4 @@
-// twill-bench versus: its plan file, its child programs, its verdict.
+// twill-bench versus: its plan file, its child programs, its report.
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -10,7 +10,7 @@
 #include "tools/twill-bench/report/write_file.hpp"
 #include "tools/twill-bench/runs/child.hpp"
 #include "tools/twill-bench/runs/plan.hpp"
-#include "tools/twill-bench/versus/verdict.hpp"
+#include "tools/twill-bench/runs/versus_report.hpp"
 
 using namespace twill::bench;
 using namespace std::chrono_literals;
@@ -145,7 +145,7 @@ TEST_CASE("a campaign's models take from the plan what they don't say themselves
 TEST_CASE("a report has medians and by how much the first is better") {
   const scratch_file file(servers + load);
   const run_plan plan = read_plan(file.path, plan_kind::versus);
-  contest_result result;
+  versus_result result;
   result.rounds.resize(1);
   result.rounds[0].resize(2);
   result.starts = {{{0.1, 0.2}}, {{0.3, 0.4}}};
@@ -160,7 +160,7 @@ TEST_CASE("a report has medians and by how much the first is better") {
     result.rounds[0][0].push_back(a);
     result.rounds[0][1].push_back(b);
   }
-  const std::string text = verdict_markdown(plan, result);
+  const std::string text = versus_markdown(plan, result);
   const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
   CHECK(has("| Output token throughput (tok/s) | 150.00 (75.00 to 300.00) | 50.00 (25.00 to "
             "100.00) | 3.00 (3.00 to 3.00) |"));
@@ -169,8 +169,8 @@ TEST_CASE("a report has medians and by how much the first is better") {
   CHECK(has("| ready (s) | 0.10 (0.10 to 0.10) | 0.30 (0.30 to 0.30) | 3.00 (3.00 to 3.00) |"));
   CHECK(has("4 requests, 128 tokens in, 64 out, 1 at once, beside 2 busy processes"));
   CHECK_FALSE(has("WARNING"));
-  CHECK(verdict_json(plan, result).find("\"twill_bench_versus\":1") != std::string::npos);
+  CHECK(versus_json(plan, result).find("\"twill_bench_versus\":1") != std::string::npos);
   for (run_figures& each : result.rounds[0][1])
     each.output_tokens = 30;
-  CHECK(verdict_markdown(plan, result).find("lengths differ") != std::string::npos);
+  CHECK(versus_markdown(plan, result).find("lengths differ") != std::string::npos);
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/twill-bench/campaign/campaign.hpp"
 #include "tools/twill-bench/commands.hpp"
+#include "tools/twill-bench/runs/campaign.hpp"
 
 namespace twill::bench {
 namespace {

@@ -8,8 +8,8 @@
 #include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/report/charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
-#include "tools/twill-bench/sweep/compare.hpp"
-#include "tools/twill-bench/sweep/file.hpp"
+#include "tools/twill-bench/runs/compare.hpp"
+#include "tools/twill-bench/runs/sweep_file.hpp"
 
 namespace twill::bench {
 namespace {

@@ -5,10 +5,9 @@
 #include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/protocols/body.hpp"
 #include "tools/twill-bench/runs/load_runner.hpp"
+#include "tools/twill-bench/runs/sweep_report.hpp"
+#include "tools/twill-bench/runs/sweep_runner.hpp"
 #include "tools/twill-bench/serve_flags.hpp"
-#include "tools/twill-bench/sweep/runner.hpp"
-#include "tools/twill-bench/sweep/tables.hpp"
-#include "tools/twill-bench/sweep/write_sweep.hpp"
 
 namespace twill::bench {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
-#include "tools/twill-bench/versus/contest.hpp"
-#include "tools/twill-bench/versus/verdict.hpp"
+#include "tools/twill-bench/runs/versus.hpp"
+#include "tools/twill-bench/runs/versus_report.hpp"
 
 namespace twill::bench {
 namespace {
@@ -20,7 +20,7 @@ struct versus_arguments {
 };
 
 int run(const versus_arguments& arguments) {
-  contest_order order;
+  versus_order order;
   order.plan = read_plan(arguments.plan_path, plan_kind::versus);
   if (arguments.rounds > 0) order.plan.rounds = arguments.rounds;
   order.log_folder = arguments.log_folder;
@@ -30,11 +30,11 @@ int run(const versus_arguments& arguments) {
                            .string();
   std::fprintf(stderr, "logs of the servers: %s\n", order.log_folder.c_str());
   load_runner runner(arguments.show_progress);
-  const contest_result result = run_contest(order, runner);
-  const std::string markdown = verdict_markdown(order.plan, result);
+  const versus_result result = run_versus(order, runner);
+  const std::string markdown = versus_markdown(order.plan, result);
   std::fputs(markdown.c_str(), stdout);
   if (!arguments.json_path.empty())
-    write_file(arguments.json_path, verdict_json(order.plan, result));
+    write_file(arguments.json_path, versus_json(order.plan, result));
   if (!arguments.markdown_path.empty()) write_file(arguments.markdown_path, markdown);
   if (result.interrupted) return 130;
   for (const auto& load : result.rounds)

@@ -14,7 +14,7 @@
 #include "tools/twill-bench/report/serve_charts.hpp"
 #include "tools/twill-bench/report/server_charts.hpp"
 #include "tools/twill-bench/report/svg_chart.hpp"
-#include "tools/twill-bench/sweep/tables.hpp"
+#include "tools/twill-bench/runs/sweep_report.hpp"
 
 namespace twill::bench {
 namespace {

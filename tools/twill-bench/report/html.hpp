@@ -8,7 +8,7 @@
 
 #include "tools/twill-bench/engine/report.hpp"
 #include "tools/twill-bench/engine/scraper.hpp"
-#include "tools/twill-bench/sweep/sweep.hpp"
+#include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 

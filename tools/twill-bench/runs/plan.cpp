@@ -9,7 +9,7 @@
 #include "config/parse_toml.hpp"
 #include "tools/twill-bench/protocols/protocol.hpp"
 #include "tools/twill-bench/runs/plan_table.hpp"
-#include "tools/twill-bench/sweep/reference.hpp"
+#include "tools/twill-bench/runs/published_sweeps.hpp"
 
 namespace twill::bench {
 namespace {

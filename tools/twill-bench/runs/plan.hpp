@@ -11,7 +11,7 @@
 
 #include "tools/twill-bench/engine/options.hpp"
 #include "tools/twill-bench/runs/child.hpp"
-#include "tools/twill-bench/sweep/runner.hpp"
+#include "tools/twill-bench/runs/sweep_runner.hpp"
 
 namespace twill::bench {
 

@@ -8,7 +8,7 @@
 
 #include "tools/twill-bench/kernels/paper/decode_step.hpp"
 #include "tools/twill-bench/kernels/paper/serving.hpp"
-#include "tools/twill-bench/sweep/reference.hpp"
+#include "tools/twill-bench/runs/published_sweeps.hpp"
 
 namespace twill::bench::paper {
 

@@ -1,5 +1,5 @@
 // The published sweeps that twill-bench's tables follow, as published.
-#include "tools/twill-bench/sweep/reference.hpp"
+#include "tools/twill-bench/runs/published_sweeps.hpp"
 
 #include <array>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/sweep/pace.hpp"
+#include "tools/twill-bench/runs/time_left.hpp"
 
 namespace twill::bench {
 namespace {

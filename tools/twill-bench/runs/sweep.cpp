@@ -1,4 +1,4 @@
-#include "tools/twill-bench/sweep/sweep.hpp"
+#include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 

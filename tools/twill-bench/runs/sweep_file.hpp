@@ -1,10 +1,10 @@
-// file: a sweep as JSON text, which is both its result and the state it resumes from. Pure
+// sweep_file: a sweep as JSON text, which is both its result and the state it resumes from. Pure
 // functions.
 #pragma once
 
 #include <string>
 
-#include "tools/twill-bench/sweep/sweep.hpp"
+#include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 

@@ -1,4 +1,4 @@
-// reference: published sweeps of the same form, for rows beside one's own. Pure functions.
+// published_sweeps: published sweeps of the same form, for rows beside one's own. Pure functions.
 //
 // They were measured on other hardware by other tools, so they are a scale, not a rival.
 #pragma once
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/twill-bench/sweep/sweep.hpp"
+#include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 

@@ -1,4 +1,4 @@
-// runner: measures the cells of a sweep that are not done yet, one phase after the other.
+// sweep_runner: measures the cells of a sweep that are not done yet, one phase after the other.
 //
 // Blocking, one thread. The file is written after every phase, so nothing measured is lost. A phase
 // cut short by Ctrl-C is not kept. Throws std::runtime_error when the server can't be reached.
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/twill-bench/engine/options.hpp"
-#include "tools/twill-bench/sweep/sweep.hpp"
+#include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 

@@ -1,5 +1,5 @@
-// tables: a sweep as Markdown in the form of the published sweeps, as CSV, and as charts. Pure
-// functions.
+// sweep_report: a sweep as Markdown in the form of the published sweeps, as CSV, and as charts.
+// All functions but write_sweep() are pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tools/twill-bench/report/svg_chart.hpp"
-#include "tools/twill-bench/sweep/sweep.hpp"
+#include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 
@@ -20,5 +20,9 @@ std::string sweep_csv(const sweep& of);
 std::vector<std::pair<std::string, chart>> sweep_charts(const sweep& of);
 /// Remarks that a reader must know before trusting the figures.
 std::vector<std::string> sweep_remarks(const sweep& of);
+
+/// sweep.md, sweep.csv, sweep.html and four charts in `folder`; returns a remark about the PNG
+/// files. Throws std::runtime_error for a file that can't be written.
+std::string write_sweep(const std::string& folder, const sweep& of);
 
 } // namespace twill::bench

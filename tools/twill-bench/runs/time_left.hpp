@@ -1,7 +1,8 @@
-// pace: how long the rest of a sweep will take, from what its done phases took. Pure functions.
+// time_left: how long the rest of a sweep will take, from what its done phases took. Pure
+// functions.
 #pragma once
 
-#include "tools/twill-bench/sweep/sweep.hpp"
+#include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 

@@ -8,7 +8,7 @@
 
 #include "tools/twill-bench/engine/text.hpp"
 #include "tools/twill-bench/report/markdown.hpp"
-#include "tools/twill-bench/sweep/compare.hpp"
+#include "tools/twill-bench/runs/compare.hpp"
 
 namespace twill::bench {
 namespace {

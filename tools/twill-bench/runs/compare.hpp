@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tools/twill-bench/report/svg_chart.hpp"
-#include "tools/twill-bench/sweep/reference.hpp"
-#include "tools/twill-bench/sweep/sweep.hpp"
+#include "tools/twill-bench/runs/published_sweeps.hpp"
+#include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 

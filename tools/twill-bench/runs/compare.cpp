@@ -1,4 +1,4 @@
-#include "tools/twill-bench/sweep/compare.hpp"
+#include "tools/twill-bench/runs/compare.hpp"
 
 #include <algorithm>
 #include <cmath>

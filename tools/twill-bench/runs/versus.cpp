@@ -1,4 +1,4 @@
-#include "tools/twill-bench/versus/contest.hpp"
+#include "tools/twill-bench/runs/versus.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -17,9 +17,9 @@ double seconds_since(clock::time_point at) {
   return std::chrono::duration<double>(clock::now() - at).count();
 }
 
-class contest {
+class versus_runner {
 public:
-  contest(const contest_order& order, load_runner& runner)
+  versus_runner(const versus_order& order, load_runner& runner)
       : order_(order), plan_(order.plan), runner_(runner), running_(plan_.servers.size()) {
     std::filesystem::create_directories(order.log_folder);
     out_.starts.resize(plan_.servers.size());
@@ -27,7 +27,7 @@ public:
                        std::vector<std::vector<run_figures>>(plan_.servers.size()));
   }
 
-  contest_result run() {
+  versus_result run() {
     if (!plan_.restart)
       for (std::size_t s = 0; s < plan_.servers.size() && !runner_.interrupted(); ++s)
         begin_server(s);
@@ -37,7 +37,7 @@ public:
         const std::size_t s = round % 2 == 0 ? i : plan_.servers.size() - 1 - i;
         if (plan_.restart) begin_server(s);
         for (std::size_t l = 0; l < plan_.loads.size() && !runner_.interrupted(); ++l)
-          hold(round, s, l);
+          measure(round, s, l);
         if (plan_.restart) end_server(s);
       }
     }
@@ -58,7 +58,7 @@ private:
     running_[s] = runner_.start(server, log_of(s));
     if (!running_[s]) return;
     const clock::time_point begun = running_[s]->started();
-    start seen;
+    server_start seen;
     seen.ready_s = seconds_since(begun);
     serve_options one = server.target;
     one.prompt = "Hello";
@@ -92,7 +92,7 @@ private:
     return out;
   }
 
-  void hold(int round, std::size_t s, std::size_t l) {
+  void measure(int round, std::size_t s, std::size_t l) {
     const planned_load& load = plan_.loads[l];
     std::vector<std::unique_ptr<child>> busy;
     child_order burn;
@@ -124,17 +124,17 @@ private:
     }
   }
 
-  const contest_order& order_;
+  const versus_order& order_;
   const run_plan& plan_;
   load_runner& runner_;
   std::vector<std::unique_ptr<child>> running_; // (n_servers)
-  contest_result out_;
+  versus_result out_;
 };
 
 } // namespace
 
-contest_result run_contest(const contest_order& order, load_runner& runner) {
-  return contest(order, runner).run();
+versus_result run_versus(const versus_order& order, load_runner& runner) {
+  return versus_runner(order, runner).run();
 }
 
 } // namespace twill::bench

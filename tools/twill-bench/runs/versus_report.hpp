@@ -1,19 +1,19 @@
-// verdict: the rounds of a contest as medians and ratios. Pure functions.
+// versus_report: the rounds of `versus` as medians and ratios. Pure functions.
 #pragma once
 
 #include <string>
 
 #include "tools/twill-bench/runs/plan.hpp"
-#include "tools/twill-bench/versus/contest.hpp"
+#include "tools/twill-bench/runs/versus.hpp"
 
 namespace twill::bench {
 
 /// Per load a Markdown table: each metric's median with its least and most over the rounds, and by
 /// how many times the first server is better than each other one: the median, least and most of the
 /// ratios of each round. Above 1 is better, for latencies too.
-std::string verdict_markdown(const run_plan& plan, const contest_result& result);
+std::string versus_markdown(const run_plan& plan, const versus_result& result);
 
 /// The figures of every round, as JSON.
-std::string verdict_json(const run_plan& plan, const contest_result& result);
+std::string versus_json(const run_plan& plan, const versus_result& result);
 
 } // namespace twill::bench

@@ -1,10 +1,13 @@
-#include "tools/twill-bench/sweep/tables.hpp"
+#include "tools/twill-bench/runs/sweep_report.hpp"
 
 #include <algorithm>
 #include <set>
 
 #include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/charts.hpp"
+#include "tools/twill-bench/report/html.hpp"
 #include "tools/twill-bench/report/markdown.hpp"
+#include "tools/twill-bench/report/write_file.hpp"
 
 namespace twill::bench {
 namespace {
@@ -200,6 +203,13 @@ std::vector<std::pair<std::string, chart>> sweep_charts(const sweep& of) {
     out.emplace_back(metric.file, std::move(one));
   }
   return out;
+}
+
+std::string write_sweep(const std::string& folder, const sweep& of) {
+  write_file(folder + "/sweep.md", sweep_markdown(of, "svg"));
+  write_file(folder + "/sweep.html", sweep_page(of));
+  write_file(folder + "/sweep.csv", sweep_csv(of));
+  return write_charts(folder, sweep_charts(of));
 }
 
 } // namespace twill::bench

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/sweep/file.hpp"
+#include "tools/twill-bench/runs/sweep_file.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/versus/verdict.hpp"
+#include "tools/twill-bench/runs/versus_report.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -135,7 +135,7 @@ boost::json::array numbers(const std::vector<double>& values) {
 
 } // namespace
 
-std::string verdict_markdown(const run_plan& plan, const contest_result& result) {
+std::string versus_markdown(const run_plan& plan, const versus_result& result) {
   std::string out;
   for (std::size_t l = 0; l < plan.loads.size(); ++l) {
     const auto& servers = result.rounds[l];
@@ -153,8 +153,8 @@ std::string verdict_markdown(const run_plan& plan, const contest_result& result)
   }
   out += "## start\n\n" + head(plan, "after exec");
   for (const auto& [name, member] :
-       {std::pair("ready (s)", &start::ready_s),
-        std::pair("first token received (s)", &start::first_token_s)}) {
+       {std::pair("ready (s)", &server_start::ready_s),
+        std::pair("first token received (s)", &server_start::first_token_s)}) {
     std::vector<std::vector<double>> values;
     for (const auto& starts : result.starts)
       values.push_back(values_of(starts, member));
@@ -166,7 +166,7 @@ std::string verdict_markdown(const run_plan& plan, const contest_result& result)
   return out;
 }
 
-std::string verdict_json(const run_plan& plan, const contest_result& result) {
+std::string versus_json(const run_plan& plan, const versus_result& result) {
   namespace json = boost::json;
   json::array loads;
   for (std::size_t l = 0; l < plan.loads.size(); ++l) {
@@ -190,8 +190,8 @@ std::string verdict_json(const run_plan& plan, const contest_result& result) {
   json::object starts;
   for (std::size_t s = 0; s < plan.servers.size(); ++s)
     starts[plan.servers[s].name] = json::object{
-        {"ready_s", numbers(values_of(result.starts[s], &start::ready_s))},
-        {"first_token_s", numbers(values_of(result.starts[s], &start::first_token_s))}};
+        {"ready_s", numbers(values_of(result.starts[s], &server_start::ready_s))},
+        {"first_token_s", numbers(values_of(result.starts[s], &server_start::first_token_s))}};
   return json::serialize(json::object{{"twill_bench_versus", 1},
                                       {"version", TWILL_VERSION},
                                       {"interrupted", result.interrupted},

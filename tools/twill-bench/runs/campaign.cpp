@@ -1,4 +1,4 @@
-#include "tools/twill-bench/campaign/campaign.hpp"
+#include "tools/twill-bench/runs/campaign.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -10,10 +10,10 @@
 #include "tools/twill-bench/protocols/body.hpp"
 #include "tools/twill-bench/report/charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
-#include "tools/twill-bench/sweep/compare.hpp"
-#include "tools/twill-bench/sweep/file.hpp"
-#include "tools/twill-bench/sweep/reference.hpp"
-#include "tools/twill-bench/sweep/write_sweep.hpp"
+#include "tools/twill-bench/runs/compare.hpp"
+#include "tools/twill-bench/runs/published_sweeps.hpp"
+#include "tools/twill-bench/runs/sweep_file.hpp"
+#include "tools/twill-bench/runs/sweep_report.hpp"
 
 namespace twill::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/twill-bench/sweep/runner.hpp"
+#include "tools/twill-bench/runs/sweep_runner.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,8 +12,8 @@
 #include "tools/twill-bench/engine/text.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
 #include "tools/twill-bench/runs/load_runner.hpp"
-#include "tools/twill-bench/sweep/file.hpp"
-#include "tools/twill-bench/sweep/pace.hpp"
+#include "tools/twill-bench/runs/sweep_file.hpp"
+#include "tools/twill-bench/runs/time_left.hpp"
 
 namespace twill::bench {
 namespace {
