@@ -1,5 +1,6 @@
-// stored_parts: how a file is cut for reading as the disk tier reads: where it holds data, in parts
-// of no more than a transfer. Holes and space that was only taken cost a disk nothing to read.
+// stored_parts: cuts a file into the parts that `twill-bench disk` reads, each at most as long as a
+// transfer of the disk tier. Holes and reserved space are left out: reading them costs no disk
+// time.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ struct stored_part {
   std::int64_t offset = 0, bytes = 0; ///< multiples of store_alignment
 };
 
-/// Ascending. What is left of the file behind the last multiple is not read. Throws
-/// std::runtime_error: no such file, or it holds nothing to read.
+/// The parts in ascending order. Bytes behind the last multiple of store_alignment are left out.
+/// Throws std::runtime_error when there is no such file or when it holds no data.
 std::vector<stored_part> stored_parts(const std::string& path);
 
 } // namespace twill::bench

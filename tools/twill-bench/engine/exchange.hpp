@@ -39,13 +39,14 @@ public:
   void whole(std::string_view body, clock::time_point at);
   /// A reply with another status.
   void refused(int status, std::string_view body);
-  /// The stream ended: completes the record, or fails it when the end came too soon.
+  /// To be called when the stream ended. Completes the record, or fails it when the end came too
+  /// soon.
   void ended();
   void fail(std::string kind, std::string message);
   void cancelled();
   void interrupted();
 
-  /// Nothing more is wanted: done, failed, or cancelled.
+  /// True when the request is done, failed or cancelled, so that nothing more need be read.
   bool finished() const { return finished_; }
   bool cancel_due() const;
 

@@ -1,7 +1,7 @@
-// handshake_stream: a socket as Beast's WebSocket handshake sees it: of what arrives it is given
-// the HTTP head, and what came in the same read behind it stays here, for whoever reads frames.
+// handshake_stream: the stream that Beast's WebSocket handshake reads from. It hands out only the
+// HTTP head; bytes that the same read brought behind the head stay here for the reader of frames.
 //
-// Lives as long as the handshake; one thread.
+// One thread. It lives as long as the handshake.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -29,7 +29,7 @@ public:
   executor_type get_executor() { return next_.get_executor(); }
   next_layer_type& next_layer() { return next_; }
   const next_layer_type& next_layer() const { return next_; }
-  /// What arrived behind the head.
+  /// The bytes that arrived behind the head.
   const std::string& early() const { return held_; }
 
   template <class Buffers, class Token>

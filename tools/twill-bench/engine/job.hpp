@@ -1,5 +1,5 @@
-// job: what all I/O threads of one run share. They only take the next index from it, and each
-// record is written by the one thread that took its index.
+// job: what all I/O threads of one run share. A thread takes the next index from it, and only the
+// thread that took an index writes the record of that index.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ struct job {
   const std::vector<cancel_plan>& cancels; // (n_prompts)
   std::vector<record>& records;            // (n_prompts)
   progress_counts& counts;
-  std::atomic<bool>& stop;   ///< everything ends now
-  std::atomic<bool>& closed; ///< nothing more is sent; what runs goes on
+  std::atomic<bool>& stop;   ///< running requests end now
+  std::atomic<bool>& closed; ///< no request is sent any more; running requests go on
   std::size_t first_id; ///< ids are not used twice: a late frame of an earlier run may still come
   clock::time_point t0;
   std::atomic<std::size_t> next{0}; ///< conversation

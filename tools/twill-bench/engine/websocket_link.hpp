@@ -1,6 +1,8 @@
-// websocket_link: one WebSocket with what waits on it. Beast opens it; from then on frames are
-// read and written here: all that a read brings is handed to its requests with one time stamp,
-// taken as soon as the read completes. One thread; its pending operations hold it alive.
+// websocket_link: one WebSocket and the requests that wait for its messages. Beast does the
+// handshake; then this class reads and writes the frames. All messages that one read brings go to
+// their requests with one time stamp, which is taken as soon as the read completes.
+//
+// One thread. Pending operations keep the object alive.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -52,7 +54,7 @@ public:
   bool dead() const { return dead_; }
   const std::string& why() const { return why_; }
   const char* why_kind() const { return why_kind_; } ///< as in record::error_kind
-  /// Abruptly, without a close frame.
+  /// Closes the socket without sending a close frame.
   void shut(std::string why, const char* kind = "reset");
 
 private:

@@ -17,12 +17,13 @@ struct named_sweep {
 };
 
 /// One table per metric: rows are cells, then each run's value and its ratio to the first run's.
-/// There is no requests/s ratio where the actual output lengths of two runs differ by over 2 %:
-/// shorter replies are not faster service. References get no ratio: their hardware differs.
+/// There is no ratio of requests/s where the actual output lengths of two runs differ by over 2 %,
+/// because shorter replies do not show a faster server. References have no ratio, because they ran
+/// on other hardware.
 std::string compare_sweeps(const std::vector<named_sweep>& runs,
                            const std::vector<reference>& references);
 
-/// One line per run over the cells.
+/// One chart per metric, with one line per run over the cells.
 std::vector<std::pair<std::string, chart>> compare_charts(const std::vector<named_sweep>& runs);
 
 /// One row per key of the result files of `serve` (JSON texts), with ratios to the first. Throws
