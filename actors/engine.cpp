@@ -10,10 +10,11 @@ namespace twill::actors {
 
 namespace {
 
-/// Runners of the model once it is found, which takes place on the thread that loads it.
+/// A factory of runners for the model. Its first call finds the model, on the thread that loads it.
 runner_factory find_and_run(const config::options& options, load_progress progress,
                             model_finder finder) {
-  // Executors come and go, each with a copy of the factory; the model is found once for all.
+  // Executors are started again after failures, each with a copy of the factory. All copies share
+  // the result of the search, so that the model is found only once.
   const auto found = std::make_shared<runner_factory>();
   return [options, progress = std::move(progress), finder = std::move(finder), found] {
     if (!*found) {

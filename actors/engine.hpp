@@ -1,8 +1,8 @@
-// start_engine: starts the actor system behind an engine_port. It is the one header of actors/ that
-// a program needs.
+// start_engine: starts the actor system behind an engine_port. A program needs no other header of
+// actors/.
 //
-// Loading happens in the background: the port exists at once, in state `loading`. Destroying the
-// engine stops every actor and joins their threads; no event is delivered afterwards.
+// The model is loaded in the background: the port exists at once, in state `loading`. The engine's
+// destructor stops every actor and joins their threads; no event is delivered afterwards.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,25 @@ class engine {
 public:
   virtual ~engine() = default;
   virtual engine_port& port() = 0;
-  /// New requests obey these limits, sampling defaults, tenants and `scheduler.queue_timeout`;
-  /// requests under way keep what they began with. Any thread.
+  /// Changes the limits, sampling defaults, tenants and `scheduler.queue_timeout` for new requests;
+  /// requests under way keep the values that they began with. May be called on any thread.
   virtual void reload(const config::options& options) = 0;
 };
 
-/// Told while the model loads, on the executor's thread: the bytes of weights packed so far, and
-/// the bytes of all weights.
+/// Called on the executor's thread while the model loads, with the bytes of weights packed so far
+/// and the bytes of all weights.
 using load_progress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
-/// What options say of a model may be more than a path: this finds the path, and fetches the model
-/// if it is elsewhere.
+/// `model.path` of the options may be something other than a path. A model_finder turns it into a
+/// path, and fetches the model if it is not on this machine.
 struct model_finder {
-  /// The path for open_model() of what `model.path` says. `takes_long`, which may be null, is
-  /// called before what may take hours. Called on threads of the engine's, for several models at
-  /// once; an engine that ends waits for it. Throws std::exception with words for the operator.
+  /// Returns the path for open_model() that belongs to `configured`, the value of `model.path`.
+  /// Calls `takes_long`, which may be null, before an operation that may take hours. The engine
+  /// calls find() on threads of its own, for several models at once, and waits for it when the
+  /// engine ends. Throws std::exception with a message for the operator.
   std::function<std::string(const std::string& configured, const std::function<void()>& takes_long)>
       find;
-  /// Whether find() may have to fetch anything.
+  /// Whether find() may have to fetch files for `configured`.
   std::function<bool(const std::string& configured)> may_fetch;
 };
 

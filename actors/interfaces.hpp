@@ -1,7 +1,7 @@
-// Every typed interface of actors/, with one comment line per message: who sends it, and what for.
-// The messages are in actors/messages.hpp.
+// Every typed interface of actors/, with one comment for each message that names its sender and its
+// purpose. The messages are defined in actors/messages.hpp.
 //
-// CAF is visible from here on: include this header from .cpp files of actors/ only.
+// This header includes CAF: include it only from .cpp files of actors/.
 #pragma once
 
 #include "actors/batcher/batcher_limits.hpp"
@@ -14,21 +14,21 @@ namespace twill::actors {
 struct scheduler_replaced;
 struct offloader_replaced;
 
-/// The life of one request.
+/// Handles one request from its submission to its end.
 using session_actor = caf::typed_actor<
     // port: validate, tokenize and queue the request.
     takes<start_request>,
-    // text pool: the prompt has been turned into ids, or refused.
+    // text pool: the prompt was converted into ids, or was refused.
     takes<encoded_prompt_ptr>,
     // batcher: the request is in the queue.
     takes<prompt_queued>,
-    // grammar compiler: the grammar that the output must keep to, or why there is none.
+    // grammar compiler: the compiled grammar of the output, or the reason why there is none.
     takes<grammar_ready>,
-    // itself: `structured.wait_timeout` has passed; end the request if its grammar is not there.
+    // itself: `structured.wait_timeout` has passed; end the request if its grammar has not arrived.
     takes<grammar_overdue>,
-    // batcher: the prompt's tokens are scored; before any token.
+    // batcher: the scores of the prompt's tokens; sent before any token.
     takes<prompt_scored>,
-    // batcher: what the request wants of its prompt's hidden states; in place of tokens.
+    // batcher: the pooled hidden states of the prompt; sent in place of tokens.
     takes<prompt_pooled>,
     // batcher: a choice has a new token; at most one per step and choice.
     takes<token_ready>,
@@ -42,51 +42,52 @@ using session_actor = caf::typed_actor<
     takes<resume_request>,
     // supervisor: the deadline has passed; end the request with timed_out.
     takes<deadline_passed>,
-    // supervisor: `scheduler.queue_timeout` has passed; end the request if it still waits.
+    // supervisor: `scheduler.queue_timeout` has passed; end the request if it is still queued.
     takes<waited_too_long>,
     // supervisor: end the request with the given error.
     takes<abort_request>,
-    // supervisor: the batcher was lost, and another has taken its place.
+    // supervisor: the batcher has failed, and a new batcher has replaced it.
     takes<scheduler_replaced>>;
 
-/// The owner of the accounting of KV blocks.
+/// Owns the accounting of KV blocks.
 using kv_allocator_actor = caf::typed_actor<
-    // batcher: apply one change of leases; the answer has the ids of the granted blocks.
+    // batcher: apply one change of leases; the answer holds the ids of the granted blocks.
     answers<kv_grant, kv_change>,
-    // batcher: who has which blocks, for an administrator.
+    // batcher: list which leases have which blocks, for an administrator.
     answers<kv_leases, describe_leases>>;
 
-/// The owner of the device, the weights and the step loop; it has a thread of its own.
+/// Owns the device, the weights and the step loop; runs on a thread of its own.
 using executor_actor = caf::typed_actor<
-    // supervisor: load the model, or load it again; told back as model_loaded or load_failed.
+    // supervisor: load the model, or load it again; the result is reported to the supervisor as
+    // model_loaded or load_failed.
     takes<load_model>,
-    // batcher: run one step; while it computes, the next one may be launched.
+    // batcher: run one step; the next step may be launched while this one computes.
     answers<step_result_ptr, step_plan_ptr>,
     // batcher: these sequences leave; skip their rows.
     takes<skip_sequences>,
-    // batcher: of which sequences there are states, for a ledger.
+    // batcher: list the sequences for which the executor keeps states, for a ledger.
     answers<listed_states, list_states>,
-    // itself: begin the oldest step that waits.
+    // itself: begin the oldest waiting step.
     takes<run_next>,
     // itself: a step that was launched has ended.
     takes<step_computed>>;
 
-/// supervisor -> batcher: this executor has loaded its model and takes steps from now on. Declared
-/// here because it carries a handle.
+/// supervisor -> batcher: this executor has loaded its model and takes steps from now on. This
+/// message is declared here and not in messages.hpp, because it carries an actor handle.
 struct executor_ready {
   executor_actor executor;
-  std::uint64_t generation = 0; ///< plans are for this life
-  batcher_limits limits;        ///< what the executor's memory holds; it may be less than before
+  std::uint64_t generation = 0; ///< the generation that step plans must name
+  batcher_limits limits; ///< what fits the executor's memory; may be less than before a restart
 };
 
-/// The owner of compiling; it has a thread of its own.
+/// Compiles grammars, on a thread of its own.
 using grammar_compiler_actor = caf::typed_actor<
     // session: compile this grammar; answered by grammar_ready to that session.
     takes<compile_grammar, session_actor>,
-    // itself: go on with the next one.
+    // itself: compile the next grammar that waits.
     takes<compile_next>>;
 
-/// The owner of the queue and the running set.
+/// Owns the request queue and the running set.
 using batcher_actor = caf::typed_actor<
     // session: queue this prompt; answered by prompt_queued or prompt_failed to that session.
     takes<submit_prompt, session_actor>,
@@ -98,49 +99,49 @@ using batcher_actor = caf::typed_actor<
     takes<pause_request>,
     // session: schedule this request again.
     takes<resume_request>,
-    // session: end the request if it was never scheduled.
+    // session: `scheduler.queue_timeout` has passed; end the request if it was never scheduled.
     takes<waited_too_long>,
     // supervisor: an executor is ready for steps.
     takes<executor_ready>,
-    // offloader: blocks that were asked for are in host memory. itself: they took too long.
+    // offloader: blocks that were asked for are in host memory. itself: the fetch took too long.
     takes<blocks_fetched>,
-    // supervisor: another offloader has taken the place of the one that was lost.
+    // supervisor: a new offloader has replaced the one that failed.
     takes<offloader_replaced>,
-    // port: tell an administrator who holds what.
+    // port: report which sequences hold which blocks, for an administrator.
     takes<describe_scheduler>,
-    // port: tell what is taken, and by whom.
+    // port: report which resources are taken, and by which owners.
     takes<ask_ledger>>;
 
-/// The owner of the tiers off the device: I/O threads, stores, budgets, KV blocks; it has a thread
-/// of its own.
+/// Owns the memory tiers beside the device: I/O threads, stores, budgets and KV blocks. Runs on a
+/// thread of its own.
 using offloader_actor = caf::typed_actor<
-    // supervisor: serve what another one has left.
+    // supervisor: serve the orders that the replaced offloader has left.
     takes<serve_orders>,
-    // weight ring: have the transfers run that were ordered by now.
+    // weight ring: run the transfers that have been ordered by now.
     takes<fetch_weights>,
-    // supervisor: the model is loaded; take the memory of KV tiers and open their file.
+    // supervisor: the model is loaded; take the memory of the KV tiers and open their file.
     takes<open_tiers>,
     // batcher: bring these blocks to host memory; answered by blocks_fetched to that batcher.
     takes<fetch_blocks, batcher_actor>,
-    // batcher: these will be wanted.
+    // batcher: these blocks will soon be needed.
     takes<prefetch_blocks>,
-    // batcher: these blocks have left the device.
+    // batcher: these blocks have been copied from the device to host memory.
     takes<blocks_spilled>>;
 
-/// supervisor -> batcher: from now on this one takes spills and fetches.
+/// supervisor -> batcher: from now on this offloader takes spills and fetches.
 struct offloader_replaced {
   offloader_actor offloader;
 };
 
-/// supervisor -> session: requests that the lost batcher had queued are to be queued again, or end
-/// with `why` when something of them was streamed.
+/// supervisor -> session: the batcher has failed. A request that was in its queue is to be queued
+/// again at `batcher`, or ends with `why` if a part of its output was already streamed.
 struct scheduler_replaced {
   batcher_actor batcher;
-  grammar_compiler_actor grammars; ///< another one when it was the compiler that was lost
+  grammar_compiler_actor grammars; ///< a new compiler, if the compiler was the actor that failed
   request_error why;
 };
 
-/// The owner of every lifecycle: model, executor, deadlines, drain.
+/// Owns every lifecycle: model, executor, deadlines, drain.
 using supervisor_actor = caf::typed_actor<
     // executor: the model is loaded.
     takes<model_loaded>,
@@ -148,11 +149,11 @@ using supervisor_actor = caf::typed_actor<
     takes<load_failed>,
     // executor: a step failed, and the device is closed.
     takes<executor_broken>,
-    // port: requests with a deadline exist; look at the clock from now on.
+    // port: there are requests with a deadline; check the clock regularly from now on.
     takes<watch_deadlines>,
     // supervisor itself, every tick: end the requests whose deadline has passed.
     takes<check_deadlines>,
-    // port: a drain was begun; it may have ended already.
+    // port: a drain has begun; check whether it has ended already.
     takes<check_drained>,
     // port: end every request.
     takes<abort_all_requests>,

@@ -1,8 +1,8 @@
 // Every message that actors exchange, as plain value structs without CAF.
 //
-// A message is named for the fact or the order that it carries. It is small, or a shared handle to
-// something immutable: a prompt, a step plan and a step result are built once and never copied.
-// Which actor takes which message is in actors/interfaces.hpp.
+// A message is named for the fact or the order that it carries. A message is small, or it is a
+// shared handle to something immutable: a prompt, a step plan and a step result are each built once
+// and never copied. actors/interfaces.hpp lists which actor takes which message.
 #pragma once
 
 #include <atomic>
@@ -34,47 +34,53 @@ using grammar_answer_ptr = std::shared_ptr<const grammar_answer>;
 struct output_rules;  // in actors/executor/output_guard.hpp
 class offloader_core; // in actors/offloader/offloader_core.hpp
 
-/// The part of a sequence that never changes; batcher and executor share it.
+/// The part of a sequence that never changes. Batcher and executor share it.
 struct sequence_spec {
   token_ids prompt;
   std::shared_ptr<const config::sampling_params> sampling;
   token_ids stop_ids;       ///< end ids (unless ignored) and the request's stop ids, ascending
-  std::uint64_t seed = 0;   ///< of this choice's random draws
-  std::int32_t max_new = 0; ///< output tokens at most
+  std::uint64_t seed = 0;   ///< seed of this choice's random draws
+  std::int32_t max_new = 0; ///< the most output tokens
 
-  std::shared_ptr<const output_rules> rules; ///< what the output must look like; null: anything
-  /// Token sequences that the output must not hold; null: none.
+  /// the grammar that the output must follow; null: any output is allowed
+  std::shared_ptr<const output_rules> rules;
+  /// Token sequences that must not occur in the output; null: none.
   std::shared_ptr<const std::vector<std::vector<std::int32_t>>> bad_words;
-  /// A bit for each token that may be drawn; null: all. Not together with `rules`.
+  /// A bitmap of the tokens that may be drawn; null: all tokens. Never set together with `rules`.
   std::shared_ptr<const std::vector<std::uint32_t>> allowed;
   std::int32_t prompt_logprobs = -1; ///< alternatives for each prompt token; -1: no scores
-  std::uint64_t cache_scope = 0;     ///< whose cached prefixes it may find (kv/cache_scope.hpp)
-  actors::pooling pooling = actors::pooling::none; ///< else its one draw is no token
+  /// the scope in which cached prefixes are looked up (kv/cache_scope.hpp)
+  std::uint64_t cache_scope = 0;
+  /// if not none: the sequence's only draw is a vector and no token
+  actors::pooling pooling = actors::pooling::none;
 
   bool scores_prompt() const { return prompt_logprobs >= 0; }
   bool is_pooled() const { return pooling != actors::pooling::none; }
-  /// Whether each prompt token takes a row of a step's results, so that none is left to the cache.
+  /// Whether each prompt token needs a row of results in a step. No prompt token of such a sequence
+  /// may be skipped because its KV is cached.
   bool needs_all_rows() const { return scores_prompt() || pooling == actors::pooling::mean; }
 };
 
-/// A prompt token's log-probability given those before it.
+/// A prompt token's log-probability given the tokens before it.
 struct prompt_score {
   float logprob = 0;
   std::vector<std::pair<std::int32_t, float>> top; ///< most likely first
 };
 
-/// port -> session: begin.
+/// port -> session: begin the request.
 struct start_request {
   std::optional<request_error> refusal; ///< why the port does not admit the request
 };
-/// text pool -> session: the prompt with its ids, or with why it has none. Nobody else has it.
+/// text pool -> session: the prompt with its ids, or with the reason why it has none. The receiver
+/// is the only owner.
 struct encoded_prompt; // in actors/session/prompt.hpp
 using encoded_prompt_ptr = std::shared_ptr<encoded_prompt>;
-/// port -> session: end without a further event.
+/// port -> session: end the request without a further event.
 struct cancel_request {};
-/// supervisor -> session: end with timed_out.
+/// supervisor -> session: the deadline has passed; end the request with timed_out.
 struct deadline_passed {};
-/// supervisor -> session -> batcher: end with queue_timed_out, unless it runs or has run.
+/// supervisor -> session -> batcher: end the request with queue_timed_out, unless a sequence of it
+/// runs or has run.
 struct waited_too_long {
   request_id request = 0;
 
@@ -85,16 +91,16 @@ struct waited_too_long {
         ""};
   }
 };
-/// supervisor -> session: end with `why`.
+/// supervisor -> session: end the request with `why`.
 struct abort_request {
   request_error why;
 };
 
-/// What one client may have of the scheduler; 0 sets no limit of its own.
+/// The limits of one client in the scheduler; 0 means that the client has no limit of its own.
 struct client_limits {
   std::int32_t weight = 1;
-  std::int32_t max_running = 0; ///< sequences
-  std::int32_t max_queued = 0;  ///< requests
+  std::int32_t max_running = 0; ///< the most running sequences
+  std::int32_t max_queued = 0;  ///< the most waiting requests
 };
 
 /// session -> batcher: queue this request; choice i is drawn with seed + i.
@@ -103,11 +109,11 @@ struct submit_prompt {
   sequence_spec spec;
   std::int32_t n_choices = 1;
   steady_clock::time_point submitted;
-  std::string client;            ///< whose turn it takes
-  std::string tenant, client_id; ///< for pictures
+  std::string client;            ///< the client whose turn the request uses (request::client)
+  std::string tenant, client_id; ///< shown in scheduler_snapshot
   std::int32_t priority = 0;
-  client_limits limits; ///< of its client
-  /// What an earlier run has drawn, an entry for each choice; null: the request is new.
+  client_limits limits; ///< the limits of `client`
+  /// The output that an earlier run has drawn, one entry for each choice; null: the request is new.
   std::shared_ptr<const std::vector<made_choice>> made;
 
   std::span<const std::int32_t> made_of(std::int32_t choice) const {
@@ -120,20 +126,20 @@ struct submit_prompt {
 };
 /// batcher -> session: the request is in the queue; tokens will follow.
 struct prompt_queued {};
-/// batcher -> session: the request was refused, or lost with a failed step.
+/// batcher -> session: the request was refused, or lost because a step failed.
 struct prompt_failed {
   request_error why;
 };
-/// batcher -> session: the scores of the prompt's tokens but the first, before any token of the
-/// output.
+/// batcher -> session: the scores of all prompt tokens but the first. This message comes before any
+/// token of the output.
 struct prompt_scored {
   std::shared_ptr<const std::vector<prompt_score>> scores;
 };
 using pooled_values = std::shared_ptr<const std::vector<float>>;
-/// batcher -> session: what the request wants of its prompt's hidden states; it is over.
+/// batcher -> session: the pooled hidden states that the request asks for. The request is over.
 struct prompt_pooled {
   pooled_values values;
-  steady_clock::time_point scheduled; ///< when it first entered a step
+  steady_clock::time_point scheduled; ///< when the request first entered a step
   std::int32_t cached_tokens = 0;     ///< prompt tokens whose KV was cached at admission
 };
 /// batcher -> session: one token of one choice.
@@ -147,12 +153,12 @@ struct token_ready {
   steady_clock::time_point scheduled;              ///< when the choice first entered a step
   std::int32_t cached_tokens = 0; ///< prompt tokens whose KV was cached at admission
 };
-/// session -> batcher: a stop string ended the choice; its further tokens are not wanted.
+/// session -> batcher: a stop string ended the choice; no further tokens of it are wanted.
 struct finish_choice {
   request_id request = 0;
   std::int32_t choice = 0;
 };
-/// session -> batcher: the request was cancelled, timed out or aborted; release what it holds.
+/// session -> batcher: the request was cancelled, timed out or aborted; release all that it holds.
 struct release_request {
   request_id request = 0;
 };
@@ -165,70 +171,74 @@ struct resume_request {
   request_id request = 0;
 };
 
-/// session -> grammar compiler: compile this; answered by grammar_ready.
+/// session -> grammar compiler: compile this grammar; answered by grammar_ready.
 struct compile_grammar {
   std::string client; ///< whose turn it takes
   config::grammar_spec spec;
-  std::vector<std::int32_t> markers;            ///< control tokens that count as their text
-  std::shared_ptr<std::atomic<bool>> abandoned; ///< set once nobody waits for the answer
+  std::vector<std::int32_t> markers; ///< control tokens that the grammar treats as their text
+  std::shared_ptr<std::atomic<bool>> abandoned; ///< set once no session waits for the answer
 };
 /// grammar compiler -> session: the grammar, or why there is none.
 struct grammar_ready {
   grammar_answer_ptr answer;
 };
-/// session -> itself: `structured.wait_timeout` has passed since it ordered its grammar.
+/// session -> itself: `structured.wait_timeout` has passed since the session ordered its grammar.
 struct grammar_overdue {};
-/// grammar compiler -> itself: compile the next one.
+/// grammar compiler -> itself: compile the next grammar that waits.
 struct compile_next {};
 
 /// batcher -> kv_allocator: one change of leases, applied in the order of its members.
 struct kv_change {
   bool reset = false;        ///< the device lost its KV: every lease ends, nothing stays cached
   std::int32_t n_blocks = 0; ///< with a reset: the blocks that the device has from now on
-  std::vector<lease_reuse> reuses; ///< leases that begin with a match of the last answer
-  std::vector<lease_growth> grows; ///< blocks to add to a lease (begun when unknown)
-  std::vector<lease_fork> forks;   ///< leases that begin by sharing another's first blocks
-  std::vector<lease_copy> copies;  ///< leases that get one more block
+  std::vector<lease_reuse> reuses; ///< leases that begin with a prefix_match of the last kv_grant
+  std::vector<lease_growth> grows; ///< blocks to add to a lease; an unknown lease is begun
+  std::vector<lease_fork> forks; ///< leases that begin by sharing the first blocks of another lease
+  std::vector<lease_copy> copies; ///< leases that get one more block, as the target of a copy
   std::vector<prefix_insert> prefix_inserts; ///< full blocks that finished steps have computed
   std::vector<sequence_id> drops;            ///< leases that end
-  std::vector<prefix_query> queries;         ///< answered by `matches`
+  std::vector<prefix_query> queries;         ///< prefix lookups, answered by kv_grant::matches
 };
 /// kv_allocator -> batcher: the answer to a kv_change.
 struct kv_grant {
-  std::vector<std::int32_t> blocks;  ///< ids for all of `grows`, one after the other
-  std::vector<std::int32_t> copies;  ///< ids for `copies`, in their order
-  std::vector<prefix_match> matches; ///< for `queries`, in their order
-  std::vector<block_spill> spills;   ///< to be copied before the next step's plan is carried out
-  std::int64_t free_blocks = 0;      ///< blocks that can be granted, cached ones included
+  std::vector<std::int32_t> blocks;  ///< ids for all of kv_change::grows, concatenated
+  std::vector<std::int32_t> copies;  ///< ids for kv_change::copies, in the same order
+  std::vector<prefix_match> matches; ///< answers to kv_change::queries, in the same order
+  /// blocks to be copied to host memory before the next step plan runs
+  std::vector<block_spill> spills;
+  std::int64_t free_blocks = 0; ///< blocks that can be granted, cached ones included
   std::int64_t used_blocks = 0;
 };
 
-/// port -> batcher: tell who holds what.
+/// port -> batcher: report which sequences hold which blocks, for an administrator.
 struct describe_scheduler {
   std::shared_ptr<const std::function<void(scheduler_snapshot)>> callback;
 };
-/// port -> batcher: tell what is taken, and by whom.
+/// port -> batcher: report which resources are taken, and by which owners.
 struct ask_ledger {
   std::shared_ptr<const std::function<void(ledger)>> callback;
 };
-/// batcher -> executor: tell of which sequences there are states.
+/// batcher -> executor: list the sequences for which the executor keeps states.
 struct list_states {};
 struct listed_states {
   std::vector<sequence_id> open;
-  std::vector<sequence_id> skipped; ///< sequences without a state whose rows would be left out
+  /// sequences without a state whose rows the executor would skip
+  std::vector<sequence_id> skipped;
 };
-/// batcher -> kv_allocator: tell who has which blocks.
+/// batcher -> kv_allocator: report which leases have which blocks.
 struct describe_leases {};
-/// kv_allocator -> batcher: the leases, and a picture without its sequences.
+/// kv_allocator -> batcher: the leases, and a scheduler_snapshot whose list of sequences is still
+/// empty.
 struct kv_leases {
   struct lease {
     sequence_id id = 0;
     std::string blocks;
     std::int64_t n_blocks = 0;
-    std::int64_t n_first = 0; ///< of these, those that no lease before it in the list has
+    std::int64_t n_first = 0; ///< blocks of this lease that no earlier lease of the list has
   };
-  std::vector<lease> leases;          ///< by rising id
-  std::int64_t n_pinned_by_child = 0; ///< blocks that no lease has, and that used ones follow
+  std::vector<lease> leases; ///< by rising id
+  /// blocks that no lease has, but that precede a used block in the prefix tree
+  std::int64_t n_pinned_by_child = 0;
   scheduler_snapshot snapshot;
 };
 
@@ -238,50 +248,53 @@ struct open_sequence {
   sequence_id id = 0;
   sequence_spec spec;
   std::vector<std::int32_t> output; ///< tokens drawn so far
-  std::vector<std::int32_t> blocks; ///< blocks that its table begins with, computed already
+  /// blocks at the beginning of its block table; their KV is computed already
+  std::vector<std::int32_t> blocks;
 };
 struct block_copy {
   std::int32_t from = 0, to = 0;
 };
-/// batcher -> executor: one step, prepared while the one before it runs. A decode row names no
-/// token: it takes the token that was drawn last for its sequence.
+/// batcher -> executor: one step, prepared while the step before it runs. A decode row names no
+/// token: its input is the token that was drawn last for its sequence.
 struct step_plan {
-  std::uint64_t generation = 0; ///< the life of the executor that the plan is for; see load_model
+  std::uint64_t generation = 0; ///< the executor generation that the plan is for; see load_model
   std::uint64_t number = 0;
-  std::vector<sequence_id> closes; ///< sequences to forget, before anything else
+  std::vector<sequence_id> closes; ///< sequences whose states are removed, before anything else
   std::vector<open_sequence> opens;
-  std::vector<lease_growth> grows;  ///< blocks added to tables
-  std::vector<std::int32_t> blocks; ///< ids for `grows`, one after the other
-  std::vector<planned_row> rows;    ///< no sequence twice
-  std::vector<block_copy> copies;   ///< on the device, before anything else is written to it
-  std::vector<block_spill> spills;  ///< copied to host memory before the loads ...
-  std::vector<block_load> loads;    ///< ... which are copied to the device before the rows
+  std::vector<lease_growth> grows;  ///< blocks added to block tables
+  std::vector<std::int32_t> blocks; ///< ids for `grows`, concatenated
+  std::vector<planned_row> rows;    ///< rows to compute; no sequence occurs twice
+  /// block copies on the device, before anything else is written to it
+  std::vector<block_copy> copies;
+  std::vector<block_spill> spills; ///< blocks copied to host memory, before the loads
+  /// blocks copied from host memory to the device, before the rows run
+  std::vector<block_load> loads;
 };
 using step_plan_ptr = std::shared_ptr<const step_plan>;
 
-/// batcher -> executor, ahead of the plans that wait: these sequences leave; steps that have not
-/// begun skip their rows.
+/// batcher -> executor: these sequences leave, and steps that have not begun skip their rows. This
+/// message overtakes step plans that wait.
 struct skip_sequences {
-  std::uint64_t generation = 0; ///< as in step_plan
+  std::uint64_t generation = 0; ///< executor generation, as in step_plan
   std::vector<sequence_id> ids;
 };
 
 struct drawn_token {
   sequence_id id = 0;
   std::int32_t token = 0;
-  bool stopped = false; ///< an end id or stop id: the executor skips the sequence from now on
+  /// `token` is an end id or stop id; the executor skips the sequence from now on
+  bool stopped = false;
   float logprob = 0;
-  /// Index into step_result::top; of a pooled prompt, which has no token, into
-  /// step_result::pooled.
+  /// First alternative: an index into step_result::top. For a pooled prompt, which has no token: an
+  /// index into step_result::pooled.
   std::int32_t first_top = 0;
   std::int32_t n_top = 0;
-  bool no_allowed_token =
-      false; ///< the output's rules let no token through; the sequence cannot go on
+  bool no_allowed_token = false; ///< The grammar allows no token here; the sequence cannot go on.
 };
-/// A prompt token that a step has scored.
+/// The score of one prompt token, computed by a step.
 struct scored_token {
   sequence_id id = 0;
-  std::int32_t position = 0; ///< of the token in its sequence
+  std::int32_t position = 0; ///< position of the token in its sequence
   float logprob = 0;
   std::int32_t first_top = 0; ///< index into step_result::top
   std::int32_t n_top = 0;
@@ -291,36 +304,40 @@ struct step_result {
   std::uint64_t generation = 0;
   std::uint64_t number = 0;
   bool ok = true;
-  std::string detail;               ///< why the step failed, when not ok
-  bool device_is_lost = false;      ///< and with it every further step
-  double seconds = 0;               ///< how long the step took
-  std::vector<drawn_token> drawn;   ///< in the order of rows; skipped ones are absent
-  std::vector<sequence_id> skipped; ///< in the order of rows: nothing of these was computed
-  std::vector<scored_token> scored; ///< in the order of rows and positions
+  std::string detail;          ///< why the step failed, when not ok
+  bool device_is_lost = false; ///< the device cannot be used any more: every further step fails too
+  double seconds = 0;          ///< how long the step took
+  std::vector<drawn_token> drawn; ///< in the order of the plan's rows; skipped rows are absent
+  /// sequences whose rows were not computed, in the order of the plan's rows
+  std::vector<sequence_id> skipped;
+  std::vector<scored_token> scored; ///< in the order of the plan's rows, then of positions
   std::vector<std::pair<std::int32_t, float>> top;
-  std::vector<pooled_values> pooled; ///< of the prompts in `drawn` that are pooled
+  std::vector<pooled_values> pooled; ///< results of the pooled prompts in `drawn`
   std::int64_t memory_used_bytes = 0;
-  double copy_seconds = 0;                       ///< of `seconds`, for spills and loads
-  std::shared_ptr<const stream_report> streamed; ///< now and then, where weights are streamed
+  double copy_seconds = 0; ///< the part of `seconds` that spills and loads took
+  /// sent from time to time if weights are streamed; else null
+  std::shared_ptr<const stream_report> streamed;
 };
 using step_result_ptr = std::shared_ptr<const step_result>;
 
 /// batcher -> offloader: bring these blocks to host memory; answered by blocks_fetched.
 struct fetch_blocks {
   std::uint64_t fetch_id = 0;
-  std::vector<block_key> keys; ///< of blocks that follow each other
-  /// From then on nothing more is read for it, and the answer is what is there.
+  std::vector<block_key> keys; ///< keys of consecutive blocks of a prefix
+  /// After this moment no further block is read for this fetch, and the answer holds the blocks
+  /// that are there.
   steady_clock::time_point until;
 };
-/// offloader -> batcher: the first of the blocks that were asked for, perhaps none. batcher ->
-/// itself, later: the fetch is given up.
+/// offloader -> batcher: the blocks that were found, which are the first ones of those asked for
+/// and may be none. batcher -> itself, later: the batcher gives up waiting for the fetch.
 struct blocks_fetched {
   std::uint64_t fetch_id = 0;
   std::vector<host_block> blocks;
-  double seconds = 0; ///< that the tiers spent on them, without what was asked before
+  /// seconds that the tiers spent on these blocks, without the time for earlier fetches
+  double seconds = 0;
   bool given_up = false;
 };
-/// batcher -> offloader: a prompt waits that will want these blocks.
+/// batcher -> offloader: a waiting prompt will need these blocks.
 struct prefetch_blocks {
   std::vector<block_key> keys;
 };
@@ -328,36 +345,36 @@ struct prefetch_blocks {
 struct blocks_spilled {
   std::vector<std::pair<block_identity, host_block>> blocks;
 };
-/// supervisor -> offloader: a model's KV blocks have tiers from now on; take the memory and open
-/// the file.
+/// supervisor -> offloader: from now on the KV blocks of a model have tiers; take their memory and
+/// open their file.
 struct open_tiers {
   std::shared_ptr<offloader_core> core;
 };
 /// weight ring -> offloader, through its offloader_client: run the transfers that have been ordered
-/// so far, and let the next ones begin as soon as they are ordered (see io_threads). The ring waits
-/// for the end of a transfer by the marker of its copy; no message comes back.
+/// so far, and let the next orders begin as soon as they are made (see io_threads). The ring
+/// notices the end of a transfer by the marker of its copy; no message comes back.
 struct fetch_weights {
-  std::uint64_t number = 0; ///< of the order (io_threads)
+  std::uint64_t number = 0; ///< the order number (io_threads)
 };
-/// supervisor -> offloader, once the offloader_client sends to it: serve the orders that were sent
-/// to the offloader which it replaces.
+/// supervisor -> offloader: serve the orders that were sent to the offloader which this actor
+/// replaces. Sent once the offloader_client sends to this actor.
 struct serve_orders {};
 
-/// executor -> itself: begin the oldest step that waits.
+/// executor -> itself: begin the oldest waiting step.
 struct run_next {};
-/// executor -> itself: the device has computed this step, or refused to.
+/// executor -> itself: the device has computed this step, or has failed to.
 struct step_computed {
   std::uint64_t generation = 0;
   std::uint64_t number = 0;
 };
 
-/// supervisor -> executor: begin this life: load the model, or load it again.
+/// supervisor -> executor: begin this generation: load the model, or load it again.
 struct load_model {
   std::uint64_t generation = 0;
-  /// A model that is loaded stays loaded, and only the sequences are forgotten.
+  /// If the model is loaded already, it stays loaded, and only the sequences are removed.
   bool keep_weights = false;
 };
-/// executor -> supervisor: the model is loaded and steps of this life can run.
+/// executor -> supervisor: the model is loaded, and steps of this generation can run.
 struct model_loaded {
   std::uint64_t generation = 0;
   runner_info info;
@@ -366,22 +383,23 @@ struct model_loaded {
 struct load_failed {
   std::uint64_t generation = 0;
   std::string detail;
-  bool device_is_lost = false; ///< and with it every further load
+  bool device_is_lost = false; ///< the device cannot be used any more: every further load fails too
 };
-/// executor -> supervisor: a step failed and the runner is gone; it waits for load_model.
+/// executor -> supervisor: a step failed and the model runner was destroyed; the executor waits for
+/// load_model.
 struct executor_broken {
   std::uint64_t generation = 0;
   std::string detail;
-  bool device_is_lost = false; ///< and with it every further load
+  bool device_is_lost = false; ///< the device cannot be used any more: every further load fails too
 };
 /// supervisor -> itself, later: a restart is due.
 struct wake_supervisor {};
 
-/// port -> supervisor: deadlines are waiting, look at the clock from now on.
+/// port -> supervisor: there are requests with deadlines; check the clock regularly from now on.
 struct watch_deadlines {};
-/// supervisor -> itself, every tick: look at the clock.
+/// supervisor -> itself, every tick: check the clock.
 struct check_deadlines {};
-/// port -> supervisor: look whether a drain has ended already.
+/// port -> supervisor: check whether a drain has ended already.
 struct check_drained {};
 /// port -> supervisor: end every request with `why`.
 struct abort_all_requests {

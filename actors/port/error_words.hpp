@@ -1,4 +1,5 @@
-// word_of: a stable word for each error of the engine, the same on the wire and in the log. Pure.
+// word_of: a stable name for each error of the engine. The names are the same on the wire and in
+// the log. Pure.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,8 @@
-// kv_events: which KV blocks the cache of a model has, for routers that send a prompt to where its
-// beginning is cached. Plain structs, as everything that net/ sees of the engine.
+// kv_events: reports which KV blocks a model's cache holds, for routers that send a prompt to the
+// server which has its beginning cached. Plain structs, as all that net/ uses of the engine.
 //
-// The engine notes what happens in order; one reader takes it. A reader that is too slow loses
-// nothing but the way: it gets what is there now instead.
+// The engine records events in their order, and a single reader takes them. If the reader is too
+// slow, events are dropped, and the reader gets the current state of the cache in their place.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,17 @@ namespace twill::actors {
 
 enum class kv_medium : std::uint8_t { device, host, disk };
 
-/// A full block: `tokens` after those of the block `parent` and of all before it.
+/// A full KV block. Its `tokens` follow those of the block `parent` and of all blocks before that.
 struct kv_block {
-  std::uint64_t name = 0;              ///< a keyed hash of all tokens up to its end
-  std::optional<std::uint64_t> parent; ///< none: it begins a prompt
+  /// a keyed hash of all tokens from the beginning of the prompt to the end of this block
+  std::uint64_t name = 0;
+  std::optional<std::uint64_t> parent; ///< none: the block is the first of a prompt
   std::vector<std::int32_t> tokens;    // (block_tokens)
 };
 
 enum class kv_event_kind : std::uint8_t {
-  stored,  ///< `medium` has `block` now; its parent was stored before
-  removed, ///< `medium` has it no more
+  stored,  ///< `medium` has `block` from now on; its parent was stored before
+  removed, ///< `medium` no longer has `block`
   cleared  ///< no medium has any block
 };
 
@@ -35,29 +36,32 @@ struct kv_event {
   std::shared_ptr<const kv_block> block; ///< null for `cleared`
 };
 
-/// What happened since the last call.
+/// The events since the last call of take().
 struct kv_events {
   std::vector<kv_event> events;
-  /// Too many waited, or all was asked for: these begin with `cleared`, and what follows is all
-  /// that is there.
+  /// The list begins anew: its first event is `cleared`, and the events after that one are the
+  /// whole current state. This happens when too many events waited, or when `everything` was asked
+  /// for.
   bool anew = false;
-  bool lost = false; ///< some that came before these were dropped
+  bool lost = false; ///< earlier events were dropped
 };
 
 class kv_event_source {
 public:
   virtual ~kv_event_source() = default;
-  /// Any thread, one at a time; does not wait for events. With `everything` the answer begins anew.
+  /// Takes the events that wait, without waiting for any. May be called on any thread, by one
+  /// thread at a time. With `everything` the answer begins anew.
   virtual kv_events take(bool everything) = 0;
-  /// `waker` is called once there may be something to take, and not again before it was taken: on
-  /// any thread, with locks held, so it must be quick and must not call back. An empty one ends
-  /// this; no call is under way any more then.
+  /// Sets the callback that reports new events. `waker` is called when there may be something to
+  /// take, and then not again before the next take(). The call may come on any thread and with
+  /// locks held, so `waker` must be quick and must not call back. An empty `waker` unsets the
+  /// callback; no call is under way any more once on_events() has returned.
   virtual void on_events(std::function<void()> waker) = 0;
 };
 
-/// The source of one model.
+/// The event source of one model.
 struct kv_event_feed {
-  std::string key; ///< of `[models.KEY]`; empty for `[model]`
+  std::string key; ///< KEY of `[models.KEY]`; empty for `[model]`
   std::shared_ptr<kv_event_source> source;
 };
 

@@ -1,5 +1,5 @@
-// request_summary: what became of one request, without a word of its prompt or its output. A plain
-// value; the log line of a request and its trace are made from it.
+// request_summary: how one request ended and how long its phases took, without any text of its
+// prompt or output. A plain value. The request's log line and its trace are made from it.
 #pragma once
 
 #include <chrono>
@@ -16,19 +16,22 @@ struct request_summary {
   request_id id = 0;
   std::string client_id; ///< X-Request-Id or the protocol's id; empty: none
   std::string tenant;    ///< empty: there are no tenants
-  std::string model;     ///< empty: it was refused before a model was chosen
+  std::string model;     ///< empty: the request was refused before a model was chosen
   usage use;
-  std::string_view status; ///< stop, length, cancelled or word_of() its error; a literal
-  bool failed = false;     ///< `status` is an error
+  /// "stop", "length", "cancelled", or word_of() the error; a string literal
+  std::string_view status;
+  bool failed = false; ///< `status` is an error
   bool called_tools = false;
   std::chrono::steady_clock::time_point arrived;
-  // From its arrival:
+  // Durations, each counted from the arrival of the request:
   std::chrono::nanoseconds total{0};
-  std::optional<std::chrono::nanoseconds> queued;      ///< until its first step, if there was one
-  std::optional<std::chrono::nanoseconds> first_token; ///< until its first token, if there was one
+  /// until the first step of the request; none: it was in no step
+  std::optional<std::chrono::nanoseconds> queued;
+  /// until the first token; none: there was no token
+  std::optional<std::chrono::nanoseconds> first_token;
   std::optional<std::chrono::nanoseconds> last_token;
-  /// What was in force, for the time of the call that hands the summary out; null where the request
-  /// was refused before that was known.
+  /// The sampling parameters that applied to the request. The pointer is valid only during the call
+  /// that passes the summary. Null if the request was refused before its parameters were known.
   const config::sampling_params* sampling = nullptr;
 };
 
