@@ -47,13 +47,15 @@ public:
     pump();
   }
   void use(const offloader_actor& offloader) { offloader_ = offloader; }
-  /// Other messages wait, so that both parts are of one moment.
+  /// Other messages wait until the allocator has answered, so that its leases and the batcher's
+  /// sequences are of the same moment.
   void describe(const describe_scheduler& order) {
     ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
       (*callback)(core_->describe(std::move(leases)));
     });
   }
-  /// The executor answers between two steps, so that what it says may be of a later moment.
+  /// The executor answers between two steps, so its part of the ledger may be of a later moment
+  /// than the rest.
   void account(const ask_ledger& order) {
     ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
       ledger all = core_->account(leases);
@@ -72,7 +74,7 @@ public:
               [callback, gathered](const caf::error&) { (*callback)(std::move(*gathered)); });
     });
   }
-  /// Applies an order to the core, then does what follows from it.
+  /// Applies an order to the core, then carries out the actions that follow from it.
   template <class F>
   void apply(F&& order) {
     order(*core_);
@@ -80,8 +82,8 @@ public:
   }
 
 private:
-  /// Does what the core asks for until it rests or waits for the allocator. While the allocator
-  /// answers, other messages wait, so that the core plans from one state.
+  /// Carries out the core's actions until it rests or waits for the allocator. While the allocator
+  /// answers, other messages wait, so that the core plans a step from one state.
   void pump() {
     if (auto left = core_->take_departed(); !left.ids.empty() && outstanding_ > 0)
       tell_first(self_, executor_, std::move(left));
@@ -113,7 +115,7 @@ private:
               });
   }
 
-  /// Steps are watched while one is outstanding.
+  /// The watchdog of steps runs while at least one step is outstanding.
   void note_answer() {
     stats_->watch_steps_from(--outstanding_ > 0 ? steady_clock::now() : steady_clock::time_point{});
   }
@@ -129,7 +131,7 @@ private:
     if (tiers_) publish_tiers();
   }
 
-  /// While the prompt waits for its turn, what the disk has of it comes to host memory.
+  /// While the prompt is queued, the blocks of it that are on disk are brought to host memory.
   void prefetch(const sequence_spec& spec) {
     constexpr std::size_t most_tokens = 4096;
     const std::span<const std::int32_t> tokens(*spec.prompt);
@@ -193,9 +195,9 @@ private:
   std::shared_ptr<stats_board> stats_;
   kv_allocator_actor kv_;
   offloader_actor offloader_;             ///< null: blocks stay on the device
-  std::shared_ptr<const kv_tiers> tiers_; ///< for the counters
+  std::shared_ptr<const kv_tiers> tiers_; ///< for the tiers' counters and for prefetches
   executor_actor executor_;
-  std::size_t outstanding_ = 0; ///< plans that were not answered yet
+  std::size_t outstanding_ = 0; ///< plans without an answer so far
   std::shared_ptr<scheduler_trace> trace_;
   std::unique_ptr<batcher_core> core_;
   std::unordered_map<request_id, session_actor> handles_;

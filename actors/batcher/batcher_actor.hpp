@@ -1,4 +1,4 @@
-// batcher: the actor that owns the queue and the running set. Its logic is in
+// batcher: the actor that owns the request queue and the running set. Its logic is in
 // actors/batcher/batcher_core.hpp.
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace twill::actors {
 
-/// The new actor plans nothing until it is sent an executor. `trace` is null where nobody records.
+/// The new actor plans no step until it receives executor_ready. `trace` is null if its decisions
+/// are not recorded.
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
                             std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
                             offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers,

@@ -17,13 +17,13 @@ double in_seconds(steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
-/// Between the tokens of so many sequences.
+/// A gap of this length between two tokens, seen by `n` sequences.
 struct token_gap {
   steady_clock::duration length;
   std::uint64_t n = 0;
 };
 
-/// Most sequences drew their last tokens in one step.
+/// Most sequences drew their previous tokens in one step, so consecutive gaps are mostly equal.
 void note_gap(std::vector<token_gap>& gaps, steady_clock::duration length) {
   if (gaps.empty() || gaps.back().length != length) gaps.push_back({length, 0});
   ++gaps.back().n;
@@ -55,8 +55,9 @@ void batcher_core::set_limits(const batcher_limits& limits) {
 
 // Orders.
 
-/// Whether the queue, and its client's part of it, has a place. The queue begins where the running
-/// set ends: a burst that will run at once is not refused.
+/// Why the request finds no place in the queue or in its client's part of the queue; nullopt: it
+/// does. Requests that the running set can take at once do not count against the queue, so a burst
+/// that will run at once is not refused.
 std::optional<request_error> batcher_core::no_room(const submit_prompt& prompt,
                                                    std::uint64_t client) const {
   const std::int32_t running = static_cast<std::int32_t>(scheduler_.running());
@@ -92,7 +93,8 @@ void batcher_core::submit(const submit_prompt& prompt) {
   if (trace_ != nullptr) trace_->arrived(prompt);
   const std::uint64_t client = std::hash<std::string>{}(prompt.client);
   if (const auto why = no_room(prompt, client)) return refuse(prompt.request, *why);
-  // The session knew the sizes of the executor at that time, which may have changed since.
+  // The session checked the request against the sizes that the executor had then; they may have
+  // changed since.
   if (const auto why = misfit(prompt.spec)) return refuse(prompt.request, *why);
   const group& added = groups_.add(prompt, prompt.limits.max_queued > 0 ? client : 0);
   if (trace_ != nullptr) trace_->queued(added.first, prompt);
@@ -131,7 +133,7 @@ void batcher_core::finish_choice(request_id request, std::int32_t choice) {
   }
 }
 
-/// What steps under way have of it is of no use.
+/// Ends a sequence. Results for it from steps under way are dropped.
 void batcher_core::leave(sequence_id id) {
   if (scheduler_.leave(id)) departed_.push_back(id);
 }
@@ -180,8 +182,8 @@ void batcher_core::executor_ready(std::uint64_t generation, const batcher_limits
   refit();
 }
 
-/// Why a sequence cannot end within the KV cache; nothing when it can. The last token drawn needs
-/// no place in it.
+/// Why a sequence cannot end within the KV cache; nullopt if it can. The last drawn token needs no
+/// place in the cache, because no step reads it.
 std::optional<request_error> batcher_core::misfit(const sequence_spec& spec) const {
   const std::int64_t capacity = limits_.total_blocks * limits_.plan.block_tokens + 1;
   const std::int64_t needs = static_cast<std::int64_t>(spec.prompt->size()) + spec.max_new;
@@ -193,7 +195,8 @@ std::optional<request_error> batcher_core::misfit(const sequence_spec& spec) con
       "max_tokens"};
 }
 
-/// After a load that left less memory for the KV cache.
+/// Shortens or fails the requests that no longer fit, after a load that left less memory for the KV
+/// cache.
 void batcher_core::refit() {
   const std::int64_t capacity = limits_.total_blocks * limits_.plan.block_tokens + 1;
   for (request_id request : groups_.requests()) {
@@ -237,8 +240,8 @@ batcher_core::action batcher_core::next(steady_clock::time_point now) {
   TWILL_ASSERT(!awaiting_grant_, "the batcher waits for the allocator's answer");
   switch (std::exchange(phase_, phase::begin)) {
   case phase::schedule:
-    // Sequences that wait for a fetch are candidates no longer, and others may have taken their
-    // places in the line.
+    // Sequences that now wait for a fetch are no longer candidates, and other sequences may have
+    // moved up in the queue.
     if (std::exchange(fetches_began_, false))
       if (auto queries = look_up()) return ask(std::move(*queries), phase::schedule);
     return schedule(now);
@@ -279,13 +282,16 @@ void batcher_core::granted(kv_grant grant, steady_clock::time_point now) {
     prefixes_.leave_out([&](const prefix_match& m) { return starts_fetch(m, now); });
 }
 
-/// Whether the sequence now waits for blocks that a tier has behind those on the device.
+/// Starts a fetch if a tier has blocks that follow those on the device. Returns whether the
+/// sequence now waits for the fetch.
 bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_point now) {
-  constexpr std::int32_t most_fetches = 2; // what is evicted again before the admission is computed
+  // a second fetch is for blocks that were evicted again before the admission was computed
+  constexpr std::int32_t most_fetches = 2;
   auto& fetched = groups_.at(match.id).fetched;
   const auto n_blocks = static_cast<std::int32_t>(match.blocks.size());
   if (fetched.after(n_blocks) > 0) return false;
-  // While it could not be admitted, what it waits with would be evicted behind its back.
+  // If the sequence cannot be admitted now, its blocks on the device could be evicted while it
+  // waits for the fetch.
   const std::int32_t width = limits_.plan.block_tokens;
   const std::int64_t all = (groups_.at(match.id).n_known() + width - 1) / width;
   if (all - n_blocks + match.n_evictable + static_cast<std::int64_t>(scheduler_.running()) >
@@ -300,7 +306,8 @@ bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_po
   fetched.fetch_id = fetches_.begin(match.id, now, match.tier_keys.size());
   scheduler_.hold(match.id);
   fetches_began_ = true;
-  // The tiers answer with what is there before the fetch is given up, unless they hang.
+  // The tiers' own deadline is earlier than `patience`, so they answer with the blocks that are
+  // there before the fetch is given up, unless they hang.
   const auto patience = fetches_.speeds.patience(match.tier_keys.size());
   tiers_->fetch({fetched.fetch_id, match.tier_keys, now + patience * 3 / 4}, patience);
   return true;
@@ -362,12 +369,13 @@ batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
   return send(now);
 }
 
-/// Nothing can be scheduled now, unless a preemption has freed blocks.
+/// The action when no row can be scheduled: release the blocks that a preemption has freed, or
+/// rest.
 batcher_core::action batcher_core::rest_or_drop() {
   if (auto drops = take_drops()) return ask(std::move(*drops), phase::begin);
   publish_gauges();
   if (spills_.empty()) return rest{};
-  step_plan copies; // of blocks that are to be kept; nothing else is to be done
+  step_plan copies; // a plan without rows, only with copies of blocks that are to be kept
   copies.spills = std::exchange(spills_, {});
   return send_plan(std::move(copies), 0);
 }
@@ -420,8 +428,9 @@ step_plan batcher_core::build_plan(steady_clock::time_point now) {
   return plan;
 }
 
-/// What was fetched goes into the blocks after those that were on the device, which are the first
-/// that the tree does not know of this lease.
+/// Adds the loads of fetched blocks to the plan. They go into the sequence's blocks after those
+/// that were on the device; the first of them is block s.n_inserted, the first block of this lease
+/// that the prefix tree does not have.
 void batcher_core::add_loads(sequence& s, step_plan& plan) {
   const std::int32_t n_loaded = s.fetched.after(s.n_inserted);
   for (std::int32_t i = s.n_inserted; i < s.n_inserted + n_loaded; ++i)
@@ -456,7 +465,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   std::uint64_t prompt_tokens = 0;
   std::int32_t decode_tokens = 0, prefill_tokens = 0;
   keep_scores(result);
-  auto drawn = result.drawn.begin(); // in the order of rows, as are those that were skipped
+  auto drawn = result.drawn.begin(); // `drawn` and `skipped` are both in the order of rows
   auto skipped = result.skipped.begin();
   for (std::size_t i = 0; i < plan->rows.size(); ++i) {
     const planned_row& row = plan->rows[i];
@@ -464,7 +473,8 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
     const bool was_skipped = skipped != result.skipped.end() && *skipped == row.id;
     if (was_skipped) ++skipped;
-    // What drew nothing although it should have had ended in the step before.
+    // A row that should have drawn a token and did not belongs to a sequence that ended in the step
+    // before.
     if (was_skipped || (row.draws && !drew)) {
       scheduler_.row_done(row.id, row.draws, false);
       continue;
@@ -505,8 +515,8 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   });
 }
 
-/// A thousand sequences lie all over the memory: what the rows after row i need is brought to the
-/// cache in time.
+/// Prefetches what the rows after row i need into the CPU cache, because the records of many
+/// sequences are scattered over memory.
 void batcher_core::expect_rows(const step_plan& plan, std::size_t i) const {
   constexpr std::size_t far = 16, near = 8;
   if (i + far < plan.rows.size()) {
@@ -544,7 +554,7 @@ void batcher_core::keep_scores(const step_result& result) {
     const sequence* s = groups_.find_sequence(scored.id);
     if (s == nullptr) continue;
     const auto& scores = groups_.group_of(*s).scores;
-    if (!scores) continue; // told already, before a preemption
+    if (!scores) continue; // the scores were already delivered, before a preemption
     prompt_score& score = scores->at(static_cast<std::size_t>(scored.position) - 1);
     const auto first = result.top.begin() + scored.first_top;
     score.logprob = scored.logprob;
@@ -552,7 +562,7 @@ void batcher_core::keep_scores(const step_result& result) {
   }
 }
 
-/// Tells the scores once the step with the prompt's last token is done.
+/// Delivers the scores to the session once the step with the prompt's last token is done.
 void batcher_core::deliver_scores(const sequence& s, const planned_row& row) {
   group* owner = groups_.find(s.request);
   const auto computed = static_cast<std::size_t>(row.first_position + row.n_tokens);
@@ -563,7 +573,7 @@ void batcher_core::deliver_scores(const sequence& s, const planned_row& row) {
 
 void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn,
                            const step_result& result) {
-  // A token drawn by a step that was prepared before the end was known is dropped.
+  // Drops a token of a step that was prepared before the sequence's end was known.
   const group& owner = sequence_groups::group_of(s);
   if (s.finished || owner.released) return;
   if (drawn.no_allowed_token)
@@ -618,7 +628,8 @@ void batcher_core::step_failed(std::uint64_t generation, const std::string& deta
   lose_executor();
 }
 
-/// A request that makes its step fail is lost twice, and fails then.
+/// A request may be computed again after its first failed step only. So a request that itself makes
+/// steps fail ends with the second one.
 bool batcher_core::may_compute_again(request_id request) {
   group* g = groups_.find(request);
   return g != nullptr && g->n_lost++ == 0 && !g->drew;

@@ -1,11 +1,11 @@
-// batcher_core: the logic of the batcher without actors: requests in, step plans out, step results
-// in, tokens out.
+// batcher_core: the logic of the batcher without actors. Its inputs are requests and step results;
+// its outputs are step plans and tokens.
 //
-// One thread at a time. batcher_actor.cpp drives it: after each message it asks next() what to do,
-// carries the answer to the allocator or the executor, and asks again. Answers to sessions go
-// through `session_sink`. The parts: `sequence_groups` holds requests and drawn tokens, `scheduler`
-// decides, `prefix_cache_client` and `step_pipeline` keep what is under way to the allocator and to
-// the executor.
+// One thread at a time. batcher_actor.cpp drives this class: after each message it asks next() for
+// an action, carries the action out at the allocator or the executor, and asks again. Answers to
+// sessions go through `session_sink`. The class has four parts: `sequence_groups` holds requests
+// and drawn tokens, `scheduler` decides what a step computes, `prefix_cache_client` tracks what is
+// under way to the allocator, and `step_pipeline` what is under way to the executor.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class scheduler_trace;
 
 class batcher_core {
 public:
-  /// Where answers to sessions go.
+  /// Receives the answers to sessions.
   class session_sink {
   public:
     virtual ~session_sink() = default;
@@ -38,77 +38,81 @@ public:
     virtual void scored(request_id request, prompt_scored scores) = 0;
     virtual void pooled(request_id request, prompt_pooled pooled) = 0;
     virtual void token(request_id request, token_ready token) = 0;
-    /// The last word about a request that did not end by itself.
+    /// The final answer to a request that did not end by itself.
     virtual void failed(request_id request, const request_error& why) = 0;
-    /// The request holds nothing any more.
+    /// The request holds no resources any more.
     virtual void forgotten(request_id request) = 0;
   };
 
-  /// Where orders to the tiers off the device go.
+  /// Receives the orders to the tiers off the device.
   class tier_sink {
   public:
     virtual ~tier_sink() = default;
-    /// Answered by fetched(), with no blocks once `patience` is over.
+    /// The answer comes through fetched(). If it has not come after `patience`, fetched() is called
+    /// with `given_up` and no blocks.
     virtual void fetch(fetch_blocks order, std::chrono::milliseconds patience) = 0;
     virtual void spilled(blocks_spilled blocks) = 0;
   };
 
   /// Nothing can be done until the next message.
   struct rest {};
-  /// What is to be done next: nothing, ask the allocator for a change, or send a plan to the
+  /// The next action of the batcher: wait, ask the allocator for a change, or send a plan to the
   /// executor.
   using action = std::variant<rest, kv_change, step_plan_ptr>;
 
-  /// Without `tiers` blocks stay on the device. `trace` is told of everything, where there is one.
+  /// If `tiers` is null, blocks stay on the device. If `trace` is not null, every input and
+  /// decision is reported to it.
   batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions,
                tier_sink* tiers = nullptr, scheduler_trace* trace = nullptr);
 
-  // Orders of sessions and of the supervisor.
+  // Orders from sessions and from the supervisor.
   void submit(const submit_prompt& prompt);
   void finish_choice(request_id request, std::int32_t choice);
   void release(request_id request);
   void pause(request_id request);
   void resume(request_id request);
-  /// The request fails, unless it was scheduled.
+  /// Ends the request with errc::queue_timed_out, unless it was scheduled.
   void waited_too_long(request_id request);
-  /// An executor takes plans of this life. Its memory may hold less than that of the life before:
-  /// requests that do not fit any more are shortened where nobody asked for their length, or fail.
+  /// An executor takes plans of this generation from now on. Its memory may hold less than that of
+  /// the generation before. A request that no longer fits is shortened if its length was not asked
+  /// for; otherwise it fails.
   void executor_ready(std::uint64_t generation, const batcher_limits& limits);
 
-  /// What is to be done next. After a kv_change, nothing but granted() may be called before it has
-  /// been answered, so that a step is planned from one state.
+  /// Returns the next action. After a kv_change, nothing but granted() may be called until the
+  /// allocator has answered, so that a step is planned from one state.
   action next(steady_clock::time_point now);
-  /// The allocator's answer to the kv_change of the last next().
+  /// Takes the allocator's answer to the kv_change that next() returned last.
   void granted(kv_grant grant, steady_clock::time_point now = steady_clock::now());
-  /// Sequences that left since the last call although an outstanding step of this life has a row of
-  /// them; the executor is to skip it.
+  /// Returns the sequences that left since the last call while an outstanding step of this
+  /// generation still has a row of them. The executor is to skip these rows.
   skip_sequences take_departed();
-  /// Whether a request that has just come may have to wait for its turn.
+  /// Whether a request that arrives now may have to wait for its turn.
   bool has_queue() const { return groups_.n_waiting() > 0; }
-  /// Fetches that would have taken longer than computing the blocks.
+  /// The number of fetches that were not made, because they would have taken longer than computing
+  /// the blocks.
   std::uint64_t fetches_refused() const { return fetches_.speeds.n_refused(); }
-  /// The answer to a fetch; one that was given up is ignored.
+  /// Takes the answer to a fetch. An answer to a fetch that was given up is ignored.
   void fetched(blocks_fetched answer, steady_clock::time_point now);
 
-  /// Results of an earlier epoch are ignored.
+  /// Takes a step's result. Results of an earlier generation are ignored.
   void step_done(const step_result& result, steady_clock::time_point now);
-  /// The requests of the oldest outstanding step fail, except those of which nothing was drawn and
-  /// that are lost for the first time. Every sequence that is left is computed again.
-  /// With `device_is_lost` no request is computed again.
+  /// The oldest outstanding step has failed, and its requests fail. A request survives if no token
+  /// of it was drawn and this is its first failed step. Every sequence that is left is computed
+  /// again. With `device_is_lost` all requests of the step fail.
   void step_failed(std::uint64_t generation, const std::string& detail,
                    bool device_is_lost = false);
 
-  /// The picture with the allocator's part in it, which is of this moment, too.
+  /// Returns the snapshot of the scheduler. It includes `leases`, which must be of this moment too.
   scheduler_snapshot describe(kv_leases leases) const;
-  /// What it counts, and what the allocator says of the blocks at this moment.
+  /// The ledger of what the batcher counts and of the allocator's `leases` at this moment.
   ledger account(const kv_leases& leases) const;
-  /// Adds the states that the executor of this life has.
+  /// Adds the sequence states that the executor of this generation has.
   void account(const listed_states& states, ledger& to) const;
 
 private:
   using sequence = sequence_groups::sequence;
   using group = sequence_groups::group;
-  /// Where next() goes on: at the beginning, or with what the allocator's answer is for.
+  /// Where next() continues: at the beginning, or at the point that needed the allocator's answer.
   enum class phase : std::uint8_t { begin, schedule, send };
 
   std::optional<request_error> no_room(const submit_prompt& prompt, std::uint64_t client) const;
@@ -146,22 +150,23 @@ private:
   stats_board& stats_;
   session_sink& sessions_;
   tier_sink* tiers_;       ///< null: blocks stay on the device
-  scheduler_trace* trace_; ///< null: nobody records
+  scheduler_trace* trace_; ///< null: decisions are not recorded
   scheduler scheduler_;
-  std::optional<prefill_budget> prefill_budget_; ///< where the limits ask for it
+  std::optional<prefill_budget> prefill_budget_; ///< set if batcher_limits::gap_target_s is > 0
   sequence_groups groups_;
   prefix_cache_client prefixes_;
   step_pipeline pipeline_;
   tier_client fetches_;
-  std::vector<sequence_id> departed_; ///< for take_left()
-  std::vector<block_spill> spills_;   ///< for the next plan
-  std::vector<block_copy> copies_;    ///< for the next plan: the last one computes what is copied
+  std::vector<sequence_id> departed_; ///< sequences that take_departed() returns next
+  std::vector<block_spill> spills_;   ///< spills that go into the next plan
+  /// copies that go into the next plan; the last plan computes the blocks to be copied
+  std::vector<block_copy> copies_;
 
   phase phase_ = phase::begin;
   bool awaiting_grant_ = false;
-  bool fetches_began_ = false; ///< with the last answer
+  bool fetches_began_ = false; ///< the allocator's last answer led to a fetch
   bool reset_blocks_ = false;  ///< the next kv_change begins with a reset
-  step_decision decision_;     ///< of the step being planned
+  step_decision decision_;     ///< decision about the step that is being planned
   kv_grant grant_;             ///< the allocator's last answer
 };
 

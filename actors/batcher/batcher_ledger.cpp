@@ -5,7 +5,8 @@
 
 namespace twill::actors {
 
-/// A sequence that no request has any more holds in its own name.
+/// The holder's name in a ledger; a sequence that belongs to no request any more has a name of its
+/// own.
 std::string batcher_core::holder_of(sequence_id id) const {
   const sequence* s = groups_.find_sequence(id);
   return s == nullptr ? "sequence " + std::to_string(id) : holder_name(s->request);
@@ -26,7 +27,7 @@ ledger batcher_core::account(const kv_leases& leases) const {
   if (!leases.leases.empty()) all.exists(prefixes, true);
   all.held(blocks, prefixes, leases.n_pinned_by_child);
 
-  // A step under way belongs to all requests that it has rows of.
+  // Each request that has a row in a step under way holds the step.
   all.taken("steps under way", static_cast<std::int64_t>(pipeline_.n_outstanding()));
   all.taken("fetches of KV blocks", static_cast<std::int64_t>(fetches_.under_way().size()));
   for (const auto& [fetch_id, fetch] : fetches_.under_way())

@@ -11,7 +11,8 @@ std::vector<prefix_query> prefix_cache_client::queries(std::span<const sequence_
   for (sequence_id id : candidates) {
     const auto& s = groups.at(id);
     const std::int32_t known = s.n_known();
-    // Every token of a scored prompt is computed, for its logits, and of one whose mean is wanted.
+    // All tokens of a prompt are computed, and none reused, if the prompt is scored (for its
+    // logits) or if the mean of its hidden states is asked for.
     const bool may_reuse = shareable(known) && !s.spec.needs_all_rows();
     const std::int32_t reusable = may_reuse ? (known - 1) / width * width : 0;
     asked.push_back({id, s.known_tokens(0, reusable), s.spec.cache_scope});
@@ -31,7 +32,8 @@ std::span<const prefix_hit> prefix_cache_client::hits(const sequence_groups& gro
 std::vector<lease_reuse> prefix_cache_client::begin_reused(std::span<const sequence_id> reuses,
                                                            sequence_groups& groups) {
   std::vector<lease_reuse> begun;
-  auto match = matches_.begin(); // in the order of admissions; those that were put off are between
+  // `matches_` is in the order of admissions, and may hold matches of sequences that were put off
+  auto match = matches_.begin();
   for (sequence_id id : reuses) {
     while (match->id != id)
       ++match;
@@ -47,7 +49,8 @@ std::vector<lease_reuse> prefix_cache_client::begin_reused(std::span<const seque
 void prefix_cache_client::note_computed(sequence_id id, sequence_groups::sequence& s,
                                         std::int32_t n_computed) {
   const std::int32_t width = limits_.block_tokens;
-  if (!limits_.enabled || n_computed / width <= s.n_inserted) return; // so for most decodes
+  // most decodes return here, since they complete no block
+  if (!limits_.enabled || n_computed / width <= s.n_inserted) return;
   if (!shareable(static_cast<std::int32_t>(s.spec.prompt->size()))) return;
   if (!shareable(n_computed)) n_computed = limits_.shareable_length;
   const std::int32_t full = n_computed / width;

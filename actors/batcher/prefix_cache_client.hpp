@@ -1,5 +1,6 @@
-// prefix_cache_client: the batcher's part in cached prefixes: which beginnings it asks the
-// allocator for, which cached blocks a lease begins with, and which computed blocks it reports.
+// prefix_cache_client: the batcher's side of the prefix cache. It decides which prefixes are looked
+// up at the allocator, which cached blocks a lease begins with, and which computed blocks are
+// reported.
 //
 // One thread at a time (the batcher's).
 #pragma once
@@ -17,7 +18,8 @@ namespace twill::actors {
 struct prefix_cache_limits {
   bool enabled = false;
   std::int32_t block_tokens = 16;
-  /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
+  /// Up to this length (tokens), the KV of a sequence depends on its tokens alone and can be
+  /// shared; 0: any length.
   std::int32_t shareable_length = 0;
 };
 
@@ -25,26 +27,29 @@ class prefix_cache_client {
 public:
   explicit prefix_cache_client(const prefix_cache_limits& limits) : limits_(limits) {}
 
-  /// One query for each candidate, in their order: its full blocks of known tokens but the last
-  /// token, which is always computed, because its logits are drawn from.
+  /// Returns one query for each candidate, in the order of `candidates`. A query has the full
+  /// blocks of the known tokens without the last token. The last token is always computed, because
+  /// the next token is drawn from its logits.
   std::vector<prefix_query> queries(std::span<const sequence_id> candidates,
                                     const sequence_groups& groups) const;
-  /// The answer to the queries; valid for the next schedule.
+  /// Takes the answers to the queries. They are valid for the next schedule only.
   void take_matches(std::vector<prefix_match> matches) { matches_ = std::move(matches); }
-  /// Takes out the matches for which `leave_out` says so; their sequences are candidates no longer.
+  /// Removes the matches for which `leave_out` returns true; their sequences are no longer
+  /// candidates.
   template <class F>
   void leave_out(F&& leave_out) {
     std::erase_if(matches_, leave_out);
   }
-  /// The matches as the scheduler needs them. Valid until the next call.
+  /// Returns the matches in the form that the scheduler needs. Valid until the next call.
   std::span<const prefix_hit> hits(const sequence_groups& groups);
-  /// Begins the block tables of the sequences in `reuses` with their matches; drops all matches.
+  /// Sets the beginning of each block table in `reuses` to its matched blocks; drops all matches.
   std::vector<lease_reuse> begin_reused(std::span<const sequence_id> reuses,
                                         sequence_groups& groups);
 
   /// A finished step has computed the first n_computed positions of the sequence.
   void note_computed(sequence_id id, sequence_groups::sequence& s, std::int32_t n_computed);
-  /// Moves out what has been noted since the last call; it goes into the next kv_change.
+  /// Returns the blocks noted since the last call, and clears the list. The blocks go into the next
+  /// kv_change.
   std::vector<prefix_insert> take_inserts() { return std::exchange(inserts_, {}); }
 
   void forget_device();

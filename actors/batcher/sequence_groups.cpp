@@ -13,7 +13,7 @@ sequence_groups::kind sequence_groups::kind_of(const group& g) {
   return g.paused ? paused : waiting;
 }
 
-/// The one way to change what kind_of() looks at.
+/// Every change of a member that kind_of() reads must go through this function.
 template <class F>
 void sequence_groups::change(group& g, F&& apply) {
   count(g, -1);

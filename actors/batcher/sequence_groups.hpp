@@ -1,7 +1,7 @@
 // sequence_groups: the requests that the batcher holds, each with its sequences, one per choice.
 //
-// One thread at a time (the batcher's). Drawn tokens are kept here, so that a sequence that was
-// preempted, or whose executor was lost, can be computed again.
+// One thread at a time (the batcher's). Drawn tokens are kept here, so that a sequence can be
+// computed again after a preemption or the loss of its executor.
 #pragma once
 
 #include <array>
@@ -22,12 +22,12 @@ class sequence_groups {
 public:
   /// Blocks of a sequence's prefix in host memory.
   struct fetched_blocks {
-    std::int32_t first = 0; ///< the number of the first in the sequence
+    std::int32_t first = 0; ///< index of the first of these blocks in the sequence
     std::vector<host_block> blocks;
-    std::uint64_t fetch_id = 0; ///< of the fetch under way; 0: none is
-    std::int32_t n_fetches = 0; ///< since its last admission
+    std::uint64_t fetch_id = 0; ///< id of the fetch under way; 0: none
+    std::int32_t n_fetches = 0; ///< fetches since the sequence's last admission
 
-    /// How many of them follow the first n_blocks of the sequence.
+    /// How many of these blocks directly follow the first n_blocks of the sequence.
     std::int32_t after(std::int32_t n_blocks) const {
       const std::int32_t last = first + static_cast<std::int32_t>(blocks.size());
       return first <= n_blocks && n_blocks < last ? last - n_blocks : 0;
@@ -35,19 +35,21 @@ public:
   };
   struct group;
   struct alignas(64) sequence {
-    // What every token of it changes lies in one line of the cache.
+    // The members that change with every token are together in one cache line.
     request_id request = 0;
     group* owner = nullptr;
-    std::vector<std::int32_t> output; ///< tokens drawn so far, in an earlier run as well
+    std::vector<std::int32_t> output; ///< tokens drawn so far, including those of an earlier run
     std::int32_t choice = 0;
-    std::int32_t n_inserted = 0; ///< first blocks that the prefix cache has been told of
+    /// number of its first blocks that the prefix cache has been given
+    std::int32_t n_inserted = 0;
     steady_clock::time_point last_token;
-    bool finished = false; ///< its session knows of its end
+    bool finished = false; ///< its session has been informed of its end
 
     sequence_spec spec;
-    std::vector<std::int32_t> blocks;   ///< its block table
-    fetched_blocks fetched;             ///< of its prefix, from the tiers off the device
-    steady_clock::time_point scheduled; ///< when it first entered a step
+    std::vector<std::int32_t> blocks; ///< its block table
+    /// blocks of its prefix that were fetched from the tiers off the device
+    fetched_blocks fetched;
+    steady_clock::time_point scheduled; ///< when the sequence first entered a step
 
     std::int32_t n_known() const {
       return static_cast<std::int32_t>(spec.prompt->size() + output.size());
@@ -56,34 +58,37 @@ public:
     std::vector<std::int32_t> known_tokens(std::int32_t first, std::int32_t last) const;
   };
   struct group {
-    sequence_id first = 0;  ///< of n_choices consecutive ids, one for each choice
-    sequence_id leader = 0; ///< the first sequence, which computes the prompt for all
+    sequence_id first = 0;  ///< the first of n_choices consecutive ids, one for each choice
+    sequence_id leader = 0; ///< the first sequence, which computes the prompt for all choices
     std::int32_t n_choices = 0;
     std::int32_t n_left = 0;        ///< sequences not yet forgotten
     std::int32_t n_running = 0;     ///< sequences in the running set
-    std::int32_t cached_tokens = 0; ///< of the prompt, when it was first admitted
-    std::int32_t n_lost = 0;        ///< steps that failed with one of its sequences
-    bool released = false;          ///< it is over; its sequences leave as soon as no step has them
-    bool paused = false;            ///< its reader is slow, or gives no credit
-    bool scheduled = false;         ///< one of its sequences has been in a step
-    bool drew = false;              ///< a step has drawn a token of it
-    std::uint64_t counted_for = 0;  ///< the client that has a limit; 0: none
-    std::string tenant, client_id;  ///< for pictures
-    /// Of the prompt's tokens but the first, while steps score them; null once they are told.
+    std::int32_t cached_tokens = 0; ///< cached tokens of the prompt at the first admission
+    std::int32_t n_lost = 0;        ///< failed steps that had a row of one of its sequences
+    /// the request is over; its sequences leave as soon as no outstanding step has them
+    bool released = false;
+    bool paused = false;           ///< its client reads too slowly, or gives no credit
+    bool scheduled = false;        ///< one of its sequences has been in a step
+    bool drew = false;             ///< a step has drawn a token of one of its sequences
+    std::uint64_t counted_for = 0; ///< the client whose waiting requests are limited; 0: none
+    std::string tenant, client_id; ///< shown in scheduler_snapshot
+    /// Scores of all prompt tokens but the first, while steps compute them; null once they are
+    /// delivered.
     std::shared_ptr<std::vector<prompt_score>> scores;
   };
 
-  /// A new request; its choices get the next ids. A choice that an earlier run has finished has no
-  /// sequence, and its id stays unused. `counted_for` names the client whose waiting requests are
-  /// counted; 0: none.
+  /// Adds a new request; its choices get the next ids. A choice that an earlier run has finished
+  /// has no sequence, and its id stays unused. `counted_for` is the client whose waiting requests
+  /// are counted; 0: none.
   const group& add(const submit_prompt& prompt, std::uint64_t counted_for = 0);
-  /// The request, unless it is unknown or released.
+  /// Returns the request; null if it is unknown or released.
   group* find(request_id request);
-  /// The sequence, unless it is forgotten.
+  /// Returns the sequence; null if it was removed.
   sequence* find_sequence(sequence_id id);
   const sequence* find_sequence(sequence_id id) const { return sequences_.find(id); }
   sequence& at(sequence_id id) { return sequences_.at(id); }
-  /// The sequence will soon be asked for, and later its last token.
+  /// Prefetches memory into the CPU cache: first call prefetch() for a sequence that will soon be
+  /// used, then, some rows later, expect_sequence().
   void prefetch(sequence_id id) const { sequences_.prefetch(id); }
   void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
   const sequence& at(sequence_id id) const { return sequences_.at(id); }
@@ -92,12 +97,12 @@ public:
   /// A sequence enters the running set.
   void note_opened(const sequence& s);
   void set_paused(request_id request, bool now_paused);
-  /// From now on find() does not know the request.
+  /// From now on find() does not return the request.
   void mark_released(request_id request);
-  /// Takes back what a sequence held; a sequence that is gone is forgotten. Returns the request
-  /// when that was its last sequence.
+  /// Clears what a sequence held in the running set, and removes the sequence if it is gone for
+  /// good. Returns the request if that was its last sequence.
   std::optional<request_id> release(const released_sequence& r);
-  /// No sequence has blocks or runs any more.
+  /// The device is lost: no sequence has blocks or runs any more.
   void forget_device();
 
   /// Calls visit(id, sequence, its group) for each, in any order.
@@ -110,13 +115,13 @@ public:
   std::vector<request_id> requests() const;
   /// Requests with a running sequence.
   std::int32_t n_running() const { return counts_[running]; }
-  /// Requests without one, that are not paused.
+  /// Requests without a running sequence that are not paused.
   std::int32_t n_waiting() const { return counts_[waiting]; }
-  /// Of these, those that were added with `counted_for`.
+  /// Waiting requests that were added with `counted_for`.
   std::int32_t n_waiting_of(std::uint64_t counted_for) const;
-  /// Requests without one, that are paused.
+  /// Requests without a running sequence that are paused.
   std::int32_t n_paused() const { return counts_[paused]; }
-  /// Adds what it counts for its requests.
+  /// Adds what this class counts for its requests to the ledger.
   void account(ledger& to) const;
 
 private:

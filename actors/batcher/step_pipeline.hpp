@@ -1,8 +1,8 @@
-// step_pipeline: the steps that were sent to the executor and have not come back, two at most, so
-// that one is prepared while the one before it runs.
+// step_pipeline: the steps that were sent to the executor and have no result yet. There are two at
+// most: one is prepared while the one before it runs.
 //
-// One thread at a time (the batcher's). An epoch is one life of the executor, as the supervisor
-// counts them: plans and results of another epoch mean nothing.
+// One thread at a time (the batcher's). A generation is one load of the executor, as counted by the
+// supervisor. Plans and results of another generation are void.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ public:
   static constexpr std::size_t most_outstanding = 2;
 
   bool has_executor() const { return has_executor_; }
-  /// There is an executor, and room for another plan.
+  /// Whether there is an executor and another plan may be sent.
   bool has_room() const { return has_executor_ && outstanding_.size() < most_outstanding; }
   std::uint64_t generation() const { return generation_; }
 
@@ -26,20 +26,20 @@ public:
     has_executor_ = true;
     generation_ = generation;
   }
-  /// Forgets every outstanding step; until the next executor is ready there is no epoch.
+  /// Drops every outstanding step. Until the next executor is ready there is no generation.
   void executor_lost();
 
-  /// The executor forgets this sequence before it runs the next plan.
+  /// The executor removes the state of this sequence before it runs the next plan.
   void close(sequence_id id) { closes_.push_back(id); }
-  /// Completes a plan with epoch, number and closes; it is outstanding from now on.
+  /// Fills in the plan's generation, number and closes. The plan is outstanding from now on.
   step_plan_ptr send(step_plan plan);
-  /// The plan that this result answers, which is outstanding no longer; null when it is of an
-  /// earlier epoch.
+  /// Returns the plan that this result answers; it is no longer outstanding. Null if the result is
+  /// of an earlier generation.
   step_plan_ptr take(const step_result& result);
-  /// The plan whose result comes next; null when none is outstanding.
+  /// Returns the plan whose result comes next; null if none is outstanding.
   step_plan_ptr oldest() const;
   std::size_t n_outstanding() const { return outstanding_.size(); }
-  /// Sequences that the executor forgets with the next plan.
+  /// Sequences whose states the executor removes with the next plan.
   const std::vector<sequence_id>& closes() const { return closes_; }
 
 private:

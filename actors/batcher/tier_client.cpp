@@ -15,7 +15,8 @@ void average(double& seconds_each, double n, double seconds) {
 } // namespace
 
 void tier_speeds::note_prefill(std::int32_t tokens, double seconds) {
-  // Short prompts tell of a step's fixed costs more than of what a long prompt takes.
+  // The time of a short prompt is mostly a step's fixed cost, which says little about a long
+  // prompt.
   if (tokens >= 2 * block_tokens_)
     average(compute_s_, static_cast<double>(tokens) / block_tokens_, seconds);
 }
@@ -29,7 +30,7 @@ void tier_speeds::note_fetch(std::size_t blocks, double seconds) {
 }
 
 void tier_speeds::note_given_up(std::size_t blocks, double seconds) {
-  // They took longer than that, and longer than computing them.
+  // The fetch would have taken longer than this, and longer than computing the blocks.
   average(fetch_s_, static_cast<double>(blocks),
           std::max(seconds, 2 * compute_s_ * static_cast<double>(blocks)));
 }

@@ -1,9 +1,9 @@
-// tier_client: the batcher's part in KV tiers off the device: which sequences wait for a fetch, and
-// whether a fetch is worth its time.
+// tier_client: the batcher's side of the KV tiers off the device. It tracks which sequences wait
+// for a fetch, and decides whether a fetch is worth its time.
 //
-// One thread at a time (the batcher's). A fetch is worth it unless what was measured says that
-// computing the blocks again takes less time. A fetch that was answered late is of no use, so each
-// has a time after which it is given up.
+// One thread at a time (the batcher's). A fetch is worth its time unless measurements say that
+// computing the blocks again takes less time. A fetch that is answered too late is of no use, so
+// each fetch is given up after a certain time.
 #pragma once
 
 #include <chrono>
@@ -15,30 +15,30 @@
 
 namespace twill::actors {
 
-/// What tiers take and how fast they are.
+/// Measured speeds of the tiers and of computing blocks.
 class tier_speeds {
 public:
   explicit tier_speeds(std::int32_t block_tokens) : block_tokens_(block_tokens) {}
 
-  /// A step computed so many tokens of prompts and nothing else.
+  /// A step took `seconds` to compute `tokens` prompt tokens and nothing else.
   void note_prefill(std::int32_t tokens, double seconds);
-  /// The executor copied so many blocks.
+  /// The executor took `seconds` to copy `blocks` blocks.
   void note_copies(std::size_t blocks, double seconds);
-  /// The tiers took so long to bring so many blocks to host memory.
+  /// The tiers took `seconds` to bring `blocks` blocks to host memory.
   void note_fetch(std::size_t blocks, double seconds);
-  /// So many blocks did not come within their patience.
+  /// A fetch of `blocks` blocks was given up after `seconds`.
   void note_given_up(std::size_t blocks, double seconds);
 
-  /// Whether `blocks` should be fetched and not computed. One refusal in sixteen is overruled, so
-  /// that a disk that was slow for a while is measured again.
+  /// Whether `blocks` should be fetched rather than computed. One refusal in sixteen is overruled,
+  /// so that a disk that was slow for a while is measured again.
   bool worth_fetching(std::size_t blocks);
-  /// For how long an answer is waited for.
+  /// How long the batcher waits for the answer to a fetch of `blocks` blocks.
   std::chrono::milliseconds patience(std::size_t blocks) const;
   std::uint64_t n_refused() const { return n_refused_; }
 
 private:
   std::int32_t block_tokens_;
-  double compute_s_ = 0, copy_s_ = 0, fetch_s_ = 0; ///< for one block; 0: not known
+  double compute_s_ = 0, copy_s_ = 0, fetch_s_ = 0; ///< for one block; 0: not measured yet
   std::uint64_t n_slow_ = 0; ///< fetches that would have taken longer than computing
   std::uint64_t n_refused_ = 0;
 };
@@ -50,13 +50,13 @@ public:
   struct fetch {
     sequence_id id = 0;
     steady_clock::time_point asked;
-    std::size_t n_blocks = 0; ///< that were asked for
+    std::size_t n_blocks = 0; ///< number of blocks asked for
   };
   std::uint64_t begin(sequence_id id, steady_clock::time_point now, std::size_t n_blocks) {
     under_way_.emplace(++last_id_, fetch{id, now, n_blocks});
     return last_id_;
   }
-  /// Ends the fetch and returns it; its `id` is 0 when the fetch had ended before.
+  /// Ends the fetch and returns it; the result's `id` is 0 if the fetch had ended before.
   fetch end(std::uint64_t fetch_id) {
     const auto found = under_way_.find(fetch_id);
     if (found == under_way_.end()) return {};
@@ -64,7 +64,7 @@ public:
     under_way_.erase(found);
     return ended;
   }
-  /// Gives up all; returns the sequences that waited.
+  /// Gives up all fetches; returns the sequences that waited for them.
   std::vector<sequence_id> end_all() {
     std::vector<sequence_id> waited;
     for (const auto& [fetch_id, one] : under_way_)

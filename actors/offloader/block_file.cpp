@@ -27,7 +27,7 @@ struct header {
   std::uint64_t bytes_sum = 0;
   std::uint64_t n_tokens = 0;
   std::array<std::int32_t, most_tokens> tokens{};
-  std::uint64_t own_sum = 0; ///< of all before it
+  std::uint64_t own_sum = 0; ///< checksum of all members before this one
 };
 static_assert(sizeof(header) <= block_header_bytes);
 
@@ -93,7 +93,7 @@ std::vector<block_file::kept_block> block_file::scan(std::int32_t n_places,
     unsigned char bytes[block_header_bytes];
   };
   const auto one = std::make_unique<page>();
-  int failures = 0; // a disk that fails is not asked for each place
+  int failures = 0; // after 4 failed reads the scan gives up
   for (std::int32_t place = 0; place < n_places && failures < 4 && !stop; ++place) {
     if (!store_->read(place * stride_, one->bytes, block_header_bytes).ok()) {
       ++failures;

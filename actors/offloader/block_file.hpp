@@ -1,9 +1,10 @@
-// block_file: KV blocks in a file, in equal places. Each has a header that says what it holds and
-// for which model, with a checksum of its own, and a checksum of the bytes. So the file needs no
-// index, and a place that a crash left half written is known by its checksums.
+// block_file: a file of KV blocks, divided into places of equal size. Each place has a header that
+// says which block it holds and for which model. The header has a checksum of its own, and another
+// one of the block's bytes. The file therefore needs no index, and the checksums reveal a place
+// that a crash left half written.
 //
-// Thread safety: any number of threads at once, on different places. Nothing is synced to the
-// medium: what a power failure tears is found by its checksum.
+// Thread safety: any number of threads may call at once, for different places. Nothing is synced to
+// the medium: the checksums also reveal what a power failure has left incomplete.
 #pragma once
 
 #include <atomic>
@@ -20,19 +21,19 @@ namespace twill::actors {
 
 class block_file {
 public:
-  /// `fingerprint` names everything that bytes of a block depend on beside its key.
+  /// `fingerprint` identifies everything that the bytes of a block depend on beside its key.
   block_file(std::unique_ptr<models::offload::disk_store> store, std::int64_t block_bytes,
              const std::string& fingerprint);
 
-  /// `bytes` is a place of a host_pool, whose header is written over.
+  /// `bytes` must be memory of a host_pool: this function overwrites the header page before it.
   models::result<nothing> write(std::int32_t place, const block_identity& identity,
                                 const host_block& bytes);
-  /// Fails when the place does not hold block `key` as it was written.
+  /// Fails if the place does not hold block `key` exactly as it was written.
   models::result<nothing> read(std::int32_t place, const block_key& key, const host_block& to);
-  /// What the places below `n_places` hold, in the order in which they were written. Places that
-  /// hold nothing whole, or something of another model or another hash key, are left out. The bytes
-  /// themselves are compared when they are read. A file of many places takes long: the scan ends
-  /// where it is once `stop` is set.
+  /// Returns the blocks in the places below `n_places`, in the order in which they were written.
+  /// Places with an incomplete block are left out, as are blocks of another model or another hash
+  /// key. Only headers are checked here; read() checks the blocks' bytes. The scan of a large file
+  /// takes long, and it stops early once `stop` is set.
   struct kept_block {
     std::uint64_t number = 0;
     std::int32_t place = 0;
@@ -49,7 +50,7 @@ private:
   std::int64_t block_bytes_;
   std::int64_t stride_;
   std::uint64_t fingerprint_;
-  std::atomic<std::uint64_t> number_{0}; ///< of the next write
+  std::atomic<std::uint64_t> number_{0}; ///< number of the next write
 };
 
 } // namespace twill::actors

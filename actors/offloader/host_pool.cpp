@@ -32,7 +32,8 @@ host_block host_pool::take() {
   unsigned char* bytes = memory_.data() + place * stride_ + block_header_bytes;
   return host_block(bytes, [pool = shared_from_this(), place](unsigned char*) {
     const std::lock_guard lock(pool->mutex_);
-    pool->free_.push_back(place); // never allocates: it has held all places
+    // push_back() never allocates: the vector has held all places before
+    pool->free_.push_back(place);
   });
 }
 

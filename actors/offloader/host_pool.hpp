@@ -1,7 +1,8 @@
-// host_pool: host memory for KV blocks, in equal places. Each place begins with a page for the
-// header that a block has on disk, so that header and bytes are written at once.
+// host_pool: host memory for KV blocks, divided into places of equal size. Each place begins with a
+// page for the header that a block has on disk, so that header and bytes are written in one
+// operation.
 //
-// Thread safety: any thread may take a place and let go of one. Places keep the pool alive.
+// Thread safety: any thread may take a place or release one. A place keeps the pool alive.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,7 @@ private:
   std::int64_t stride_ = 0;
   std::int32_t total_ = 0;
   mutable std::mutex mutex_;
-  std::vector<std::int32_t> free_; ///< the last is taken next
+  std::vector<std::int32_t> free_; ///< numbers of free places; the last one is taken next
 };
 
 } // namespace twill::actors

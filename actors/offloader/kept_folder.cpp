@@ -44,7 +44,7 @@ models::failure system_failure(const std::string& what) {
   return {models::errc::file_unwritable, what + ": " + std::strerror(errno)};
 }
 
-/// The key and its checksum.
+/// The two words of the key, then their checksum.
 using key_record = std::array<std::uint64_t, 3>;
 
 std::uint64_t sum_of(const key_record& record) {
@@ -62,7 +62,7 @@ std::string hash_text(const std::string& text) {
   return hex(models::offload::checksum(text.data(), static_cast<std::int64_t>(text.size())));
 }
 
-/// Waits for the lock for as long as `patience`.
+/// Waits at most `patience` for the lock.
 models::result<kept_folder_lock> lock_folder(const std::string& folder, int kind,
                                              std::chrono::milliseconds patience) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -95,7 +95,8 @@ kept_folder_lock::~kept_folder_lock() {
 
 models::result<std::string> kept_folder_path(const std::string& disk_dir) {
   if (!disk_dir.empty()) {
-    // A slash at the end would have its folder made as a parent, open to others.
+    // With a slash at the end, make_kept_folder() would create the folder itself as a parent, which
+    // others may enter.
     const auto end = disk_dir.find_last_not_of('/');
     return end == std::string::npos ? disk_dir : disk_dir.substr(0, end + 1);
   }
@@ -193,7 +194,8 @@ models::result<std::int64_t> purge_kept_folder(const std::string& folder) {
     if (file.is_regular_file(failed) && !file.is_symlink(failed) &&
         (file.path().extension() == blocks_suffix || file.path().filename() == key_file))
       found.push_back(file.path());
-  std::deque<closing_fd> locked; // until the files are gone, so that nobody opens them meanwhile
+  // held until the files are removed, so that no process opens them meanwhile
+  std::deque<closing_fd> locked;
   for (const fs::path& path : found) {
     locked.emplace_back(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
     if (locked.back().fd < 0) return system_failure("opening " + path.string());

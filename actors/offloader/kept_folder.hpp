@@ -1,11 +1,12 @@
-// kept_folder: the folder of the disk tier, `kv.disk_dir`. What lies in it tells what users wrote:
-// the folder is of mode 0700 and its files of mode 0600.
+// kept_folder: the folder of the disk tier, `kv.disk_dir`. Its contents reveal what users wrote, so
+// the folder has mode 0700 and its files have mode 0600.
 //
-// Any thread. With `kv.keep` a file of blocks has a name that says for which model, layout, compute
-// type and instruction set it is, and the folder has the key of scopes and block names. A model has
-// one file: those of its path that nobody can use any more, since the model, the program or its
-// options are others now, are removed when it is opened. Files of other models stay until `twill kv
-// purge`.
+// Any thread may call any function. With `kv.keep`, the name of a file of blocks identifies the
+// model, the layout, the compute type and the instruction set, and the folder holds the key with
+// which scopes and block names are hashed. A model has one such file. When the file is opened,
+// older files of the same model path are removed if their names differ: the model, the program or
+// its options have changed, so nothing can use them any more. Files of other models stay until
+// `twill kv purge`.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace twill::actors {
 
-/// Says that a daemon uses what is kept in the folder, so that nobody purges it meanwhile.
+/// A lock that marks the folder as used by a daemon, so that no other process purges it meanwhile.
 class kept_folder_lock {
 public:
   kept_folder_lock() = default;
@@ -30,27 +31,29 @@ public:
   ~kept_folder_lock();
 
 private:
-  int fd_ = -1; ///< of the folder
+  int fd_ = -1; ///< descriptor of the folder; -1: no lock is held
 };
 
-/// `kv.disk_dir`, or kv/ in the cache folder when that is empty.
+/// Returns `kv.disk_dir`, or kv/ in the cache folder if `kv.disk_dir` is empty.
 models::result<std::string> kept_folder_path(const std::string& disk_dir);
-/// Makes the folder where it is missing. A folder of another user, or one that others may enter, is
-/// refused.
+/// Creates the folder if it does not exist. Fails if the folder belongs to another user or if
+/// others may enter it.
 models::result<nothing> make_kept_folder(const std::string& folder);
-/// The key that lies in the folder; a new one where none lies there or it is damaged.
+/// Returns the key stored in the folder. If there is none or it is damaged, a new key is stored and
+/// returned.
 models::result<hash_key> kept_key(const std::string& folder);
-/// This process uses the key that lies in the folder, which is made where it is missing, and the
-/// folder until the lock is gone. A purge under way is waited for, for some seconds.
+/// Makes this process use the key stored in the folder, which is created if there is none. The
+/// folder counts as in use until the returned lock is destroyed. If another process is purging the
+/// folder, this function waits up to 5 seconds for it.
 models::result<kept_folder_lock> keep_scope_key(const std::string& disk_dir);
-/// The file of blocks for the model at `model_path`.
+/// Returns the path of the file of blocks for the model at `model_path`.
 std::string kept_file(const std::string& folder, const std::string& model_path,
                       const std::string& fingerprint);
-/// Removes the other files of the model that nobody has open.
+/// Removes the model's other files of blocks, except those that a process has open.
 void remove_old_files(const std::string& folder, const std::string& model_path,
                       const std::string& fingerprint);
-/// Removes what twill keeps in the folder. Returns how many bytes that were; fails when a daemon
-/// uses it.
+/// Removes all files that twill keeps in the folder, and returns their size in bytes. Fails if a
+/// daemon uses the folder.
 models::result<std::int64_t> purge_kept_folder(const std::string& folder);
 
 } // namespace twill::actors

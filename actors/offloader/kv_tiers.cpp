@@ -10,7 +10,8 @@
 namespace twill::actors {
 
 namespace {
-/// Blocks on their way to disk at once. More would take the host memory that evictions need.
+/// The most blocks that may be on their way to disk at once. More would take the host memory that
+/// evictions from the device need.
 std::int32_t most_writing(const host_pool& pool, std::int32_t host_blocks) {
   return std::max((pool.total() - host_blocks) * 3 / 4, 1);
 }
@@ -42,7 +43,8 @@ void kv_tiers::report_entries() const {
 void kv_tiers::report(const block_key& key, const entry& e) const {
   if (!log_) return;
   const bool on_host = open_ && e.bytes != nullptr, on_disk = open_ && e.on_disk;
-  // A block that moves is never gone.
+  // `stored` is reported before `removed`, so that a block that moves between media is never
+  // missing.
   if (on_host) log_->stored({key, e.parent, e.tokens}, kv_medium::host);
   if (on_disk) log_->stored({key, e.parent, e.tokens}, kv_medium::disk);
   if (!on_host) log_->removed(key, kv_medium::host);
@@ -61,7 +63,7 @@ void kv_tiers::retire() {
   report_entries();
 }
 
-/// Whether a block that is on disk alone can be had.
+/// Whether a block that only the disk has can be read now.
 bool kv_tiers::readable(const entry& e, time_point now) const {
   const bool hangs = n_reading_ > 0 && now - read_ended_at_ > longest_read;
   return disk_works(now) && !hangs && !(e.reading && now - e.read_since > longest_read);
@@ -150,8 +152,9 @@ void kv_tiers::put(std::vector<spilled_block> blocks, time_point now,
     keys.push_back(block.first.key);
     put_one(block, now, writes);
   }
-  // The disk is LRU by when a block was written. What is kept is written from its beginning, since
-  // a crash may come at any time.
+  // The LRU of the disk orders blocks by the time of their write, so blocks are written from the
+  // end of a prefix to its beginning: the beginning then stays longest. With `keep` they are
+  // written from the beginning, since a crash may come at any time.
   if (!limits_.keep) std::reverse(writes.begin() + first, writes.end());
   freshen_path(keys);
   shrink_host(now, writes);
@@ -175,13 +178,15 @@ void kv_tiers::put_one(spilled_block& block, time_point now, std::vector<write_o
 }
 
 void kv_tiers::shrink_host(time_point now, std::vector<write_order>& writes) {
-  std::vector<entries::iterator> leaving; // children before parents
+  std::vector<entries::iterator> leaving; // evicted entries, children before parents
   for (; host_lru_.size() > static_cast<std::size_t>(limits_.host_blocks); host_lru_.pop_back())
     leaving.push_back(entries_.find(host_lru_.back()));
   const auto first = static_cast<std::ptrdiff_t>(writes.size());
   for (auto at = leaving.rbegin(); at != leaving.rend(); ++at) {
     entry& e = (*at)->second;
-    e.in_host_lru = false; // not before: the disk place of one may be taken for another
+    // Cleared only now: order_write() may take the disk place of another entry, and that entry must
+    // stay in the index while it is in the host LRU.
+    e.in_host_lru = false;
     if (!e.on_disk && !e.writing) order_write((*at)->first, e, now, writes);
     if (!e.writing) e.bytes = nullptr;
     report((*at)->first, e);
@@ -337,7 +342,7 @@ void kv_tiers::write_done(const write_order& write, bool good, time_point now,
     const bool waits = next != entries_.end() && next->second.in_host_lru &&
                        !next->second.on_disk && !next->second.writing;
     if (waits && !order_write(next->first, next->second, now, writes)) {
-      if (n_writing_ == 0) unwritten_.clear(); // the disk takes nothing now
+      if (n_writing_ == 0) unwritten_.clear(); // the disk takes no writes now
       return;
     }
     unwritten_.pop_front();
@@ -350,7 +355,7 @@ void kv_tiers::adopt(std::vector<kept_block> blocks, std::int32_t n_places) {
   std::vector<bool> filled(static_cast<std::size_t>(n_places), false);
   for (kept_block& kept : blocks) {
     const auto [at, fresh] = entries_.try_emplace(kept.identity.key);
-    if (!fresh) continue; // written twice: one of both is enough
+    if (!fresh) continue; // the block is in the file twice, and one copy is enough
     entry& e = at->second;
     e.parent = kept.identity.parent;
     e.tokens = std::move(kept.identity.tokens);
@@ -372,8 +377,9 @@ tier_counts kv_tiers::counts() const {
   return now;
 }
 
-/// A block of the index holds its places itself; what is read or written belongs to the disk.
-/// Blocks that are in neither are on their way to or from a step, and no step is under way at rest.
+/// Host memory and disk places of an indexed block are accounted to the index, and those of a block
+/// being read or written to the disk. Places that belong to neither are on their way to or from a
+/// step, and at rest no step is under way.
 void kv_tiers::account(ledger& to) const {
   const std::string host_places = "places of KV blocks in host memory",
                     disk_places = "places of KV blocks on disk", kept = "KV tiers",

@@ -1,16 +1,18 @@
-// kv_tiers: which KV blocks are in host memory and on disk, and which of them leave when a tier is
-// full. It is the index and the budgets; who reads and writes the disk is offloader_core.
+// kv_tiers: the index of the KV blocks in host memory and on disk. It also decides which blocks
+// leave when a tier is full. It does no I/O: offloader_core reads and writes the disk.
 //
-// Thread safety: every function takes the one mutex and does no I/O. The allocator asks what is
-// there and takes places for what it evicts, the offloader does all the rest. Both tiers are LRU by
-// block; a fetch touches a prefix from its end, so that children leave before their parents. A
-// block that is being written to disk or was handed to a reader keeps its host memory until both
-// are done; a place on disk that is being read is not given away. A block is read once at a time,
-// however many wait for it.
+// Thread safety: every function locks the one mutex and does no I/O. The allocator looks blocks up
+// and takes host memory for the blocks that it evicts; all other calls come from the offloader.
 //
-// Invariants: places of the disk = free + set aside + filled + being written; host memory in the
-// index <= the host budget, beside what is on its way to disk; no place on disk has two blocks; a
-// place is readable only after it was written whole.
+// Both tiers evict the least recently used block. A fetch marks the blocks of a prefix as used from
+// its end to its beginning, so that children are evicted before their parents. A block keeps its
+// host memory while it is being written to disk and while a reader holds it. A place on disk is not
+// reused while it is being read. Each block is read once at a time, however many fetches wait for
+// it.
+//
+// Invariants: places of the disk = free + set aside after failures + filled + being written; host
+// memory in the index <= the host budget, not counting blocks on their way to disk; no place on
+// disk has two blocks; a place is read only after it was written completely.
 #pragma once
 
 #include <chrono>
@@ -34,81 +36,84 @@ namespace twill::actors {
 
 /// Bytes and blocks that moved between tiers, since the start.
 struct tier_counts {
-  std::int64_t host_blocks = 0, disk_blocks = 0; ///< in the index now
+  std::int64_t host_blocks = 0, disk_blocks = 0; ///< blocks of each tier that are in the index now
   std::uint64_t spilled = 0;                     ///< blocks that came from the device
-  std::uint64_t dropped = 0;       ///< blocks that left the device and found no host memory
-  std::uint64_t from_host = 0;     ///< blocks handed out that were in host memory
-  std::uint64_t from_disk = 0;     ///< blocks handed out that were read from disk
-  std::uint64_t written = 0;       ///< blocks written to disk
-  std::uint64_t failed_reads = 0;  ///< blocks that the disk did not give back as they were written
-  std::uint64_t failed_writes = 0; ///< blocks that the disk did not take
+  std::uint64_t dropped = 0; ///< blocks evicted from the device for which there was no host memory
+  std::uint64_t from_host = 0; ///< blocks handed to fetches from host memory
+  std::uint64_t from_disk = 0; ///< blocks handed to fetches after a read from disk
+  std::uint64_t written = 0;   ///< blocks written to disk
+  /// failed reads: the disk did not return the block as it was written
+  std::uint64_t failed_reads = 0;
+  std::uint64_t failed_writes = 0; ///< failed writes
 };
 
 class kv_tiers {
 public:
   using time_point = std::chrono::steady_clock::time_point;
-  /// After a failure the place that failed is set aside for so long, and after several in a row the
-  /// whole disk.
+  /// After a failure, the place that failed is not used for this long. After several failures in a
+  /// row, the whole disk is not used for this long.
   static constexpr std::chrono::seconds disk_pause{10};
   static constexpr int most_failures_in_a_row = 4;
-  /// A disk of which no read has ended for so long, while one is under way, hangs: its blocks are
-  /// not found until one ends. A block whose own read takes so long is not found either.
+  /// The disk counts as hanging if a read is under way and none has ended for this long; then
+  /// blocks that are only on disk are not found until a read ends. A block whose own read takes
+  /// this long is not found either.
   static constexpr std::chrono::seconds longest_read{2};
 
   struct limits {
     std::int32_t host_blocks = 0;
     std::int32_t disk_blocks = 0;
     std::int32_t block_tokens = 16;
-    /// Every computed block goes to disk, so that it outlives the process; otherwise only blocks
-    /// that host memory has no room for.
+    /// If set, every computed block is written to disk, so that it outlives the process. Otherwise
+    /// only blocks that do not fit host memory are written.
     bool keep = false;
     std::int64_t block_bytes = 0;
     hash_key key;
   };
-  /// The pool may come later, with open().
+  /// The pool of host memory is passed later, to open().
   explicit kv_tiers(const limits& l) : limits_(l) {}
 
-  /// Before open(): what host memory and the disk have is reported there. After the
-  /// log begins again, report_all() reports every block once more.
+  /// Call before open(): KV events of host memory and disk go to `log`. If the log begins anew
+  /// later, report_all() reports every block once more.
   void report_to(std::shared_ptr<kv_event_log> log);
   void report_all() const;
-  /// From now on blocks are taken and handed out.
+  /// From now on the tiers take blocks and hand them out.
   void open(std::shared_ptr<host_pool> pool);
-  /// Before open(): there is no disk after all.
+  /// Call before open() if the disk tier cannot be used.
   void lose_disk();
-  /// The model has changed: nothing is taken or handed out any more.
+  /// The model has changed: from now on no block is taken or handed out.
   void retire();
   bool keeps() const;
-  bool has_host() const { return limits_.host_blocks > 0; }        ///< as a tier
-  std::int32_t host_blocks() const { return limits_.host_blocks; } ///< that it may hold
+  bool has_host() const { return limits_.host_blocks > 0; } ///< whether host memory is a tier
+  /// the most blocks that the host tier may hold
+  std::int32_t host_blocks() const { return limits_.host_blocks; }
   std::int64_t block_bytes() const { return limits_.block_bytes; }
   const hash_key& key() const { return limits_.key; }
 
-  // For the allocator.
+  // Functions for the allocator.
 
-  /// Whether a tier has the block or it is on its way there; it counts as used now.
+  /// Whether the block is in a tier or on its way to one. If so, the block counts as used now.
   bool touch(const block_key& key);
-  /// Host memory for a block that leaves the device; null when there is none.
+  /// Returns host memory for a block that leaves the device; null if there is none.
   host_block take_place();
-  /// A block that left the device was not taken at all.
+  /// Counts a block that left the device and was not offered to the tiers at all.
   void note_dropped();
-  /// The keys of the blocks that tiers have of `tokens`, which follow block `parent`. Appends to
-  /// `out`; stops at the first block that is nowhere.
+  /// Looks up the blocks of `tokens`, which follow the block `parent`. Appends the keys of the
+  /// blocks that a tier has to `out`; stops at the first block that no tier has.
   void match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
              std::vector<block_key>& out) const;
-  /// The keys of all blocks of `tokens` that tiers have, whoever has those before them: the
-  /// beginning of a prefix stays on the device for longest. Appends to `out`.
+  /// As match(), but does not stop at a block that no tier has: earlier blocks may still be on the
+  /// device, since the beginning of a prefix stays there longest. Appends to `out`.
   void held(block_key parent, std::span<const std::int32_t> tokens, time_point now,
             std::vector<block_key>& out) const;
 
-  // For the offloader.
+  // Functions for the offloader.
 
   struct write_order {
     block_identity identity;
     host_block bytes;
     std::int32_t place = -1;
   };
-  /// Who waits for a block that is being read: a fetch, and which of its blocks that is.
+  /// One waiting use of a block that is being read: the fetch, and the block's index in that fetch.
   struct reader {
     std::uint64_t fetch = 0;
     std::size_t index = 0;
@@ -119,17 +124,18 @@ public:
     host_block to;
   };
   using spilled_block = std::pair<block_identity, host_block>;
-  /// The bytes of these blocks have reached host memory; blocks of a prefix follow each other.
-  /// Appends what is to be written to disk now. Where that is too much at once, the beginnings of
-  /// prefixes are written, since what follows is of no use without them.
+  /// Adds blocks whose bytes have been copied to host memory; blocks of one prefix must be
+  /// consecutive. Appends the blocks that are to be written to disk now to `writes`. If that would
+  /// be too many at once, the beginnings of prefixes are written first, since later blocks are of
+  /// no use without them.
   void put(std::vector<spilled_block> blocks, time_point now, std::vector<write_order>& writes);
-  /// The blocks of a prefix are fetched: they count as used now, the first of them last.
+  /// Marks the blocks of a fetched prefix as used now, the first block last.
   void freshen(std::span<const block_key> prefix);
   enum class whereabouts : std::uint8_t {
-    nowhere,    ///< or there is no host memory to read it into
-    on_host,    ///< `bytes` are the block's
-    on_its_way, ///< the reader is told by the read_done() of a read under way
-    on_disk     ///< `read` is to be done, and the reader is told by its read_done()
+    nowhere,    ///< no tier has the block, or there is no host memory to read it into
+    on_host,    ///< `bytes` hold the block
+    on_its_way, ///< a read is under way; its read_done() returns the reader
+    on_disk     ///< the caller must carry out `read`; its read_done() returns the reader
   };
   struct handed {
     whereabouts where = whereabouts::nowhere;
@@ -137,13 +143,14 @@ public:
     read_order read;
   };
   handed fetch(const block_key& key, const reader& who, time_point now);
-  /// Blocks that were read stay in host memory when that is a tier; this may move others out.
-  /// Returns who has waited for the block.
+  /// Reports the end of a read. The block stays in host memory if that is a tier, which may evict
+  /// other blocks: those to be written to disk are appended to `writes`. Returns the readers that
+  /// waited for the block.
   std::vector<reader> read_done(const read_order& read, bool good, time_point now,
                                 std::vector<write_order>& writes);
   void write_done(const write_order& write, bool good, time_point now,
                   std::vector<write_order>& writes);
-  /// Before open(): a file of n_places has these blocks, the oldest first.
+  /// A block that an existing file of blocks holds.
   struct kept_block {
     block_identity identity;
     std::int32_t place = -1;
@@ -157,15 +164,17 @@ public:
   bool consistent() const;
 
 private:
-  using lru = std::list<block_key>; ///< the first was used last
+  using lru = std::list<block_key>; ///< most recently used block first
   struct entry {
     block_key parent;
     std::vector<std::int32_t> tokens;
-    host_block bytes;        ///< in host memory: in the LRU of the host, or being written
-    std::int32_t place = -1; ///< on disk, or being written there
+    /// set while the block is in host memory, which is while it is in the host LRU or being written
+    host_block bytes;
+    /// place on disk that holds the block or to which it is being written; -1: none
+    std::int32_t place = -1;
     bool in_host_lru = false, on_disk = false, writing = false, reading = false;
-    time_point read_since{};     ///< while it is being read
-    std::vector<reader> readers; ///< while it is being read
+    time_point read_since{};     ///< start of the read, while the block is being read
+    std::vector<reader> readers; ///< waiting uses of the block, while it is being read
     lru::iterator host_at, disk_at;
   };
   using entries = std::unordered_map<block_key, entry, block_key_hash>;
@@ -174,7 +183,8 @@ private:
     return limits_.disk_blocks > 0 && now >= disk_off_until_;
   }
   bool readable(const entry& e, time_point now) const;
-  /// Whether a tier has the block: its tokens and its parent are compared too.
+  /// Whether a tier has the block. The key is not trusted alone: the block's tokens and parent are
+  /// compared too.
   bool has(const block_key& key, const block_key& parent, std::span<const std::int32_t> own,
            time_point now) const;
   void list(block_key parent, std::span<const std::int32_t> tokens, time_point now, bool with_gaps,
@@ -188,7 +198,8 @@ private:
                    std::vector<write_order>& writes);
   std::int32_t take_disk_place(time_point now);
   void forget_if_nowhere(entries::iterator at);
-  /// To be called after any change of where a block can be read from, and before it is erased.
+  /// Reports the media that hold the block as KV events. Must be called after each change of these
+  /// media, and before the entry is erased.
   void report(const block_key& key, const entry& e) const;
   void report_entries() const;
   void set_aside(std::int32_t place, time_point now);
@@ -200,12 +211,15 @@ private:
   bool open_ = false;
   entries entries_;
   lru host_lru_, disk_lru_;
-  std::int32_t n_places_ = 0; ///< of the disk, so far
+  std::int32_t n_places_ = 0; ///< number of disk places that were used so far
   std::vector<std::int32_t> free_places_;
-  std::vector<std::int32_t> aside_; ///< places that failed
+  /// places whose read or write failed; they are not used for a while
+  std::vector<std::int32_t> aside_;
   std::int32_t n_writing_ = 0, n_reading_ = 0;
-  time_point read_ended_at_{};      ///< or began, when none was under way
-  std::deque<block_key> unwritten_; ///< to be kept, and too many were on their way already
+  /// when a read last ended, or when one began while none was under way
+  time_point read_ended_at_{};
+  /// blocks still to be written to disk; too many writes were under way when they came
+  std::deque<block_key> unwritten_;
   int failures_in_a_row_ = 0;
   time_point retry_aside_at_{}, disk_off_until_{};
   tier_counts counts_;

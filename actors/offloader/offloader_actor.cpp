@@ -13,7 +13,8 @@ namespace {
 struct offloader_state {
   const char* name = "offloader";
   std::shared_ptr<models::offload::tier_resources> resources;
-  std::shared_ptr<offloader_core> kv; ///< null: blocks stay on the device
+  /// null: there are no KV tiers, and blocks stay on the device
+  std::shared_ptr<offloader_core> kv;
 };
 
 offloader_actor::behavior_type

@@ -1,6 +1,7 @@
-// offloader: the actor that owns the tiers off the device: I/O threads, stores and budgets of
-// streamed weights and KV blocks (tier_resources), and which blocks are where (offloader_core). It
-// has a thread of its own, on which it does no I/O: it only says what the I/O threads begin.
+// offloader: the actor that owns the memory tiers beside the device: the I/O threads, stores and
+// budgets of streamed weights and KV blocks (tier_resources), and the index of which blocks are in
+// which tier (offloader_core). The actor has a thread of its own but does no I/O on it: it only
+// starts transfers that the I/O threads carry out.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,8 @@
 
 namespace twill::actors {
 
-/// `kv` is null until open_tiers, but for an actor that takes another one's place. It begins with
-/// the orders that another one has left.
+/// `kv` is null until the message open_tiers, except for an actor that replaces another one. The
+/// new actor first serves the orders that the replaced actor has left.
 offloader_actor spawn_offloader(caf::actor_system& system,
                                 std::shared_ptr<models::offload::tier_resources> resources,
                                 std::shared_ptr<offloader_core> kv);

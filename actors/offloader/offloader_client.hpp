@@ -1,9 +1,9 @@
 // offloader_client: sends orders for streamed weights to the offloader actor, from the executor's
 // thread and from I/O threads.
 //
-// Thread safety: every call from any thread. While there is no offloader nothing is sent, and the
-// orders begin at once. A message that dies with its actor costs nothing: the orders still wait,
-// and the offloader that takes its place serves all orders that wait.
+// Thread safety: any thread may call any function. While no offloader is set, no message is sent,
+// and the caller begins orders at once. A message that is lost with its actor does no harm: its
+// order still waits in the queue, and the replacing offloader serves all orders that wait.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace twill::actors {
 
 class offloader_client {
 public:
-  /// Orders go to `offloader` from now on; null: to nobody.
+  /// From now on orders are sent to `offloader`; null: orders are not sent.
   void set_offloader(offloader_actor offloader) {
     const std::lock_guard lock(mutex_);
     offloader_ = std::move(offloader);
   }
-  /// An io_threads::order_notifier: whether the order was sent to an offloader.
+  /// Implements io_threads::order_notifier. Returns whether the order was sent to an offloader.
   bool notify(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     if (!offloader_) return false;

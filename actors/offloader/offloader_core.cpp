@@ -20,10 +20,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Beside streamed weights, for which every step waits, blocks take a smaller part of the disk.
+/// The part of the disk's throughput for KV blocks. It is smaller than that of streamed weights,
+/// for which every step waits.
 constexpr models::offload::io_share share{4, 2, 1};
 constexpr std::int32_t most_writers = 2;
-/// For what a disk holds up, at the end.
+/// How long stop() waits for I/O that a slow disk delays.
 constexpr std::chrono::seconds stop_patience{1};
 constexpr std::int64_t most_staging_bytes = 256 * mib;
 constexpr std::int32_t least_staging_blocks = 16;
@@ -67,7 +68,7 @@ models::result<models::offload::kept_store> open_kept(const tier_options& o,
                                           most_bytes);
 }
 
-/// The blocks that came, up to the first that did not: what follows it is of no use.
+/// The blocks up to the first one that could not be read: later blocks are of no use without it.
 std::vector<host_block> without_gaps(std::vector<host_block> have) {
   have.erase(std::find(have.begin(), have.end(), nullptr), have.end());
   return have;
@@ -75,7 +76,7 @@ std::vector<host_block> without_gaps(std::vector<host_block> have) {
 
 } // namespace
 
-/// The part that tasks own jointly: it outlives the core where a disk hangs.
+/// The state that tasks of the I/O threads share. If a disk hangs, it outlives the core.
 struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk> {
   disk(std::shared_ptr<kv_tiers> t, std::unique_ptr<block_file> f,
        std::shared_ptr<models::offload::io_user> user)
@@ -84,9 +85,10 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
   /// A fetch under way.
   struct job {
     std::vector<block_key> keys;
-    std::vector<host_block> have; ///< of the first keys, null for those that are waited for
+    /// blocks for the first keys; null where a read is still under way
+    std::vector<host_block> have;
     std::size_t n_awaited = 0;
-    bool ends = false; ///< nothing more is asked for
+    bool ends = false; ///< a block was not found: no further block of this fetch is looked up
     time_point began, until;
     answer done;
   };
@@ -98,17 +100,18 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
   std::mutex write_mutex;
   std::deque<kv_tiers::write_order> to_write;
   std::int32_t writers = 0;
-  std::mutex job_mutex; ///< of what follows; taken before that of the tiers
+  std::mutex job_mutex; ///< guards the members below; locked before the mutex of the tiers
   std::map<std::uint64_t, job> jobs;
   std::uint64_t last_job = 0;
   std::deque<block_key> to_prefetch;
   std::int32_t n_reads = 0;
-  time_point last_end{};   ///< of a job
-  std::mutex answer_mutex; ///< held while an answer is given
+  time_point last_end{};   ///< when a job last ended
+  std::mutex answer_mutex; ///< held while `done` of a job is called
   bool stopped = false;
   std::shared_ptr<models::offload::io_user> io;
 
-  /// No answer is given any more, also by threads that hang. Whom it would reach may end.
+  /// After this call no answer is given any more, not even by an I/O thread that hangs, so the
+  /// receivers of answers may be destroyed.
   void stop() {
     stopping = true;
     {
@@ -121,7 +124,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
       dropped.swap(jobs);
       to_prefetch.clear();
     }
-    if (io->close(stop_patience)) file.reset(); // so that the next process may open it
+    // closes the file, so that the next process may open it
+    if (io->close(stop_patience)) file.reset();
   }
 
   void write(std::vector<kv_tiers::write_order> orders) {
@@ -134,7 +138,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
     }
   }
 
-  /// Tasks hold the disk weakly while they wait and strongly while they run.
+  /// A task holds a weak reference to this object while it waits in the queue, and a strong one
+  /// while it runs.
   template <class F>
   void post(F&& task) {
     io->post([weak = weak_from_this(), task = std::forward<F>(task)](std::size_t) {
@@ -142,7 +147,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
     });
   }
 
-  /// One block, then, behind the reads that have come meanwhile, the next one.
+  /// Writes one block, then queues the task for the next one behind the reads that have come
+  /// meanwhile.
   void write_next() {
     kv_tiers::write_order order;
     {
@@ -195,7 +201,7 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
     give(over, now);
   }
 
-  /// Asks for what may be read now, and moves out the jobs that are over.
+  /// Starts the reads that may begin now, and moves the finished jobs to `over`.
   void go_on(time_point now, std::vector<job>& over) {
     for (auto at = jobs.begin(); at != jobs.end();) {
       job& j = at->second;
@@ -265,7 +271,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
       tiers->freshen(std::span(j.keys).first(blocks.size()));
       const std::lock_guard lock(answer_mutex);
       if (stopped) return;
-      // Another thread may have answered since `now`, and a fetch may have joined a read after it.
+      // `now` may be earlier than last_end or j.began: another thread may have answered a job since
+      // then, and a fetch may have joined a read that was under way.
       const time_point from = std::max(j.began, last_end);
       last_end = std::max(now, from);
       j.done({std::move(blocks), std::chrono::duration<double>(last_end - from).count()});
@@ -282,7 +289,8 @@ offloader_core::offloader_core(tier_options options,
 
 void offloader_core::open() {
   if (!io_ || std::exchange(opens_, true)) return;
-  io_->post([weak = weak_from_this()](std::size_t) { // a disk may hold it up
+  // on an I/O thread, because a slow disk may delay it
+  io_->post([weak = weak_from_this()](std::size_t) {
     if (const auto self = weak.lock()) self->open_now();
   });
 }
@@ -346,7 +354,7 @@ void offloader_core::open_now() {
   });
 }
 
-/// Null while there is no disk.
+/// The disk once it is open; null before, and if there is no disk tier.
 std::shared_ptr<offloader_core::disk> offloader_core::opened() const {
   const std::lock_guard lock(stop_mutex_);
   return disk_;
@@ -376,14 +384,15 @@ void offloader_core::fetch(std::vector<block_key> keys, time_point until, answer
 }
 
 void offloader_core::prefetch(const std::vector<block_key>& keys) {
-  // More than half of the host tier would push each other out before they are used.
+  // Prefetched blocks beyond half of the host tier would evict each other before they are used.
   const auto most = static_cast<std::size_t>(tiers_->host_blocks() / 2);
   if (const auto on = opened()) return on->prefetch(keys, most);
   tiers_->freshen(keys);
 }
 
 void offloader_core::stop() {
-  tiers_->report_to(nullptr); // a disk that hangs may end its work when others have the log
+  // a hanging disk may finish its work only after another owner has the log
+  tiers_->report_to(nullptr);
   std::shared_ptr<disk> on;
   {
     const std::lock_guard lock(stop_mutex_);

@@ -1,12 +1,14 @@
-// admission_policy: in which order sequences are served. The scheduler asks for the rank of each
-// sequence when it arrives, and keeps to that order whenever it chooses: who is admitted next,
-// whose prompt is computed first, who keeps its blocks when blocks run out. A policy may move
-// sequences that were never admitted (take_moved). One that had to make room for another client's
-// moves right behind that one.
+// admission_policy: determines the order in which sequences are served. The scheduler asks the
+// policy for a rank when a sequence arrives. The ranks decide which sequence is admitted next,
+// whose prompt is computed first, and which sequences keep their blocks when blocks run out. A
+// policy may later change the ranks of sequences that were never admitted (take_moved). A sequence
+// that was preempted to make room for another client's sequence is queued directly behind that
+// sequence.
 //
 // Pure: a policy may remember the sequences that it has ranked, but reads no clock and draws no
-// random numbers. One thread at a time. A policy bounds waiting by how many later arrivals it ranks
-// before an earlier one; first come first served ranks none.
+// random numbers. One thread at a time. The number of later arrivals that a policy ranks before an
+// earlier one bounds how long that one waits; first come first served ranks no later arrival before
+// an earlier one.
 #pragma once
 
 #include <compare>
@@ -23,18 +25,21 @@ namespace twill::actors {
 /// A sequence as it arrives.
 struct new_sequence {
   sequence_id id = 0;
-  sequence_id leader = 0; ///< the first choice of the same request, added before; 0: this one is it
+  /// the first choice of the same request, which was added before; 0: this sequence is the first
+  /// choice
+  sequence_id leader = 0;
   std::int32_t prompt_tokens = 0; ///< at least 1
-  std::int32_t max_new = 0;       ///< output tokens at most; at least 1
-  bool scored = false;            ///< each of its prompt tokens takes a row of logits
-  std::uint64_t client = 0;       ///< whose request it is
-  std::int32_t weight = 1;        ///< of its client
-  std::int32_t most_running = 0;  ///< of its client's sequences at once; 0: no limit of its own
-  std::int32_t priority = 0;      ///< within its client; a lower one is served earlier
-  std::int32_t made = 0;          ///< output tokens of an earlier run; fewer than max_new
+  std::int32_t max_new = 0;       ///< the most output tokens; at least 1
+  bool scored = false;            ///< each of its prompt tokens needs a row of logits
+  std::uint64_t client = 0;       ///< the client of its request
+  std::int32_t weight = 1;        ///< weight of its client
+  /// the most sequences of its client that may run at once; 0: no limit of its own
+  std::int32_t most_running = 0;
+  std::int32_t priority = 0; ///< among the sequences of its client, a lower value is served earlier
+  std::int32_t made = 0;     ///< output tokens that an earlier run has drawn; fewer than max_new
 };
 
-/// A sequence that has another rank now.
+/// A sequence whose rank has changed.
 struct moved_sequence {
   sequence_id id = 0;
   std::int64_t rank = 0;
@@ -48,7 +53,7 @@ struct priority_key {
   auto operator<=>(const priority_key&) const = default;
 };
 
-/// What a ledger calls the holder of what a sequence has.
+/// Maps a sequence to the name under which a ledger lists it as a holder.
 using holder_names = std::function<std::string(sequence_id)>;
 
 class admission_policy {
@@ -56,23 +61,22 @@ public:
   virtual ~admission_policy() = default;
   /// The rank of an arriving sequence; a smaller rank is served earlier.
   virtual std::int64_t rank_of(const new_sequence& arrived) = 0;
-  /// The sequence enters the running set; said again after a preemption.
+  /// The sequence enters the running set. Called again after each preemption.
   virtual void on_admitted(sequence_id) {}
-  /// The sequence has left for good, with so many tokens of output.
+  /// The sequence has left for good, after `output_tokens` tokens of output.
   virtual void on_left(sequence_id, std::int32_t /*output_tokens*/) {}
-  /// A sequence that waits is served again, after its reader was slow.
+  /// A waiting sequence was paused because its client read slowly, and is now resumed.
   virtual void on_resumed(sequence_id) {}
-  /// Appends the sequences that were never admitted and whose ranks have changed since they were
-  /// last told.
+  /// Appends the never admitted sequences whose ranks have changed since the last call.
   virtual void take_moved(std::vector<moved_sequence>& /*out*/) {}
-  /// Whether a client that runs fewer sequences may take places of one that runs more (see
-  /// preemption.hpp).
+  /// Whether a client with fewer running sequences may take places in the running set from a client
+  /// with more of them (see preemption.hpp).
   virtual bool shares_running_set() const { return false; }
-  /// Adds what it counts for the sequences that it knows.
+  /// Adds what the policy counts for its sequences to the ledger.
   virtual void account(ledger&, const holder_names&) const {}
 };
 
-/// First come first served: all ranks are equal, so that arrival decides.
+/// First come first served: all ranks are equal, so the order of arrival decides.
 class fcfs_policy final : public admission_policy {
 public:
   std::int64_t rank_of(const new_sequence&) override { return 0; }

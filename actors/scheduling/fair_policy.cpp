@@ -4,9 +4,9 @@
 
 namespace twill::actors {
 
-/// The output tokens that a sequence is charged with when it arrives: as many as its client's
-/// sequences are expected to draw, and no fewer than an earlier run has drawn, which have to be
-/// computed like a prompt.
+/// The output tokens that a sequence is charged when it arrives: the number that its client's
+/// sequences are expected to draw, but at least the number that an earlier run has drawn, since
+/// those must be computed like a prompt.
 std::int64_t fair_policy::charged_output(const client& c, const new_sequence& arrived) {
   const auto expected = std::min<std::int64_t>(c.expected_output, arrived.max_new);
   return std::max<std::int64_t>(expected, arrived.made);
@@ -19,10 +19,10 @@ std::int64_t fair_policy::rank_of(const new_sequence& arrived) {
     active_weight_ += c.weight;
   }
   if (const std::int64_t weight = std::max(arrived.weight, 1); weight != c.weight) {
-    active_weight_ += weight - c.weight; // it was configured anew
+    active_weight_ += weight - c.weight; // the weight was changed in the configuration
     c.weight = weight;
   }
-  // Further choices share their leader's prompt.
+  // Further choices share the prompt of their leader, so they are charged one prompt token.
   const std::int64_t output = charged_output(c, arrived);
   const std::int64_t cost = (arrived.leader == 0 ? arrived.prompt_tokens : 1) + output;
   const std::int64_t step = cost * parts / c.weight;
@@ -48,7 +48,8 @@ std::int64_t fair_policy::rank_of(const new_sequence& arrived) {
 
 void fair_policy::on_admitted(sequence_id id) {
   const auto found = entries_.find(id);
-  if (found == entries_.end() || !found->second.waiting) return; // again, after a preemption
+  // admitted again after a preemption
+  if (found == entries_.end() || !found->second.waiting) return;
   entry& e = found->second;
   e.waiting = false;
   client& c = clients_.at(e.client);
@@ -58,14 +59,15 @@ void fair_policy::on_admitted(sequence_id id) {
   c.running += e.step;
 }
 
-/// One that waits goes: the client's later ones move forward.
+/// A waiting sequence leaves: the later ones of its client move forward.
 void fair_policy::cancel(std::uint64_t name, client& c, const order_in_client& who) {
   const auto gone = c.queue.find(who);
   const turn freed = gone->second;
   auto later = c.queue.erase(gone);
   c.last = freed.rank;
   if (later != c.queue.end()) moved_.insert(name);
-  // None comes to the rank of another, where arrival would decide between two priorities.
+  // No two sequences get equal ranks: with equal ranks the order of arrival would decide between
+  // two priorities.
   std::int64_t least = freed.rank;
   for (; later != c.queue.end(); ++later) {
     c.last = later->second.rank = std::max(later->second.rank - freed.step, least);
@@ -89,13 +91,14 @@ void fair_policy::on_left(sequence_id id, std::int32_t output_tokens) {
     c.running -= e.step;
     if (!c.queue.empty())
       virtual_time_ = std::max(virtual_time_, c.queue.begin()->second.rank - c.running);
-    // What was guessed is corrected, as far as the order of the client's sequences allows.
+    // The guess of the output's length is corrected, as far as the order of the client's sequences
+    // allows.
     c.finish = std::max(c.finish + parts * (served - e.charged) / c.weight, c.last);
   }
   if (--c.live > 0) return;
   active_weight_ -= c.weight;
   away_.emplace(c.finish, e.client);
-  // Whoever is not ahead of the virtual time is like a client that never came.
+  // An absent client that is not ahead of the virtual time need not be remembered.
   while (!away_.empty() && away_.begin()->first <= virtual_time_) {
     clients_.erase(away_.begin()->second);
     away_.erase(away_.begin());

@@ -1,24 +1,32 @@
-// fair_policy: clients take turns by tokens, in proportion to their weights; the requests of one
-// client are served by priority, and in the order of their arrival where that is equal.
+// fair_policy: clients take turns by tokens, in proportion to their weights. The requests of one
+// client are served by priority, and those of equal priority in the order of their arrival.
 //
-// Pure; one thread at a time. It is start-time fair queueing over a virtual time in tokens: a
-// sequence is ranked behind what its client was ranked for before, and never before the virtual
-// time, so that nobody saves up turns while away. What a sequence is charged, divided by its
-// client's weight, is the distance to the client's next one. The virtual time advances by the
-// tokens of each sequence that ends, divided by the weights of the clients that are there, so that
-// newcomers cannot overtake for ever; and it is never before the position of a client that is
-// served: the rank of its next sequence, less the charges of those that run. So nobody pays later
-// for places that nobody else wanted. A sequence that comes with a lower priority
-// takes the rank of the first one that it passes, and those that it passes move back by its charge;
-// when one that waits is cancelled, its client's later ones move forward by its charge.
+// Pure; one thread at a time. The algorithm is start-time fair queueing over a virtual time that is
+// counted in tokens.
 //
-// The bound: while two clients both have sequences waiting, the tokens that they are admitted for,
-// each divided by the client's weight, differ by at most C / weight of the one + C / weight of the
-// other + R. C is the largest charge; R is what a client can have in hand when the second of the
-// two comes: the charges of its running sequences and of one more, by its weight, for the client
-// where that is most (tests/actors/scheduling/fair_policy_test.cpp). Nobody waits for a share that
-// its owner does not use: ranks only say who comes first. How long an output will be is guessed
-// from the client's last ones and corrected when it is known.
+// Ranks: a sequence is ranked behind everything that its client was ranked for before, and never
+// before the virtual time, so that a client cannot save up turns while it is away. A sequence's
+// charge divided by its client's weight is the distance to the client's next rank.
+//
+// Virtual time: it advances by the tokens of each sequence that ends, divided by the total weight
+// of the clients that are present, so that newcomers cannot overtake for ever. It is also never
+// before the position of a client that is being served, which is the rank of the client's next
+// sequence less the charges of its running sequences. So a client does not pay later for places
+// that no other client wanted.
+//
+// Changes of rank: a sequence that arrives with a lower priority value takes the rank of the first
+// sequence that it passes, and the sequences that it passes move back by its charge. When a waiting
+// sequence is cancelled, the later ones of its client move forward by its charge.
+//
+// The bound: while two clients both have sequences waiting, the tokens for which each of them is
+// admitted, divided by the client's weight, differ by at most C / weight of the first + C / weight
+// of the second + R. C is the largest charge. R is the most that any client can have in hand when
+// the second of the two clients arrives: the charges of its running sequences and of one more,
+// divided by its weight (tests/actors/scheduling/fair_policy_test.cpp).
+//
+// No client waits for a share that its owner does not use, since ranks only order the sequences
+// that are there. The length of an output is guessed from the client's last outputs and corrected
+// when it is known.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +46,7 @@ public:
   std::int64_t rank_of(const new_sequence& arrived) override;
   void on_admitted(sequence_id id) override;
   void on_left(sequence_id id, std::int32_t output_tokens) override;
-  /// Turns that passed while it was paused are not made up for.
+  /// Turns that passed while the sequence was paused are not made up for.
   void on_resumed(sequence_id id) override;
   void take_moved(std::vector<moved_sequence>& out) override;
   bool shares_running_set() const override { return true; }
@@ -47,32 +55,32 @@ public:
   std::size_t clients() const { return clients_.size(); }
 
 private:
-  /// Ranks are in parts of tokens, so that a virtual time shared by many clients still advances,
-  /// and so that the largest weight divides the smallest charge.
+  /// Ranks are counted in fractions of a token, so that the virtual time still advances when many
+  /// clients share it, and so that a charge divided by the largest weight is not zero.
   static constexpr std::int64_t parts = 1 << 16;
-  /// Output tokens that are expected of an unknown client.
+  /// Output tokens expected of a client that has no outputs yet.
   static constexpr std::int32_t first_guess = 128;
 
   using order_in_client = std::pair<std::int32_t, sequence_id>; ///< priority, then arrival
   struct turn {
     std::int64_t rank = 0;
-    std::int64_t reported = 0; ///< the rank that the scheduler knows
-    std::int64_t step = 0;     ///< to the client's next turn: the charge by weight
+    std::int64_t reported = 0; ///< the rank that was last reported to the scheduler
+    std::int64_t step = 0;     ///< distance to the client's next turn: charge divided by weight
   };
   struct client {
-    std::int64_t finish = 0; ///< where its next sequence is ranked at the earliest
+    std::int64_t finish = 0; ///< the earliest rank of its next sequence
     std::int64_t last = 0;   ///< the rank of its last sequence
     std::int64_t weight = 1;
-    std::int64_t running = 0;                   ///< the steps of its sequences that run
+    std::int64_t running = 0;                   ///< sum of `step` over its running sequences
     std::int64_t expected_output = first_guess; ///< moving average of its outputs
-    std::int32_t live = 0;                      ///< sequences that wait or run
-    std::map<order_in_client, turn> queue;      ///< those that were never admitted
+    std::int32_t live = 0;                      ///< number of sequences that wait or run
+    std::map<order_in_client, turn> queue;      ///< sequences that were never admitted
   };
   struct entry {
     std::uint64_t client = 0;
     std::int64_t charged = 0;        ///< tokens
-    std::int64_t charged_output = 0; ///< of these, for the output
-    std::int64_t step = 0;           ///< the charge by weight
+    std::int64_t charged_output = 0; ///< the part of the charge that is for the output
+    std::int64_t step = 0;           ///< charge divided by weight
     std::int32_t priority = 0;
     bool waiting = true;
   };
@@ -81,11 +89,13 @@ private:
   void cancel(std::uint64_t name, client& c, const order_in_client& who);
 
   std::int64_t virtual_time_ = 0;
-  std::int64_t active_weight_ = 0; ///< of the clients with live sequences
+  std::int64_t active_weight_ = 0; ///< total weight of the clients with live sequences
   std::unordered_map<std::uint64_t, client> clients_;
   std::unordered_map<sequence_id, entry> entries_;
-  std::set<std::pair<std::int64_t, std::uint64_t>> away_; ///< finish of clients without
-  std::unordered_set<std::uint64_t> moved_; ///< clients some of whose ranks are not told yet
+  /// (finish, client) of the clients without live sequences
+  std::set<std::pair<std::int64_t, std::uint64_t>> away_;
+  /// clients with changed ranks that take_moved() has not reported yet
+  std::unordered_set<std::uint64_t> moved_;
 };
 
 } // namespace twill::actors

@@ -1,7 +1,6 @@
-// id_table: values by a number that names them, for tables that are asked some thousand times a
-// step.
+// id_table: a hash table from 64-bit ids to values, for tables with thousands of look-ups per step.
 //
-// One thread at a time. Open addressing: a look-up touches one place of the table and the value.
+// One thread at a time. Open addressing: a look-up touches one slot of the table and the value.
 // Values keep their addresses until they are erased.
 #pragma once
 
@@ -21,12 +20,12 @@ public:
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  /// The value, or null.
+  /// The value of the id, or null.
   T* find(std::uint64_t id) { return slots_[place_of(id)].value.get(); }
   const T* find(std::uint64_t id) const { return slots_[place_of(id)].value.get(); }
   T& at(std::uint64_t id) { return known(find(id)); }
   const T& at(std::uint64_t id) const { return known(find(id)); }
-  /// The value, which is made when there is none.
+  /// The value of the id, which is created if there is none.
   T& operator[](std::uint64_t id) {
     std::size_t i = place_of(id);
     if (slots_[i].value) return *slots_[i].value;
@@ -45,7 +44,8 @@ public:
     if (!erased) return;
     --size_;
     for (std::size_t i = next(hole); slots_[i].value; i = next(i)) {
-      // What lies behind its home by more than the hole does may move into the hole.
+      // Linear probing without tombstones: an entry moves into the hole if its home slot is not
+      // behind the hole.
       if (distance(home(slots_[i].id), i) < distance(hole, i)) continue;
       slots_[hole] = std::move(slots_[i]);
       hole = i;
@@ -56,13 +56,14 @@ public:
     shift_ = first_shift;
     size_ = 0;
   }
-  /// Brings to the cache what a look-up of the id will touch first; expect_value(), some look-ups
-  /// later, brings the value.
+  /// Prefetches into the CPU cache the slot that a look-up of the id touches first. expect_value(),
+  /// called some look-ups later, prefetches the value.
   void prefetch(std::uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
   void expect_value(std::uint64_t id) const {
     if (const T* value = find(id)) __builtin_prefetch(value);
   }
-  /// Calls f(id, value) for all, in no order. `f` neither adds nor erases.
+  /// Calls f(id, value) for all entries, in no particular order. `f` must neither add nor erase
+  /// entries.
   template <class F>
   void for_each(F&& f) {
     for (slot& s : slots_)

@@ -6,10 +6,11 @@ namespace twill::actors {
 
 namespace {
 
-/// Sequences that may give way, each list in the order of service.
+/// Sequences that may be preempted, each list in the order of service.
 struct candidates {
   std::vector<scheduled_sequence*> paused, later;
-  std::int64_t incoming_blocks = 0; ///< of sequences that are leaving already
+  /// blocks that sequences which are leaving already will give back
+  std::int64_t incoming_blocks = 0;
   bool any_leaving = false;
 };
 
@@ -28,7 +29,7 @@ candidates find_candidates(const shortage& lacking, const running_order& running
     }
   }
   if (!decodes_starve && lacking.head_blocks == 0) return found;
-  // Followers whose lease has been forked hold blocks while they wait.
+  // Waiting followers hold blocks if their lease was forked already.
   for (const auto& [key, s] : waiting) {
     if (s->blocks == 0) continue;
     if (s->paused)

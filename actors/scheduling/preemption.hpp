@@ -1,8 +1,8 @@
-// preemption: which sequences give up their blocks, or their place in the running set, when others
-// lack them.
+// preemption: chooses the sequences that give up their blocks, or their place in the running set,
+// when other sequences lack them.
 //
-// Pure. A paused sequence gives way before any other; among equals the one served last gives way
-// first. So the sequence served first can always go on.
+// Pure. Paused sequences are preempted before all others; otherwise the sequence served last is
+// preempted first. So the sequence served first can always go on.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace twill::actors {
 
-/// What a plan lacked.
+/// The resources that a plan lacked.
 struct shortage {
-  std::int64_t decode_blocks = 0;            ///< blocks that decodes asked for in vain
-  std::optional<priority_key> first_starved; ///< the first decode that found no block
-  std::int64_t head_blocks = 0;  ///< blocks that the head of the queue asked for in vain
-  priority_key head;             ///< that head
-  bool running_set_full = false; ///< the head waits only because of max_running
+  std::int64_t decode_blocks = 0;            ///< blocks that decodes needed and did not get
+  std::optional<priority_key> first_starved; ///< key of the first decode that found no block
+  std::int64_t head_blocks = 0;  ///< blocks that the head of the queue needed and did not get
+  priority_key head;             ///< key of the head of the queue
+  bool running_set_full = false; ///< the head of the queue waits only because of max_running
 };
 
 /// The sequences to preempt, in order.

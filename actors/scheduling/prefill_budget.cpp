@@ -10,8 +10,8 @@ void follow(double& average, double value) {
   average = average == 0 ? value : average + (value - average) / 8;
 }
 
-/// By which the share falls after a step that took too long, and rises after one that did not: it
-/// rests where one in a hundred takes too long.
+/// The share falls by this factor after a step that took too long, and rises by that of `rise`
+/// after any other. It settles where one step in a hundred takes too long.
 constexpr double fall = 0.05;
 constexpr double rise = fall / 99;
 
@@ -24,7 +24,7 @@ void prefill_budget::note_step(std::int32_t decodes, std::int32_t prompt_tokens,
   }
   if (decodes > 0 && decodes_s_ < target_s_)
     share_ = std::clamp(share_ * (seconds > target_s_ ? 1 - fall : 1 + rise), least_share, 1.0);
-  if (prompt_tokens >= least) // the time of fewer tokens is lost in the noise of a step
+  if (prompt_tokens >= least) // the time of fewer tokens cannot be told from noise
     follow(prompt_token_s_,
            std::max(seconds - (decodes > 0 ? decodes_s_ : 0), 1e-9) / prompt_tokens);
 }

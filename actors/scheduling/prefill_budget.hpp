@@ -1,12 +1,13 @@
-// prefill_budget: how many prompt tokens a step that also decodes may take, so that running streams
-// keep their pace while prompts are read.
+// prefill_budget: how many prompt tokens a step with decodes may take, so that running streams keep
+// their pace while prompts are computed.
 //
-// A step that decodes is the gap between two tokens of every stream that it decodes for. The budget
-// follows how long steps took, so that steps with prompts end within a target: it is what decodes
-// leave of the target, times a share that falls when such a step took longer than the target and
-// rises when it did not, by steps whose ratio keeps one in a hundred too long. Where decodes take
-// more than half of the target, prompts get as much time as they do, since otherwise prompts would
-// wait for as long as many streams run. Pure; one thread at a time.
+// A step with decodes is the gap between two tokens of each stream that it decodes. The budget is
+// adapted to measured step times, so that steps with prompts end within a target time. It is the
+// part of the target that decodes leave, times a share. The share falls when a step with prompts
+// took longer than the target and rises otherwise; the ratio of fall to rise settles where one step
+// in a hundred takes too long. If decodes take more than half of the target, prompts get as much
+// time as the decodes do, since otherwise prompts would wait for as long as many streams run. Pure;
+// one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +16,32 @@ namespace twill::actors {
 
 class prefill_budget {
 public:
-  /// Prompts may always lengthen a step by this part of the time of its decodes.
+  /// Prompts may always take this multiple of the time of a step's decodes.
   static constexpr double stretch = 1;
   /// The budget before anything was measured.
   static constexpr std::int32_t at_first = 128;
-  /// The budget is a multiple of this and never less.
+  /// The budget is a multiple of this number of tokens, and never less.
   static constexpr std::int32_t least = 16;
-  /// The least share of the target that is planned for, however often steps take longer.
+  /// The lower bound of the share, however often steps take too long.
   static constexpr double least_share = 0.5;
 
   /// `target_s`: the seconds within which a step with decodes should end.
   prefill_budget(std::int32_t max_step_tokens, double target_s)
       : most_(max_step_tokens), target_s_(target_s) {}
 
-  /// A step with so many decodes and prompt tokens was computed in `seconds`.
+  /// A step with `decodes` decodes and `prompt_tokens` prompt tokens took `seconds`.
   void note_step(std::int32_t decodes, std::int32_t prompt_tokens, double seconds);
-  /// Prompt tokens that the next step may take beside decodes.
+  /// The prompt tokens that the next step may take beside decodes.
   std::int32_t prompt_tokens() const;
 
 private:
   std::int32_t most_;
   double target_s_;
-  double share_ = 1;          ///< of the target, for which steps are planned
-  double decodes_s_ = 0;      ///< moving average of steps that only decode; 0: not measured yet
-  double prompt_token_s_ = 0; ///< moving average of what a prompt token adds; 0: not measured yet
+  double share_ = 1; ///< the part of the target for which steps are planned
+  /// moving average of the time of steps with decodes only; 0: not measured yet
+  double decodes_s_ = 0;
+  /// moving average of the time that one prompt token adds; 0: not measured yet
+  double prompt_token_s_ = 0;
 };
 
 } // namespace twill::actors

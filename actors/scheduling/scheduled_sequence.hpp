@@ -1,4 +1,4 @@
-// scheduled_sequence: a sequence as the scheduler knows it, in numbers of tokens and blocks alone.
+// scheduled_sequence: a sequence as the scheduler sees it, in numbers of tokens and blocks only.
 #pragma once
 
 #include <algorithm>
@@ -14,32 +14,34 @@
 namespace twill::actors {
 
 struct alignas(64) scheduled_sequence {
-  // What plans and results look at lies in one line of the cache.
+  // The members that plans and results use are together in one cache line.
   priority_key key;
   std::int32_t prompt = 0;
   std::int32_t max_new = 0;
-  std::int32_t delivered = 0; ///< tokens drawn and returned
+  std::int32_t delivered = 0; ///< output tokens whose step results have come back
   std::int32_t drawing = 0;   ///< tokens that outstanding steps will draw
-  std::int32_t computed = 0;  ///< positions whose KV is there once outstanding steps are done
-  std::int32_t blocks = 0;    ///< in its lease
-  std::int32_t shared = 0;    ///< blocks of the lease that were shared when it began
-  std::int32_t in_flight = 0; ///< outstanding rows
-  bool scored = false;        ///< each computed token takes a row of logits
-  bool displaced = false;     ///< it has made room for another client's sequence
+  std::int32_t computed = 0; ///< positions whose KV is computed once the outstanding steps are done
+  std::int32_t blocks = 0;   ///< blocks in its lease
+  std::int32_t shared = 0;   ///< blocks of the lease that were shared when it began
+  std::int32_t in_flight = 0; ///< rows of outstanding steps
+  bool scored = false;        ///< each computed token needs a row of logits
+  bool displaced = false;     ///< it was preempted to make room for another client's sequence
   bool paused = false;
-  bool held = false;   ///< it waits for blocks to come from another tier
-  bool opened = false; ///< the executor holds its state
+  bool held = false;   ///< it waits for blocks from another tier
+  bool opened = false; ///< the executor has a state for it
   bool leads = false;  ///< followers wait for the KV of its prompt
 
-  /// A follower is a further choice of a request and waits for the first one's prompt.
+  /// `following`: a follower is a further choice of a request, and waits for the first choice's
+  /// prompt.
   enum class place : std::uint8_t { following, waiting, running } where = place::waiting;
   enum class exit : std::uint8_t { none, preempted, gone } leaving = exit::none;
 
   sequence_id leader = 0; ///< the first choice of its request; 0: it is the first choice
   std::uint64_t client = 0;
   std::int32_t weight = 1; ///< of its client
-  std::int32_t hint = -1;  ///< cached blocks when it was last looked up; -1: it was not
-  /// A sequence that was displaced goes back into the queue behind the one that it made room for.
+  std::int32_t hint = -1;  ///< cached blocks found by its last look-up; -1: it was not looked up
+  /// The lowest rank that it may have in the queue. A displaced sequence is queued behind the
+  /// sequence that it made room for.
   std::int64_t rank_in_queue = std::numeric_limits<std::int64_t>::min();
 
   std::int32_t known() const { return prompt + delivered + drawing; }
@@ -47,15 +49,15 @@ struct alignas(64) scheduled_sequence {
   bool schedulable() const {
     return !paused && leaving == exit::none && delivered + drawing < max_new && remaining() > 0;
   }
-  /// Blocks that its leaving gives back, as far as the scheduler knows.
+  /// Blocks that are freed when the sequence leaves, as far as the scheduler knows.
   std::int32_t own_blocks() const { return blocks - shared; }
 };
 
 /// Sequences in the order in which they are served.
 using service_order = std::map<priority_key, scheduled_sequence*>;
 
-/// The same for the running set, which every plan goes through several times and few sequences
-/// enter or leave in one step.
+/// The running set in the order of service, as a sorted vector: every plan iterates over it several
+/// times, and few sequences enter or leave in one step.
 class running_order {
 public:
   using entry = std::pair<priority_key, scheduled_sequence*>;

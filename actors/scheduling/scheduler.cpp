@@ -7,11 +7,13 @@
 namespace twill::actors {
 
 namespace {
-/// Blocks of prompts that are looked up for one plan: this bounds the time that a long queue takes.
+/// The most prompt blocks that are looked up for one plan. The bound limits the time that a long
+/// queue takes.
 constexpr std::int64_t most_blocks_looked_up = 1024;
 } // namespace
 
-/// What is left of a step while it is being filled, and what it lacked.
+/// The resources that are left of a step while it is being filled, and the resources that it
+/// lacked.
 struct scheduler::budget {
   std::int32_t tokens = 0;
   std::int64_t blocks = 0;
@@ -117,7 +119,7 @@ std::int32_t scheduler::running_of(std::uint64_t client) const {
   return found == running_of_.end() ? 0 : found->second.running;
 }
 
-/// The one way into the queue.
+/// Every sequence enters the queue through this function.
 void scheduler::enqueue(scheduled_sequence& s) {
   const bool apart = s.paused || s.held;
   if (apart || !is_limited(s)) {
@@ -129,7 +131,7 @@ void scheduler::enqueue(scheduled_sequence& s) {
   refill(s.client);
 }
 
-/// The one way out of the queue, but for an admission.
+/// Every sequence leaves the queue through this function, except by an admission.
 void scheduler::dequeue(scheduled_sequence& s) {
   const bool apart = s.paused || s.held;
   if (apart || !is_limited(s)) {
@@ -144,7 +146,8 @@ void scheduler::dequeue(scheduled_sequence& s) {
   refill(s.client);
 }
 
-/// A client's new limit holds for all of its sequences, also for those that came with another one.
+/// A client's new limit applies to all of its sequences, including those that arrived with another
+/// limit.
 void scheduler::limit(std::uint64_t client, std::int32_t most_running) {
   std::vector<scheduled_sequence*> waiting;
   sequences_.for_each([&](sequence_id, scheduled_sequence& s) {
@@ -185,7 +188,7 @@ void scheduler::refill(std::uint64_t client) {
   if (line.in_line.empty() && line.held_back.empty()) limited_.erase(found);
 }
 
-/// Gives a sequence that was never admitted another rank.
+/// Changes the rank of a sequence that was never admitted.
 void scheduler::move(const moved_sequence& moved) {
   scheduled_sequence* s = find(moved.id);
   if (s == nullptr) return;
@@ -204,7 +207,7 @@ void scheduler::apply_moves() {
   moves_.clear();
 }
 
-/// Tokens of prompts that the running set still has to compute.
+/// Prompt tokens that the running set still has to compute.
 std::int64_t scheduler::prompt_tokens_left() const {
   std::int64_t left = 0;
   for (const auto& [key, s] : running_)
@@ -219,9 +222,10 @@ void scheduler::candidates(std::vector<sequence_id>& out) {
   auto room = static_cast<std::size_t>(limits_.max_running);
   room -= std::min(room, running_.size());
   if (room == 0) return;
-  // Where the last plan had no blocks for the head, nobody can be admitted before it.
+  // If the last plan had no blocks for the head of the queue, no other sequence can be admitted
+  // before the head.
   if (head_starved_) room = 1;
-  // No more than what may fit the step, as far as earlier answers tell.
+  // Looks up no more sequences than may fit the step, as far as earlier look-ups tell.
   std::int64_t tokens = limits_.max_step_tokens - prompt_tokens_left();
   std::int64_t blocks = 0;
   for (const auto& [key, s] : waiting_) {
@@ -250,9 +254,9 @@ void scheduler::plan(std::int64_t free_blocks, step_decision& out,
   if (!out.rows.empty() && limits_.mixed_prompt_tokens > 0)
     left.tokens = std::min(left.tokens, limits_.mixed_prompt_tokens);
   plan_prefills(left, out);
-  // While a running sequence starves, no admission may take the blocks that come free.
+  // While a running sequence lacks blocks, no admission may take the blocks that become free.
   if (left.lacking.decode_blocks == 0) admit(left, hits, out);
-  // Followers are for the next step at the earliest, when their leader's KV is there.
+  // Followers run in the next step at the earliest, when their leader's KV is computed.
   for (sequence_id leader : prompts_planned_)
     fork_followers(leader, left, out);
   prompts_planned_.clear();
@@ -268,9 +272,10 @@ void scheduler::preempt(scheduled_sequence& s, step_decision& out) {
   ++out.preempted;
 }
 
-/// The head of the queue takes the place of a sequence whose client runs more than its share, also
-/// when it has one less: with equal weights, at least two more than the head's own. Each sequence
-/// makes room once at most, so that the work that is lost stays bounded.
+/// The head of the queue takes the place of a running sequence whose client runs more than its
+/// share. The client must be above its share even with one sequence less: with equal weights, it
+/// must run at least two more than the head's client. Each sequence is displaced at most once, so
+/// that the work lost stays bounded.
 void scheduler::share_running_set(const shortage& lacking, step_decision& out) {
   if (!policy_->shares_running_set() || waiting_.empty() || lacking.decode_blocks > 0) return;
   if (!lacking.running_set_full && lacking.head_blocks == 0) return;
@@ -284,7 +289,8 @@ void scheduler::share_running_set(const shortage& lacking, step_decision& out) {
     return;
   scheduled_sequence* last = nullptr;
   for (const auto& [key, s] : running_) {
-    if (s->leaving != scheduled_sequence::exit::none) return; // its place comes free
+    // a sequence is leaving, so a place becomes free anyway
+    if (s->leaving != scheduled_sequence::exit::none) return;
     if (!s->displaced && has_too_many(running_of_.at(s->client))) last = s;
   }
   if (last == nullptr) return;
@@ -332,14 +338,14 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
     if (left.logit_rows == 0) return;
     prefix_hit hit;
     if (limits_.prefix_cache && s.blocks == 0) {
-      if (hits.empty()) return; // it was not looked up yet; the next plan may admit it
+      if (hits.empty()) return; // the sequence was not looked up yet; the next plan may admit it
       hit = hits.front();
       TWILL_ASSERT(hit.id == key.id, "hits come in the order of the candidates");
       hits = hits.subspan(1);
       s.hint = hit.n_blocks + hit.n_loaded;
     }
-    // One spare block for each running sequence, so that an admission does not cause a preemption
-    // in the very next steps.
+    // One block for each running sequence stays free, so that the admission does not cause a
+    // preemption in the next few steps.
     const std::int64_t need = blocks_for(s.known()) - s.blocks - hit.n_blocks;
     const std::int64_t taken = need + hit.n_evictable;
     const std::int64_t spare = static_cast<std::int64_t>(running_.size());
@@ -379,8 +385,8 @@ void scheduler::open(scheduled_sequence& s, const prefix_hit& hit, step_decision
   out.opened.push_back(s.key.id);
 }
 
-/// The last token of a prompt has no score, but its row is drawn from: a scored chunk takes as many
-/// rows of logits as it has tokens.
+/// Returns the most tokens that a row of the sequence may have. A scored chunk needs as many rows
+/// of logits as it has tokens: the last token of a prompt has no score, but its row is drawn from.
 std::int32_t scheduler::most_tokens(const scheduled_sequence& s, const budget& left) {
   const std::int32_t n = std::min(s.remaining(), left.tokens);
   return s.scored ? std::min(n, left.logit_rows) : left.logit_rows > 0 ? n : 0;
@@ -395,7 +401,7 @@ void scheduler::add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& le
   s.in_flight += 1;
   if (row.draws) s.drawing += 1;
   out.rows.push_back(row);
-  // The row may begin behind the prompt, where output that an earlier run has drawn is cached.
+  // The row may begin after the prompt, if output that an earlier run has drawn is cached.
   if (s.leads && s.computed >= s.prompt) {
     prompts_planned_.push_back(s.key.id);
     s.leads = false;
@@ -403,7 +409,8 @@ void scheduler::add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& le
 }
 
 void scheduler::fork_followers(sequence_id leader, budget& left, step_decision& out) {
-  // At least one prompt token is left to each follower: its logits yield the first draw.
+  // At least one prompt token is left for each follower to compute: its logits yield the follower's
+  // first draw.
   const std::int32_t before_last = sequences_.at(leader).prompt - 1;
   const std::int32_t full = before_last / limits_.block_tokens;
   const bool has_part = limits_.copies_blocks && before_last > full * limits_.block_tokens;
@@ -415,7 +422,7 @@ void scheduler::fork_followers(sequence_id leader, budget& left, step_decision& 
       follower.computed = full * limits_.block_tokens;
       out.forks.push_back({follower.key.id, leader, full});
     }
-    // As for an admission, one spare block is left to each running sequence.
+    // As for an admission, one block for each running sequence stays free.
     if (has_part && left.lacking.decode_blocks == 0 &&
         left.blocks > static_cast<std::int64_t>(running_.size())) {
       left.blocks -= 1;
@@ -464,7 +471,8 @@ void scheduler::return_to_queue(scheduled_sequence& s) {
   s.key.rank = std::max(s.key.rank, s.rank_in_queue);
   s.where = scheduled_sequence::place::waiting;
   enqueue(s);
-  refill(s.client); // one that is paused or held leaves its place to its client's others
+  // a paused or held sequence makes its place in line available to its client's other sequences
+  refill(s.client);
 }
 
 void scheduler::remove(scheduled_sequence& s) {

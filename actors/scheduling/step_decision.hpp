@@ -1,4 +1,4 @@
-// The plain structs in which the scheduler decides about a step.
+// The plain structs that express a decision of the scheduler about a step.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace twill::actors {
 
-/// Names a sequence, and says when it arrived: a smaller id is older.
+/// Identifies a sequence. Ids rise in the order of arrival.
 using sequence_id = std::uint64_t;
 
 /// One sequence's part of a step: positions [first_position, first_position + n_tokens).
@@ -30,30 +30,33 @@ struct lease_fork {
   std::int32_t n_blocks = 0;
 };
 
-/// A block that is added to a lease which was forked from another one, as a copy of that lease's
-/// block `column`: the bytes are copied once the step that is planned is done.
+/// A block that is added to a forked lease as a copy of block `column` of the lease `from`. The
+/// bytes are copied once the step being planned is done.
 struct lease_copy {
   sequence_id id = 0;
   sequence_id from = 0;
   std::int32_t column = 0;
 };
 
-/// What the pool has cached of a candidate for admission: it may begin with these full blocks.
+/// The cached blocks that the pool has of a candidate for admission. The candidate may begin with
+/// these full blocks.
 struct prefix_hit {
   sequence_id id = 0;
-  std::int32_t n_blocks = 0; ///< at most those of its known tokens but the last
+  /// cached full blocks; at most the full blocks of its known tokens without the last token
+  std::int32_t n_blocks = 0;
   std::int32_t n_evictable =
-      0; ///< those of n_blocks that count as free and that no earlier hit has
-  /// Blocks after n_blocks that count as computed: their bytes are copied into granted blocks
-  /// before the step.
+      0; ///< the part of n_blocks that count as free and that no earlier hit has
+  /// Blocks after n_blocks that count as computed: their bytes are copied from the tiers into
+  /// granted blocks before the step.
   std::int32_t n_loaded = 0;
 };
 
 /// What scheduler::plan() decided. `rows` may be empty.
 struct step_decision {
   std::vector<sequence_id> opened; ///< sequences that entered the running set
-  std::vector<planned_row> rows;   ///< no sequence twice
-  std::vector<sequence_id> reuses; ///< leases that begin with a hit's blocks; applied before grows
+  std::vector<planned_row> rows;   ///< rows to compute; no sequence occurs twice
+  /// leases that begin with the blocks of a prefix_hit; applied before grows
+  std::vector<sequence_id> reuses;
   std::vector<lease_growth> grows;
   std::vector<lease_fork> forks;
   std::vector<lease_copy> copies; ///< applied after forks
@@ -64,8 +67,8 @@ struct step_decision {
 struct released_sequence {
   sequence_id id = 0;
   bool leased = false; ///< its lease must be dropped
-  bool opened = false; ///< the executor holds its state
-  bool gone = false;   ///< it left for good; otherwise it waits for its turn again
+  bool opened = false; ///< the executor has a state for it
+  bool gone = false;   ///< it left for good; otherwise it waits to be admitted again
 };
 
 } // namespace twill::actors

@@ -1,4 +1,4 @@
-// chat_choice: which of a model's chat templates a chat prompt is rendered with.
+// chat_choice: chooses the chat template of a model with which a chat prompt is rendered.
 //
 // Pure functions; any thread. The chosen template and answer format live as long as the model.
 #pragma once
@@ -15,9 +15,9 @@ struct chosen_chat {
   const answer_format* answers = nullptr; ///< how answers to this template's prompts are read
 };
 
-/// The template that the prompt names, else the one for tools where the prompt has tools and the
-/// model has such a template, else the default one. Fails with no_chat_template or invalid_argument
-/// where the model has no template that fits.
+/// Returns the template that the prompt names. If the prompt names none: the template for tools if
+/// the prompt has tools and the model has such a template, else the default template. Fails with
+/// no_chat_template or invalid_argument if the model has no template that fits.
 result<chosen_chat> choose_chat(const served_model& model, const chat_prompt& prompt);
 
 } // namespace twill::actors

@@ -18,7 +18,8 @@ bool stays(const value& message) {
   return has_role(message, "system") || has_role(message, "developer");
 }
 
-/// Where each turn begins. What comes before the first user's message belongs to the first turn.
+/// The index of each turn's first message. Messages before the first user's message belong to the
+/// first turn.
 std::vector<std::size_t> begins_of(const value_list& messages) {
   std::vector<std::size_t> begins{0};
   bool in_first = false;
@@ -44,7 +45,8 @@ value_list newest_turns(const value_list& messages, const std::function<bool(val
       if (i >= begin || stays(messages[i])) out.push_back(messages[i]);
     return out;
   };
-  // From the end of the chat, so that the work depends on what fits and not on all that was said.
+  // The search begins at the end of the chat, so that its work depends on how much fits and not on
+  // the length of the chat.
   std::size_t good = 1, bad = 2;
   while (bad < turns && fits(newest(bad))) {
     good = bad;

@@ -1,8 +1,9 @@
-// kept_turns: which turns of a chat stay in its prompt when not all of them fit the context.
+// kept_turns: chooses the turns of a chat that stay in its prompt when not all of them fit the
+// context.
 //
-// A turn is a user's message and what follows it up to the next one, so that the calls of tools
-// stay beside their outputs. System and developer messages belong to no turn and always stay, as
-// the last turn does. Pure.
+// A turn is a user's message and all messages up to the next user's message, so that tool calls
+// stay beside their outputs. System and developer messages belong to no turn and always stay. The
+// last turn always stays too. Pure.
 #pragma once
 
 #include <functional>
@@ -11,9 +12,10 @@
 
 namespace twill::actors {
 
-/// As many of the newest turns of `messages`, which do not all fit, as `fits` accepts. It is asked
-/// about twice the logarithm of that number. A few turns more than necessary are left out, so that
-/// the prompts of the next turns begin alike and the KV cache of that beginning is reused.
+/// Returns as many of the newest turns of `messages`, which do not all fit, as `fits` accepts.
+/// `fits` is called about 2 * log2(number of turns that fit) times. A few more turns than necessary
+/// are left out, so that the prompts of the following turns begin alike and can reuse the cached KV
+/// of that beginning.
 value_list newest_turns(const value_list& messages, const std::function<bool(value_list)>& fits);
 
 } // namespace twill::actors

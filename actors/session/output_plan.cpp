@@ -17,7 +17,8 @@ using spec_kind = config::grammar_kind;
 
 using tool_list = std::vector<calls::callable>;
 
-/// {"type": "function", "function": {...}}, or the function's members in the tool itself.
+/// Reads the tools of a request. A tool is {"type": "function", "function": {...}}, or has the
+/// function's members directly.
 tool_list tools_of(const value& tools) {
   tool_list out;
   const auto* list = tools.as_list();
@@ -39,7 +40,7 @@ std::string quoted(const std::string& text) {
   return '"' + text + '"';
 }
 
-/// The grammar of an answer that has to be a call.
+/// The grammar of an answer that must be a call.
 result<config::grammar_spec> forced_call(const answer_format& answers, const tool_choice& choice,
                                          tool_list tools) {
   const bool named = choice.kind == tool_choice_kind::named;
@@ -65,8 +66,8 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
   return std::move(*spec);
 }
 
-/// An answer in JSON, or calls: what a client gets that asks for a schema and offers tools. Nothing
-/// where a call cannot be told from such an answer.
+/// The grammar of an answer that is either JSON of a schema or calls, for a client that asks for a
+/// schema and offers tools. Nullopt if a call cannot be told from such JSON.
 std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
                                                    const config::grammar_spec& schema,
                                                    const tool_list& tools) {
@@ -198,7 +199,8 @@ tokens_of_words(const models::tokenizer& text, const std::vector<std::string>& w
       if (!ids.ok())
         return failure{errc::invalid_argument,
                        "`bad_words[" + std::to_string(i) + "]`: " + ids.detail()};
-      // The tokens of a word in the middle of a text, where they are as many and begin otherwise.
+      // The tokens of the word after a space. They count only if there are as many of them as at
+      // the beginning of a text and the first token differs.
       if (ids.value().empty() || (!plain.empty() && (ids.value().size() != plain.size() ||
                                                      ids.value().front() == plain.front())))
         continue;

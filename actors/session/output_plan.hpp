@@ -1,4 +1,4 @@
-// output_plan: what a request wants of its output, as a grammar and a way to read it.
+// output_plan: what a request asks of its output, as a grammar and a way to parse the output.
 //
 // Pure functions; any thread.
 #pragma once
@@ -16,30 +16,33 @@
 namespace twill::actors {
 
 struct output_plan {
-  std::optional<config::grammar_spec> grammar; ///< what the output must look like
-  std::string grammar_field;                   ///< the field of the request that asks for it
-  bool is_json = false;                        ///< the grammar is one of JSON, or of calls in JSON
-  bool with_markers = false; ///< the grammar holds control tokens as their text: all of `shown`
+  /// the grammar that the output must follow; none: any output is allowed
+  std::optional<config::grammar_spec> grammar;
+  std::string grammar_field; ///< the request's field that asks for the grammar
+  bool is_json = false;      ///< the grammar describes JSON, or calls in JSON
+  bool with_markers = false; ///< the grammar treats all control tokens in `shown` as their text
   models::tool_calls::parser_options reading; ///< meaningful with request::parse_output
   std::vector<std::int32_t> shown;            ///< control tokens whose text belongs to the output
-  /// The grammar begins after the reasoning, which may begin with this token; -1: it may not.
+  /// The grammar applies after the reasoning, which may begin with this token; -1: the output may
+  /// not begin with reasoning.
   std::int32_t reasoning_begin_token = -1;
 };
 
-/// `prompt` is the text that the output follows.
+/// Derives the plan of a request's output. `prompt` is the text that precedes the output.
 result<output_plan> plan_output(const served_model& model, const request& asked,
                                 std::string_view prompt);
 
-/// Format and tags that a chat template tells of, which may be null; `tool_format` forces one
-/// unless "auto".
+/// Finds the answer format and the tags that a chat template uses; `chat` may be null.
+/// `tool_format` forces a format unless it is "auto".
 answer_format find_answer_format(const models::tokenizer& text, const models::chat_template* chat,
                                  const std::string& tool_format);
 
-/// Token sequences that spell `words`, at the beginning of a text and after a space.
+/// Returns the token sequences that spell `words`, both at the beginning of a text and after a
+/// space.
 result<std::vector<std::vector<std::int32_t>>>
 tokens_of_words(const models::tokenizer& text, const std::vector<std::string>& words);
 
-/// A bit for each of `n_tokens` tokens.
+/// Returns a bitmap of `n_tokens` bits in which the bits of `ids` are set.
 std::vector<std::uint32_t> mask_of(const std::vector<std::int32_t>& ids, std::int32_t n_tokens);
 
 } // namespace twill::actors

@@ -25,7 +25,8 @@ failure<errc> from_models(const models::failure& error) {
   }
 }
 
-/// Tokenizing takes time in proportion to the text, so text that cannot fit is refused before it.
+/// Refuses text that cannot fit the context before it is tokenized, since tokenizing takes time in
+/// proportion to the text.
 result<nothing> check_bytes(const served_model& model, std::size_t bytes) {
   if (bytes <= model.max_prompt_bytes) return nothing{};
   return failure{errc::context_too_long,
@@ -35,7 +36,7 @@ result<nothing> check_bytes(const served_model& model, std::size_t bytes) {
                      std::to_string(bytes) + " bytes"};
 }
 
-/// About what a value takes in memory.
+/// About how many bytes a value takes in memory.
 std::int64_t bytes_of(const value& v) {
   std::int64_t bytes = sizeof(value);
   if (const auto* text = v.as_string()) {
@@ -50,7 +51,7 @@ std::int64_t bytes_of(const value& v) {
   return bytes;
 }
 
-/// The text of the last message; empty where it has none.
+/// The text of the last message; empty if the message has no text.
 std::string_view last_text(const value& messages) {
   const auto* list = messages.as_list();
   const value* content = list == nullptr || list->empty() ? nullptr : list->back().find("content");
@@ -58,7 +59,8 @@ std::string_view last_text(const value& messages) {
                                                                : *content->as_string();
 }
 
-/// A template prints whatever schema a tool has; one that is none would only mislead the model.
+/// Checks the schemas of tools: a template prints any value as a schema, and an invalid one would
+/// only mislead the model.
 result<nothing> check_tools(const value& tools) {
   if (tools.as_list() == nullptr) return nothing{};
   for (const value& tool : *tools.as_list()) {
@@ -77,8 +79,8 @@ result<nothing> check_tools(const value& tools) {
   return nothing{};
 }
 
-/// Ids with those of `before` in front of them. What the tokenizer puts at the beginning of a text
-/// (BOS and the like) stands there already, and does not stand again in the middle.
+/// Puts `before` in front of `ids`. Tokens that the tokenizer adds at the beginning of a text (such
+/// as BOS) are already part of `before`, and are not repeated in the middle.
 result<std::vector<std::int32_t>> joined(const served_model& model,
                                          const std::vector<std::int32_t>& before,
                                          std::vector<std::int32_t> ids) {
@@ -193,7 +195,7 @@ encode_prompt(const served_model& model, const prompt_variant& prompt, std::stri
 
 namespace {
 
-/// The most prompt tokens of a chat whose turns may be left out.
+/// The most prompt tokens that a chat may have if turns of it may be left out.
 std::size_t room_of(const served_model& model, const chat_prompt& chat) {
   const auto room = std::min<std::int64_t>(model.max_context_tokens, model.kv_tokens + 1) -
                     chat.drop_turns_for_output;
@@ -201,7 +203,7 @@ std::size_t room_of(const served_model& model, const chat_prompt& chat) {
 }
 
 bool fits(const result<std::vector<std::int32_t>>& ids, std::size_t most) {
-  // What else may be wrong with a prompt does not go away with its turns.
+  // Any other error of a prompt does not go away when turns are left out.
   return ids.ok() ? ids.value().size() <= most : ids.code() != errc::context_too_long;
 }
 

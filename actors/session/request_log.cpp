@@ -8,7 +8,7 @@
 namespace twill::actors {
 namespace {
 
-/// A client chooses its own id; a longer one is cut.
+/// A client may choose any id; a longer id is cut in the log.
 constexpr std::size_t max_id_bytes = 128;
 
 std::string milliseconds_of(std::chrono::nanoseconds time) {
@@ -21,7 +21,7 @@ std::string id_of(const request_summary& about) {
   return about.client_id.substr(0, max_id_bytes);
 }
 
-/// The id as one word, so that no part of it reads as another member of the line.
+/// The id as one word, so that no part of it can be mistaken for another member of the line.
 std::string word_of_id(const request_summary& about) {
   std::string id = id_of(about);
   std::replace_if(

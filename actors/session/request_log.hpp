@@ -1,5 +1,5 @@
-// request_log: the one line about a request that has ended. Pure; without a word of its prompt or
-// its output.
+// request_log: the log line about a request that has ended. Pure. The line holds no text of the
+// prompt or the output.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace twill::actors {
 
 /// The line for people: "request 7 ended: status=stop tenant=a ...".
 std::string text_of(const request_summary& about);
-/// The same as members of a JSON object, without braces. Times are in milliseconds.
+/// The content of the line as members of a JSON object, without braces. Times are in milliseconds.
 std::string members_of(const request_summary& about);
 
 /// Writes the line at level info.

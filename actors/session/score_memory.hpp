@@ -1,9 +1,9 @@
-// score_memory: a request's share of the memory that scores of prompts may take, over all requests
-// of the process.
+// score_memory: a request's share of the memory for scores of prompts, which is limited for all
+// requests of the process together.
 //
-// Scores are gathered until the whole prompt is computed, so that a long prompt with many
-// alternatives takes more than everything else of its request. The share goes back when this is
-// destroyed. take() and destruction: any thread, one at a time for each object.
+// Scores are collected until the whole prompt is computed, so a long prompt with many alternatives
+// takes more memory than everything else of its request. The destructor gives the share back.
+// take() and the destructor: any thread, one at a time for each object.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,11 @@ public:
   score_memory& operator=(const score_memory&) = delete;
   ~score_memory();
 
-  /// The bytes of one prompt's scores, in the engine and in the event that carries them.
+  /// The bytes that the scores of one prompt take, in the engine and in the event that delivers
+  /// them together.
   static std::int64_t bytes_of(std::int64_t prompt_tokens, std::int32_t alternatives);
-  /// False when other requests leave too little; then nothing is taken. To be called once.
+  /// Takes `bytes`. Returns false, and takes nothing, if other requests leave too little. May be
+  /// called once.
   bool take(std::int64_t bytes);
   static std::int64_t taken_by_all();
 

@@ -44,7 +44,7 @@ public:
     if (batcher_) tell(self_, batcher_, resume_request{id_});
   }
   void replace(const scheduler_replaced& replaced) {
-    if (!batcher_) return; // it has not started, and will start with the new ones
+    if (!batcher_) return; // the session has not started yet, and will start with the new actors
     if (grammars_ != replaced.grammars) core->compiler_lost(replaced.why);
     grammars_ = replaced.grammars;
     if (batcher_ == replaced.batcher || core->is_over()) return;
@@ -53,7 +53,8 @@ public:
   }
 
 private:
-  /// Short texts are encoded at once: the way to another thread would take as long.
+  /// Short texts are encoded on this thread, since passing them to another thread would take as
+  /// long.
   void encode(served_model_ptr model, prompt_variant prompt, bool to_context) override {
     const failure<errc> late{errc::queue_full,
                              "the text of the prompt waited for longer than "
@@ -63,7 +64,7 @@ private:
       encode_prompt_within(*model, to_context, nullptr, *answer);
       return core->encoded(std::move(*answer));
     }
-    // The tasks own the answer, so that the pool's threads also destroy what nobody wants any more.
+    // The tasks own the answer, so that an unwanted answer is also destroyed on the pool's threads.
     const session_actor to{self_};
     fair_pool::task work;
     work.client = client_;
@@ -83,7 +84,7 @@ private:
   }
   void submit(const submit_prompt& prompt) override {
     tell(self_, batcher_, prompt, session_actor{self_});
-    if (paused_) forward(pause_request{id_}); // the batcher did not know the request until now
+    if (paused_) forward(pause_request{id_}); // the request was paused before the batcher had it
   }
   void compile(const compile_grammar& order) override {
     tell(self_, grammars_, order, session_actor{self_});
@@ -114,26 +115,27 @@ private:
   std::shared_ptr<request_control> control_;
 };
 
-/// Ends the request of a session that died: an exception left one of its handlers.
+/// Ends the request of a session that ended because an exception left one of its handlers.
 void bury(engine_shared& shared, request_id id, request_control& control,
           const event_callback& on_event) noexcept {
   try {
-    if (!shared.requests.find(id)) return; // it ended by itself
+    if (!shared.requests.find(id)) return; // the request has already ended
     if (!control.silenced)
       log::error("the session of request " + std::to_string(id) + " ended by an exception");
     shared.stats.update([](engine_stats& s) { s.finished_error += 1; });
     if (const batcher_actor batcher = shared.batcher())
       tell_from_outside(batcher, release_request{id});
-  } catch (...) { // no memory for that; the client comes first
+  } catch (...) { // no memory for this; the client's last event is more important
   }
   try {
     if (!control.silenced && !control.ended.exchange(true)) {
       event e;
-      e.error = request_error{errc::executor_failed, "out of memory", ""}; // needs no allocation
+      // short strings, which need no allocation
+      e.error = request_error{errc::executor_failed, "out of memory", ""};
       e.last = true;
       on_event(std::move(e));
     }
-  } catch (...) { // the contract of callbacks forbids it
+  } catch (...) { // callbacks must not throw
   }
   shared.requests.erase(id);
 }

@@ -27,8 +27,8 @@ double seconds_of(steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
-/// What a request ends with whose grammar was not compiled: it is at fault, this server is, or
-/// others hold what it takes.
+/// The error of a request whose grammar was not compiled. The cause may be the request, this
+/// server, or other requests that hold the needed resources.
 errc error_of(models::grammar::errc code) {
   using why = models::grammar::errc;
   switch (code) {
@@ -43,7 +43,7 @@ errc error_of(models::grammar::errc code) {
   }
 }
 
-/// The field that a detail of the form "`field` must be ..." names.
+/// Returns the field that a detail of the form "`field` must be ..." names.
 std::string field_of(const std::string& detail) {
   const auto first = detail.find('`');
   const auto last = first == std::string::npos ? first : detail.find('`', first + 1);
@@ -68,7 +68,7 @@ token_ids stop_ids_of(const models::tokenizer& text, const config::sampling_para
   return std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
 }
 
-/// "[1, 2]", or the first few and how many there are.
+/// The ids as text, such as "[1, 2]"; a long list is given by its first ids and its length.
 std::string listed(const std::vector<std::int32_t>& ids) {
   constexpr std::size_t most = 8;
   std::string out;
@@ -77,7 +77,7 @@ std::string listed(const std::vector<std::int32_t>& ids) {
   return ids.size() > most ? out + ", ...] (" + std::to_string(ids.size()) + " ids)" : out + "]";
 }
 
-/// Leaves out what is asked of an output, for a request that has none.
+/// Clears all options about the output, for a request that generates none.
 void drop_output(request& asked) {
   asked.sampling = {};
   asked.sampling.max_tokens = 0;
@@ -87,7 +87,7 @@ void drop_output(request& asked) {
   asked.prompt_logprobs = -1;
 }
 
-/// An error that names the prompt by what its client calls it.
+/// Replaces `prompt` in an error by the name of the client's field.
 void rename_prompt(request_error& error, const std::string& field) {
   constexpr std::string_view own = "`prompt`";
   if (field.empty() || error.param != "prompt") return;
@@ -95,7 +95,7 @@ void rename_prompt(request_error& error, const std::string& field) {
   if (error.message.starts_with(own)) error.message.replace(0, own.size(), '`' + field + '`');
 }
 
-/// Output tokens that a request counts with which names no `max_tokens`.
+/// Output tokens that a request without `max_tokens` is charged.
 constexpr std::int64_t expected_output_tokens = 256;
 
 } // namespace
@@ -120,7 +120,7 @@ void session_core::start(served_model_ptr model, const std::optional<request_err
   request& asked = args_.request;
   if (asked.pooling != pooling::none) drop_output(asked);
   if (const auto error = check_request()) return end_with(*error);
-  // A model that must not call does not hear of tools.
+  // If the model must not call tools, they are left out of its prompt.
   if (auto* chat = std::get_if<chat_prompt>(&asked.prompt);
       chat != nullptr && asked.tools.kind == tool_choice_kind::none)
     chat->tools = value();
@@ -178,8 +178,9 @@ void session_core::grammar(const grammar_answer& answer) {
   submit();
 }
 
-/// What is the model's, with the prompt's tokens, which depend on the template, the tokenizer and
-/// what of a chat had room, and the tokens that end an output.
+/// Returns event::continuity: the model's own part, the prompt's tokens and the tokens that end an
+/// output. The prompt's tokens depend on the template, the tokenizer and the part of a chat that
+/// fits the context.
 std::string session_core::name_continuity() const {
   const auto sum_of = [](const std::vector<std::int32_t>& ids) {
     return models::offload::checksum(ids.data(),
@@ -219,7 +220,8 @@ void session_core::submit() {
   host_.submit(pending_);
 }
 
-/// Brings the choices to where the earlier run was: text that is held back, parsers, counts.
+/// Brings the choices to the state that the earlier run had reached: text that is held back,
+/// parsers and counts.
 std::optional<request_error> session_core::replay_made() {
   if (pending_.made == nullptr) return std::nullopt;
   const request_error over{errc::executor_failed,
@@ -245,7 +247,7 @@ std::optional<request_error> session_core::replay_made() {
     }
     c.n_tokens = static_cast<std::int32_t>(made.size());
     n_made_ += c.n_tokens;
-    use_.completion_tokens = n_made_; // a refusal counts what this run has drawn: nothing
+    use_.completion_tokens = n_made_; // so that a refusal reports no output tokens for this run
     if (!c.finished) continue;
     finished_choices_ += 1;
     any_length_ = any_length_ || by_length;
@@ -254,7 +256,7 @@ std::optional<request_error> session_core::replay_made() {
   return std::nullopt;
 }
 
-/// How the choice ends with these tokens, if it does.
+/// The reason why the choice ends with the tokens in `made`; nullopt if it does not end.
 std::optional<finish_reason> session_core::replay_choice(choice_state& c,
                                                          std::span<const std::int32_t> made) {
   const auto& ends = *pending_.spec.stop_ids;
@@ -358,7 +360,8 @@ std::optional<request_error> session_core::prepare(result<std::vector<std::int32
     if (auto error = check_made(*out.spec.sampling)) return error;
     out.made = std::make_shared<const std::vector<made_choice>>(std::move(asked.made));
   } else {
-    out.spec.prompt_logprobs = asked.prompt_logprobs; // else the earlier run has reported them
+    // otherwise the earlier run has reported the scores
+    out.spec.prompt_logprobs = asked.prompt_logprobs;
   }
   if (auto error = set_token_rules(out.spec)) return error;
   if (auto error = set_max_new(out.spec)) return error;
@@ -402,7 +405,7 @@ std::optional<request_error> session_core::take_score_memory(const sequence_spec
   return busy;
 }
 
-/// Charges the tenant's budget with the prompt and the output that may come.
+/// Charges the tenant's budget for the prompt and the expected output.
 std::optional<request_error> session_core::pay(const submit_prompt& out) {
   if (args_.budget == nullptr) return std::nullopt;
   std::int64_t output = 0;
@@ -410,7 +413,7 @@ std::optional<request_error> session_core::pay(const submit_prompt& out) {
     output = out.spec.sampling->max_tokens >= 0
                  ? out.spec.max_new
                  : std::min<std::int64_t>(out.spec.max_new, expected_output_tokens);
-  std::int64_t made = 0; // an earlier run may have drawn more than was expected
+  std::int64_t made = 0; // an earlier run may have drawn more tokens than expected
   if (out.made != nullptr)
     for (const made_choice& one : *out.made)
       made += std::ssize(one.tokens);
@@ -451,7 +454,7 @@ std::optional<request_error> session_core::set_token_rules(sequence_spec& spec) 
 std::optional<request_error> session_core::set_max_new(sequence_spec& spec) const {
   const std::int64_t prompt = static_cast<std::int64_t>(spec.prompt->size());
   const std::int64_t context = model_->max_context_tokens;
-  // The last token drawn needs no place in the KV cache.
+  // The last drawn token needs no place in the KV cache, because no step reads it.
   const std::int64_t capacity = model_->kv_tokens + 1;
   const bool chat = std::holds_alternative<chat_prompt>(args_.request.prompt);
   std::int64_t wanted = spec.sampling->max_tokens;
@@ -459,7 +462,7 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
   if (wanted < 0 && chat && args_.limits.default_max_tokens > 0)
     wanted = args_.limits.default_max_tokens;
   const std::string with_prompt = std::to_string(prompt) + " prompt tokens";
-  // A prompt that nothing follows may fill the context.
+  // A prompt without output may fill the whole context.
   if (prompt >= context + (prompt_only_ ? 1 : 0))
     return request_error{errc::context_too_long,
                          std::string("`prompt` must be ") + (prompt_only_ ? "<= " : "< ") +
@@ -480,13 +483,14 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
                          "max_tokens"};
   const std::int64_t most = std::min(context, capacity) - prompt;
   spec.max_new = static_cast<std::int32_t>(wanted < 0 ? most : std::min(wanted, most));
-  // A step draws from the prompt's last token; the session drops what it drew.
+  // A step draws a token after the prompt in any case; the session drops it.
   if (prompt_only_) spec.max_new = 1;
   return std::nullopt;
 }
 
 void session_core::queued() {
-  // The first event of a scored prompt waits for the scores, and that of a pooled one is the last.
+  // The first event of a scored prompt is sent with its scores, and that of a pooled prompt with
+  // its result.
   if (is_over_ || pending_.spec.scores_prompt() || pending_.spec.is_pooled() ||
       std::exchange(started_, true))
     return;
@@ -522,10 +526,10 @@ void session_core::scored(const prompt_scored& scores) {
   if (prompt_only_) return answer_prompt(std::move(e));
   if (args_.request.echo_prompt_ids) e.prompt_ids = *prompt_;
   emit(std::move(e));
-  if (args_.control->silenced) cancel(); // nobody listens any more
+  if (args_.control->silenced) cancel(); // the client does not listen any more
 }
 
-/// The end of a request that generates nothing: `e` is its first event, and every choice is over.
+/// Ends a request that generates nothing: `e` is its first event, and every choice is over.
 void session_core::answer_prompt(event e) {
   if (args_.request.echo_prompt_ids) e.prompt_ids = *prompt_;
   any_length_ = true;
@@ -557,7 +561,7 @@ void session_core::pooled(const prompt_pooled& result, steady_clock::time_point 
 void session_core::token(const token_ready& drawn, steady_clock::time_point now) {
   if (is_over_) return;
   choice_state& c = choices_[static_cast<std::size_t>(drawn.choice)];
-  if (c.finished) return; // drawn by a step that was prepared before a stop string was found
+  if (c.finished) return; // a step that was prepared before a stop string was found drew this token
   note_times(drawn.scheduled, drawn.cached_tokens, now);
   c.n_tokens += 1;
   use_.completion_tokens += 1;
@@ -576,7 +580,7 @@ void session_core::token(const token_ready& drawn, steady_clock::time_point now)
     finished_choices_ += 1;
     any_length_ = any_length_ || e.finish == finish_reason::length;
     e.last = finished_choices_ == static_cast<std::int32_t>(choices_.size());
-    // The batcher knows of ends by id and by length; a stop string only the session sees.
+    // The batcher notices an end by id or by length itself; only the session notices a stop string.
     if (!drawn.stopped && !drawn.length) host_.finish_choice(drawn.choice);
   }
   const bool last = e.last;
@@ -584,7 +588,7 @@ void session_core::token(const token_ready& drawn, steady_clock::time_point now)
   if (last)
     close(false, nullptr);
   else if (args_.control->silenced)
-    cancel(); // nobody listens any more
+    cancel(); // the client does not listen any more
 }
 
 void session_core::append_text(choice_state& c, const token_ready& drawn, event& e) {
@@ -594,7 +598,7 @@ void session_core::append_text(choice_state& c, const token_ready& drawn, event&
   if (drawn.stopped || drawn.length) text += c.detokenize.flush();
   bool found = false;
   if (c.n_tokens < params.min_tokens)
-    c.stops.pass(text, e.text); // before min_tokens nothing stops
+    c.stops.pass(text, e.text); // before min_tokens stop strings do not end the output
   else
     found = c.stops.push(text, e.text);
   if (found) {
@@ -607,7 +611,7 @@ void session_core::append_text(choice_state& c, const token_ready& drawn, event&
   }
 }
 
-/// Text that became certain, as parts of the output.
+/// Parses text that became final into parts of the output.
 void session_core::parse_text(choice_state& c, event& e) {
   using kind = models::tool_calls::call_event_kind;
   auto read = c.parser->push(e.text);
@@ -717,14 +721,14 @@ void session_core::emit(event e) {
   try {
     args_.on_event(std::move(e));
   } catch (const std::exception& error) {
-    // The contract forbids it; the other requests must not pay for it.
+    // Callbacks must not throw; other requests must not suffer if one does.
     log::error("the callback of request " + std::to_string(args_.id) + " threw an exception (" +
                error.what() + "); the request is cancelled");
     args_.control->silenced = true;
   }
 }
 
-/// With the error that ended the request, if one did.
+/// Closes the request; `error` is the error that ended it, or null.
 void session_core::close(bool aborted, const request_error* error) {
   is_over_ = true;
   if (compile_abandoned_) *compile_abandoned_ = true;
@@ -756,7 +760,7 @@ void session_core::close(bool aborted, const request_error* error) {
     observe(s.request_params_n, sampling_->n);
     if (sampling_->max_tokens >= 0 && !pending_.spec.is_pooled())
       observe(s.request_params_max_tokens, sampling_->max_tokens);
-    // Choices draw at the same time, so this is their mean only where there is one.
+    // Choices are drawn in parallel, so this is the mean of one choice only if there is one.
     if (const auto gaps = most - n_made_ - 1; choices_.size() == 1 && gaps > 0)
       observe(s.request_time_per_output_token_seconds,
               seconds_of(last_token_ - first_token_) / gaps);
@@ -793,19 +797,19 @@ void session_core::count_end(std::string_view status) {
     else
       s.finished.emplace(status, 1);
     s.generation_tokens += static_cast<std::uint64_t>(use_.completion_tokens - n_made_);
-    // A scored prompt and one whose client left have no token, and count as the tenant's budget
-    // counts them.
+    // A scored prompt and a request whose client left have no token. They are counted here as they
+    // are charged to the tenant's budget.
     if (whole || status == "cancelled") count_prompt(s);
     if (!ran || !whole) return;
     observe(s.e2e_request_latency_seconds, seconds_of(last_token_ - args_.submitted));
-    // Choices draw at the same time, so this is their mean only where there is one.
+    // Choices are drawn in parallel, so this is the mean of one choice only if there is one.
     const auto gaps = use_.completion_tokens - n_made_ - 1;
     if (gaps > 0 && choices_.size() == 1)
       observe(s.time_per_output_token_seconds, seconds_of(last_token_ - first_token_) / gaps);
   });
 }
 
-/// For the log, and for whoever asked to be told.
+/// Reports the end of the request to the log and to request::on_end.
 void session_core::report_end(std::string_view status, bool failed) const {
   const bool logged = log::enabled(log::level::info);
   const auto& tell = args_.request.on_end;

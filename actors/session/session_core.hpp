@@ -1,9 +1,10 @@
 // session_core: the logic of one request without actors: validation, tokenizing, grammar, text,
-// stop strings, tool calls, usage, events in the order that actors/port/engine_port.hpp promises.
+// stop strings, tool calls and usage. It emits events in the order that actors/port/engine_port.hpp
+// promises.
 //
-// One thread at a time. Its member functions are what happens to the request; what it wants of the
-// batcher and of its actor goes through `session_host`. Once over() is true it emits nothing more,
-// whatever still arrives.
+// One thread at a time. Each public member function reports one thing that happened to the request.
+// Requests to the batcher and to the session's actor go through `session_host`. Once is_over() is
+// true, no event is emitted any more, whatever is reported.
 #pragma once
 
 #include <atomic>
@@ -28,17 +29,17 @@
 
 namespace twill::actors {
 
-/// What port and session share of a request.
+/// State of a request that port and session share.
 struct request_control {
   /// Once this is set, no further event is delivered.
   std::atomic<bool> silenced{false};
-  /// The last event was delivered, or is being delivered.
+  /// The last event has been delivered, or is being delivered.
   std::atomic<bool> ended{false};
-  /// What the tenant's budget was charged and is still to be settled; for a ledger.
+  /// Tokens that were charged to the tenant's budget and are not settled yet; for a ledger.
   std::atomic<std::int64_t> charged_tokens{0};
 };
 
-/// Everything that a session is made with.
+/// All arguments with which a session is created.
 struct session_args {
   request_id id = 0;
   actors::request request;
@@ -47,31 +48,31 @@ struct session_args {
   config::limit_options limits;
   std::int64_t prompt_bytes = 0;
   steady_clock::time_point submitted;
-  std::shared_ptr<const config::tenant_options> tenant; ///< null where it has no limits
-  std::shared_ptr<token_budget> budget;                 ///< the tenant's; null where it has none
+  std::shared_ptr<const config::tenant_options> tenant; ///< null if the tenant has no limits
+  std::shared_ptr<token_budget> budget; ///< the tenant's token budget; null if it has none
   std::uint64_t cache_scope = 0;
 };
 
-/// What a client is told whose tenant must wait for so many seconds.
+/// The error for a client whose tenant must wait `wait_s` seconds.
 request_error rate_limited(const token_budget& budget, std::int32_t wait_s);
 
 class session_core {
 public:
-  /// What carries the session: its way to the batcher, and its end.
+  /// The surroundings of the session: its connection to the batcher, and its end.
   class session_host {
   public:
     virtual ~session_host() = default;
-    /// Turns the prompt into ids, elsewhere where that takes long, and calls encoded().
-    /// Where `to_context` is set, a prompt that exceeds the context is refused early.
+    /// Converts the prompt into ids, on another thread if that takes long, and then calls
+    /// encoded(). If `to_context` is set, a prompt that exceeds the context is refused early.
     virtual void encode(served_model_ptr model, prompt_variant prompt, bool to_context) = 0;
     virtual void submit(const submit_prompt& prompt) = 0;
-    /// Orders a grammar, which arrives by session_core::grammar().
+    /// Orders a grammar, which is delivered to session_core::grammar().
     virtual void compile(const compile_grammar& order) = 0;
     virtual void finish_choice(std::int32_t choice) = 0;
     virtual void release() = 0;
-    /// Has the batcher end the request, unless it was scheduled.
+    /// Asks the batcher to end the request, unless it was scheduled.
     virtual void waited_too_long() = 0;
-    /// When a client that is refused now should come back; at least 1.
+    /// The seconds after which a client that is refused now should retry; at least 1.
     virtual std::int32_t retry_after_s() = 0;
     /// The request is over; the session may end.
     virtual void on_over() = 0;
@@ -79,9 +80,9 @@ public:
 
   session_core(session_args args, stats_board& stats, session_host& host);
 
-  /// With a refusal the request ends at once, and no model is needed.
+  /// Starts the request. With a refusal the request ends at once, and `model` may be null.
   void start(served_model_ptr model, const std::optional<request_error>& refusal);
-  /// The answer to encode(): the prompt comes back with its ids, or with why it has none.
+  /// The answer to encode(): the prompt with its ids, or with the reason why it has none.
   void encoded(encoded_prompt answer);
   void grammar(const grammar_answer& answer);
   /// `structured.wait_timeout` has passed since the grammar was ordered.
@@ -91,19 +92,20 @@ public:
   void pooled(const prompt_pooled& result, steady_clock::time_point now);
   void token(const token_ready& drawn, steady_clock::time_point now);
   void failed(const request_error& why);
-  /// The batcher was lost with all that it held, and another has taken its place: a request of
-  /// which nothing was streamed is queued there, once; others end with `why`.
+  /// The batcher has failed with all its state, and a new batcher has replaced it. If nothing of
+  /// the request was streamed, the request is queued there, at most once; otherwise it ends with
+  /// `why`.
   void batcher_lost(const request_error& why);
-  /// The compiler was lost: a request that waits for its grammar ends with `why`.
+  /// The grammar compiler has failed: a request that waits for its grammar ends with `why`.
   void compiler_lost(const request_error& why);
   void cancel();
   void expire();
   /// `scheduler.queue_timeout` has passed.
   void waited_too_long();
-  /// Ends the request with an error and releases what it holds.
+  /// Ends the request with an error and releases all that it holds.
   void end_with(const request_error& why);
   bool is_over() const { return is_over_; }
-  /// The batcher has, or had, the request, and did not refuse or lose it.
+  /// Whether the batcher has or had the request, and did not refuse or lose it.
   bool was_queued() const { return in_batcher_; }
 
 private:
@@ -117,7 +119,7 @@ private:
     }
     models::detokenizer detokenize;
     stop_matcher stops;
-    std::optional<models::tool_calls::parser> parser; ///< where the output comes in parts
+    std::optional<models::tool_calls::parser> parser; ///< set if the output is delivered in parts
     std::int32_t whole_calls = 0;
     std::int32_t n_tokens = 0;
     bool finished = false;
@@ -157,7 +159,7 @@ private:
   session_host& host_;
   token_ids prompt_;
   std::string continuity_; ///< see event::continuity
-  submit_prompt pending_;  ///< what is submitted, once its grammar is there
+  submit_prompt pending_;  ///< the message that is sent once the grammar is compiled
   output_plan plan_;
   std::shared_ptr<std::atomic<bool>> compile_abandoned_; ///< null unless a grammar was ordered
   bool waits_for_grammar_ = false;
@@ -169,12 +171,12 @@ private:
   std::int64_t paid_ = 0; ///< tokens that the tenant's budget was charged
   bool in_batcher_ = false;
   bool started_ = false; ///< the client knows that the request is queued
-  bool moved_ = false;   ///< it was queued again after the batcher was lost
+  bool moved_ = false;   ///< the request was queued again after the batcher was lost
   bool is_over_ = false;
   bool prompt_only_ = false; ///< nothing is generated
   bool any_length_ = false;
-  bool counted_waiting_ = false; ///< for its tenant
-  bool counted_prompt_ = false;  ///< for its tenant
+  bool counted_waiting_ = false; ///< the tenant's statistics count the request as waiting
+  bool counted_prompt_ = false;  ///< the tenant's statistics have counted the prompt
   steady_clock::time_point scheduled_, first_token_, last_token_;
 };
 

@@ -33,7 +33,7 @@ bool stop_matcher::push(std::string_view text, std::string& out) {
     held_.clear();
     return true;
   }
-  // Hold back the longest tail that some stop string begins with.
+  // Hold back the longest end of the text with which a stop string begins.
   std::size_t keep = 0;
   for (const std::string& stop : stops_) {
     for (std::size_t n = std::min(stop.size() - 1, held_.size()); n > keep; --n) {

@@ -1,8 +1,9 @@
-// stop_matcher: finds stop strings in text that arrives in parts, and never emits a part of one.
+// stop_matcher: finds stop strings in text that arrives in parts, and never emits a part of a stop
+// string.
 //
-// Pure; each choice has its own. The match that ends first wins; among matches with one end, the
-// longest. The result does not depend on where the text was cut. Text that may be the beginning of
-// a stop string is held back.
+// Pure; each choice has a matcher of its own. The match that ends first wins; of matches that end
+// at one position, the longest wins. The result does not depend on where the text was cut. Text
+// that may be the beginning of a stop string is held back.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +15,16 @@ namespace twill::actors {
 
 class stop_matcher {
 public:
-  /// Empty entries are ignored. `include`: the stop string itself is part of the text.
+  /// Empty entries of `stops` are ignored. `include`: the stop string is kept as part of the text.
   stop_matcher(const std::vector<std::string>& stops, bool include);
 
-  /// Appends to `out` the text that became certain; true when a stop string was found, after which
-  /// nothing more may be pushed.
+  /// Appends the text that became final to `out`. Returns true if a stop string was found; nothing
+  /// more may be pushed after that.
   bool push(std::string_view text, std::string& out);
-  /// Appends `text` and whatever is held back without looking for stop strings in `text`.
+  /// Appends the text that is held back and then `text`, without looking for stop strings in
+  /// `text`.
   void pass(std::string_view text, std::string& out);
-  /// Appends what is held back to `out`, because the text is over.
+  /// Appends the text that is held back to `out`, because the text has ended.
   void flush(std::string& out);
   /// The stop string that was found.
   const std::string& found() const { return found_; }
