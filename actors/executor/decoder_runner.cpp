@@ -39,9 +39,9 @@ public:
   ~decoder_runner() override {
     if (!ends_) return;
     try {
-      device_->fence(); // a step under way reads and writes what is destroyed now
+      device_->fence(); // a step under way uses the objects that are destroyed now
     } catch (const gpu::device_lost_error&) {
-      return; // which has nothing to wait for
+      return; // a lost device has nothing to wait for
     }
   }
 
@@ -128,8 +128,9 @@ private:
                                           model.spec.vocab_size);
     if (!sampler.ok()) return executor_failure(sampler.error());
     sampler_.emplace(std::move(sampler).value());
-    // On a host steps are computed when they are launched, and one launched too early might be one
-    // in vain. Streamed weights are what a step waits for.
+    // A host computes a step when it is launched, so running ahead would only waste work on rows
+    // that turn out to be skipped. With streamed weights, a step waits for weights and not for its
+    // plan.
     const bool ahead =
         order_ == run_order::by_device ? !device_->memory_is_host() : order_ == run_order::ahead;
     if (ahead && decoder_->stream() == nullptr) ends_.emplace(*device_);
@@ -141,10 +142,11 @@ private:
     return info;
   }
 
-  /// Runs steps as requests bring them: one token, short prompts, the longest that a step takes,
-  /// and many sequences, each with greedy draws and with draws that report log-probabilities. What
-  /// a GPU's libraries take at a kernel's first launch is then taken, and measured, before requests
-  /// come. A model that streams its weights runs none, since each would stream all of them.
+  /// Runs steps of the kinds that requests need: one token, short prompts, the longest step, and
+  /// many sequences, each with greedy draws and with draws that report log-probabilities. The
+  /// memory that a GPU's libraries take at a kernel's first launch is then taken, and measured,
+  /// before requests come. A model that streams its weights skips this, since each step would
+  /// stream all weights.
   result<nothing> warm_up(const models::decoder_options& sizes) {
     if (decoder_->stream() != nullptr) return nothing{};
     config::sampling_params greedy, drawn;
@@ -175,7 +177,7 @@ private:
     return nothing{};
   }
 
-  /// What is reserved and what of it is touched, in the words that clients show.
+  /// A text for clients about how much memory is reserved and how much of it was touched.
   static std::string memory_text(const runner_info& info) {
     const std::int64_t reserved = info.memory_used_bytes;
     const std::int64_t kv = info.kv_block_bytes * info.n_blocks;
@@ -218,7 +220,7 @@ private:
     const gpu::tensor_ref logits = passed.value();
     if (batch.n_hidden > 0) fetch_hidden(decoder_->hidden(), out);
     if (batch.draws.empty() && batch.scores.empty()) {
-      device_->fence(); // so that the step's time and failures are counted as its own
+      device_->fence(); // so that the step's time and failures are attributed to the step itself
       return nothing{};
     }
     if (batch.await_masks) batch.await_masks();
@@ -248,7 +250,7 @@ private:
                         logits.shape[1], logits.row_stride);
   }
 
-  /// The decoder reports the share of weights that is packed; users are told bytes.
+  /// Converts the packed share of weights, which the decoder reports, into bytes for load_progress.
   std::function<void(double)> packed_share(const models::model& model) const {
     if (progress_ == nullptr) return nullptr;
     std::int64_t total = 0;
@@ -289,17 +291,16 @@ private:
   std::shared_ptr<shared_model> kept_;
   load_progress progress_;
   store_opener open_store_;
-  std::shared_ptr<models::offload::tier_resources>
-      tiers_; ///< null: the decoder has some of its own
+  std::shared_ptr<models::offload::tier_resources> tiers_; ///< null: the decoder creates its own
   run_order order_;
-  std::uint64_t faults_ = 0; ///< of mapped files, when the load began
-  // Declared before, and so destroyed after, everything that lives in its memory.
+  std::uint64_t faults_ = 0; ///< faults of mapped files before the load began
+  // Declared before, and so destroyed after, all objects in its memory.
   std::unique_ptr<gpu::device> device_;
   stream_watch watch_;
   std::unique_ptr<models::decoder> decoder_;
   std::optional<device_sampler> sampler_;
   std::deque<bool> drew_;         ///< whether the steps under way draw, oldest first
-  std::optional<step_ends> ends_; ///< where steps run ahead
+  std::optional<step_ends> ends_; ///< set if steps run ahead
 };
 
 } // namespace

@@ -1,10 +1,10 @@
 // decoder_runner: the step_runner that serves models: a gpu::device with a models::decoder and a
 // device_sampler on it.
 //
-// A model whose weights do not fit the device, or whose options say so, is served by streaming them
-// in each step. The model file is opened by the first runner and kept by the factory, so that a
-// restart only packs the weights again. On a GPU steps run ahead: rows take the tokens of the step
-// before on the device.
+// A model whose weights do not fit the device, or whose options ask for it, streams its weights in
+// each step. The first runner opens the model file and the factory keeps it open, so that a restart
+// only packs the weights again. On a GPU, steps run ahead: the rows of a step take the tokens drawn
+// by the step before from the device's memory.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace twill::actors {
 
-/// Opens the disk tier in place of a file, for tests; null opens a file.
+/// For tests: opens a disk tier that is not a file; null opens a file.
 using store_opener = std::function<models::result<std::unique_ptr<models::offload::disk_store>>()>;
 
-/// The model that loads use where it is not null; a load that finds it null opens the files and
-/// leaves it here.
+/// The opened model, which all loads share. A load that finds null opens the files and stores the
+/// model here.
 using kept_model = std::shared_ptr<std::shared_ptr<const models::model>>;
 
-/// Whether a step is launched while the one before it computes. By the device: where it is another
-/// chip and all weights live on it. Tests have it so on a host, too, or not on a chip.
+/// Whether a step is launched while the one before it computes. `by_device`: it is, if the device
+/// is not the host and all weights are on it. Tests force it on a host, or prevent it on a GPU.
 enum class run_order : std::uint8_t { by_device, ahead, waiting };
 
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,

@@ -17,7 +17,8 @@ namespace {
 
 namespace offload = models::offload;
 
-/// The user may ask for a longer context than the model is meant for, up to its position table.
+/// The context length in tokens. The user may ask for a longer context than the model is meant for,
+/// but not beyond its position table.
 std::int32_t context_tokens(const model_on_device& load) {
   const models::model_spec& spec = load.model.spec;
   const std::int32_t asked = load.options.scheduler.max_context_tokens;
@@ -31,7 +32,7 @@ std::int32_t context_tokens(const model_on_device& load) {
   return context;
 }
 
-/// Packed weights are a little larger than those in the file.
+/// An upper estimate: packed weights are a little larger than those in the file.
 std::int64_t resident_weight_bytes(const models::model& model) {
   std::int64_t weights = 0;
   for (const auto& tensor : model.weights->tensors())
@@ -78,7 +79,8 @@ failure<errc> no_block_fits(const models::kv_budget& in) {
                                      format_bytes(in.block_bytes) + ", got " + got};
 }
 
-/// A small KV cache is easily taken for a small model.
+/// Warns of a KV cache that holds less than one context, since that is easily configured for a
+/// small model.
 void warn_of_short_context(const models::kv_budget& kv, std::int32_t n_blocks) {
   const std::int64_t tokens = std::int64_t{n_blocks} * kv.block_tokens;
   if (tokens >= kv.max_context_tokens) return;

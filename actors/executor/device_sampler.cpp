@@ -11,7 +11,7 @@ namespace twill::actors {
 
 namespace {
 
-/// True when the token is the one with the largest logit, and nothing else is asked for.
+/// True if the draw is the token with the largest logit and nothing else is asked for.
 bool is_plain_greedy(const draw_spec& d) {
   return config::is_greedy(*d.params) && d.params->logprobs < 0 && d.counts.empty() &&
          d.biases.empty() && d.mask.empty();
@@ -35,18 +35,18 @@ gpu::sample_row row_of(const draw_spec& d) {
   return row;
 }
 
-/// Says what the rows ask for, and so what none does.
+/// Sets in `args` which kinds of sampling at least one row asks for.
 void tell_needs(std::span<const draw_spec> draws, gpu::sample_args& args) {
   args.any_draw = args.any_top_k = args.any_top_p = false;
   for (const draw_spec& d : draws)
     gpu::add_needs(row_of(d), args);
 }
 
-/// Rows of a step that may have as many penalties and biases as these numbers, and masks, in one
-/// pass; further rows take further passes.
+/// The numbers of penalties and biases per row, and of masks, that fit one pass; rows beyond them
+/// take further passes.
 constexpr std::size_t counts_per_row = 256, biases_per_row = 64, most_masks = 64;
 
-/// Rows whose penalties and biases a step's cargo has room for, on average.
+/// The average numbers of penalties and biases per row for which a step's payload has room.
 constexpr std::size_t carried_counts_per_row = 64, carried_biases_per_row = 16;
 
 template <class T>
@@ -74,7 +74,7 @@ struct array_sizes {
       : rows(static_cast<std::size_t>(max_rows)) {
     const auto vocab = static_cast<std::size_t>(vocab_size);
     const auto tops = rows * static_cast<std::size_t>(std::max(max_top, 0));
-    // One row fits in any case: each token is counted once, biased once and banned once.
+    // At least one row fits: each token is counted once, biased once and banned once.
     counts = std::max(vocab, rows * counts_per_row);
     biases = std::max(2 * vocab, rows * biases_per_row);
     mask_words = std::min(rows, most_masks) * ((vocab + 31) / 32);
@@ -249,7 +249,7 @@ void device_sampler::collect(step_samples& out) {
   out.top_logprobs.assign(here.top_logprobs, here.top_logprobs + tops);
 }
 
-/// Masks are filled while the step runs, so they follow on their own.
+/// Sends the masks. They are filled while the step runs, so they are sent separately.
 gpu::result<nothing> device_sampler::send_masks(gpu::device& dev,
                                                 std::span<const draw_spec> draws) {
   std::size_t words = 0;
@@ -273,7 +273,7 @@ void device_sampler::fetch(gpu::device& dev, const void* from, const void* to) {
                        static_cast<std::size_t>(static_cast<const unsigned char*>(to) - first));
 }
 
-/// How many of these rows fit the arrays in one pass; at least one does.
+/// The number of these rows that fit the arrays in one pass; at least one does.
 std::size_t device_sampler::n_fitting(std::span<const draw_spec> draws) const {
   std::size_t counts = room_of<gpu::token_count>(counts_);
   std::size_t biases = room_of<gpu::token_bias>(biases_);
@@ -290,7 +290,7 @@ std::size_t device_sampler::n_fitting(std::span<const draw_spec> draws) const {
   return rows;
 }
 
-/// Fills the host's arrays; the rows do not point to anything yet.
+/// Fills the host's arrays; the pointers of the rows are not set yet.
 void device_sampler::describe_rows(std::span<const draw_spec> draws) {
   host_rows_.clear();
   host_counts_.clear();
@@ -340,7 +340,8 @@ gpu::result<nothing> device_sampler::score(gpu::device& dev, gpu::tensor_ref log
   for (const score_spec& s : scores) {
     host_ids_.push_back(s.token);
     gpu::sample_row row;
-    row.temperature = 0; // what is drawn does not matter; greedy rows leave the logits alone
+    // the drawn token does not matter here; greedy rows do not change the logits
+    row.temperature = 0;
     row.n_top = std::min(s.n_top, max_top_);
     host_rows_.push_back(row);
     out.score_max_top = std::max(out.score_max_top, row.n_top);

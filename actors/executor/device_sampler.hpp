@@ -1,11 +1,12 @@
 // device_sampler: draws a step's tokens and scores prompt tokens on the device, through
 // gpu/sampling/sample.hpp.
 //
-// One thread (the executor's). It owns the device arrays that describe the rows. All memory of the
-// device is taken by create(). What describes a step's draws travels with the step's own upload
-// where there is room for it, masks apart, which are filled while the step runs; what was drawn
-// comes back in one copy. A step whose penalties, biases or masks do not fit the arrays at once is
-// drawn in several passes. It must not outlive its device.
+// One thread (the executor's). The sampler owns the device arrays that describe the rows; create()
+// allocates all of its device memory. The description of a step's draws is sent as part of the
+// step's own upload (its payload) if there is room for it. Masks are sent separately, because they
+// are filled while the step runs. Drawn tokens come back in one copy. A step whose penalties,
+// biases or masks do not fit the arrays is drawn in several passes. The sampler must not outlive
+// its device.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@ class device_sampler {
 public:
   static gpu::result<device_sampler> create(gpu::device& dev, std::int32_t max_rows,
                                             std::int32_t max_top, std::int32_t vocab_size);
-  /// Device memory of what create() allocates, and the scratch memory that it reserves.
+  /// Bytes of device memory that create() allocates, and bytes of scratch memory that it reserves.
   static std::int64_t array_bytes(std::int32_t max_rows, std::int32_t max_top,
                                   std::int32_t vocab_size);
   static std::int64_t scratch_bytes(const gpu::device& dev, std::int32_t max_rows,
@@ -35,30 +36,32 @@ public:
 
   /// The most bytes that describe() returns.
   static std::int64_t most_described_bytes(std::int32_t max_rows);
-  /// What the next draw() of `draws` needs on the device, for a step's cargo that will lie at `at`.
-  /// Empty where that is nothing or too much. Valid until the next call.
+  /// Returns the description of `draws` for the next draw(), as a part of the step's payload that
+  /// will be at device address `at`. Empty if nothing is needed or if it is too large. Valid until
+  /// the next call.
   std::span<const unsigned char> describe(std::span<const draw_spec> draws,
                                           const unsigned char* at);
-  /// What the last draw() drew. // (n_draws) device
+  /// The tokens of the last draw(). // (n_draws) device
   const std::int32_t* drawn() const { return drawn_; }
 
   /// Draws one token per row and waits for the device. `logits` is (n_draws, vocab) f32 and is
   /// overwritten.
   gpu::result<nothing> draw(gpu::device& dev, gpu::tensor_ref logits,
                             std::span<const draw_spec> draws, step_samples& out);
-  /// The two halves of draw(): launches the draws and their way back; then, once the device has
-  /// come so far, tells what the oldest launched draws drew. Two may be launched before collect().
+  /// The two halves of draw(). launch() starts the draws and the copy of their results to the host.
+  /// collect() waits for the oldest launched draws and returns their results. Two launches may
+  /// precede a collect().
   gpu::result<nothing> launch(gpu::device& dev, gpu::tensor_ref logits,
                               std::span<const draw_spec> draws);
   void collect(step_samples& out);
-  /// The log-probability of each token in its row, and the likeliest ones, and waits for the
-  /// device. `logits` is (n_scores, vocab) f32 and stays as it is.
+  /// Computes the log-probability of each token in its row and the most likely tokens, and waits
+  /// for the device. `logits` is (n_scores, vocab) f32 and is not changed.
   gpu::result<nothing> score(gpu::device& dev, gpu::tensor_ref logits,
                              std::span<const score_spec> scores, step_samples& out);
 
 private:
   device_sampler() = default;
-  /// Where the results of n rows lie, one array behind the other.
+  /// Pointers to the results of n rows, which are arrays one behind the other.
   struct result_arrays {
     float* scores;         // (n)
     std::int32_t* tokens;  // (n)
@@ -74,8 +77,8 @@ private:
                   const gpu::token_bias* biases);
   gpu::result<nothing> send_masks(gpu::device& dev, std::span<const draw_spec> draws);
   void upload_rows(gpu::device& dev, std::span<const draw_spec> draws);
-  /// Begins to copy results to the host, from the device's address `from` to `to`, to the place of
-  /// the newest step.
+  /// Begins to copy results from device address `from` up to `to` into the host buffer of the
+  /// newest step.
   void fetch(gpu::device& dev, const void* from, const void* to);
   unsigned char* fetched_by(std::size_t step) const {
     return fetched_.data() + step % most_launched * results_.bytes();
@@ -85,22 +88,22 @@ private:
   const std::int32_t* drawn_ = nullptr;
   gpu::buffer rows_;                       // (max_rows) sample_row
   gpu::buffer results_;                    // result_arrays
-  gpu::host_buffer fetched_;               // (most_launched) the same on the host, pinned
-  std::unique_ptr<gpu::marker> fetch_end_; ///< the last copy has ended
-  /// What the draws of a step look like on the host.
+  gpu::host_buffer fetched_;               // (most_launched) result_arrays on the host, pinned
+  std::unique_ptr<gpu::marker> fetch_end_; ///< marks the end of the last copy
+  /// The layout of a step's results in host memory.
   struct launched_draws {
     std::size_t rows = 0;
     std::int32_t columns = 0;
     bool any_logprobs = false;
   };
   static constexpr std::size_t most_launched = 2;
-  std::array<launched_draws, most_launched> launched_; ///< by the step's number
+  std::array<launched_draws, most_launched> launched_; ///< indexed by step number
   std::size_t n_launched_ = 0, n_collected_ = 0;
   gpu::buffer counts_;             // token_count of all rows, one row after the other
   gpu::buffer biases_;             // token_bias of all rows, one row after the other
   gpu::buffer masks_;              // masks of the rows that have one
-  gpu::pinned_ring mask_ring_;     ///< on their way
-  std::size_t described_rows_ = 0; ///< by the last describe(), for the next draw()
+  gpu::pinned_ring mask_ring_;     ///< masks on their way to the device
+  std::size_t described_rows_ = 0; ///< rows described by the last describe(), for the next draw()
   const unsigned char* described_at_ = nullptr;
   std::vector<unsigned char> description_; ///< host copies, reused from step to step
   std::vector<gpu::sample_row> host_rows_;

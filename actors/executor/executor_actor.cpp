@@ -59,18 +59,19 @@ public:
     }
   }
 
-  /// Each step begins by a message of its own, so that skip() comes between two that wait.
+  /// Each step begins with a message of its own, so that skip() can be handled between two waiting
+  /// steps.
   caf::result<step_result_ptr> take(const step_plan_ptr& plan) {
     waiting_.push_back({plan, self_->make_response_promise<step_result_ptr>()});
     if (waiting_.size() == 1) tell(self_, executor_actor{self_}, run_next{});
     return waiting_.back().promise;
   }
 
-  /// The step stays among those that wait until it is answered or under way, so that it is answered
-  /// whatever happens here.
+  /// The step stays in waiting_ until it is answered or under way, so that it is answered even if
+  /// this function fails.
   void run_oldest() {
     const step_plan_ptr plan = waiting_.front().plan;
-    if (!runner_ || plan->generation != generation_) // made before a failure was known
+    if (!runner_ || plan->generation != generation_) // planned before a failure was known
       answer_waiting(not_run(*plan, restarted));
     else if (info_.runs_ahead)
       run_ahead(plan);
@@ -81,12 +82,14 @@ public:
 
   listed_states list() const { return states_.list(); }
 
-  /// After a failure there is nothing to skip, and no plan would close what is noted here.
+  /// Ignored after a failure: there is nothing to skip, and no later plan would remove the ids
+  /// noted here.
   void skip(const skip_sequences& order) {
     if (runner_ && order.generation == generation_) states_.skip(order.ids);
   }
 
-  /// Steps that have ended are answered; one that was waited for has been.
+  /// Answers the steps that have ended. A step for which the executor has waited was answered
+  /// already.
   void computed(const step_computed& end) {
     if (end.generation != generation_) return;
     while (!under_way_.empty() && under_way_.front().plan->number <= end.number)
@@ -126,13 +129,15 @@ private:
     return step_result_ptr(std::move(answer));
   }
 
-  /// A step that waits for its answer.
+  /// A launched step that is not answered yet.
   struct launched_step {
     step_plan_ptr plan;
     answer_promise promise;
     std::shared_ptr<step_result> answer;
     steady_clock::time_point began;
-    bool begun = false; ///< by the runner, which has nothing to do for a step without rows
+    /// the runner has begun it; false for a step without rows, for which the runner has nothing to
+    /// do
+    bool begun = false;
   };
 
   static std::shared_ptr<step_result> answer_to(const step_plan& plan) {
@@ -148,8 +153,8 @@ private:
     return answer;
   }
 
-  /// The answer to a step that failed. The device may be in any state, so everything on it is
-  /// destroyed, on this thread.
+  /// Returns the answer to a step that failed. The device may be in any state, so everything on it
+  /// is destroyed, on this thread.
   std::shared_ptr<step_result> broken(const step_plan& plan, const std::string& why) {
     states_.clear();
     const bool lost = drop_runner();
@@ -159,21 +164,21 @@ private:
     return answer;
   }
 
-  /// Destroys the runner after a failure. Returns whether it has lost its device, so that no runner
-  /// can use that any more.
+  /// Destroys the runner after a failure. Returns whether the runner has lost its device, so that
+  /// no other runner can use the device any more.
   bool drop_runner() {
     const bool lost = runner_ && runner_->device_is_lost();
     runner_.reset();
     return lost;
   }
 
-  /// Launches the step, beside the one that computes where the plan allows it.
+  /// Launches the step, while another one computes if the plan allows it.
   void run_ahead(const step_plan_ptr& plan) {
     while (under_way_.size() >= sequence_states::most_under_way)
       finish_oldest();
     while (!under_way_.empty() && !states_.may_follow(*plan))
       finish_oldest();
-    if (!runner_) // a step that was waited for has failed
+    if (!runner_) // a step for which this function waited has failed
       return answer_waiting(not_run(*plan, restarted));
     under_way_.push_back({plan, waiting_.front().promise, answer_to(*plan), steady_clock::now()});
     waiting_.pop_front();
@@ -194,8 +199,8 @@ private:
       finish_oldest();
   }
 
-  /// Waits for the oldest step under way and answers it, and those after it that have nothing to
-  /// compute.
+  /// Waits for the oldest step under way and answers it, together with later steps that have
+  /// nothing to compute.
   void finish_oldest() {
     do {
       launched_step& step = under_way_.front();
@@ -217,7 +222,8 @@ private:
     } while (!under_way_.empty() && !under_way_.front().begun);
   }
 
-  /// The oldest step under way has failed, or the one that was launched beside it: all are lost.
+  /// Answers all steps under way after the oldest one, or the one that was launched beside it, has
+  /// failed: all are lost.
   void fail_steps(const std::string& why) {
     auto lost = std::exchange(under_way_, {});
     for (launched_step& step : lost)
@@ -225,17 +231,19 @@ private:
                                                                   : not_run(*step.plan, why)));
   }
 
-  /// Before the states are forgotten: nobody wants the results, but the device may be at them.
+  /// Ends all steps under way before the states are removed. Their results are not wanted, but the
+  /// device may still be computing them.
   void abandon_steps() {
     for (launched_step& step : std::exchange(under_way_, {})) {
       if (step.begun && runner_)
         if (auto ended = guarded<nothing>([this] { return runner_->end(samples_); }); !ended.ok())
-          drop_runner(); // so that it is loaded anew
+          drop_runner(); // so that the model is loaded again
       step.promise.deliver(step_result_ptr(not_run(*step.plan, restarted)));
     }
   }
 
-  /// Between steps, so that no step is writing to what is saved, or reading what is loaded.
+  /// Copies blocks between steps, so that no step writes to a block being saved or reads a block
+  /// being loaded.
   result<nothing> copy_blocks(const step_plan& plan, step_result& answer) {
     scratch_.resize(plan.copies.empty() ? scratch_.size()
                                         : static_cast<std::size_t>(info_.kv_block_bytes));
@@ -253,7 +261,7 @@ private:
     return nothing{};
   }
 
-  /// The one try/catch around device work.
+  /// The only try/catch around device work.
   template <class T, class F>
   static result<T> guarded(F&& work) {
     try {
@@ -268,17 +276,18 @@ private:
   executor_actor::pointer self_ = nullptr;
   runner_factory make_runner_;
   supervisor_actor supervisor_;
-  std::shared_ptr<models::offload::tier_resources> tiers_; ///< the offloader's
+  std::shared_ptr<models::offload::tier_resources> tiers_; ///< owned by the offloader
   std::unique_ptr<step_runner> runner_;
   sequence_states states_;
   executor_step batch_;
   step_samples samples_;
-  runner_info info_;                   ///< of the last load
-  std::vector<unsigned char> scratch_; ///< of a block that is copied
+  runner_info info_;                   ///< info of the last load
+  std::vector<unsigned char> scratch_; ///< bytes of a block that is being copied
   std::uint64_t generation_ = 0;
-  std::deque<waiting_step> waiting_;    ///< oldest first; run_next is on its way unless empty
+  /// oldest first; unless empty, a run_next message is on its way
+  std::deque<waiting_step> waiting_;
   std::deque<launched_step> under_way_; ///< oldest first; empty unless the runner runs ahead
-  steady_clock::time_point last_end_{}; ///< of a step that was under way
+  steady_clock::time_point last_end_{}; ///< when a launched step last ended
 };
 
 executor_actor::behavior_type

@@ -1,10 +1,10 @@
 // executor: the actor that owns the device, the weights and the step loop, on its own thread.
 //
-// It makes its runner with `make_runner` when it is told to load, and destroys it after a failure,
-// both on that thread, so that device libraries see one thread only. Streamed weights come from
-// `tiers`, which are the offloader's. Where the runner runs ahead (runner_info), a step is launched
-// while the one before it computes, and answered when it has ended; elsewhere a step is answered
-// before the next one is looked at.
+// The actor creates its runner with `make_runner` when it is ordered to load, and destroys it after
+// a failure, both on the actor's thread, so that device libraries are used from one thread only.
+// Streamed weights come from `tiers`, which the offloader owns. If the runner runs ahead
+// (runner_info), a step is launched while the one before it computes, and is answered when it has
+// ended. Otherwise each step is answered before the next one begins.
 #pragma once
 
 #include <memory>

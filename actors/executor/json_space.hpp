@@ -1,7 +1,8 @@
-// json_space: how much white space stands at the end of a JSON text that is being written.
+// json_space: counts the white space at the end of a JSON text that is being generated.
 //
-// For bounding it: JSON allows any amount of white space between its parts, and a model may go on
-// with it until its tokens are spent. White space inside strings does not count. A plain value.
+// Used to bound the white space: JSON allows any amount of it between its parts, and a model may
+// continue with it until its tokens are used up. White space inside strings does not count. A plain
+// value.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ std::string kv_fingerprint(const models::model& model, const models::decoder_opt
                      std::string(gpu::name_of(options.kv_type)) + " " +
                      std::to_string(options.block_tokens) + "\n" + device.kind + " " + device.name +
                      " " + device.backend + " " + device.isa;
-  if (model.files.empty()) text += "\n" + model.path; // random weights of a preset
+  if (model.files.empty()) text += "\n" + model.path; // a preset with random weights has no files
   for (const auto& file : model.files) {
     text += text_of(*file);
     if (file->written_since())

@@ -1,10 +1,11 @@
-// kv_fingerprint: the text that names all that the bytes of a KV block depend on beside its tokens:
-// the model's files, the program, the layout, the types, the device and its instruction set.
+// kv_fingerprint: a text that identifies all that the bytes of a KV block depend on beside its
+// tokens: the model's files, the program, the layout, the types, the device and its instruction
+// set.
 //
-// Any thread. Of each file it holds the name, size and time, and a checksum of samples from all
-// over it, so that a model that was exchanged is another model. Files are those that the model
-// mapped when it was opened, not what now stands at their paths. Where somebody has written into
-// one of them since, nobody knows which bytes were loaded, and the text is like no other.
+// Any thread. For each file, the text holds its name, size and time, and a checksum of samples from
+// all over the file, so that a replaced model gives another text. The files are those that the
+// model mapped when it was opened, not those that are now at the same paths. If a file was written
+// to since then, it is unknown which bytes were loaded, and the text is made unique.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ void mask_filler::run() {
       changed_.wait(lock, [this] { return stopping_ || next_ < tasks_.size(); });
 }
 
-/// Fills the next mask that nobody has begun; false when there is none.
+/// Fills the next mask that was not begun; returns false if there is none.
 bool mask_filler::fill_next(std::unique_lock<std::mutex>& lock) {
   if (next_ >= tasks_.size()) return false;
   const task taken = tasks_[next_++];

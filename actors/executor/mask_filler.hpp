@@ -1,7 +1,8 @@
-// mask_filler: fills the masks of a step on a thread of its own, beside the forward pass.
+// mask_filler: fills the masks of a step on a thread of its own, in parallel with the forward pass.
 //
-// begin() and wait() are called by one thread (the executor's), which must not touch the guards and
-// masks in between. The thread starts with the first mask and sleeps when there is nothing to do.
+// begin() and wait() must be called by one thread (the executor's), which must not touch the guards
+// and masks between the two calls. The filler's thread starts with the first mask and sleeps while
+// there is nothing to do.
 #pragma once
 
 #include <condition_variable>
@@ -29,12 +30,12 @@ public:
   mask_filler& operator=(const mask_filler&) = delete;
   ~mask_filler();
 
-  /// The tasks of the last begin() must have been waited for.
+  /// Begins to fill masks. wait() must have returned for the tasks of the previous begin().
   void begin(std::vector<task> tasks);
-  /// Returns once every mask is filled; fills those that nobody has begun. Throws what filling one
-  /// has thrown.
+  /// Returns once every mask is filled; the caller's thread fills masks that the other thread has
+  /// not begun. Rethrows an exception that filling a mask has thrown.
   void wait();
-  /// As wait(), and drops what has been thrown.
+  /// As wait(), but drops such an exception.
   void settle() noexcept;
 
 private:
@@ -44,7 +45,7 @@ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<task> tasks_;
-  std::size_t next_ = 0; ///< the first task that nobody has begun
+  std::size_t next_ = 0; ///< the first task that was not begun
   std::size_t done_ = 0;
   std::exception_ptr thrown_;
   bool stopping_ = false;

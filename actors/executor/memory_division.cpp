@@ -17,7 +17,8 @@ namespace {
 
 namespace offload = models::offload;
 
-/// Host memory for streamed weights. On a host the device's arena takes the same memory.
+/// Bytes of host memory for streamed weights. On a host device, the device's arena is taken from
+/// the same memory.
 std::int64_t host_tier_bytes(const model_on_device& load) {
   const std::int64_t free = gpu::machine::available_bytes() - load.promised_host_bytes;
   const std::int64_t asked = load.options.offload.host_memory_bytes;
@@ -35,8 +36,8 @@ offload::placement_room room_of(const model_on_device& load) {
   return room;
 }
 
-/// KV bytes before any plan: what the user asked for; else one context, but at most a quarter of
-/// the device, and less where the buffers of streamed weights leave less.
+/// KV bytes without a plan: what the user asked for; otherwise one context, but at most a quarter
+/// of the device, and less if the buffers of streamed weights leave less.
 std::int64_t unplanned_kv_bytes(const model_on_device& load, const models::kv_budget& kv,
                                 const models::decoder_options& sizes,
                                 const offload::placement_room& room) {
@@ -49,8 +50,8 @@ std::int64_t unplanned_kv_bytes(const model_on_device& load, const models::kv_bu
   return std::clamp(beside_ring, std::min(wanted, 8 * kv.block_bytes), wanted);
 }
 
-/// KV bytes for the sequences that a plan runs at once, at least `least_kv_bytes`; also sets how
-/// long steps are. Without a plan, `least_kv_bytes`.
+/// KV bytes for the sequences that a plan runs at once, at least `least_kv_bytes`; also sets the
+/// length of steps. Returns `least_kv_bytes` if there is no plan.
 std::int64_t planned_kv_bytes(const model_on_device& load, std::int64_t least_kv_bytes,
                               const offload::placement_room& room, decoder_size& size) {
   models::decoder_options& sizes = size.options;
@@ -78,8 +79,8 @@ std::int64_t planned_kv_bytes(const model_on_device& load, std::int64_t least_kv
   return static_cast<std::int64_t>(plan.value().kv_bytes);
 }
 
-/// A wish for KV that leaves no room for weights, not even for streamed ones, is named as such;
-/// what the device lacks without that wish is choose_placement()'s to tell.
+/// Fails if the KV memory that the user asks for leaves no room for weights, not even for streamed
+/// ones. A device that is too small without that request is reported by choose_placement().
 result<nothing> check_kv_wish(const model_on_device& load, const models::kv_budget& kv,
                               const models::decoder_options& sizes,
                               const offload::placement_room& room) {
@@ -116,8 +117,8 @@ result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv
   size.options.offload = std::move(chosen).value();
   const auto& placed = size.options.offload;
   if (!placed.streams_weights()) {
-    // All weights fit beside `kv_bytes`, which is one context of KV where `kv.memory` is not given.
-    // KV of more contexts takes no more than the weights leave.
+    // All weights fit beside `kv_bytes`, which is one context of KV if `kv.memory` is not given. KV
+    // of more contexts may take only what the weights leave.
     if (fits) {
       kv.other_bytes = workspace + room.weights.all();
       kv.budget_bytes = kv.available_bytes;

@@ -1,6 +1,6 @@
-// memory_division: divides the device between weights, KV and workspace: where weights live, and
-// how much KV gets where not all weights fit. A model that does not fit is planned for (see
-// models/offload/plan_for_serving.hpp) unless the user has fixed the division.
+// memory_division: divides the device's memory between weights, KV and workspace. It decides where
+// weights are, and how much memory KV gets if not all weights fit. For a model that does not fit,
+// models/offload/plan_for_serving.hpp makes a plan, unless the user has fixed the division.
 //
 // One thread (the executor's).
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace twill::actors {
 
-/// Decides `size.options.offload`. Where weights are streamed, it also sets the length of steps,
-/// and `kv` afterwards counts what streaming takes of the device.
+/// Sets `size.options.offload`. If weights are streamed, it also sets the length of steps, and adds
+/// the device memory that streaming takes to `kv`.
 result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv,
                               decoder_size& size);
 

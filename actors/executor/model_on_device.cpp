@@ -18,7 +18,7 @@ std::int64_t usable_bytes(const gpu::device& device) {
 std::int64_t model_on_device::workspace_bytes(const models::decoder_options& sizes) const {
   const std::int32_t rows = sizes.max_logit_rows, tops = options.limits.max_logprobs;
   const std::int32_t vocab = model.spec.vocab_size;
-  // Ops take the same scratch memory one after the other.
+  // Ops use the same scratch memory one after the other, so the largest need counts.
   const std::int64_t scratch =
       std::max(models::estimate_scratch_bytes(device, model.spec, *model.weights, sizes),
                device_sampler::scratch_bytes(device, rows, tops, vocab));

@@ -1,4 +1,5 @@
-// model_on_device: what a load is about, for the functions that size and place it.
+// model_on_device: the parameters of a load, for the functions that size the model and place its
+// weights.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace twill::actors {
 
-/// Device memory that may be used now: the device's budget and, on a host, no more than is free.
+/// Bytes of device memory that may be used now: the device's budget and, on a host, at most the
+/// free memory.
 std::int64_t usable_bytes(const gpu::device& device);
 
 struct model_on_device {
@@ -21,7 +23,7 @@ struct model_on_device {
   const models::model& model;
   models::compute_choice compute;
   std::int64_t available_bytes = 0;     ///< usable_bytes() when the load began
-  std::int64_t promised_host_bytes = 0; ///< of host memory, to KV tiers
+  std::int64_t promised_host_bytes = 0; ///< host memory that is reserved for KV tiers
   /// Whether the machine may be measured for a plan, which takes seconds.
   models::offload::measuring measure = models::offload::measuring::if_unknown;
 

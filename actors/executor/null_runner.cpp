@@ -27,7 +27,7 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// When a step is to fail next; it outlives the runners, each of which a fault ends.
+/// Decides when a step is to fail next. It outlives the runners, since each fault ends a runner.
 class fault_clock {
 public:
   using clock = std::chrono::steady_clock;
@@ -45,7 +45,7 @@ private:
   clock::time_point due_;
 };
 
-/// What one model of this kind does, over all its runners.
+/// The state of one such model, which all its runners share.
 struct null_model {
   explicit null_model(const config::options& o)
       : options(o), recipe(recipe_of(o)), faults(std::chrono::seconds(recipe.fault_every_s)) {}
@@ -127,7 +127,8 @@ private:
   std::int32_t token_of(const draw_spec& draw) const {
     const std::uint64_t hash = mixed(mixed(draw.seed) + draw.counter);
     if (draw.mask.empty()) {
-      // One ban at most for each id: a token that may be drawn comes after as many tries.
+      // Each id is banned at most once, so a token that may be drawn is found after at most as many
+      // tries as there are bans.
       for (std::size_t i = 0; i < words_.size(); ++i)
         if (const auto id = words_[(hash + i) % words_.size()]; !is_banned(draw, id)) return id;
       return words_.front();
@@ -140,7 +141,7 @@ private:
     return words_.front();
   }
 
-  /// The token itself first, then the ids that follow it.
+  /// Reports the token itself as the most likely, then the ids that follow it.
   void fill_tops(const std::vector<std::int32_t>& tokens, std::int32_t n_top,
                  std::vector<std::int32_t>& ids, std::vector<float>& logprobs) const {
     ids.clear();

@@ -1,11 +1,11 @@
 // null_runner: the step_runner of `dummy:null`, a model that computes nothing. Its tokens are drawn
-// from a hash of the request's seed and the position, so that what a measurement sees is the cost
-// of everything around the model: sockets, sessions, planning, detokenizing.
+// from a hash of the request's seed and the position, so that a benchmark measures the cost of
+// everything except the model: sockets, sessions, planning, detokenizing.
 //
-// Masks and bans hold; a sequence ends at its limit, as no drawn token is a control token. Each
-// token has the same log-probability. For tests of what surrounds it, `dummy:null?step-us=2000`
-// takes that long for a step, and `dummy:null?fault-every=60` fails a step each minute, as a device
-// may.
+// Masks and bans are respected. A sequence ends only at its limit, because no drawn token is a
+// control token. All tokens have the same log-probability. For tests, `dummy:null?step-us=2000`
+// makes a step take 2000 microseconds, and `dummy:null?fault-every=60` makes a step fail every 60
+// seconds, as a device may.
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,7 @@ namespace twill::actors {
 
 namespace {
 
-/// Some times what a grammar may take in its trial.
+/// The limit for one step: ten times what a grammar may take for a mask when it is tried out.
 constexpr auto most_step_time = 10 * models::grammar::most_mask_time;
 
 std::uint32_t bit_of(std::int32_t id) {
@@ -50,8 +50,8 @@ bool output_guard::answer(std::int32_t token) {
   return true;
 }
 
-/// More reasoning. What follows its end in the same token is the beginning of the answer, but for
-/// white space.
+/// Takes more reasoning. Text after the end of reasoning in the same token is the beginning of the
+/// answer, except for white space.
 bool output_guard::reason(const std::string& bytes) {
   const std::string& end = rules_->reasoning_end;
   tail_ += bytes;
@@ -69,7 +69,7 @@ bool output_guard::reason(const std::string& bytes) {
   return matcher_.accept_text(rest);
 }
 
-/// Takes tokens of nothing but white space out of a mask that leaves others.
+/// Removes the tokens of white space only from the mask, if other tokens are left.
 void output_guard::forbid_space(std::span<std::uint32_t> mask) const {
   const auto& space = rules_->tokens->space;
   bool any = false;
@@ -81,7 +81,7 @@ void output_guard::forbid_space(std::span<std::uint32_t> mask) const {
 
 void output_guard::fill_mask(std::span<std::uint32_t> mask) {
   if (phase_ == phase::reasoning) {
-    // Everything but an end, which would leave the answer out.
+    // All tokens may follow except an end id, which would leave out the answer.
     std::fill(mask.begin(), mask.end(), ~std::uint32_t{0});
     for (const std::int32_t id : rules_->tokens->end_ids)
       mask[static_cast<std::size_t>(id / 32)] &= ~bit_of(id);

@@ -1,7 +1,8 @@
-// output_guard: what the output of one sequence may hold next, where a grammar says so.
+// output_guard: decides which tokens the output of one sequence may hold next, if a grammar
+// constrains it.
 //
-// A guard belongs to its sequence and is used by one thread at a time; the rules are immutable and
-// shared by all choices of a request. Where the model reasons first, the grammar begins after the
+// A guard belongs to its sequence and is used by one thread at a time. The rules are immutable and
+// shared by all choices of a request. If the model reasons first, the grammar applies after the
 // reasoning.
 #pragma once
 
@@ -18,27 +19,29 @@
 
 namespace twill::actors {
 
-/// What outputs must keep to.
+/// The rules that an output must follow.
 struct output_rules {
-  models::grammar::vocabulary_ptr tokens; ///< what `grammar` was compiled for
+  models::grammar::vocabulary_ptr tokens; ///< the vocabulary for which `grammar` was compiled
   models::grammar::compiled_grammar_ptr grammar;
-  bool is_json = false; ///< white space between parts is bounded; it stands as JSON has it
-  bool begins_in_reasoning = false;        ///< the prompt ended where reasoning begins
-  std::int32_t reasoning_begin_token = -1; ///< with which an output may begin to reason; -1: none
-  std::string reasoning_end;               ///< what ends reasoning
+  bool is_json = false; ///< the output is JSON: white space between its parts is bounded
+  bool begins_in_reasoning = false; ///< the prompt ends with the beginning of reasoning
+  /// the token with which an output may begin reasoning; -1: none
+  std::int32_t reasoning_begin_token = -1;
+  std::string reasoning_end; ///< the text that ends reasoning
 };
 
 class output_guard {
 public:
   explicit output_guard(std::shared_ptr<const output_rules> rules);
 
-  /// Moves on by a drawn token; false when the rules do not allow it here.
+  /// Takes a drawn token; returns false if the rules do not allow it here.
   bool accept(std::int32_t token);
-  /// The grammar has ended: nothing may follow.
+  /// Whether the grammar has ended, so that no token may follow.
   bool is_over() const { return matcher_.is_terminated(); }
-  /// Fills `mask`, mask_words(rules' vocabulary size) words: which tokens may follow. Not to be
-  /// called once is_over(). No token may follow where this step took more than half a second of
-  /// processor time: the grammar is so ambiguous there that the next one would hold up everybody.
+  /// Fills `mask` (mask_words(rules' vocabulary size) words) with the tokens that may follow. Must
+  /// not be called once is_over(). The mask is empty if this step took more than half a second of
+  /// processor time: the grammar is so ambiguous there that the next step would delay all other
+  /// sequences.
   void fill_mask(std::span<std::uint32_t> mask);
 
 private:
@@ -51,9 +54,9 @@ private:
   std::shared_ptr<const output_rules> rules_;
   models::grammar::matcher matcher_;
   phase phase_ = phase::answer;
-  json_space space_;                        ///< at the end of the answer, where it is JSON
+  json_space space_;                        ///< white space at the end of the answer, if it is JSON
   std::chrono::nanoseconds accept_time_{0}; ///< processor time of the last accept()
-  std::string tail_;                        ///< reasoning that may be the beginning of its end
+  std::string tail_; ///< end of the reasoning so far, which may be a part of its end text
 };
 
 } // namespace twill::actors

@@ -1,5 +1,5 @@
-// make_runners: what runs the steps of the model that options name: a decoder, or for `dummy:null`
-// nothing at all.
+// make_runners: the runners for the model that the options name: decoder runners, or null runners
+// for `dummy:null`.
 #pragma once
 
 #include <utility>

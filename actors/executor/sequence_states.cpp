@@ -22,7 +22,7 @@ void sequence_states::state::count(std::int32_t id, bool output) {
   (output ? at->in_output : at->in_prompt) += 1;
 }
 
-/// Bans the last token of each bad word whose other tokens were drawn last.
+/// Bans the last token of each bad word whose other tokens are the end of the output.
 void sequence_states::state::ban_bad_words(std::span<const gpu::token_bias> others) {
   draw_biases.assign(others.begin(), others.end());
   const auto output = std::span(tokens).subspan(spec.prompt->size());
@@ -74,7 +74,7 @@ void sequence_states::open(const open_sequence& opened) {
     s.mask.resize(models::grammar::mask_words(opened.spec.rules->tokens->size()));
     for (const std::int32_t id : opened.output)
       s.no_allowed_token = s.no_allowed_token || !s.guard->accept(id);
-    // Only output that is not this request's own can have come to the grammar's end already.
+    // Only output that does not belong to this request can have reached the grammar's end already.
     s.no_allowed_token = s.no_allowed_token || s.guard->is_over();
   }
   std::map<std::int32_t, float> biases;
@@ -85,7 +85,7 @@ void sequence_states::open(const open_sequence& opened) {
   if (opened.spec.sampling->min_tokens > 0) {
     for (std::int32_t id : *opened.spec.stop_ids)
       biases[id] = -std::numeric_limits<float>::infinity();
-    // A grammar's end ends the output also where the request ignores the model's own.
+    // The end of the grammar ends the output even if the request ignores the model's own end ids.
     if (opened.spec.rules)
       for (std::int32_t id : opened.spec.rules->tokens->end_ids)
         biases[id] = -std::numeric_limits<float>::infinity();
@@ -136,7 +136,7 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   newest().scoring.clear();
   newest().pooling.clear();
   newest().skipped.clear();
-  masks_.settle(); // of a step that failed before it needed them
+  masks_.settle(); // the masks of a step that failed before it needed them
   for (sequence_id id : plan.closes) {
     states_.erase(id);
     if (!departed_.empty() && !opens(plan, id)) departed_.erase(id);
@@ -189,7 +189,7 @@ void sequence_states::add_scores(executor_step& out) {
   }
 }
 
-/// Notes which rows of the sequence are wanted: its last one, or all.
+/// Records the rows of the sequence whose hidden states are asked for: its last row, or all rows.
 void sequence_states::add_pooled(const planned_row& row, state& s, const executor_step& out) {
   const bool all = s.spec.pooling == pooling::mean;
   if (!all && !row.draws) return;
@@ -223,7 +223,7 @@ void sequence_states::add_row(const planned_row& row, state& s, executor_step& o
   if (end > s.tokens.size()) {
     out.tokens.insert(out.tokens.end(), first, s.tokens.end());
     out.fed_from.resize(out.tokens.size(), -1);
-    out.tokens.push_back(0); // in place of what the device has
+    out.tokens.push_back(0); // a placeholder for the token that only the device has yet
     out.fed_from.push_back(s.draw_index);
   } else {
     out.tokens.insert(out.tokens.end(), first, first + row.n_tokens);
@@ -281,7 +281,8 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
       continue;
     }
     const std::size_t i = next++;
-    if (s.finished) continue; // by a draw of the step before, which was not known
+    // the step before drew its end, which was not known when this step was prepared
+    if (s.finished) continue;
     d.token = drawn.tokens[i];
     s.tokens.push_back(d.token);
     if (s.counted()) s.count(d.token, true);
@@ -307,8 +308,8 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
   finish_scores(step, drawn, out);
 }
 
-/// Sums are added up token by token in double, so that they do not depend on how a prompt was cut
-/// into steps.
+/// The sum is accumulated token by token in double, so that it does not depend on how a prompt was
+/// cut into steps.
 void sequence_states::finish_pooled(const prepared_step& step, const step_samples& drawn,
                                     step_result& out) {
   const auto size = static_cast<std::size_t>(drawn.hidden_size);

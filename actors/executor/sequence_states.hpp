@@ -1,12 +1,13 @@
-// sequence_states: the executor's memory of the sequences in the running set. It turns a step plan
-// into a step batch, and drawn tokens into a step result.
+// sequence_states: the executor's states of the sequences in the running set. The class turns a
+// step plan into a step batch, and drawn tokens into a step result.
 //
 // One thread (the executor's). A state holds its sequence's tokens, block table and sampler state.
-// A decode is planned before its input token is known and finds it here, or says which draw of the
-// step under way it is (step_batch::fed_from). Drawn tokens are compared with the end ids and stop
-// ids here, so that a step that was prepared meanwhile skips the sequence; what a step drew that
-// was prepared even earlier is dropped. Masks of sequences whose output must look a certain way are
-// filled on a thread of their own, between prepare() and executor_step::await_masks().
+// A decode is planned before its input token is known. Its state provides the token, or the index
+// of the draw in the step under way that will yield it (step_batch::fed_from). Drawn tokens are
+// compared with the end ids and stop ids here, so that a step which was prepared meanwhile skips
+// the sequence; a token drawn by a step that was prepared even earlier is dropped. The masks of
+// sequences with grammars are filled on a thread of their own, between prepare() and
+// executor_step::await_masks().
 #pragma once
 
 #include <array>
@@ -27,21 +28,21 @@ namespace twill::actors {
 
 class sequence_states {
 public:
-  /// Steps that may be prepared before the oldest of them is finished.
+  /// The most steps that may be prepared and not finished.
   static constexpr std::size_t most_under_way = 2;
 
-  /// Whether the plan can be prepared while the step before it is under way: no row needs a token
-  /// of that step on the host, for its penalties, its bad words or the form of its output, and none
-  /// is scored or pooled.
+  /// Whether the plan can be prepared while the step before it is under way. That requires that no
+  /// row needs a token of that step on the host, for penalties, bad words or a grammar, and that no
+  /// row is scored or pooled.
   bool may_follow(const step_plan& plan) const;
-  /// Rows of these sequences are left out of the steps to come, until a plan closes them for good.
-  /// They may be opened, also again, later than this is called.
+  /// From now on rows of these sequences are skipped, until a plan closes the sequences for good.
+  /// The sequences may be opened, or opened again, after this call.
   void skip(std::span<const sequence_id> ids) { departed_.insert(ids.begin(), ids.end()); }
-  /// Applies the plan's closes, opens and grows, then describes its rows; `draws` may be empty.
-  /// Spans in the batch point into the states and are valid until the next call. The plan stays
-  /// where it is until the step is finished.
+  /// Applies the plan's closes, opens and grows, then describes its rows in `out`; `out.draws` may
+  /// be empty. Spans in the batch point into the states and are valid until the next call. The plan
+  /// must stay at its address until the step is finished.
   void prepare(const step_plan& plan, executor_step& out);
-  /// Appends the tokens that the oldest prepared step drew to their sequences, and reports them in
+  /// Appends the tokens drawn by the oldest prepared step to their sequences, and reports them in
   /// `out`.
   void finish(const step_plan& plan, const step_samples& drawn, step_result& out);
   void clear();
@@ -56,18 +57,20 @@ private:
     std::vector<gpu::token_bias> biases;  ///< one entry per id
     /// `biases` with the stop ids banned as well; used before min_tokens.
     std::vector<gpu::token_bias> early_biases;
-    std::vector<gpu::token_bias> draw_biases; ///< the others and bans of bad words; used when any
+    /// the biases above and bans of bad words; used if there are bad words
+    std::vector<gpu::token_bias> draw_biases;
     std::optional<output_guard> guard;
-    std::vector<std::uint32_t> mask; ///< the guard's, for the step under way
-    std::vector<double> sum;         ///< of hidden states so far, where their mean is wanted
-    bool no_allowed_token = false;   ///< the guard refused what was drawn before, or ended with it
+    std::vector<std::uint32_t> mask; ///< mask of the guard, for the step under way
+    std::vector<double> sum; ///< sum of the hidden states so far, if their mean is asked for
+    /// the guard refused an earlier token, or its grammar ended with one
+    bool no_allowed_token = false;
     bool finished = false;
-    std::size_t n_drawing = 0;   ///< tokens that steps under way draw; `tokens` has them later
-    std::int32_t draw_index = 0; ///< the number of the last one among the draws of its step
+    std::size_t n_drawing = 0; ///< tokens that steps under way will draw; `tokens` gets them later
+    std::int32_t draw_index = 0; ///< index of the last such token among the draws of its step
 
     std::size_t n_tokens() const { return tokens.size() + n_drawing; }
     std::size_t n_output() const { return n_tokens() - spec.prompt->size(); }
-    /// Every token that it may have is drawn, or being drawn.
+    /// Whether every token that the sequence may have is drawn or being drawn.
     bool is_full() const { return n_output() >= static_cast<std::size_t>(spec.max_new); }
     bool counted() const;
     void count(std::int32_t id, bool output);
@@ -78,21 +81,21 @@ private:
   struct scored_row {
     const state* sequence;
     sequence_id id;
-    std::int32_t position;  ///< of the token whose score it is
-    std::int32_t logit_row; ///< index of the token before it in the batch
+    std::int32_t position;  ///< position of the scored token
+    std::int32_t logit_row; ///< index in the batch of the token before the scored one
   };
-  /// Rows of one sequence whose hidden states are wanted.
+  /// Rows of one sequence whose hidden states are asked for.
   struct pooled_rows {
     state* sequence;
     std::int32_t first_row; ///< index in the batch
     std::int32_t n_rows;
-    bool ends; ///< with them the sequence has all
+    bool ends; ///< true: these are the sequence's last such rows
   };
-  /// What finish() must know of a step that was prepared.
+  /// What finish() needs of a prepared step.
   struct prepared_step {
     std::vector<const planned_row*> drawing; ///< rows that draw, in order
     std::vector<scored_row> scoring;
-    std::vector<pooled_rows> pooling; ///< in the order of rows; those that end draw no token
+    std::vector<pooled_rows> pooling; ///< in the order of rows; entries with `ends` draw no token
     std::vector<sequence_id> skipped;
   };
 
@@ -107,11 +110,11 @@ private:
   prepared_step& newest() { return steps_[(oldest_ + n_under_way_ - 1) % most_under_way]; }
 
   std::unordered_map<sequence_id, state> states_;
-  std::unordered_set<sequence_id> departed_; ///< whose rows are skipped
+  std::unordered_set<sequence_id> departed_; ///< sequences whose rows are skipped
   std::vector<const state*> in_step_;        ///< states of the rows in the batch; reused
   std::array<prepared_step, most_under_way> steps_;
   std::size_t oldest_ = 0, n_under_way_ = 0;
-  mask_filler masks_; ///< last, so that its thread ends before the states do
+  mask_filler masks_; ///< declared last, so that its thread ends before the states are destroyed
 };
 
 } // namespace twill::actors

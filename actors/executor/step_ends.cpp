@@ -60,7 +60,8 @@ void step_ends::watch() {
   }
 }
 
-/// False where memory is short: whoever waits to be told would wait for ever.
+/// Calls `done`; returns false if memory is short, and then the call must be repeated, since its
+/// receiver would otherwise wait for ever.
 bool step_ends::report_end(const std::function<void()>& done, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   bool succeeded = true;

@@ -1,9 +1,9 @@
-// step_ends: waits for the ends of steps on the device in place of the executor's thread, which
-// launches the next step meanwhile.
+// step_ends: waits for the ends of steps on the device, so that the executor's thread can launch
+// the next step meanwhile.
 //
-// Made, used and destroyed on the executor's thread; a thread of its own waits, which is the only
-// other one that knows the device, and calls `done` for each step, in order. It must not outlive
-// its device. A device that refuses a marker is device_lost.
+// Created, used and destroyed on the executor's thread. A thread of its own waits for the steps and
+// calls `done` for each step, in order; no other thread beside these two uses the device. The
+// object must not outlive its device. A device that refuses a marker counts as device_lost.
 #pragma once
 
 #include <array>
@@ -27,17 +27,17 @@ public:
   step_ends& operator=(const step_ends&) = delete;
   ~step_ends();
 
-  /// The step that was launched last is under way. `done` is called when wait() would not wait, and
-  /// again after some milliseconds where it throws std::bad_alloc.
+  /// Adds the step that was launched last. `done` is called when wait() would not block. If `done`
+  /// throws std::bad_alloc, it is called again after some milliseconds.
   void add(std::function<void()> done);
-  /// Waits for the oldest step under way, which is under way no longer.
+  /// Waits for the oldest step under way, and removes it.
   gpu::result<nothing> wait();
 
 private:
   struct step {
     gpu::marker end;
     std::function<void()> done;
-    std::optional<gpu::result<nothing>> outcome; ///< once it has ended
+    std::optional<gpu::result<nothing>> outcome; ///< set once the step has ended
   };
   void watch();
   bool report_end(const std::function<void()>& done, std::unique_lock<std::mutex>& lock);
@@ -48,7 +48,7 @@ private:
   std::condition_variable changed_;
   std::size_t added_ = 0, ended_ = 0, taken_ = 0;
   bool stopping_ = false;
-  std::thread watcher_; ///< last, so that it ends before the rest does
+  std::thread watcher_; ///< declared last, so that it ends before the other members are destroyed
 };
 
 } // namespace twill::actors

@@ -1,8 +1,8 @@
-// step_runner: what the executor runs steps with. Production uses decoder_runner, over models/ and
-// gpu/; tests script their own.
+// step_runner: the interface through which the executor runs steps. Production uses decoder_runner,
+// over models/ and gpu/; tests script their own runners.
 //
-// Threads: a runner is made, used and destroyed on the executor's thread. It fails by a result or
-// by an exception; after either the executor destroys it and asks for a new one.
+// Threads: a runner is created, used and destroyed on the executor's thread. It fails by a result
+// or by an exception; after either, the executor destroys it and creates a new one.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class tier_resources;
 
 namespace twill::actors {
 
-/// What a runner serves, known once it has loaded.
+/// Properties of a runner and its model, known once it has loaded.
 struct runner_info {
   std::shared_ptr<const models::model> model;
   std::string device; ///< for log lines: "host (AMD EPYC, Kokkos 3.4.1 OpenMP, 16 threads)"
@@ -36,58 +36,61 @@ struct runner_info {
   std::int32_t block_tokens = 0;
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
   std::int32_t max_step_tokens = models::offload::default_step_tokens;
-  std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: no plan has set it
-  std::int32_t max_logit_rows = 256;    ///< draws and scored prompt tokens of a step
+  std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: not set by a plan
+  std::int32_t max_logit_rows = 256;    ///< the most draws and scored prompt tokens of a step
   std::int64_t memory_used_bytes = 0;   ///< reserved on the device
-  std::int64_t weight_bytes = 0;        ///< of these, by weights
-  bool memory_is_host = false;          ///< device memory is this process's own
-  std::int64_t outside_bytes = 0;       ///< of a GPU, taken beside memory_used_bytes
-  /// The bytes of `memory_used_bytes` that were never touched, for any thread, also after the
-  /// runner has gone; null where all are taken when they are reserved.
+  std::int64_t weight_bytes = 0;        ///< the part of memory_used_bytes that holds weights
+  bool memory_is_host = false;          ///< device memory is memory of this process
+  std::int64_t outside_bytes = 0;       ///< for a GPU: memory taken beside memory_used_bytes
+  /// Returns how many of the `memory_used_bytes` were never touched. Any thread may call it, also
+  /// after the runner was destroyed. Null if reserving memory takes all of it.
   std::function<std::int64_t()> untouched_bytes;
   std::shared_ptr<const stream_report> streamed; ///< null: all weights live on the device
-  /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
+  /// Up to this length (tokens), the KV of a sequence depends on its tokens alone and can be
+  /// shared; 0: any length.
   std::int32_t shareable_length = 0;
-  std::int64_t kv_block_bytes = 0; ///< of one block on the device; 0: blocks cannot be copied
-  std::string fingerprint;         ///< all that a block's bytes depend on beside its tokens
-  /// Steps are run by begin() and end(), so that one is launched while the one before it computes.
+  std::int64_t kv_block_bytes = 0; ///< bytes of one block on the device; 0: blocks cannot be copied
+  std::string fingerprint; ///< identifies all that a block's bytes depend on beside its tokens
+  /// Steps are run by begin() and end(), so that a step is launched while the one before it
+  /// computes.
   bool runs_ahead = false;
-  /// Opens the disk tier in place of a file, for tests.
+  /// For tests: opens a disk tier that is not a file.
   std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_kv_store;
 };
 
-/// How one row of logits is drawn from. Spans and pointers are valid during run() only.
+/// How a token is drawn from one row of logits. Spans and pointers are valid during run() only.
 struct draw_spec {
   const config::sampling_params* params = nullptr;
   std::uint64_t seed = 0;
   std::uint64_t counter = 0;                ///< position of the drawn token in its sequence
   std::span<const gpu::token_count> counts; ///< empty unless a penalty is on
-  std::span<const gpu::token_bias> biases;  ///< one entry per id, bans of bad words besides
-  /// Which tokens may be drawn, a bit for each; empty: all. Filled once await_masks() has returned.
+  /// one entry for each biased id, then one for each ban of a bad word
+  std::span<const gpu::token_bias> biases;
+  /// A bitmap of the tokens that may be drawn; empty: all. Filled once await_masks() has returned.
   std::span<const std::uint32_t> mask;
 };
 
-/// A prompt token whose log-probability is read from a row of logits.
+/// A prompt token whose log-probability is computed from a row of logits.
 struct score_spec {
   std::int32_t token = 0;
   std::int32_t n_top = 0; ///< alternatives to report
 };
 
-/// A step and what is drawn from its logits; the vectors are reused from step to step.
+/// A step and the draws from its logits. The vectors are reused from step to step.
 struct executor_step : models::step_batch {
-  // The wanted rows (logit_rows) are those of `draws`, then those of `scores`, then n_hidden ones
-  // whose hidden states are wanted.
+  // logit_rows holds the rows of `draws`, then those of `scores`, then n_hidden rows whose hidden
+  // states are asked for.
   std::vector<draw_spec> draws;
   std::vector<score_spec> scores;
-  /// Returns once the masks of `draws` are filled: to be called after the forward pass, beside
-  /// which they are filled, and before the draws. Null when no draw has a mask that waits.
+  /// Returns once the masks of `draws` are filled. Masks are filled in parallel with the forward
+  /// pass, so this must be called after it and before the draws. Null if no draw waits for a mask.
   std::function<void()> await_masks;
 };
 
-/// What was drawn; the vectors are reused from step to step.
+/// The results of a step. The vectors are reused from step to step.
 struct step_samples {
   std::vector<std::int32_t> tokens; // (n_draws)
-  std::vector<float> logprobs;      // (n_draws), where log-probabilities were asked for
+  std::vector<float> logprobs;      // (n_draws), if log-probabilities were asked for
   std::int32_t max_top = 0;
   std::vector<std::int32_t> top_ids; // (n_draws, max_top)
   std::vector<float> top_logprobs;   // (n_draws, max_top)
@@ -104,26 +107,28 @@ struct step_samples {
 class step_runner {
 public:
   virtual ~step_runner() = default;
-  /// Before load(): where streamed weights get their bytes from.
+  /// Called before load(): the source of the bytes of streamed weights.
   virtual void use_tiers(std::shared_ptr<models::offload::tier_resources> /*resources*/) {}
   virtual result<runner_info> load() = 0;
   virtual result<nothing> run(const executor_step& batch, step_samples& out) = 0;
 
-  // With runner_info::runs_ahead. Steps with `scores` or hidden states go through run(), while no
-  // other is under way.
-  /// Launches a step, at most one before which has not ended; step_batch::fed_from counts in the
-  /// draws of that one. Any thread calls `done` when end() would not wait.
+  // begin() and end() are used with runner_info::runs_ahead. Steps with `scores` or hidden states
+  // go through run(), while no other step is under way.
+  /// Launches a step. At most one earlier step may not have ended yet; step_batch::fed_from has
+  /// indexes of that step's draws. `done` is called on any thread when end() would not block.
   virtual result<nothing> begin(const executor_step& /*batch*/, std::function<void()> /*done*/) {
     return one_at_a_time();
   }
-  /// Waits for the oldest step that has begun, and tells what it drew.
+  /// Waits for the oldest step that has begun, and returns its results.
   virtual result<nothing> end(step_samples& /*out*/) { return one_at_a_time(); }
   virtual std::int64_t memory_used_bytes() const = 0;
-  /// After a failure: whether no runner of this process can use the device any more.
+  /// Called after a failure: whether no runner of this process can use the device any more.
   virtual bool device_is_lost() { return false; }
-  /// What streamed weights did in the last step; null where none are, and after most steps.
+  /// A report about the weights streamed in the last step; null if none are streamed, and after
+  /// most steps.
   virtual std::shared_ptr<const stream_report> take_stream_report() { return nullptr; }
-  /// Copies of one KV block's runner_info::kv_block_bytes between device and host, between steps.
+  /// Copies one KV block (runner_info::kv_block_bytes) between device and host. Called between
+  /// steps.
   virtual result<nothing> save_block(std::int32_t /*block*/, void* /*to*/) { return no_tiers(); }
   virtual result<nothing> load_block(std::int32_t /*block*/, const void* /*from*/) {
     return no_tiers();
@@ -139,7 +144,7 @@ private:
   }
 };
 
-/// Called on the executor's thread for each load.
+/// Creates a runner. Called on the executor's thread for each load.
 using runner_factory = std::function<std::unique_ptr<step_runner>()>;
 
 } // namespace twill::actors

@@ -1,7 +1,8 @@
-// stream_watch: what a decoder that streams its weights does in its steps, now and then as a report
-// for those who look on.
+// stream_watch: records what a decoder that streams its weights does in its steps, and makes a
+// report of it from time to time for monitoring.
 //
-// Threads: the executor's. It outlives the decoder that it watches, whose workers record spans.
+// Threads: the executor's. The object must outlive the decoder, whose worker threads record spans
+// into it.
 #pragma once
 
 #include <chrono>
@@ -18,15 +19,15 @@ namespace twill::actors {
 
 class stream_watch {
 public:
-  /// Begins to watch, where the decoder streams its weights; `of` is one that was just loaded.
+  /// Begins to record if the decoder `of`, which was just loaded, streams its weights.
   void watch(models::decoder& of);
 
   void step_begins();
   void step_ends();
 
-  /// Where weights live, without a step; null where none are streamed.
+  /// A report of where the weights are, without a step; null if none are streamed.
   std::shared_ptr<const stream_report> placement() const;
-  /// The report of the last step, at most twice a second; null otherwise.
+  /// Returns the report of the last step, at most twice a second; null otherwise.
   std::shared_ptr<const stream_report> take();
 
 private:
@@ -34,7 +35,7 @@ private:
   stream_report totals() const;
 
   static constexpr std::size_t most_spans = 600;
-  static constexpr std::chrono::milliseconds interval{500}; ///< between two reports
+  static constexpr std::chrono::milliseconds interval{500}; ///< least time between two reports
 
   const models::decoder* decoder_ = nullptr;
   models::offload::span_recorder recorder_{most_spans};

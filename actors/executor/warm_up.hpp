@@ -1,5 +1,5 @@
-// warm_up_step: a step like those of requests, for a device that is to run each kind once before
-// requests come. Pure.
+// warm_up_step: a step like those of requests, for a device that must run each kind of step once
+// before requests come. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace twill::actors {
 
-/// `sequences` prompts of `rows` tokens of id 0 each, in the first KV blocks, which nobody uses
-/// yet, and a draw for each with `params`, to which the step refers. The caller sees to it that
-/// sequences * ceil(rows / block_tokens) is at most n_blocks.
+/// Returns a step with `sequences` prompts of `rows` tokens of id 0 each, in the first KV blocks,
+/// which must be unused, and with one draw for each prompt. The step refers to `params`. The caller
+/// must ensure that sequences * ceil(rows / block_tokens) is at most n_blocks.
 executor_step warm_up_step(std::int32_t sequences, std::int32_t rows, std::int32_t block_tokens,
                            const config::sampling_params& params);
 

@@ -15,8 +15,8 @@ namespace twill::actors {
 
 namespace {
 
-/// Spills blocks that no tier has, each after those before it in its prefix: a block is of no use
-/// without them, so they get host memory first.
+/// Spills blocks that no tier has, each after the blocks before it in its prefix. A block is of no
+/// use without the blocks before it, so those get host memory first.
 void spill(kv_tiers& tiers, std::vector<block_pool::named_block> blocks, kv_grant& grant) {
   std::unordered_set<block_key, block_key_hash> lost;
   for (auto& [block, identity] : blocks) {
@@ -33,7 +33,8 @@ void spill(kv_tiers& tiers, std::vector<block_pool::named_block> blocks, kv_gran
 
 using named_blocks = std::vector<block_pool::named_block>;
 
-/// What was inserted by this change and is in the tree still; nothing where nobody asks.
+/// Returns the blocks that this change inserted and that are still in the tree; an empty list
+/// unless `wanted`.
 named_blocks take_inserted(block_pool& pool, bool wanted) {
   named_blocks inserted;
   for (const std::int32_t block : pool.take_inserted())
@@ -53,7 +54,7 @@ void use_tiers(const block_pool& pool, const kv_change& change, kv_tiers& tiers,
                kv_grant& grant) {
   const auto is_known = [&](const auto& one) { return tiers.touch(one.identity.key); };
   std::erase_if(evicted, is_known);
-  std::reverse(evicted.begin(), evicted.end()); // they left children before parents
+  std::reverse(evicted.begin(), evicted.end()); // they were evicted children before parents
   spill(tiers, std::move(evicted), grant);
   if (tiers.keeps()) {
     std::erase_if(inserted, is_known);
@@ -91,8 +92,8 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
     const bool granted = pool.grow(c.id, 1, grant.copies);
     TWILL_ASSERT(granted, "the scheduler copies into free blocks only");
   }
-  // Inserts come after the grows, which were planned with the counts from before: an insert may
-  // take a cached block into use.
+  // Inserts come after the grows: the grows were planned with the counts from before, and an insert
+  // may take a cached block into use.
   for (const prefix_insert& inserted : change.prefix_inserts)
     pool.insert(inserted);
   for (sequence_id id : change.drops)

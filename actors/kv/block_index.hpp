@@ -1,8 +1,9 @@
-// block_index: blocks by tag, which is a part of a hash, in one table with open addressing. Several
-// blocks may have one tag.
+// block_index: finds blocks by tag, which is a part of a hash, in a hash table with open
+// addressing. Several blocks may have the same tag.
 //
-// Pure, one thread at a time. The table is made for a number of blocks and never grows; it is at
-// most half full. Probing is linear, and an erased place is filled by those behind it.
+// Pure, one thread at a time. The table is allocated for a number of blocks and never grows; it is
+// at most half full. Probing is linear. There are no tombstones: an erased slot is filled with an
+// entry from behind it.
 #pragma once
 
 #include <bit>
@@ -16,7 +17,7 @@ class block_index {
 public:
   static constexpr std::int32_t none = -1;
 
-  /// Forgets everything; at most `n_blocks` blocks may come.
+  /// Removes everything; after that, at most `n_blocks` blocks may be inserted.
   void clear(std::size_t n_blocks) {
     slots_.assign(std::bit_ceil(2 * n_blocks + 2), {});
     size_ = 0;
@@ -24,7 +25,7 @@ public:
   std::size_t size() const { return size_; }
 
   static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
-  /// The first block with this tag for which `is_it` holds; none.
+  /// The first block with this tag for which `is_it` returns true, or `none`.
   template <class F>
   std::int32_t find(std::uint32_t tag, F&& is_it) const {
     for (std::size_t i = home(tag); slots_[i].block != none; i = next(i))
@@ -38,13 +39,13 @@ public:
     slots_[i] = {tag, block};
     ++size_;
   }
-  /// The block is there, under this tag.
+  /// Removes a block, which must be in the table under this tag.
   void erase(std::uint32_t tag, std::int32_t block) {
     std::size_t hole = home(tag);
     while (slots_[hole].block != block)
       hole = next(hole);
     for (std::size_t i = next(hole); slots_[i].block != none; i = next(i)) {
-      // What lies behind its home by more than the hole does may move into the hole.
+      // An entry moves into the hole unless its home slot lies behind the hole.
       if (distance(home(slots_[i].tag), i) < distance(hole, i)) continue;
       slots_[hole] = slots_[i];
       hole = i;

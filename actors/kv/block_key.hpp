@@ -1,9 +1,9 @@
-// block_key: the name of a KV block off the device, which says all that its content depends on: the
-// scope and every token up to the block's end. Equal prefixes have equal names, in this process
-// and, with the same hash_key, in the next one.
+// block_key: the name of a KV block outside the device. The name depends on all that the block's
+// content depends on: the scope and every token up to the block's end. Equal prefixes have equal
+// names, in this process and, with the same hash_key, in later ones.
 //
-// Pure. 128 bits of a keyed hash, chained from block to block. Tiers compare a block's own tokens
-// and its parent's name besides.
+// Pure. A name is 128 bits of a keyed hash, chained from block to block. Tiers do not rely on it
+// alone: they also compare a block's own tokens and its parent's name.
 #pragma once
 
 #include <compare>
@@ -29,7 +29,7 @@ constexpr block_key root_key(std::uint64_t scope) {
   return {scope, 0};
 }
 
-/// The block that holds `tokens` after `parent`.
+/// The name of the block that holds `tokens` after the block `parent`.
 inline block_key key_after(const hash_key& key, const block_key& parent,
                            std::span<const std::int32_t> tokens) {
   keyed_hash first(key), second({key.second, ~key.first});

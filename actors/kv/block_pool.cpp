@@ -23,13 +23,13 @@ void block_pool::reset(std::int32_t n_blocks) {
   evicted_.clear();
   inserted_.clear();
   free_.clear();
-  // Low ids first: on a host device pages are committed as they are touched, so an idle daemon
-  // stays small.
+  // Low ids are granted first: on a host device, pages are committed when they are touched, so an
+  // idle daemon stays small.
   for (std::size_t i = blocks_.size(); i-- > 0;)
     free_.push_back(static_cast<std::int32_t>(i));
 }
 
-/// Appends to the list of cached blocks.
+/// Appends the block to the list of cached blocks.
 void block_pool::cache(std::int32_t block) {
   block_state& b = at(block);
   b.before = newest_;
@@ -136,7 +136,8 @@ std::vector<std::int32_t> block_pool::find(const prefix_query& query) const {
 
 void block_pool::look_up(std::span<const prefix_query> queries,
                          std::vector<prefix_match>& out) const {
-  ++n_look_ups_; // blocks that an earlier query of this call has counted have its number
+  // blocks that an earlier query of this call has counted are marked with this number
+  ++n_look_ups_;
   for (const prefix_query& query : queries) {
     prefix_match match{query.id, find(query), 0, {}};
     for (std::int32_t block : match.blocks)
@@ -170,7 +171,7 @@ void block_pool::insert(const prefix_insert& computed) {
     std::int32_t node = tree_.child(l.tip, tokens.first(width), computed.scope);
     if (node == prefix_tree::none) {
       tree_.insert(l.tip, tokens.first(width), own, computed.scope);
-      refer(l.tip); // the reference of a used child
+      refer(l.tip); // the reference from the used child `own`
       if (tree_.has_names()) inserted_.push_back(own);
       node = own;
     }

@@ -1,13 +1,15 @@
-// block_pool: which KV blocks belong to which lease, and which blocks keep a prefix for later. It
-// is accounting alone; the keys and values are the executor's.
+// block_pool: tracks which KV blocks belong to which lease, and which blocks keep a prefix for
+// later use. The pool is accounting only; the executor has the keys and values.
 //
 // Pure; one thread at a time (the kv_allocator actor). A lease is an ordered list of blocks, named
 // by its sequence. A full block whose KV is computed may be inserted into the prefix tree under its
-// tokens. When its last lease ends it stays, cached, until another lease of its prefix reuses it or
-// it is evicted. Invariants: used() + cached() + free() == total(). A block is used when it has
-// references: one from each lease that holds it, one from each lease that goes on behind it in the
-// tree, one from each used child in the tree. So a cached block has no used child, and every cached
-// block can be evicted.
+// tokens. When the last lease of such a block ends, the block stays as a cached block until another
+// lease of its prefix reuses it or it is evicted.
+//
+// Invariants: used() + cached() + free() == total(). A block is used while it has references: one
+// from each lease that holds it, one from each lease whose last block in the tree it is, and one
+// from each used child in the tree. So a cached block has no used child, and every cached block can
+// be evicted.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +25,8 @@
 
 namespace twill::actors {
 
-/// Asks which blocks hold the beginning of `tokens`, whose number is whole blocks.
+/// Asks for the blocks that hold the beginning of `tokens`; the number of tokens is a multiple of
+/// the block size.
 struct prefix_query {
   sequence_id id = 0;
   std::vector<std::int32_t> tokens;
@@ -33,15 +36,16 @@ struct prefix_query {
 struct prefix_match {
   sequence_id id = 0;
   std::vector<std::int32_t> blocks; ///< the longest prefix that is in the tree
-  std::int32_t n_evictable = 0;     ///< cached blocks among them that no earlier match counted
-  std::vector<block_key> tier_keys; ///< the blocks that follow in the tiers off the device
+  std::int32_t n_evictable = 0;     ///< the cached blocks of `blocks` that no earlier match counted
+  /// keys of the following blocks, which are in tiers off the device
+  std::vector<block_key> tier_keys;
 };
 
 /// The next full blocks of a lease have been computed from `tokens`.
 struct prefix_insert {
   sequence_id id = 0;
   std::vector<std::int32_t> tokens; // (n_blocks * block_tokens)
-  std::uint64_t scope = 0;          ///< of the sequence
+  std::uint64_t scope = 0;          ///< cache scope of the sequence
 };
 
 /// A lease that begins with the blocks of a match.
@@ -55,40 +59,43 @@ public:
   block_pool(std::int32_t n_blocks, std::int32_t block_tokens,
              prefix_tree::hash_function hash = prefix_tree::mixed_hash);
 
-  /// Appends n blocks to a lease (begun when unknown) and to `out`; all of them, or none and false.
-  /// Free blocks go first, then cached ones: the least recently used, children before parents.
+  /// Appends n blocks to a lease, which is begun if unknown, and to `out`. Grants all n blocks, or
+  /// none and returns false. Free blocks are taken first, then cached ones: the least recently used
+  /// first, children before parents.
   bool grow(sequence_id id, std::int32_t n, std::vector<std::int32_t>& out);
-  /// Begins lease `id` with the first n blocks of `from`; false when `from` has not that many.
+  /// Begins lease `id` with the first n blocks of lease `from`; returns false if `from` has fewer
+  /// blocks.
   bool fork(sequence_id id, sequence_id from, std::int32_t n);
-  /// Ends a lease; blocks that no other lease holds are cached or free. Unknown ids are ignored.
+  /// Ends a lease; blocks that no other lease holds become cached or free. Unknown ids are ignored.
   void drop(sequence_id id);
-  /// Ends every lease and forgets every prefix. The pool has `n_blocks` blocks from now on; 0: as
+  /// Ends every lease and removes every prefix. From now on the pool has `n_blocks` blocks; 0: as
   /// many as before.
   void reset(std::int32_t n_blocks = 0);
 
-  /// Appends one match per query. Leases that begin with matches must be begun in the order of the
-  /// queries, before any grow().
+  /// Appends one match for each query. Leases that begin with matches must be begun in the order of
+  /// the queries and before any grow().
   void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out) const;
-  /// Begins a lease with the blocks of a match; false when they have left the tree meanwhile.
+  /// Begins a lease with the blocks of a match; returns false if they have left the tree meanwhile.
   bool reuse(const lease_reuse& begin);
-  /// Inserts the next full blocks of a lease into the tree. Where the tree has a block with equal
-  /// tokens, that block stays in it and the lease keeps its own copy.
+  /// Inserts the next full blocks of a lease into the tree. If the tree already has a block with
+  /// equal tokens, that block stays in the tree and the lease keeps its own copy.
   void insert(const prefix_insert& computed);
 
-  /// From now on blocks of the tree have names, and those that are evicted or inserted are noted.
+  /// From now on the blocks of the tree have names, and evicted and inserted blocks are recorded
+  /// for take_evicted() and take_inserted().
   void name_blocks(const hash_key& key) { tree_.name_blocks(key); }
-  /// Moves out what was evicted from the tree since the last call; the blocks have other leases
-  /// now, which no step has written to yet.
+  /// Returns the blocks evicted from the tree since the last call, and clears the list. The blocks
+  /// belong to other leases now, but no step has written to them yet.
   struct named_block {
     std::int32_t block = 0;
     block_identity identity;
   };
   std::vector<named_block> take_evicted() { return std::exchange(evicted_, {}); }
-  /// Moves out the blocks that were inserted since the last call.
+  /// Returns the blocks inserted since the last call, and clears the list.
   std::vector<std::int32_t> take_inserted() { return std::exchange(inserted_, {}); }
   block_identity identity(std::int32_t block) const { return tree_.identity(block); }
   bool holds(std::int32_t block) const { return tree_.holds(block); }
-  /// The name of what comes last in a match.
+  /// The name of the last block of a match, or of the scope's root if the match is empty.
   block_key name_of_end(const prefix_match& match, std::uint64_t scope) const {
     return tree_.name(match.blocks.empty() ? prefix_tree::root : match.blocks.back(), scope);
   }
@@ -101,7 +108,7 @@ public:
   /// Blocks that grow() can grant.
   std::int64_t available() const { return free() + cached(); }
   std::size_t leases() const { return leases_.size(); }
-  /// Blocks of a lease; empty when unknown.
+  /// Blocks of a lease; empty if the lease is unknown.
   const std::vector<std::int32_t>& blocks(sequence_id id) const;
   /// Calls visit(id, blocks) for each lease, in any order.
   template <class F>
@@ -116,15 +123,17 @@ public:
 private:
   struct lease {
     std::vector<std::int32_t> blocks;
-    std::size_t n_inserted = 0; ///< first blocks whose tokens the tree knows
-    /// The last inserted block in the tree: the lease's own, or another block with equal tokens.
+    std::size_t n_inserted = 0; ///< number of its first blocks whose tokens are in the tree
+    /// The tree's block for the last inserted tokens: the lease's own, or another block with equal
+    /// tokens.
     std::int32_t tip = prefix_tree::root;
   };
 
   static constexpr std::int32_t nobody = -1;
   struct block_state {
     std::int32_t references = 0;
-    std::int32_t before = nobody, after = nobody; ///< of cached blocks, by the time of release
+    /// list of cached blocks, in the order of their release
+    std::int32_t before = nobody, after = nobody;
   };
 
   block_state& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
@@ -139,15 +148,16 @@ private:
 
   std::int32_t block_tokens_;
   std::vector<block_state> blocks_;                // (n_blocks)
-  std::vector<std::int32_t> free_;                 ///< the last is taken next
-  std::int32_t oldest_ = nobody, newest_ = nobody; ///< of the cached blocks
+  std::vector<std::int32_t> free_;                 ///< free blocks; the last one is taken next
+  std::int32_t oldest_ = nobody, newest_ = nobody; ///< ends of the list of cached blocks
   std::int64_t n_cached_ = 0;
-  mutable std::vector<std::uint64_t> counted_; // (n_blocks) the last look_up() that counted it
+  // (n_blocks) number of the last look_up() that counted the block
+  mutable std::vector<std::uint64_t> counted_;
   mutable std::uint64_t n_look_ups_ = 0;
   prefix_tree tree_;
   id_table<lease> leases_;
-  std::vector<named_block> evicted_;   ///< where blocks have names
-  std::vector<std::int32_t> inserted_; ///< where blocks have names
+  std::vector<named_block> evicted_;   ///< filled only if blocks have names
+  std::vector<std::int32_t> inserted_; ///< filled only if blocks have names
 };
 
 } // namespace twill::actors

@@ -9,7 +9,8 @@ namespace twill::actors {
 
 namespace {
 
-/// The process's key: drawn when it is first needed, unless a key was kept.
+/// The key of the process: drawn when it is first needed, unless use_scope_key() has set a kept
+/// key.
 struct key_of_process {
   std::mutex mutex;
   hash_key key;
@@ -69,7 +70,8 @@ std::optional<std::uint64_t> published_scope(const config::kv_options& kv,
 
 std::uint64_t cache_scope(std::string_view tenant, std::string_view salt) {
   if (tenant.empty() && salt.empty()) return 0;
-  // A name holds no null character, so that tenant and salt can be told apart.
+  // A tenant's name holds no null character, so a null character separates tenant and salt
+  // unambiguously.
   std::string both(tenant);
   both += '\0';
   both += salt;

@@ -1,5 +1,5 @@
-// keyed_hash: SipHash-2-4 over 64-bit words. Who does not know the key cannot make up an input with
-// a wanted hash. Pure.
+// keyed_hash: SipHash-2-4 over 64-bit words. Without the key, an input with a chosen hash cannot be
+// made up. Pure.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@
 
 namespace twill::actors {
 
-/// Without `tiers` blocks stay on the device; without `log` no KV events are made.
+/// `tiers` null: blocks stay on the device. `log` null: no KV events are made.
 kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks,
                                       std::int32_t block_tokens, std::shared_ptr<kv_tiers> tiers,
                                       std::shared_ptr<kv_event_log> log);

@@ -62,7 +62,7 @@ void kv_event_log::add(const report& one, const std::vector<std::int32_t>& token
   digest();
 }
 
-/// The caller holds reader_. What a lack of memory interrupts goes on with the next call.
+/// The caller holds reader_. Work that a lack of memory interrupts is continued by the next call.
 void kv_event_log::digest() {
   digest_taken();
   digested_.reports.clear();
@@ -100,7 +100,7 @@ void kv_event_log::digest_taken() {
 
 void kv_event_log::note(kv_event one) {
   if (one.kind == kv_event_kind::cleared) {
-    waiting_.clear(); // these blocks are gone
+    waiting_.clear(); // earlier events are void: no block is left
     full_ = false;
   } else if (!full_ && waiting_.size() >= most_) {
     waiting_.clear();

@@ -1,13 +1,13 @@
-// kv_event_log: brings what the allocator and the tiers report of a model's KV blocks into one
-// order, and makes events of it when the publisher takes them (actors/port/kv_events.hpp).
+// kv_event_log: collects the reports of the allocator and the tiers about a model's KV blocks in
+// one order, and turns them into events when the publisher takes them (actors/port/kv_events.hpp).
 //
-// Threads: any. A report is a copy into a buffer under a mutex; the reader's thread finds out what
-// changed (published_blocks). Where no reader comes before most_reports are in the buffer, who
-// reports does that, which takes some milliseconds. The log outlives engines: a model that is put
-// to sleep and loaded again goes on with the same one.
+// Threads: any. A report is copied into a buffer under a mutex; the reader's thread later
+// determines what changed (published_blocks). If most_reports reports are in the buffer before a
+// reader comes, the reporting thread does that work itself, which takes some milliseconds. The log
+// outlives engines: a model that is put to sleep and loaded again continues with the same log.
 //
-// Memory: some 300 bytes and the ids of each block that is there, also of blocks that are not
-// published.
+// Memory: about 300 bytes and the token ids for each block that some medium has, including blocks
+// that are not published.
 #pragma once
 
 #include <cstddef>
@@ -27,28 +27,29 @@ namespace twill::actors {
 
 class kv_event_log final : public kv_event_source {
 public:
-  /// Events that wait at most. What is more is dropped, and the reader begins anew.
+  /// The most events that may wait. When there are more, they are dropped, and the reader's list
+  /// begins anew.
   static constexpr std::size_t most_waiting = 65536;
   static constexpr std::size_t most_reports = 8192;
 
   explicit kv_event_log(std::size_t most = most_waiting);
 
-  /// An engine begins, or its allocator does: nothing is there. From now on prefixes of `scope`
-  /// are published; without one, none are.
+  /// An engine or its allocator begins: no medium has any block. From now on prefixes of `scope`
+  /// are published; none are without a scope.
   void begin(std::optional<std::uint64_t> scope);
-  /// The engine has ended: what is reported from now on is ignored.
+  /// The engine has ended: later reports are ignored.
   void end();
-  /// Prompts are of this scope from now on. Blocks of another scope can no longer be found, so they
+  /// From now on prompts have this scope. Blocks of another scope can no longer be found, so they
   /// are cleared.
   void use_scope(std::optional<std::uint64_t> scope);
 
-  /// A medium has the block, or has it no more.
+  /// Reports that a medium has the block, or no longer has it.
   void stored(const block_identity& block, kv_medium medium);
   void removed(const block_key& block, kv_medium medium);
-  /// The device has no block any more.
+  /// Reports that the device no longer has any block.
   void device_is_empty();
 
-  /// Names blocks where there are no tiers to do so.
+  /// The key with which blocks are named if there are no tiers.
   const hash_key& key() const { return key_; }
 
   kv_events take(bool everything) override;
@@ -65,7 +66,7 @@ private:
   };
   struct report_buffer {
     std::vector<report> reports;
-    std::vector<std::int32_t> tokens; ///< of stored blocks, one after another
+    std::vector<std::int32_t> tokens; ///< tokens of stored blocks, concatenated
   };
 
   void add(const report& one, const std::vector<std::int32_t>& tokens = {});
@@ -77,13 +78,13 @@ private:
   const hash_key key_ = draw_hash_key();
   const std::size_t most_;
 
-  std::mutex reader_; ///< taken before the other; guards what follows, up to it
+  std::mutex reader_; ///< locked before mutex_; guards the members between it and mutex_
   published_blocks blocks_;
   report_buffer digested_;
-  std::size_t next_ = 0; ///< of digested_, what comes next
+  std::size_t next_ = 0; ///< index of the next report in digested_
   std::vector<kv_event> waiting_;
   bool full_ = false; ///< the next answer begins anew
-  bool lost_ = false; ///< since the last answer
+  bool lost_ = false; ///< events were dropped since the last answer
 
   std::mutex mutex_;
   report_buffer reported_;

@@ -7,7 +7,7 @@
 namespace twill::actors {
 
 std::uint64_t prefix_tree::mixed_hash(std::int32_t parent, std::span<const std::int32_t> tokens) {
-  // FNV-1a over whole ids, then a finalizer that spreads the last ones over all bits.
+  // FNV-1a over whole ids, then a finalizer that spreads the last ids over all bits.
   std::uint64_t h = 0xcbf29ce484222325ULL;
   const auto mix = [&h](std::int32_t x) {
     h = (h ^ static_cast<std::uint32_t>(x)) * 0x100000001b3ULL;
@@ -57,7 +57,8 @@ void prefix_tree::erase(std::int32_t block) {
 void prefix_tree::clear(std::int32_t n_blocks) {
   const auto n = static_cast<std::size_t>(n_blocks);
   index_.clear(n);
-  if (nodes_.size() != n) tokens_.reset(new std::int32_t[n * width_]); // untouched until used
+  // memory is not touched before it is used
+  if (nodes_.size() != n) tokens_.reset(new std::int32_t[n * width_]);
   nodes_.assign(n, node{});
   scopes_.assign(n, 0);
   if (naming_) names_.resize(n);

@@ -1,11 +1,11 @@
-// prefix_tree: which KV block holds which tokens after which other block. A node is a full block;
-// its path from the root is the prefix that was computed. Below the root prefixes are divided into
-// scopes, which never share a block. The tree holds token ids, no keys or values.
+// prefix_tree: a tree of KV blocks by their tokens. A node is a full block, and its path from the
+// root is the prefix for which it was computed. Below the root, prefixes are divided into scopes,
+// which never share a block. The tree holds token ids but no keys or values.
 //
 // Pure, one thread at a time (owned by block_pool). A child is found by hash and then compared
-// token by token, so that a collision shares nothing. Everything lies in arrays over block ids, and
-// the index is one open-addressing table, so that a change allocates nothing. Invariant: a node's
-// parent is in the tree.
+// token by token, so a hash collision never leads to a shared block. All data lies in arrays
+// indexed by block id, and the index is one open-addressing table, so a change allocates nothing.
+// Invariant: a node's parent is in the tree.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ public:
     clear(n_blocks);
   }
 
-  /// The block that holds `tokens` after `parent` (a block of the tree, or root); else none.
-  /// `scope` is that of the prefix, for a block that begins one.
+  /// Returns the block that holds `tokens` after `parent` (a block of the tree, or root), or none.
+  /// `scope` is the prefix's scope, and matters only below the root.
   std::int32_t child(std::int32_t parent, std::span<const std::int32_t> tokens,
                      std::uint64_t scope = 0) const;
   /// Inserts a block that is not in the tree; `parent` must have no child with these tokens.
@@ -42,7 +42,7 @@ public:
               std::uint64_t scope = 0);
   /// Removes a block that has no children.
   void erase(std::int32_t block);
-  /// Forgets everything; the blocks that may come are [0, n_blocks).
+  /// Removes everything; after that, blocks in [0, n_blocks) may be inserted.
   void clear(std::int32_t n_blocks);
 
   bool holds(std::int32_t block) const { return at(block).children >= 0; }
@@ -50,13 +50,13 @@ public:
   std::int32_t parent(std::int32_t block) const { return at(block).parent; }
   std::size_t size() const { return index_.size(); }
 
-  /// From now on inserted blocks have names, under which tiers off the device know them.
+  /// From now on inserted blocks have names, which identify them in tiers off the device.
   void name_blocks(const hash_key& key) {
     naming_ = key;
     names_.resize(nodes_.size());
   }
   bool has_names() const { return naming_.has_value(); }
-  /// The name of a block of the tree; that of the scope for root.
+  /// The name of a block of the tree; for root, the name of the scope's root.
   block_key name(std::int32_t block, std::uint64_t scope) const {
     return block == root ? root_key(scope) : names_[static_cast<std::size_t>(block)];
   }
@@ -68,7 +68,7 @@ public:
 
 private:
   struct node {
-    std::uint32_t tag = 0; ///< in the index
+    std::uint32_t tag = 0; ///< tag of the block in the index
     std::int32_t parent = root;
     std::int32_t children = -1; ///< -1: the tree does not hold the block
   };

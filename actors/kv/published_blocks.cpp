@@ -25,7 +25,8 @@ void published_blocks::know(entry& e, block_identity block) {
   const bool begins = scope_ && block.parent == root_key(*scope_);
   if (!begins) content.parent = block.parent.first;
   entry* const parent = begins ? nullptr : &at(block.parent);
-  e.block = std::make_shared<const kv_block>(std::move(content)); // the last that may fail
+  // the last allocation that may fail
+  e.block = std::make_shared<const kv_block>(std::move(content));
   e.begins = begins;
   if (begins) return;
   e.parent = parent;
@@ -71,7 +72,8 @@ void published_blocks::publish(entry& first) {
   }
 }
 
-/// Unless it is somewhere, or something is behind it; then those before it in the same way.
+/// Erases the entry if no medium has its block and no block is behind it; then tries its parents in
+/// the same way.
 void published_blocks::forget(entry* e) {
   while (e != nullptr && e->media == 0 && e->first_child == nullptr) {
     entry* const parent = e->parent;
@@ -98,7 +100,7 @@ void published_blocks::device_is_empty() {
 }
 
 std::vector<kv_event> published_blocks::everything() {
-  std::vector<kv_event> events(1); // begins with `cleared`
+  std::vector<kv_event> events(1); // the first event is `cleared`
   std::vector<entry*> next;
   for (auto& [key, e] : blocks_) {
     e.published = false;

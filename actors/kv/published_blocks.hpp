@@ -1,11 +1,12 @@
-// published_blocks: which KV blocks events announce to routers, from reports of where blocks are.
+// published_blocks: decides which KV blocks are announced to routers by events, from reports of
+// where blocks are.
 //
 // Pure; one thread at a time (owned by kv_event_log). A report that changes nothing makes no event.
-// A block is published when its parent was, or when it begins a prefix of the published scope: a
-// router would take any other block for the beginning of a prompt. A block that waits for its
-// parent is published with it. When a block has left every medium, the blocks behind it stay
-// published: a router credits no prefix beyond a missing block, and they count again once it is
-// stored again.
+// A block is published if its parent was published, or if it begins a prefix of the published
+// scope: a router would take any other block for the beginning of a prompt. A block whose parent is
+// not published yet is published together with the parent. When a block has left every medium, the
+// blocks behind it stay published: a router credits no prefix beyond a missing block, and the
+// blocks count again once the missing one is stored again.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +24,28 @@ namespace twill::actors {
 
 class published_blocks {
 public:
-  /// `note` takes each event.
+  /// `note` is called with each event.
   explicit published_blocks(std::function<void(kv_event)> note) : note_(std::move(note)) {}
 
-  /// Forgets all blocks; from now on prefixes of this scope are published, or none.
+  /// Removes all blocks; from now on prefixes of `scope` are published, or none without a scope.
   void begin(std::optional<std::uint64_t> scope);
   void stored(block_identity block, kv_medium medium);
   void removed(const block_key& block, kv_medium medium);
   void device_is_empty();
 
-  /// A snapshot: `cleared`, and then all blocks of whose prefix every block is in some medium,
-  /// parents before children. Every router knows exactly these afterwards.
+  /// A snapshot as events: `cleared`, then all blocks whose whole prefix is in some medium, parents
+  /// before children. After these events every router has exactly these blocks.
   std::vector<kv_event> everything();
 
 private:
-  /// A block, or a place for a parent that is not stored. The links of the tree stay valid, since
-  /// an unordered_map does not move its entries.
+  /// A block, or a placeholder for a parent that is not stored. Pointers between entries stay
+  /// valid, since an unordered_map does not move its entries.
   struct entry {
-    std::shared_ptr<const kv_block> block; ///< null: it was never reported
+    std::shared_ptr<const kv_block> block; ///< null: the block was never reported
     entry *parent = nullptr, *first_child = nullptr, *before = nullptr, *after = nullptr;
     block_key key;
-    std::uint8_t media = 0; ///< a bit for each medium that has it
-    bool begins = false;    ///< a prefix of the published scope
+    std::uint8_t media = 0; ///< a bit for each medium that has the block
+    bool begins = false;    ///< the block begins a prefix of the published scope
     bool published = false;
   };
   static std::uint8_t bit(kv_medium medium) {

@@ -1,4 +1,4 @@
-// spilled_block: a KV block off the device, as actors pass it on.
+// spilled_block: a KV block in host memory, as actors pass it to each other.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace twill::actors {
 
-/// Host memory for the bytes of one block. It returns to its pool (offloader/host_pool.hpp) when
-/// the last holder lets go; its bytes do not change once it was handed on.
+/// Host memory for the bytes of one block. The memory returns to its pool (offloader/host_pool.hpp)
+/// when the last owner releases it. Its bytes do not change once it was passed on.
 using host_block = std::shared_ptr<unsigned char>;
 
-/// What a block holds, without its bytes.
+/// The identity of a block: its names and tokens, without its bytes.
 struct block_identity {
   block_key key;
   block_key parent;

@@ -59,7 +59,7 @@ void lifecycle::device_lost(std::uint64_t generation, const std::string& why) {
 void lifecycle::executor_ended(const std::string& why, time_point now) {
   if (is_over() || !executor_alive_) return;
   executor_alive_ = executor_loaded_ = executor_loading_ = false;
-  if (retry_at_) return; // its failure was counted already, and the retry makes a new one
+  if (retry_at_) return; // the failure was counted already, and the retry starts a new executor
   fail("the executor ended: " + why, now);
 }
 
@@ -67,10 +67,10 @@ void lifecycle::scheduler_ended(const std::string& why, time_point now) {
   if (is_over() || !scheduler_alive_) return;
   scheduler_alive_ = false;
   orders_.push_back(end_scheduler{});
-  if (phase_ == phase::failed) return; // the next load makes a new one
+  if (phase_ == phase::failed) return; // the next load starts a new scheduler
   const std::string reason = "the scheduler ended: " + why;
   if (!strike(now)) return give_up(reason, now);
-  // The new batcher comes first, so that every request meets it or ends.
+  // The new batcher is started first, so that every request can move to it or ends.
   orders_.push_back(start_scheduler{});
   scheduler_alive_ = true;
   orders_.push_back(move_requests{

@@ -1,12 +1,12 @@
-// lifecycle: when the supervisor loads, restarts, gives up and tries again. A state machine without
-// I/O: facts come in by its member functions, orders go out by take_orders().
+// lifecycle: decides when the supervisor loads, restarts, gives up and tries again. A state machine
+// without I/O: its member functions report facts, and take_orders() returns orders.
 //
-// Pure: no clock, no handles; the caller says what time it is. A *life* is one load of the
-// executor; facts about an earlier life are ignored. A failure is a *strike*; time spent ready
-// takes strikes back. The first restart after a quiet time is immediate, later ones wait twice as
-// long each time, and after `most_strikes` the engine is `failed`: its requests end, and it tries
-// again every `most_delay`. A model that could never be loaded is not tried again, and nothing is
-// after the device was lost.
+// Pure: no clock, no handles; the caller passes the time. A *generation* is one load of the
+// executor; facts about an earlier generation are ignored. A failure is a *strike*, and time spent
+// ready takes strikes back. The first restart after a quiet time is immediate; before each later
+// one the delay doubles. After `most_strikes` the engine is `failed`: its requests end, and it
+// tries again every `most_delay`. A model that could never be loaded is not tried again, and
+// nothing is tried after the device was lost.
 #pragma once
 
 #include <chrono>
@@ -24,38 +24,41 @@ public:
   using duration = std::chrono::steady_clock::duration;
 
   static constexpr int most_strikes = 5;
-  /// So long ready takes one strike back.
+  /// This much time in the ready phase takes one strike back.
   static constexpr std::chrono::seconds forgiving_time{15};
 
   struct delays {
     duration first; ///< before the second restart in a row
-    duration most;  ///< before any restart
+    duration most;  ///< the longest delay before a restart
   };
   enum class phase { loading, ready, restarting, failed, lost, stopped };
 
-  // Orders, to be carried out one after the other.
-  /// Make a new executor; the one before has ended.
+  // Orders, which the caller must carry out one after the other.
+  /// Start a new executor; the previous one has ended.
   struct start_executor {};
-  /// Tell the executor to begin this life. With `keep_weights` it only forgets its sequences.
+  /// Order the executor to begin this generation. With `keep_weights` the executor only removes its
+  /// sequences.
   struct load {
     std::uint64_t generation;
     bool keep_weights;
   };
-  /// Make a new compiler of grammars.
+  /// Start a new grammar compiler.
   struct start_compiler {};
-  /// Make a new allocator and a new batcher, with the sizes of the last load.
+  /// Start a new allocator and a new batcher, with the sizes of the last load.
   struct start_scheduler {};
-  /// End the allocator and the batcher, as far as they are left.
+  /// End the allocator and the batcher, if they are still running.
   struct end_scheduler {};
-  /// Tell the batcher that the executor takes steps of this life, and with which sizes.
+  /// Report to the batcher that the executor takes steps of this generation, with the sizes of its
+  /// load.
   struct serve {
     std::uint64_t generation;
   };
-  /// Requests move to the new batcher where nothing of them was streamed; the others end.
+  /// Move requests to the new batcher if nothing of them was streamed, and end the others.
   struct move_requests {
     std::string why;
   };
-  /// Every request ends: because the device is lost, or else with executor_failed and `why`.
+  /// End every request: with the error of a lost device, or otherwise with executor_failed and
+  /// `why`.
   struct end_requests {
     std::string why;
     bool device_is_lost = false;
@@ -69,13 +72,13 @@ public:
 
   explicit lifecycle(const delays& d) : delays_(d) {}
 
-  // Facts.
+  // Facts that the supervisor reports.
   void begin();
   void loaded(std::uint64_t generation, time_point now);
   void load_failed(std::uint64_t generation, const std::string& why, time_point now);
   /// A step failed, and the executor has closed its device.
   void step_failed(std::uint64_t generation, const std::string& why, time_point now);
-  /// A step or a load failed, because this process can use the device no more.
+  /// A step or a load failed because this process can no longer use the device.
   void device_lost(std::uint64_t generation, const std::string& why);
   void executor_ended(const std::string& why, time_point now);
   /// The batcher or the allocator ended.
@@ -86,15 +89,15 @@ public:
 
   phase now() const { return phase_; }
   std::uint64_t generation() const { return generation_; }
-  /// Why the engine is not ready; empty when it is.
+  /// Why the engine is not ready; empty if it is ready.
   const std::string& detail() const { return detail_; }
   std::vector<order> take_orders();
 
 private:
-  /// Whether facts come too late to change anything.
+  /// Whether facts can no longer change anything.
   bool is_over() const { return phase_ == phase::lost || phase_ == phase::stopped; }
   void fail(const std::string& why, time_point now);
-  /// Counts a failure; false when there were too many.
+  /// Counts a failure; returns false if there were too many.
   bool strike(time_point now);
   void give_up(const std::string& why, time_point now);
   void try_again(time_point now);

@@ -35,8 +35,8 @@ namespace {
 
 constexpr std::chrono::milliseconds deadline_tick{50};
 
-/// Names what outputs depend on beside the tokens of their prompts: what KV blocks do, and how an
-/// output is read.
+/// Identifies what outputs depend on beside the tokens of their prompts: all that KV blocks depend
+/// on, and the format in which an output is parsed.
 std::uint64_t continuity_of(const config::options& options, const runner_info& info) {
   const std::string text = info.fingerprint + "\n" + options.model.tool_format;
   return models::offload::checksum(text.data(), std::ssize(text));
@@ -143,15 +143,15 @@ public:
     self_->quit();
   }
 
-  /// Orders for weights are served at once from now on, those included that wait.
+  /// From now on orders for weights are served at once, including the ones that wait already.
   void leave_offloader() {
     client_->set_offloader({});
     tiers_->threads()->serve_all();
   }
 
 private:
-  /// Tries again when memory is short: a fact or an order that got lost would leave the engine
-  /// waiting for ever.
+  /// Repeats `work` until memory suffices: a lost fact or order would leave the engine waiting for
+  /// ever.
   template <class F>
   static void insist(F&& work) {
     for (int tries = 0;; ++tries) {
@@ -164,11 +164,11 @@ private:
     }
   }
 
-  /// Tells the state machine a fact and does what it orders.
+  /// Reports a fact to the state machine and carries out its orders.
   template <class F>
   void note(F&& fact) {
     insist([&] {
-      lifecycle next = *lifecycle_; // a fact is taken whole or not at all
+      lifecycle next = *lifecycle_; // a fact is applied completely or not at all
       fact(next);
       auto orders = next.take_orders();
       orders_.insert(orders_.end(), orders.begin(), orders.end());
@@ -183,7 +183,7 @@ private:
     insist([this] { publish(); });
   }
 
-  /// Tells sessions and the port what is served, and with which sizes.
+  /// Publishes the served model and its sizes to sessions and the port.
   void publish_model() {
     const served_model_ptr before = shared_->model();
     if (!before) return shared_->set_model(make_served(shared_->options, info_));
@@ -194,7 +194,7 @@ private:
     shared_->set_model(std::move(served));
   }
 
-  /// Tells /ready and clients what the state machine says.
+  /// Publishes the state of the state machine to /ready and clients.
   void publish() {
     const auto phase = lifecycle_->now();
     const bool is_wanted = phase == lifecycle::phase::loading || shared_->requests.draining();
@@ -265,7 +265,7 @@ private:
       tell(self_, session, scheduler_replaced{batcher_, grammars_, why});
   }
   void carry_out(const lifecycle::end_requests& order) {
-    publish(); // so that no further request comes in
+    publish(); // so that no new request is admitted
     abort_all(order.device_is_lost ? request_error::lost_with_device()
                                    : request_error{errc::executor_failed, order.why, ""});
   }
@@ -277,15 +277,17 @@ private:
         wake_supervisor{});
   }
 
-  /// Also in the place of one that ended.
+  /// Starts the offloader, also as a replacement of one that ended.
   void start_offloader() {
     offloader_ = spawn_offloader(self_->system(), tiers_, offloading_);
     self_->monitor(offloader_);
     client_->set_offloader(offloader_);
-    tell(self_, offloader_, serve_orders{}); // those included that the one before was told of
+    // including the orders of which the previous offloader was notified
+    tell(self_, offloader_, serve_orders{});
   }
 
-  /// KV tiers are made with the first scheduler, since the load says what a block is.
+  /// KV tiers are created together with the first scheduler, since only a load determines the
+  /// layout of a block.
   void open_kv_tiers() {
     const auto& kv = shared_->options.kv;
     if (offloading_ || !kv.prefix_cache) return;
@@ -306,14 +308,14 @@ private:
     tell(self_, offloader_, open_tiers{offloading_});
   }
 
-  /// A new allocator knows no block; tiers outlive it.
+  /// Begins the KV event log anew: a new allocator has no blocks, but tiers outlive it.
   void begin_kv_log(const kv_tiers* tiers) {
     if (!shared_->kv_log) return;
     shared_->kv_log->begin(published_scope(shared_->options.kv, shared_->current()->tenants));
     if (tiers != nullptr) tiers->report_all();
   }
 
-  /// Before weights take what is there.
+  /// Reserves the host memory of KV tiers before weights take it.
   void promise_kv_host_memory() {
     const auto& kv = shared_->options.kv;
     if (!kv.prefix_cache || kv.host_memory_bytes == 0) return;
@@ -345,7 +347,7 @@ private:
     return limits;
   }
 
-  /// An actor ended that should run on, because an exception left one of its handlers.
+  /// An actor ended unexpectedly, because an exception left one of its handlers.
   void on_down(const caf::down_msg& down) {
     const std::string why = text_of(self_->system(), down.reason);
     if (down.source == executor_)
@@ -357,7 +359,7 @@ private:
         log::error("the offloader ended (" + why + "); another one takes its place");
         start_offloader();
         if (!offloading_) return;
-        tell(self_, offloader_, open_tiers{offloading_}); // in case that the other one did not
+        tell(self_, offloader_, open_tiers{offloading_}); // in case the previous offloader did not
         if (batcher_) tell(self_, batcher_, offloader_replaced{offloader_});
       });
     else if (down.source == kv_ || down.source == batcher_)
@@ -371,16 +373,17 @@ private:
   executor_actor executor_;
   kv_allocator_actor kv_;
   batcher_actor batcher_;
-  /// Of streamed weights and KV blocks; the offloader's, made before all that uses them.
+  /// Tiers of streamed weights and KV blocks. The offloader owns them; they are created before all
+  /// their users.
   std::shared_ptr<models::offload::tier_resources> tiers_;
   std::shared_ptr<offloader_client> client_;
   std::int64_t kv_host_bytes_ = 0;
   std::shared_ptr<offloader_core> offloading_; ///< null: blocks stay on the device
   offloader_actor offloader_;
-  std::string fingerprint_; ///< that of its blocks
+  std::string fingerprint_; ///< runner_info::fingerprint of the KV blocks
   grammar_compiler_actor grammars_;
   std::optional<lifecycle> lifecycle_;
-  std::deque<lifecycle::order> orders_; ///< not carried out yet
+  std::deque<lifecycle::order> orders_; ///< orders that were not carried out yet
 };
 
 supervisor_actor::behavior_type supervisor_behavior(
@@ -393,7 +396,7 @@ supervisor_actor::behavior_type supervisor_behavior(
     if (!reason) return;
     client->set_offloader({});
     tiers->threads()->serve_all();
-    // Nothing is left that could mend anything: what is under way ends.
+    // No actor is left that could recover from the failure, so requests under way end.
     shared->set_state(engine_state::failed, "the supervisor ended; restart the server");
     for (const session_actor& session : shared->requests.all())
       tell_from_outside(
