@@ -1,5 +1,5 @@
-// The one list of message types, append-only. They stay inside this process, so none is serialised:
-// CAF must be told that this is meant.
+// The only list of message types, append-only. Messages stay inside this process, so none can be
+// serialised, which CAF must be told explicitly.
 #pragma once
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -7,7 +7,7 @@
 #include "actors/messages.hpp"
 
 namespace twill::actors {
-// In actors/interfaces.hpp, because they carry handles.
+// These messages are defined in actors/interfaces.hpp, because they carry actor handles.
 struct executor_ready;
 struct scheduler_replaced;
 struct offloader_replaced;

@@ -29,7 +29,7 @@ void tell(Self* self, const Handle& receiver, Message&&... message) {
   self->send(receiver, std::forward<Message>(message)...);
 }
 
-/// The same, ahead of the messages that wait for the receiver.
+/// Sends a message from actor `self` that overtakes the receiver's waiting messages.
 template <class Self, class Handle, class Message>
 void tell_first(Self* self, const Handle& receiver, Message&& message) {
   self->template send<caf::message_priority::high>(receiver, std::forward<Message>(message));

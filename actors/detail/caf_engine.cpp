@@ -20,14 +20,15 @@ namespace twill::actors {
 
 namespace {
 
-/// CAF keeps a reference to the logger of the system in which a thread spawned last, and an actor
-/// system waits at its end until nobody has one. Threads of others must not hold an engine up, so
-/// they drop it.
+/// CAF keeps, for the thread that spawned last, a reference to the logger of that actor system, and
+/// an actor system waits at its end until no thread has such a reference. Threads outside the
+/// engine must not delay its end, so they drop the reference.
 struct logger_scope {
   ~logger_scope() { caf::logger::set_current_actor_system(nullptr); }
 };
 
-/// Blocks that outlive the process need scopes that do; to be known before the first request.
+/// Sets the kept key of scopes: blocks that outlive the process need scopes that do. Must be called
+/// before the first request.
 kept_folder_lock keep_scopes(const config::options& options) {
   const auto& kv = options.kv;
   if (!kv.keep || kv.disk_memory_bytes == 0) return {};
@@ -106,7 +107,7 @@ private:
     args.prompt_bytes = prompt_bytes(asked.prompt);
     entry.bytes = args.prompt_bytes;
     entry.client = asked.client;
-    // It shares the ownership of all options that were in force when the request came.
+    // The pointer shares ownership of all options that were in force when the request came.
     args.tenant = std::shared_ptr<const config::tenant_options>(
         current, config::find_tenant(current->tenants, asked.tenant));
     args.budget = shared_->budget_of(asked.tenant);
@@ -136,7 +137,7 @@ private:
     tell_from_outside(session, std::move(start));
   }
 
-  /// What needs no look at the prompt.
+  /// Refusals that can be decided without looking at the prompt.
   std::optional<request_error> refused_at_once(const request& asked, token_budget* budget) const {
     if (asked.priority != 0 && shared_->options.scheduler.policy == "fcfs")
       return request_error{errc::invalid_argument,
@@ -186,7 +187,7 @@ public:
     if (!model) return {};
     model_info info;
     info.id = model->id;
-    // A name that was configured is the only one.
+    // A configured name is the model's only name.
     if (shared_->options.model.name.empty()) info.other_names = model->files->other_names;
     info.path = model->files->path;
     info.family = model->files->spec.family;
@@ -268,7 +269,7 @@ private:
     return model;
   }
 
-  kept_folder_lock kept_; ///< while the engine may use what the folder of KV holds
+  kept_folder_lock kept_; ///< held while the engine may use the folder of kept KV
   engine_shared_ptr shared_;
   engine_config config_;
   caf::actor_system system_;

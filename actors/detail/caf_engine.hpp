@@ -1,5 +1,5 @@
-// start_engine_with: the engine over any step runner. start_engine passes decoder_runner, tests
-// pass scripted runners. The promises of actors/engine.hpp hold.
+// start_engine_with: starts the engine with any step runner. start_engine passes decoder_runner,
+// and tests pass scripted runners. The guarantees of actors/engine.hpp apply.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,9 @@ namespace twill::actors {
 class kv_event_log;
 class tenant_budgets;
 
-/// `budgets` are shared with other engines; null makes them. `log` is the model's over several
-/// engines; null makes one where `kv.events` is given.
+/// `budgets` are shared with other engines; null: the engine creates its own. `log` is the model's
+/// KV event log, shared by its successive engines; null: the engine creates one if `kv.events` is
+/// set.
 std::unique_ptr<engine> start_engine_with(const config::options& options,
                                           runner_factory make_runner,
                                           std::shared_ptr<tenant_budgets> budgets = nullptr,

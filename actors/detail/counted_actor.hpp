@@ -1,6 +1,7 @@
 // counted_actor: an actor whose mailbox is counted (mailbox_depths).
 //
-// Only below actors/interfaces.hpp, as all of CAF. Any thread may enqueue; the rest is CAF's.
+// As all CAF code, include this only in .cpp files of actors/. Any thread may enqueue; all else
+// follows CAF's rules.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,7 @@
 
 namespace twill::actors {
 
-/// The configuration of an engine's actor system, which has what its actors count in.
+/// The configuration of an engine's actor system. It also holds the counters of the mailboxes.
 class engine_config final : public caf::actor_system_config {
 public:
   engine_config() {

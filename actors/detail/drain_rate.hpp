@@ -1,9 +1,10 @@
-// drain_rate: how fast requests leave, and when those that are refused should come back.
+// drain_rate: measures how fast requests leave, and computes when refused requests should be
+// retried.
 //
-// Pure: times are handed in; one thread at a time. The rate is an average over about the last ten
-// seconds in which there were requests. Whoever is refused is told a turn of its own behind those
-// who were refused before, one turn for each request that is expected to leave, so that they do not
-// all come back together. Many never come back: turns are forgotten when there is room.
+// Pure: the caller passes the time; one thread at a time. The rate is an average over about the
+// last ten seconds in which there were requests. Each refused client gets a retry time of its own,
+// one expected departure after that of the previously refused client, so that they do not all come
+// back together. Many clients never come back, so these times are dropped when there is much room.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace twill::actors {
 class drain_rate {
 public:
   using time = std::chrono::steady_clock::time_point;
-  /// Clients do not wait for longer than this.
+  /// The longest wait that a client is told.
   static constexpr double longest_s = 60;
 
   /// A request has left.
@@ -26,14 +27,15 @@ public:
     last_ = now;
   }
 
-  /// Requests arrive where there were none: the time since the last one left says nothing.
+  /// Requests arrive after there were none: the time since the last departure says nothing about
+  /// the rate.
   void resume(time now) {
     if (began_ == time{} || now <= last_) return;
     began_ += now - last_;
     last_ = now;
   }
 
-  /// Requests per second; one while nothing is known.
+  /// Departures per second; 1 while nothing was measured.
   double per_second(time now) const {
     if (began_ == time{}) return 1;
     const double recent = sum_ * std::exp(-seconds(now - last_) / memory_s);
@@ -45,20 +47,21 @@ public:
   std::int32_t retry_after_s(time now) {
     const std::chrono::duration<double> turn(1 / per_second(now));
     next_turn_ = std::max(next_turn_, now) + std::chrono::duration_cast<time::duration>(turn);
-    // Turns that are further away are spread over the last half minute of the first one.
+    // Later turns are spread over the last half minute of that limit.
     while (seconds(next_turn_ - now) > longest_s)
       next_turn_ -= std::chrono::seconds(static_cast<int>(longest_s) / 2);
     return std::max(static_cast<std::int32_t>(std::ceil(seconds(next_turn_ - now))), 1);
   }
 
-  /// There is much room: whoever was told a turn and has not come back is waited for no longer.
+  /// There is much room: clients that were given a turn and have not come back are no longer taken
+  /// into account.
   void forget_turns() { next_turn_ = time{}; }
 
 private:
   static constexpr double memory_s = 10;
   static double seconds(time::duration d) { return std::chrono::duration<double>(d).count(); }
 
-  double sum_ = 0; ///< of those that left, each counted less the longer ago
+  double sum_ = 0; ///< weighted count of departures; older ones count less
   time began_, last_, next_turn_;
 };
 

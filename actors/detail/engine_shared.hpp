@@ -1,8 +1,7 @@
-// engine_shared: what the port, the sessions and the supervisor share.
+// engine_shared: the state that the port, the sessions and the supervisor share.
 //
-// Thread safety: `options` never change; `stats` and `requests` lock
-// themselves; everything else is read and written through the functions below, under one mutex.
-// Port and actors own it jointly.
+// Thread safety: `options` never change; `stats` and `requests` lock themselves; everything else is
+// accessed through the functions below, under one mutex. Port and actors own the object jointly.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +23,7 @@
 
 namespace twill::actors {
 
-/// How a new request is received: with a refusal, or with the model and its batcher.
+/// The outcome of admitting a new request: a refusal, or the model and its batcher.
 struct admission {
   std::optional<request_error> refusal;
   served_model_ptr model;
@@ -42,7 +41,7 @@ struct reloadable_options {
 
 class engine_shared {
 public:
-  /// `budgets` are those of all engines together; null makes them.
+  /// `budgets` are shared by all engines; null: the object creates its own.
   explicit engine_shared(const config::options& o,
                          std::shared_ptr<tenant_budgets> budgets = nullptr)
       : options(o), requests(bounds_of(o.scheduler)),
@@ -54,18 +53,19 @@ public:
 
   /// Null without `kv.events`.
   std::shared_ptr<kv_event_log> kv_log;
-  const config::options options; ///< of the start; what a reload changes is in current() alone
+  /// the options at the start; values changed by a reload are only in current()
+  const config::options options;
   stats_board stats;
   live_requests requests;
-  /// For prompts of some length. The port resets it once no session is left.
+  /// Threads for the text work of long prompts. The port resets it once no session is left.
   std::unique_ptr<fair_pool> text_pool;
 
-  /// What new requests obey; a request keeps what it began with.
+  /// The options that apply to new requests; a request keeps those with which it began.
   std::shared_ptr<const reloadable_options> current() const {
     const std::lock_guard lock(mutex_);
     return current_;
   }
-  /// A tenant keeps the tokens that it has used, also when it may use more or less now.
+  /// Applies a reload. A tenant's used tokens stay counted, even if its limit changes.
   void reload(const config::options& o) {
     budgets_->reload(o.tenants);
     take(o);
@@ -76,7 +76,7 @@ public:
     return budgets_->of(tenant);
   }
 
-  /// Whoever made budgets for several engines adds their counters to the ledger itself.
+  /// Adds the counters to the ledger. Budgets shared by several engines are added by their creator.
   void account(ledger& to) const {
     requests.account(to);
     to.taken("bytes of texts that wait", text_pool->waiting_bytes());
@@ -90,7 +90,7 @@ public:
     if (state_ == engine_state::ready && stalled_for() > stall_time()) return engine_state::stalled;
     return state_;
   }
-  /// Why the engine is not ready, or nothing.
+  /// Why the engine is not ready; empty if it is.
   std::string detail() const {
     const std::lock_guard lock(mutex_);
     if (state_ != engine_state::ready || stalled_for() <= stall_time()) return detail_;
@@ -98,7 +98,7 @@ public:
     return "the step under way has not ended for " + std::to_string(seconds) +
            " s, which is longer than `scheduler.watchdog` allows; a disk or the device may hang";
   }
-  /// What a client is told while no model can serve it.
+  /// The message for clients while no model can serve them.
   std::string not_ready_message() const {
     const std::lock_guard lock(mutex_);
     return locked_not_ready_message();
@@ -128,7 +128,7 @@ public:
     const std::lock_guard lock(mutex_);
     return batcher_;
   }
-  /// Lets go of the actor handles.
+  /// Releases the actor handles.
   void close() {
     set_batcher(batcher_actor{});
     set_grammars(grammar_compiler_actor{});
@@ -168,16 +168,17 @@ private:
     return "the model is still loading; retry later";
   }
 
-  /// The watchdog needs no thread that could hang with what it watches: whoever asks, looks.
+  /// The watchdog has no thread, which could hang together with what it watches: each caller
+  /// computes the age of the oldest step itself.
   steady_clock::duration stalled_for() const { return stats.step_age(steady_clock::now()); }
   steady_clock::duration stall_time() const {
     const auto limit = options.scheduler.watchdog;
     return limit.count() > 0 ? steady_clock::duration(limit) : steady_clock::duration::max();
   }
 
-  const bool shares_budgets_; ///< with other engines
+  const bool shares_budgets_; ///< the budgets are shared with other engines
   const std::shared_ptr<tenant_budgets> budgets_;
-  mutable std::mutex mutex_; ///< guards what follows
+  mutable std::mutex mutex_; ///< guards the members below
   std::shared_ptr<const reloadable_options> current_;
   engine_state state_ = engine_state::loading;
   std::string detail_ = "loading the model";

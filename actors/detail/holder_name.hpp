@@ -1,4 +1,4 @@
-// What a ledger calls those who hold something of an engine.
+// The names of an engine's holders in a ledger.
 #pragma once
 
 #include <string>

@@ -117,7 +117,7 @@ std::optional<session_actor> live_requests::find_surplus() {
       });
   const request_id latest = *most->second.rbegin();
   entry& e = entries_.at(latest);
-  set_paused(latest, e, false); // it is not chosen twice
+  set_paused(latest, e, false); // so that it is not chosen twice
   return e.session;
 }
 

@@ -1,9 +1,10 @@
-// live_requests: the live requests, for the port (cancel, pause) and the supervisor (deadlines,
-// drain, abort).
+// live_requests: the table of live requests, used by the port (cancel, pause) and the supervisor
+// (deadlines, drain, abort).
 //
-// Thread safety: every function takes the one mutex. Handles are copied out, so that messages are
-// sent without it. Invariant: a request is in the table from before its session starts until it is
-// over. Requests, paused requests and the bytes of prompts are bounded here.
+// Thread safety: every function locks the one mutex. Handles are copied out, so that messages are
+// sent without the lock. Invariant: a request is in the table from before its session starts until
+// it is over. The table bounds the number of requests, of paused requests, and the bytes of
+// prompts.
 #pragma once
 
 #include <cstddef>
@@ -30,23 +31,23 @@ public:
     session_actor session;
     std::shared_ptr<request_control> control;
     std::optional<steady_clock::time_point> deadline;
-    std::optional<steady_clock::time_point> queue_deadline; ///< until which it may wait
+    std::optional<steady_clock::time_point> queue_deadline; ///< until when it may wait in the queue
     std::string client;
-    std::size_t most_of_client = 0; ///< requests of its client that are not paused; 0: no limit
-    std::int64_t bytes = 0;         ///< of its prompt
+    std::size_t most_of_client = 0; ///< the most not paused requests of its client; 0: no limit
+    std::int64_t bytes = 0;         ///< size of its prompt
     bool paused = false;            ///< set by pause()
   };
   /// A deadline that has passed.
   struct expired {
     request_id id = 0;
     session_actor session;
-    bool waited = false; ///< it is the queue_deadline
+    bool waited = false; ///< true: the deadline is the queue_deadline
   };
 
   struct limits {
-    std::size_t live = 0;   ///< requests that are not paused
-    std::size_t paused = 0; ///< requests that are
-    std::int64_t bytes = 0; ///< of all prompts; paused requests may take a quarter
+    std::size_t live = 0;   ///< the most requests that are not paused
+    std::size_t paused = 0; ///< the most paused requests
+    std::int64_t bytes = 0; ///< the most bytes of all prompts; paused requests may take a quarter
   };
   explicit live_requests(const limits& bounds) : limits_(bounds) {}
 
@@ -55,18 +56,20 @@ public:
     bool start_watching =
         false; ///< this is the first deadline; the supervisor must watch the clock
   };
-  /// A named client that holds much is refused while others still get in: it may hold seven times
-  /// the places that are free.
+  /// Adds a request or refuses it. A named client may hold at most seven times as many places as
+  /// are free, so that other clients still get in.
   inserted insert(request_id id, entry added, steady_clock::time_point now = steady_clock::now());
-  /// Pauses do not count at the door, so they have a bound of their own. Returns the session that
-  /// must end because of it: the latest of the client that has the most paused requests.
+  /// Paused requests do not count against the bound of live requests, so they have a bound of their
+  /// own. Returns the session that must end because of that bound: the latest paused one of the
+  /// client that has the most paused requests.
   std::optional<session_actor> pause(request_id id);
   void resume(request_id id);
-  /// `was_queued`: a place in the queue, or behind it, comes free with the request.
+  /// `was_queued`: the request's end frees a place in the queue or the running set.
   void erase(request_id id, bool was_queued = false,
              steady_clock::time_point now = steady_clock::now());
-  /// When a request of this client that is refused now should come back, by how fast those of its
-  /// client leave where that has a limit of its own, else by how fast all leave.
+  /// The seconds after which a refused request of this client should be retried. If the client has
+  /// a limit of its own, the time follows the rate at which its requests leave; otherwise the rate
+  /// of all requests.
   std::int32_t retry_after_s(const std::string& client, steady_clock::time_point now);
   std::optional<entry> find(request_id id) const;
   std::vector<session_actor> all() const;
@@ -82,7 +85,7 @@ public:
   /// `drained` is called once the table is empty, by erase() or check_drained().
   void drain(std::function<void()> drained);
   bool draining() const;
-  /// Its requests exist, and what it counts of them.
+  /// Adds the requests as holders, and the counters, to the ledger.
   void account(ledger& to) const;
   void check_drained();
 
@@ -107,7 +110,7 @@ private:
   std::int64_t bytes_ = 0, paused_bytes_ = 0;
   deadline_map deadlines_;
   drain_rate leaving_;
-  std::unordered_map<std::string, drain_rate> leaving_of_; ///< by client that has a limit
+  std::unordered_map<std::string, drain_rate> leaving_of_; ///< for each client that has a limit
   std::function<void()> drained_;
   bool draining_ = false;
   bool watching_ = false;

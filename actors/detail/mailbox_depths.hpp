@@ -1,5 +1,5 @@
-// mailbox_depths: how many messages wait in the mailboxes of each kind of actor, those of all
-// sessions together.
+// mailbox_depths: counts the messages that wait in the mailboxes of each kind of actor. All
+// sessions are counted together.
 //
 // Lock-free; any thread. A message counts from when it was sent until its handler has run, so that
 // a message under way counts as well.

@@ -1,4 +1,4 @@
-// served_model: what sessions and the port need of the model that is being served.
+// served_model: the properties of the served model that sessions and the port need.
 //
 // Immutable once made and shared by handle, so any thread may read it. It outlives restarts of the
 // executor.
@@ -19,11 +19,11 @@ namespace twill::actors {
 
 class grammar_service; // in actors/structured/grammar_service.hpp
 
-/// How the model writes tool calls and reasoning, as its chat template tells.
+/// The format in which the model writes tool calls and reasoning, according to its chat template.
 struct answer_format {
   std::optional<models::tool_calls::tool_format> calls;
   std::optional<models::tool_calls::reasoning_tags> reasoning;
-  std::int32_t reasoning_begin_token = -1; ///< the token that is the opening tag; -1: there is none
+  std::int32_t reasoning_begin_token = -1; ///< the token of the opening reasoning tag; -1: none
   // Control tokens whose text marks calls and reasoning.
   std::vector<std::int32_t> call_markers, reasoning_markers;
 
@@ -42,9 +42,11 @@ struct served_model {
   std::int64_t kv_tokens = 0;          ///< positions that the KV cache holds
   /// Longer text cannot fit the context, whatever its tokens are, and is refused before tokenizing.
   std::size_t max_prompt_bytes = 0;
-  answer_format answers;                     ///< to prompts of the default template, and to texts
-  std::vector<answer_format> other_answers;  ///< to prompts of files->other_chats, in their order
-  std::uint64_t continuity = 0;              ///< of event::continuity, what is not the request's
+  answer_format answers; ///< answer format for prompts of the default template, and for raw texts
+  /// answer formats for prompts of files->other_chats, in the same order
+  std::vector<answer_format> other_answers;
+  /// the part of event::continuity that does not depend on the request
+  std::uint64_t continuity = 0;
   std::shared_ptr<grammar_service> grammars; ///< any thread may use it; null in tests without it
 };
 using served_model_ptr = std::shared_ptr<const served_model>;

@@ -16,7 +16,7 @@ histogram with_bounds(std::initializer_list<double> bounds) {
   return h;
 }
 
-// The bounds are vLLM's, so that dashboards made for it go on working.
+// The bucket bounds are those of vLLM, so that dashboards made for vLLM keep working.
 histogram ttft_bounds() {
   return with_bounds({.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
                       1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560});
@@ -79,7 +79,7 @@ engine_stats stats_board::read() const {
     now = stats_;
     untouched_bytes = untouched_bytes_;
   }
-  // It asks the system, for which no actor is to wait.
+  // Measured without the lock: it is a system call, for which no actor must wait.
   const std::int64_t untouched = untouched_bytes ? untouched_bytes() : 0;
   now.device_memory_touched_bytes =
       std::max<std::int64_t>(now.device_memory_reserved_bytes - untouched, 0);

@@ -1,8 +1,8 @@
 // stats_board: the counters and gauges of the engine, in one copy that all actors share.
 //
-// Thread safety: every function takes the one mutex. The batcher writes once per step, sessions
-// a few times per request, and the supervisor; readers get a copy. Invariant: counters only grow.
-// There are as many entries of tenants as tenants times models: names of clients are no tenants.
+// Thread safety: every function locks the one mutex. The batcher writes once per step, sessions a
+// few times per request, and the supervisor sometimes; readers get a copy. Invariant: counters only
+// grow. There is one entry for each pair of tenant and model; client names are not tenants.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ public:
   }
   engine_stats read() const;
 
-  /// How much of the device's reserved memory was never touched, which read() asks; null: none of
-  /// it. Any thread may call it.
+  /// Sets the function with which read() measures how much of the device's reserved memory was
+  /// never touched; null: all of it was. `measure` may be called on any thread.
   void set_untouched_bytes(std::function<std::int64_t()> measure) {
     const std::lock_guard lock(mutex_);
     untouched_bytes_ = std::move(measure);

@@ -1,7 +1,7 @@
 // tenant_budgets: the token_budget of each tenant that has one.
 //
-// Any thread. Engines that serve different models share one, so that a tenant's tokens count
-// whatever model they are of.
+// Any thread. Engines of different models share one object, so that a tenant's tokens count for all
+// models together.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class tenant_budgets {
 public:
   explicit tenant_budgets(const std::vector<config::tenant_options>& tenants) { reload(tenants); }
 
-  /// A tenant keeps the tokens that it has used, also when it may use more or less now.
+  /// Applies a reload. A tenant's used tokens stay counted, even if its limit changes.
   void reload(const std::vector<config::tenant_options>& tenants,
               token_budget::time now = std::chrono::steady_clock::now()) {
     const std::lock_guard lock(mutex_);
@@ -36,7 +36,7 @@ public:
     budgets_.swap(next);
   }
 
-  /// The name of the account that has what requests under way were charged.
+  /// The name of the ledger account for tokens charged to requests under way.
   static constexpr const char* charged_tokens = "tokens charged to tenants";
   void account(ledger& to) const {
     const std::lock_guard lock(mutex_);
@@ -45,7 +45,7 @@ public:
       to.taken(charged_tokens, budget->charged());
   }
 
-  /// Null when the tenant's tokens are not limited.
+  /// The tenant's budget; null if its tokens are not limited.
   std::shared_ptr<token_budget> of(const std::string& tenant) const {
     const std::lock_guard lock(mutex_);
     const auto found = budgets_.find(tenant);

@@ -1,5 +1,5 @@
-// text_port: the tokenizer calls of an engine_port, over whatever model has the name that is asked
-// for. They run on the caller's thread.
+// text_port: the tokenizer calls of an engine_port, for the model that the caller names. They run
+// on the caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ public:
   result<tokenizer_info> describe_tokenizer(const std::string& model) const final;
 
 private:
-  /// The model of this id, or of no id; never null.
+  /// Returns the model with this id; an empty id means the default model. Never null.
   virtual result<served_model_ptr> text_model(const std::string& id) const = 0;
 };
 

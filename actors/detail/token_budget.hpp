@@ -1,8 +1,8 @@
-// token_budget: the tokens that one tenant may use, so many a minute: a token bucket.
+// token_budget: a token bucket that limits how many tokens one tenant may use per minute.
 //
-// Thread safety: every function takes the one mutex. The bucket holds a minute's tokens when it is
-// full. What is used beyond what was taken makes a debt, in which everything is refused until the
-// time has paid it. Whoever took or spent tokens settles once for all of them.
+// Thread safety: every function locks the one mutex. A full bucket holds the tokens of one minute.
+// Tokens used beyond those that were taken make a debt; until time has paid the debt, all requests
+// are refused. Each user that took or spent tokens must settle them once.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +21,15 @@ public:
 
   explicit token_budget(std::int64_t per_minute) : per_minute_(per_minute) {}
 
-  /// Takes tokens; or takes none and says in how many seconds there will be enough. Whoever asks
-  /// for more than a minute's tokens needs a full bucket.
+  /// Takes tokens, or takes none and returns the seconds until there will be enough. A request for
+  /// more than a minute's tokens needs a full bucket.
   std::optional<std::int32_t> take(std::int64_t tokens, time now) {
     const std::lock_guard lock(mutex_);
     if (const auto wait_s = wait_for(tokens, now)) return wait_s;
     charge(tokens);
     return std::nullopt;
   }
-  /// As take(), without taking.
+  /// As take(), but takes no tokens.
   std::optional<std::int32_t> check(std::int64_t tokens, time now) {
     const std::lock_guard lock(mutex_);
     return wait_for(tokens, now);
@@ -40,7 +40,8 @@ public:
     fill(now);
     charge(tokens);
   }
-  /// Of so many tokens that were taken or spent, so many were used; the others are given back.
+  /// Of `charged` tokens that were taken or spent, `used` were really used; the others are given
+  /// back.
   void settle(std::int64_t charged, std::int64_t used) {
     const std::lock_guard lock(mutex_);
     charged_ -= charged;
@@ -56,7 +57,8 @@ public:
     const std::lock_guard lock(mutex_);
     return per_minute_;
   }
-  /// What was used stays used, and what time has paid of it until now stays paid.
+  /// Changes the limit. Tokens used so far stay counted, and what time has paid of them until now
+  /// stays paid.
   void set_per_minute(std::int64_t tokens, time now) {
     const std::lock_guard lock(mutex_);
     fill(now);
@@ -80,7 +82,7 @@ private:
 
   double rate() const { return static_cast<double>(per_minute_) / 60; } ///< tokens per second
 
-  /// Time pays what was used.
+  /// Reduces the used tokens by what the elapsed time has paid.
   void fill(time now) {
     if (now <= last_) return;
     if (last_ != time{})
@@ -88,9 +90,9 @@ private:
     last_ = now;
   }
 
-  mutable std::mutex mutex_; ///< guards what follows
+  mutable std::mutex mutex_; ///< guards the members below
   std::int64_t per_minute_;
-  double used_ = 0; ///< of the bucket; more than per_minute_ in debt
+  double used_ = 0; ///< used tokens of the bucket; more than per_minute_ while in debt
   std::int64_t charged_ = 0;
   time last_;
 };

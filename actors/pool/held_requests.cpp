@@ -33,7 +33,8 @@ held_request_ptr held_requests::find(request_id id) const {
   return found == all_.end() ? nullptr : found->second;
 }
 
-/// A named client may hold seven times the places that are free, so that others still get in.
+/// A named client may hold at most seven times as many places as are free, so that other clients
+/// still get in.
 std::optional<request_error> held_requests::queue_full(const held_request& held,
                                                        std::size_t n_waiting,
                                                        const config::options& options) const {
@@ -56,7 +57,7 @@ std::optional<request_error> held_requests::queue_full(const held_request& held,
 }
 
 void held_requests::begin_wait(held_request& held, const config::options& options, time now) {
-  ++waiting_of_[held.asked.client]; // the one thing here that can throw
+  ++waiting_of_[held.asked.client]; // the only statement here that can throw
   waiting_bytes_ += held.bytes;
   held.where = place::waiting;
   auto timeout = held.asked.timeout;

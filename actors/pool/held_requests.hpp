@@ -1,8 +1,8 @@
-// held_requests: the requests that a pool knows of, from submit() until they are over, and the
-// bounds and time-outs of those that wait for their model.
+// held_requests: the requests in a pool, from submit() until they are over, and the bounds and
+// timeouts of the requests that wait for their model.
 //
-// What waits for a model is bounded as a queue is: `scheduler.max_queued` for each model,
-// `scheduler.max_prompts` over all models, and `tenants.max_queued`.
+// The requests that wait for a model are bounded as a queue is: by `scheduler.max_queued` for each
+// model, by `scheduler.max_prompts` over all models, and by `tenants.max_queued`.
 //
 // Thread safety: none; the pool's mutex guards it. A function that throws has changed nothing.
 #pragma once
@@ -25,25 +25,26 @@ public:
   using time = std::chrono::steady_clock::time_point;
 
   void add(held_request_ptr held);
-  /// It must wait no more.
+  /// Removes a request, which must not be waiting.
   void remove(const held_request& held);
-  held_request_ptr find(request_id id) const; ///< null when there is none
+  held_request_ptr find(request_id id) const; ///< null if there is none
   bool empty() const { return all_.empty(); }
   const std::map<request_id, held_request_ptr>& all() const { return all_; }
 
-  /// Why a request may not wait for its model, for which so many wait; nothing when it may.
+  /// Why a request may not wait for its model, for which `n_waiting` requests wait already; nullopt
+  /// if it may.
   std::optional<request_error> queue_full(const held_request& held, std::size_t n_waiting,
                                           const config::options& options) const;
-  /// Its place is `waiting` from now on, and its time counts.
+  /// Marks the request as waiting and sets its deadlines.
   void begin_wait(held_request& held, const config::options& options, time now);
-  /// It waits no more; its place is the caller's to set.
+  /// Removes the request from the waiting ones; the caller sets its new place.
   void end_wait(const held_request& held);
 
-  /// Those whose time is over while they wait.
+  /// The waiting requests whose deadline has passed.
   std::vector<held_request_ptr> late(time now) const;
-  /// When the next of those that wait is late.
+  /// The earliest deadline of the waiting requests.
   std::optional<time> next_late(time now) const;
-  /// Its requests exist, and what it counts of those that wait.
+  /// Adds the requests as holders, and the counters of waiting requests, to the ledger.
   void account(ledger& to) const;
 
 private:
@@ -52,10 +53,10 @@ private:
   std::int64_t waiting_bytes_ = 0;
 };
 
-/// What a ledger calls a request of the pool; its engine has another number for it.
+/// The name of a pool's request in a ledger; the request has another id in its model's engine.
 std::string pool_holder_name(request_id id);
 
-/// What the client of a request is told that waited for too long for the model of this id.
+/// The error of a request that waited too long for the model with this id.
 request_error waited_too_long(const held_request& held, const std::string& model,
                               held_requests::time now);
 

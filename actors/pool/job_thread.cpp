@@ -8,7 +8,7 @@ namespace twill::actors {
 
 namespace {
 
-/// False when memory is too short for it.
+/// Runs the job; returns false if memory is too short for it.
 bool try_now(const std::function<void()>& job) {
   try {
     job();
@@ -56,7 +56,7 @@ void job_thread::run() {
     lock.unlock();
     while (!try_now(job) && !stopping())
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    job = nullptr; // what it holds must not wait for the next one
+    job = nullptr; // destroys what the job holds before the thread waits for the next job
     lock.lock();
   }
 }

@@ -1,7 +1,7 @@
-// job_thread: a thread that does one job after another, in the order in which they were given.
+// job_thread: a thread that runs jobs one after another, in the order in which they were given.
 //
-// Threads: any thread may give jobs, also under a mutex that the jobs take. A job that throws
-// std::bad_alloc must have changed nothing: it is done once more from the beginning.
+// Threads: any thread may give jobs, also while it holds a mutex that jobs lock. A job that throws
+// std::bad_alloc must have changed nothing: it is run again from the beginning.
 #pragma once
 
 #include <condition_variable>
@@ -20,16 +20,16 @@ public:
   job_thread& operator=(const job_thread&) = delete;
 
   void give(std::function<void()> job);
-  /// No job begins any more; those that wait are dropped.
+  /// No further job begins; waiting jobs are dropped.
   void end_soon();
-  /// The same, and waits for the job under way.
+  /// As end_soon(), and waits for the job under way.
   void stop();
   bool stopping() const;
 
 private:
   void run();
 
-  mutable std::mutex mutex_; ///< guards what follows
+  mutable std::mutex mutex_; ///< guards the members below
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
   bool stopping_ = false;

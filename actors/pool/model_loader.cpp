@@ -10,7 +10,7 @@ namespace twill::actors {
 
 namespace {
 
-/// An exception becomes the failure that its words tell of.
+/// Turns an exception into a failure with its text.
 template <class F>
 auto guarded(F&& work) -> decltype(work()) {
   try {
@@ -87,7 +87,7 @@ void model_loader::load_now(std::size_t model, const opened_model* opened,
 }
 
 void model_loader::end_now(std::size_t model, engine_port& port) {
-  // Its clients have heard the last event, but sessions may still count what was used.
+  // Its clients have received their last events, but sessions may still be counting usage.
   const auto ended = std::make_shared<std::promise<void>>();
   port.drain([ended] { ended->set_value(); });
   ended->get_future().wait_for(std::chrono::seconds(2));

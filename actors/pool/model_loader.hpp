@@ -1,10 +1,11 @@
-// model_loader: what takes long for a pool, on threads of its own: one opens files, starts engines
-// and ends them, one job after another in the order in which they were asked for; for each model
-// that may have to be fetched, one fetches its files before they are opened.
+// model_loader: runs a pool's long operations on threads of its own. One thread opens files, starts
+// engines and ends them, one job after another in the order in which they were asked for. Each
+// model that may have to be fetched has a further thread, which fetches its files before they are
+// opened.
 //
-// Threads: any thread may ask, also under a mutex that the reports take. Reports are called on the
-// thread that did the job, without a mutex of the loader. A report that throws std::bad_alloc must
-// have changed nothing: what it is about is done once more from the beginning.
+// Threads: any thread may call, also while it holds a mutex that the reports lock. Reports are
+// called on the thread that did the job, while it holds no mutex of the loader. A report that
+// throws std::bad_alloc must have changed nothing: its job is run again from the beginning.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +23,12 @@ namespace twill::actors {
 class model_loader {
 public:
   struct reports {
-    /// Before `opened`, of a model whose files take long to come.
+    /// Called before `opened` if fetching the model's files takes long.
     std::function<void(std::size_t model)> fetching;
     std::function<void(std::size_t model, result<opened_model>&)> opened;
-    /// The engine is ready. Unless it is moved away, it ends after the report.
+    /// The engine is ready. If the report does not move it away, the engine ends after the report.
     std::function<void(std::size_t model, result<std::unique_ptr<engine>>&)> loaded;
-    /// Hands over the engine that is to end; no request is left in it.
+    /// Returns the engine that is to end; no request is left in it.
     std::function<std::unique_ptr<engine>(std::size_t model)> give_up;
     /// The engine has ended, and its memory is free.
     std::function<void(std::size_t model)> left;
@@ -38,17 +39,17 @@ public:
   model_loader(const model_loader&) = delete;
   model_loader& operator=(const model_loader&) = delete;
 
-  /// Files that may be elsewhere are fetched first.
+  /// Opens a model's files; files that may not be on this machine are fetched first.
   void open(std::size_t model);
   /// Starts an engine and waits until it is ready.
   void load(std::size_t model, std::shared_ptr<const opened_model> opened,
             std::int64_t grant_bytes);
-  /// Ends an engine. `port` is its port, which stays until the engine is given up.
+  /// Ends an engine. `port` is its port, which must stay valid until the engine is given up.
   void end(std::size_t model, engine_port& port);
-  /// Lets go of the files. Closing a large file takes a while.
+  /// Closes the files. Closing a large file takes a while.
   void close(std::shared_ptr<const opened_model> files);
 
-  /// Waits for what is under way, except for a load, which is given up, and drops the rest. No
+  /// Waits for jobs under way, except for a load, which is given up, and drops the waiting jobs. No
   /// report follows.
   void stop();
 
@@ -61,7 +62,7 @@ private:
   const reports to_;
   job_thread jobs_;
   std::vector<std::unique_ptr<job_thread>>
-      fetches_; ///< of each model; null where nothing is fetched
+      fetches_; ///< one for each model; null if the model is not fetched
 };
 
 } // namespace twill::actors

@@ -44,7 +44,7 @@ request_error shutting_down() {
   return {errc::shutting_down, "the server is shutting down; retry later", ""};
 }
 
-/// For whoever asked to be told of the end of a request that reached no engine.
+/// Calls request::on_end for a request that reached no engine.
 void report_end(const held_request& held, std::string_view status, bool failed) {
   if (!held.asked.on_end) return;
   const auto now = steady_clock::now();
@@ -126,7 +126,8 @@ public:
     const held_request_ptr held = requests_.find(id);
     if (!held) return;
     held->silenced = true;
-    // Whoever hands it on sees to it, and the dispatcher to its refusal.
+    // A request being sent is cancelled by the sending thread, and a refused one is handled by the
+    // dispatcher.
     if (held->where == place::sending || held->where == place::refused) return;
     if (held->where == place::sent)
       models_.port(held->model).cancel(held->inner);
@@ -148,7 +149,8 @@ public:
   std::string state_detail() const override {
     const std::lock_guard lock(mutex_);
     if (auto lost = models_.lost_detail(); !lost.empty()) return lost;
-    if (device_is_lost_()) return "the device is lost"; // and no engine has said so, or it is gone
+    // no engine has reported it, or the engine that did is gone
+    if (device_is_lost_()) return "the device is lost";
     return draining_ ? "the server is shutting down" : models_.state_detail(state_);
   }
   std::vector<model_info> models() const override {
@@ -187,7 +189,7 @@ public:
 
   std::vector<kv_event_feed> kv_events() const override { return kv_events_; }
 
-  /// Tells when the last engine has answered, or has ended.
+  /// Calls `callback` when the last engine has answered or has ended.
   void describe(std::function<void(std::vector<scheduler_snapshot>)> callback) const override {
     struct gathering {
       std::mutex mutex;
@@ -262,9 +264,9 @@ public:
   void abort_all() override {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, held] : requests_.all()) {
-      apply_orders(); // the end of one may have ordered to send another
+      apply_orders(); // the end of a request may have ordered to send another one
       if (held->where == place::waiting) end_waiting(held, shutting_down());
-      held->aborted = held->where == place::sending; // whoever hands it on sees to it
+      held->aborted = held->where == place::sending; // the sending thread then aborts it
     }
     for (std::size_t m = 0; m < models_.size(); ++m)
       if (auto* running = models_.running(m)) running->port().abort_all();
@@ -292,9 +294,9 @@ private:
 
   // Requests.
 
-  /// Holds a new request, or refuses it. Returns the engine that it is to be sent to now, or null.
+  /// Holds a new request, or refuses it. Returns the engine to which it must be sent now, or null.
   engine_port* take_in(const held_request_ptr& held) {
-    apply_orders(); // what was ordered for those that wait is not for this one
+    apply_orders(); // earlier orders about waiting requests must not apply to this one
     requests_.add(held);
     const auto refuse = [&](request_error why) -> engine_port* {
       this->refuse(held, std::move(why));
@@ -325,7 +327,8 @@ private:
     return nullptr;
   }
 
-  /// The dispatcher tells the client, so that no callback runs inside a call of the port.
+  /// Refuses a request. The dispatcher informs the client, so that no callback runs inside a call
+  /// of the port.
   void refuse(const held_request_ptr& held, request_error why) {
     refused_.push_back(held);
     if (held->where == place::waiting) requests_.end_wait(*held);
@@ -333,7 +336,7 @@ private:
     held->where = place::refused;
   }
 
-  /// Refuses a request that waits. The state must not have ordered to send it.
+  /// Refuses a waiting request. The state must not have ordered to send it.
   void end_waiting(const held_request_ptr& held, request_error why) {
     refuse(held, std::move(why));
     state_.gave_up(held->model, steady_clock::now());
@@ -346,7 +349,7 @@ private:
             ""};
   }
 
-  /// Hands a request to its engine. It counts as under way, so the engine stays meanwhile.
+  /// Sends a request to its engine. The request counts as under way, so the engine stays meanwhile.
   void send(const held_request_ptr& held, engine_port& to) {
     const request_id inner =
         to.submit(std::move(held->asked), [this, held](event e) { pass_on(held, std::move(e)); });
@@ -360,19 +363,19 @@ private:
       if (held->silenced)
         to.cancel(inner);
       else if (held->aborted)
-        to.abort_all(); // all others in this engine were told so already
+        to.abort_all(); // all other requests in this engine were aborted already
       else if (held->paused)
         to.pause(inner);
-    } catch (const std::bad_alloc&) { // it goes on in the engine, which has it now
+    } catch (const std::bad_alloc&) { // the request continues in the engine, which has it now
     }
   }
 
-  /// Memory is too short for a request that no engine has: its client is told, and nothing counts
-  /// it any more.
+  /// Memory is too short to send a request: its client is informed, and the request is no longer
+  /// counted.
   void give_up(const held_request_ptr& held, const event_callback& on_event) {
     if (held) {
       const std::lock_guard lock(mutex_);
-      if (held->where == place::refused) return; // the dispatcher tells its client
+      if (held->where == place::refused) return; // the dispatcher informs its client
       forget(*held);
       changed_.notify_one();
       if (held->silenced.exchange(true)) return;
@@ -390,12 +393,12 @@ private:
     if (!last) return;
     const std::lock_guard lock(mutex_);
     held->over = true;
-    if (held->where == place::sending) return; // send() sees to it
+    if (held->where == place::sending) return; // send() handles this case
     forget(*held);
     changed_.notify_one();
   }
 
-  /// A request is over.
+  /// Removes a request that is over.
   void forget(const held_request& over) {
     const held_request_ptr held = requests_.find(over.id);
     if (!held) return;
@@ -420,7 +423,7 @@ private:
 
   // The dispatcher.
 
-  /// What is to be done without the mutex.
+  /// Work that is done without holding the mutex.
   struct work {
     std::vector<held_request_ptr> sends, refusals;
     std::function<void()> drained;
@@ -448,16 +451,16 @@ private:
     try {
       return prepare(now);
     } catch (const std::bad_alloc&) {
-      return now + std::chrono::milliseconds(20); // what is left is done then
+      return now + std::chrono::milliseconds(20); // the remaining work is done then
     }
   }
 
-  /// Looks at the clock, and turns orders into work and jobs. Returns when to look again.
+  /// Checks deadlines, and turns orders into work and jobs. Returns the time of the next check.
   std::optional<steady_clock::time_point> prepare(steady_clock::time_point now) {
     if (const auto at = state_.wake_at(); at && *at <= now) state_.woken(now);
     apply_orders();
     for (const auto& held : requests_.late(now)) {
-      apply_orders(); // the end of one may have ordered to send another
+      apply_orders(); // the end of a request may have ordered to send another one
       if (held->where == place::waiting)
         end_waiting(held, waited_too_long(*held, models_.id(held->model), now));
     }
@@ -496,9 +499,10 @@ private:
     if (todo.drained) todo.drained();
   }
 
-  /// Carries out what the state has ordered. It counts requests as under way once it has ordered to
-  /// send them, so no request may begin or end to wait before the orders were obeyed. Where memory
-  /// is too short for an order, it stays the next one, and is carried out from its beginning.
+  /// Carries out the orders of the state. The state counts requests as under way once it has
+  /// ordered to send them, so no request may begin or stop waiting before the orders were carried
+  /// out. If memory is too short for an order, the order stays first in the queue and is carried
+  /// out again from its beginning.
   void apply_orders() {
     while (const auto* order = state_.next_order()) {
       std::visit([this](const auto& one) { carry_out(one); }, *order);
@@ -537,7 +541,7 @@ private:
                " cannot be served: " + state_.detail(order.model));
   }
 
-  // What the loader reports, on its threads.
+  // Reports of the loader, called on its threads.
 
   model_loader::reports reports() {
     return {[this](std::size_t m) {
@@ -561,7 +565,8 @@ private:
     const std::lock_guard lock(mutex_);
     const auto now = steady_clock::now();
     const bool was_fetched = state_.now(m) == pool_state::phase::fetching;
-    const bool somebody_waits = state_.waiting(m) > 0; // which the refusal tells of
+    // waiting requests learn of the failure from their refusal
+    const bool somebody_waits = state_.waiting(m) > 0;
     if (opened.ok()) {
       models_.take_files(m, std::move(opened).value());
       state_.opened(m, models_.files(m)->need_bytes, now);
@@ -578,7 +583,8 @@ private:
     const std::lock_guard lock(mutex_);
     const auto now = steady_clock::now();
     if (started.ok()) {
-      started.value()->reload(options_); // as reloads may have come since the daemon began
+      // the options may have been reloaded since the daemon began
+      started.value()->reload(options_);
       models_.take_engine(m, std::move(started).value());
       state_.loaded(m, now);
     } else {
@@ -595,15 +601,15 @@ private:
   }
 
   mutable std::mutex mutex_;
-  config::options options_;         ///< a reload changes it
-  std::condition_variable changed_; ///< for the dispatcher
+  config::options options_;         ///< changed by a reload
+  std::condition_variable changed_; ///< wakes the dispatcher
   pooled_models models_;
   const std::function<bool()> device_is_lost_;
   const std::shared_ptr<const tenant_budgets> budgets_;
   const std::vector<kv_event_feed> kv_events_;
   pool_state state_;
   held_requests requests_;
-  std::vector<held_request_ptr> sends_, refused_; ///< for the dispatcher
+  std::vector<held_request_ptr> sends_, refused_; ///< requests for the dispatcher
   std::function<void()> drained_;
   std::atomic<request_id> next_id_{1};
   bool draining_ = false, stopping_ = false;

@@ -24,13 +24,13 @@ namespace twill::actors {
 
 namespace {
 
-/// What the functions of a pool share.
+/// Data that the functions of a pool share.
 struct pooled_files {
   config::options all;
   model_finder finder;
   std::int64_t budget = 0;
-  /// Of models that were found; empty again where one cannot be opened. Each belongs to the one job
-  /// of its model that is under way.
+  /// Paths of the models that were found; cleared again if a model cannot be opened. Only the one
+  /// job of a model that is under way uses the model's path.
   std::vector<std::string> paths;
 
   void find(std::size_t m, const std::function<void()>& takes_long) {
@@ -41,7 +41,7 @@ struct pooled_files {
   }
 };
 
-/// The options that the engine of one model gets.
+/// The options for the engine of one model.
 config::options options_of(const pooled_files& files, std::size_t model) {
   const auto& all = files.all;
   config::options own = all;
@@ -50,7 +50,7 @@ config::options options_of(const pooled_files& files, std::size_t model) {
   own.model.name = all.models[model].id();
   own.kv.events = all.models[model].kv_events;
   own.models.clear();
-  // Budgets of host memory and disk hold over all models: each has an equal share.
+  // Budgets of host memory and disk apply to all models together: each model gets an equal share.
   const auto n = static_cast<std::int64_t>(all.models.size());
   if (auto& host = own.offload.host_memory_bytes; host > 0)
     host = std::max<std::int64_t>(host / n, 1);
@@ -60,14 +60,14 @@ config::options options_of(const pooled_files& files, std::size_t model) {
 }
 
 result<opened_model> open_files(pooled_files& pool, std::size_t index) {
-  pool.find(index, nullptr); // unless it was fetched
+  pool.find(index, nullptr); // finds the path, unless the model was fetched already
   const config::options options = options_of(pool, index);
   const std::int64_t budget = pool.budget;
   pool.paths[index].clear();
   auto files = models::open_model(options.model.path, options.model.chat_template);
   if (!files.ok()) return executor_failure(files.error());
   models::model model = *files.value();
-  // Only to ask what kernels need; nothing is allocated.
+  // The device is opened only to learn what kernels need; nothing is allocated.
   auto device = gpu::device::open({.kind = options.device.kind,
                                    .threads = options.device.threads,
                                    .memory_bytes = budget,
@@ -110,7 +110,7 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
   const auto budgets = std::make_shared<tenant_budgets>(options.tenants);
   pool_parts parts;
   parts.budgets = budgets;
-  // A model's log goes on over the engines that it has, one after another.
+  // A model keeps its log over the engines that it has one after another.
   std::vector<std::shared_ptr<kv_event_log>> logs;
   for (const auto& model : options.models) {
     const bool is_published = !model.kv_events.endpoint.empty();
@@ -130,7 +130,7 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
                     std::size_t model, const opened_model& opened, std::int64_t grant) {
     config::options own = options_of(*pool, model);
     own.device.memory_bytes = grant;
-    // Where not all of it fits, the division is the executor's to find, as for a model alone.
+    // If not all of the model fits, the executor divides the memory, as for a single model.
     if (grant >= opened.need_bytes) own.kv.memory_bytes = opened.kv_bytes;
     auto kept = std::make_shared<std::shared_ptr<const models::model>>(opened.text->files);
     auto runners = make_runners(own, progress, std::move(kept));

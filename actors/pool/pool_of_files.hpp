@@ -1,4 +1,4 @@
-// start_models: the pool over the model files that `[models.NAME]` name.
+// start_models: starts a pool with the model files that `[models.NAME]` names.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace twill::actors {
 
-/// The bytes that all models share: `device.memory` where it is `configured`, else what `chip()`
-/// says that a GPU has free, else three quarters of the host's memory that is free now.
+/// The bytes of device memory that all models share: `device.memory` if it is `configured`,
+/// otherwise what `chip()` reports as free on a GPU, otherwise three quarters of the host's free
+/// memory.
 std::int64_t pool_budget(std::int64_t configured, const std::function<std::int64_t()>& chip);
 
 /// The models share the pool_budget() of their one device.

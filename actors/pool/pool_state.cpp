@@ -77,7 +77,7 @@ void pool_state::load_failed(index i, std::string why, time now) {
   auto& m = models_[i];
   if (m.state != phase::loading) return;
   m.grant = 0;
-  // The next try opens the files anew: they may be what is wrong.
+  // The next try opens the files again, since they may be the cause of the failure.
   orders_.push_back(close{i});
   fail(i, std::move(why), now);
   settle(now);
@@ -111,7 +111,7 @@ pool_state::verdict pool_state::asked(index i, time now) {
   ++m.waiting;
   want(m);
   settle(now);
-  // It may have been found that nothing can be done for it.
+  // settle() may have found that the model can never be loaded.
   return m.state == phase::failed ? verdict::refuse : verdict::wait;
 }
 
@@ -125,7 +125,7 @@ void pool_state::ended(index i, time now) {
 void pool_state::gave_up(index i, time now) {
   auto& m = models_[i];
   if (m.waiting > 0) --m.waiting;
-  // A load under way goes on: the model will be there for the next request.
+  // A load under way continues: the model will be ready for the next request.
   if (m.waiting == 0 && !m.load_ordered) m.wanted.reset();
   settle(now);
 }
@@ -185,10 +185,11 @@ void pool_state::settle(time now) {
   wake_at_.reset();
   sleep_unused(now);
   take_next(now);
-  // An administrator may have put a pinned model to sleep before it was ever loaded.
+  // Counts as started: an administrator may have put a pinned model to sleep before it was ever
+  // loaded.
   for (auto& m : models_)
     if ((m.state == phase::asleep || m.state == phase::closed) && !m.wanted) m.begun = true;
-  // Nobody wants the room any more.
+  // If no model needs room any more, models that drain to make room stay awake.
   if (next_wanted()) return;
   for (auto& m : models_) {
     if (m.state != phase::draining || m.by_order) continue;
@@ -237,7 +238,7 @@ bool pool_state::wants_memory(const one& m) {
 }
 
 void pool_state::take_next(time now) {
-  // One at a time: loads share the disk and the cores.
+  // Models are loaded one at a time, since loads share the disk and the cores.
   while (const auto next = next_wanted()) {
     for (const auto& m : models_)
       if (m.state == phase::loading) return;
@@ -248,7 +249,7 @@ void pool_state::take_next(time now) {
       orders_.push_back(open{*next});
       return;
     }
-    std::int64_t most = limits_.budget; // that it can ever have
+    std::int64_t most = limits_.budget; // the most memory that the model can ever have
     for (const auto& other : models_)
       if (&other != &m && other.rules.pinned) most -= std::max(other.need, other.grant);
     const std::int64_t grant = std::min(m.need, most);
@@ -268,10 +269,10 @@ void pool_state::take_next(time now) {
   }
 }
 
-/// True when there is room for `grant` bytes. Otherwise room is on its way.
+/// Returns true if there is room for `grant` bytes. Otherwise it begins to make room.
 bool pool_state::make_room(index wanted, std::int64_t grant, time now) {
   std::int64_t free = limits_.budget - granted();
-  // What pinned models will take is not there for others.
+  // Memory that pinned models will take is not available to others.
   for (const auto& other : models_)
     if (index_of(other) != wanted && other.rules.pinned && !holds_memory(other)) free -= other.need;
   if (free >= grant) return true;
@@ -279,7 +280,7 @@ bool pool_state::make_room(index wanted, std::int64_t grant, time now) {
     if (m.state == phase::draining || m.state == phase::leaving) free += m.grant;
   while (free < grant) {
     one* victim = nullptr;
-    for (auto& m : models_) // the least recently used of those without a request
+    for (auto& m : models_) // choose the least recently used model without a request
       if (m.state == phase::awake && !m.rules.pinned && m.under_way == 0 &&
           (victim == nullptr || m.last_used < victim->last_used))
         victim = &m;
@@ -288,7 +289,7 @@ bool pool_state::make_room(index wanted, std::int64_t grant, time now) {
       start_leaving(*victim);
       continue;
     }
-    for (auto& m : models_) { // or the one that has been there longest
+    for (auto& m : models_) { // otherwise choose the model that has been in memory longest
       if (m.state != phase::awake || m.rules.pinned) continue;
       const time may_go = m.awake_since + m.load_time;
       if (now < may_go)

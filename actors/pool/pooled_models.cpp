@@ -31,7 +31,7 @@ model_state state_of(pool_state::phase what) {
   return model_state::failed;
 }
 
-/// What clients may know of a model from its files.
+/// Fills in what clients may learn of a model from its files.
 void learn(model_info& info, const served_model& text) {
   info.path = text.files->path;
   info.family = text.files->spec.family;
@@ -152,7 +152,7 @@ model_info pooled_models::describe(std::size_t m, const pool_state& memory,
     info.max_model_len = awake.max_model_len;
   const auto own = port(m).state();
   if (own == engine_state::failed || own == engine_state::lost) {
-    // Until the engine, which tries again by itself, has it back.
+    // The model counts as failed until the engine, which tries again by itself, has loaded it.
     info.state = model_state::failed;
     info.detail = port(m).state_detail();
   }

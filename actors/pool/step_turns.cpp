@@ -25,11 +25,11 @@ public:
   void use_tiers(std::shared_ptr<models::offload::tier_resources> resources) override {
     inner_->use_tiers(std::move(resources));
   }
-  // A load takes no turn, nor do the steps that it ends with on a GPU: it would hold up the others
-  // for as long as it takes.
+  // A load takes no turn, and neither do the steps at its end on a GPU: it would delay the other
+  // models for as long as it takes.
   result<runner_info> load() override {
     auto info = inner_->load();
-    if (info.ok()) info.value().runs_ahead = false; // whoever has the turn runs one step
+    if (info.ok()) info.value().runs_ahead = false; // each turn is one step
     return info;
   }
   result<nothing> run(const executor_step& batch, step_samples& out) override {

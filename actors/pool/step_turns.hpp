@@ -1,8 +1,8 @@
-// step_turns: whose step runs, where several models share the cores.
+// step_turns: decides whose step runs when several models share the cores.
 //
-// A step uses all cores, so one runs at a time, in the order in which they were asked for. A model
-// has one step at a time, so while a step waits, every other model runs at most one; and no core is
-// idle while a step waits.
+// A step uses all cores, so one step runs at a time, in the order in which they were asked for. A
+// model has only one step at a time, so while a step waits, every other model runs at most one
+// step; and no core is idle while a step waits.
 //
 // Thread safety: every function takes the one mutex; enter() waits.
 #pragma once
@@ -42,7 +42,7 @@ private:
   std::uint64_t asked_ = 0, ended_ = 0;
 };
 
-/// Runners whose steps take turns.
+/// Wraps runners so that their steps take turns.
 runner_factory take_turns(runner_factory make, std::shared_ptr<step_turns> turns);
 
 } // namespace twill::actors

@@ -7,13 +7,13 @@
 
 namespace twill::actors {
 
-/// Adds counters and gauges; `state` and the block size stay, unless they were not set.
+/// Adds counters and gauges. `state` and the block size are copied only if they were not set.
 void add_stats(engine_stats& to, const engine_stats& from);
 
-/// Adds the entries of an engine, each to that of its tenant and model.
+/// Adds the entries of an engine, each to the entry of its tenant and model.
 void add_tenants(std::vector<tenant_stats>& to, const std::vector<tenant_stats>& from);
 
-/// Takes away the gauges, which are meaningless once the engine is gone; counters stay.
+/// Clears the gauges, which are meaningless once the engine is gone; counters stay.
 void forget_gauges(engine_stats& of);
 
 } // namespace twill::actors

@@ -1,5 +1,6 @@
-// compile_queue: who is served next by the one thread that compiles grammars: clients take turns,
-// and the orders of one client are served as they came. Pure; one thread at a time.
+// compile_queue: the order in which the one thread that compiles grammars serves its orders.
+// Clients take turns, and the orders of one client are served in order of arrival. Pure; one thread
+// at a time.
 #pragma once
 
 #include <deque>
@@ -22,7 +23,7 @@ public:
     lines_.emplace_back(client, std::deque<Order>());
     lines_.back().second.push_back(std::move(order));
   }
-  /// The next order, whose client goes to the end of the turn.
+  /// Returns the next order, and moves its client to the end of the line.
   std::optional<Order> pop() {
     if (lines_.empty()) return std::nullopt;
     auto& orders = lines_.front().second;
@@ -37,7 +38,8 @@ public:
   bool empty() const { return lines_.empty(); }
 
 private:
-  std::list<std::pair<std::string, std::deque<Order>>> lines_; ///< whose turn it is comes first
+  /// orders by client; the client whose turn it is comes first
+  std::list<std::pair<std::string, std::deque<Order>>> lines_;
 };
 
 } // namespace twill::actors

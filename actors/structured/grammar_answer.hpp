@@ -1,4 +1,5 @@
-// grammar_answer: a compiled grammar, or why there is none, as sessions get it. Immutable.
+// grammar_answer: a compiled grammar, or the reason why there is none, as it is sent to sessions.
+// Immutable.
 #pragma once
 
 #include "models/text/grammar/compiled_grammar.hpp"
@@ -8,7 +9,7 @@ namespace twill::actors {
 
 struct grammar_answer {
   models::grammar::result<models::grammar::compiled_grammar_ptr> grammar;
-  models::grammar::vocabulary_ptr tokens; ///< what it was compiled for
+  models::grammar::vocabulary_ptr tokens; ///< the vocabulary for which the grammar was compiled
 };
 
 } // namespace twill::actors

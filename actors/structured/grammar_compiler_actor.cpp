@@ -25,8 +25,8 @@ public:
     service_ = std::move(service);
   }
 
-  /// One compile_next is under way while orders wait, so that those that arrived during one compile
-  /// are known before the next is chosen.
+  /// While orders wait, one compile_next message is under way, so that orders that arrived during a
+  /// compilation are queued before the next one is chosen.
   void add(const compile_grammar& what, const session_actor& session) {
     if (queue_.empty() && !busy_) go_on();
     queue_.push(what.client, {what, session});

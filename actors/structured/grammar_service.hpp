@@ -1,8 +1,8 @@
-// grammar_service: compiles what outputs of one model must look like, and keeps what was compiled.
+// grammar_service: compiles the grammars for outputs of one model, and caches them.
 //
-// Any thread may call it. compile() blocks until the grammar is there or overdue, and is for the
-// thread of the grammar compiler; cached() does not wait. A vocabulary is made with the first
-// grammar that needs it.
+// Any thread may call. compile() blocks until the grammar is compiled or its time is over, and is
+// meant for the grammar compiler's thread; cached() does not block. A vocabulary is built with the
+// first grammar that needs it.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ public:
 
   /// Ends early once the order is abandoned or the service has been stopped.
   grammar_answer_ptr compile(const compile_grammar& order);
-  /// What compile() would answer without compiling; null when it would have to.
+  /// Returns what compile() would answer if no compilation is needed; null otherwise.
   grammar_answer_ptr cached(const compile_grammar& order);
   /// Ends compile(), also one under way.
   void stop() { stopped_ = true; }
@@ -39,9 +39,9 @@ private:
   const std::shared_ptr<const models::model> model_;
   const models::grammar::compile_limits limits_;
   std::atomic<bool> stopped_{false};
-  std::mutex mutex_; ///< of the compilers' making
-  /// By the control tokens that count as their text. Each of the model's chat templates has its
-  /// own.
+  std::mutex mutex_; ///< guards the creation of compilers
+  /// Compilers by the control tokens that count as their text. Each of the model's chat templates
+  /// has its own set of these tokens.
   std::map<marker_ids, std::unique_ptr<models::grammar::grammar_compiler>> compilers_;
 };
 

@@ -1,4 +1,4 @@
-// recording: a scheduler_trace that is written to the file which `scheduler.trace` names.
+// recording: writes a scheduler_trace to the file that `scheduler.trace` names.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace twill::actors {
 
-/// Begins a new stream. Null where the options name no file, and where the file cannot be written,
-/// which the log tells.
+/// Begins a new stream. Returns null if the options name no file, or if the file cannot be written,
+/// which is logged.
 std::shared_ptr<scheduler_trace> begin_recording(const config::scheduler_options& options,
                                                  const std::string& model,
                                                  const batcher_limits& limits, bool has_tiers);

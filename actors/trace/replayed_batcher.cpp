@@ -15,7 +15,7 @@ namespace twill::actors {
 namespace {
 
 constexpr std::int64_t most_tokens = 1 << 24;
-/// Of all prompts that are there at once; a gigabyte.
+/// The most tokens of all live prompts together; they take a gigabyte.
 constexpr std::size_t most_live_tokens = std::size_t{1} << 28;
 
 std::uint64_t from_hex(std::string_view digits) {
@@ -26,13 +26,13 @@ std::uint64_t from_hex(std::string_view digits) {
   return n;
 }
 
-/// A block's hash as the last of its tokens.
+/// Turns a block's hash into a token id, which is used as the last of the block's tokens.
 std::int32_t token_of(std::string_view digits) {
   return static_cast<std::int32_t>(from_hex(digits) & 0x7fffffff);
 }
 
-/// Gives the last token of each full block that block's hash. `tokens` follow `n_before` others of
-/// their sequence, the last of which may begin a block that they fill.
+/// Sets the last token of each full block to that block's hash. `tokens` follow `n_before` other
+/// tokens of their sequence, and the first tokens may complete a block that those have begun.
 void set_hashes(std::vector<std::int32_t>& tokens, std::size_t n_before, std::size_t width,
                 std::string_view hashes) {
   constexpr std::size_t digits = 8;
@@ -44,7 +44,7 @@ void set_hashes(std::vector<std::int32_t>& tokens, std::size_t n_before, std::si
     tokens[(first + i + 1) * width - 1 - n_before] = token_of(hashes.substr(i * digits, digits));
 }
 
-/// "12:0badcafe,13:..." by the number before the colon.
+/// Parses "12:0badcafe,13:..." into a map from the number before the colon to the hash.
 std::unordered_map<sequence_id, std::int32_t> hashes_of(std::string_view text) {
   std::unordered_map<sequence_id, std::int32_t> all;
   while (!text.empty()) {
@@ -61,7 +61,7 @@ std::unordered_map<sequence_id, std::int32_t> hashes_of(std::string_view text) {
   return all;
 }
 
-/// Where two texts part, with as much around it as can be read.
+/// The part of `text` around the position where it differs from another text, short enough to read.
 std::string excerpt(const std::string& text, std::size_t differs) {
   constexpr std::size_t before = 200, most = 800;
   const std::size_t begin = text.size() <= most || differs <= before ? 0 : differs - before;
@@ -124,7 +124,7 @@ void replayed_batcher::feed(const trace_line& line) {
   if (what == "tiers") return add_tiers(line);
   if (what == "fetched") {
     blocks_fetched answer{line.id("ticket"), {}};
-    // An answer that comes after it was given up counts for nothing.
+    // An answer that came after its fetch was given up is ignored.
     if (const auto asked = asked_.extract(answer.fetch_id)) {
       const auto most = static_cast<std::int64_t>(asked.mapped());
       answer.blocks.resize(static_cast<std::size_t>(line.number("n", 0, most)));
@@ -150,7 +150,7 @@ void replayed_batcher::be_ready(const trace_line& line) {
   core_.executor_ready(generation_, limits);
 }
 
-/// "12:HASHES,over": an entry for each choice.
+/// Parses "12:HASHES,over", which has an entry for each choice.
 std::vector<made_choice> replayed_batcher::read_made(std::string_view text,
                                                      const submit_prompt& of) {
   std::vector<made_choice> all;
@@ -179,7 +179,7 @@ std::vector<made_choice> replayed_batcher::read_made(std::string_view text,
   return all;
 }
 
-/// Counts tokens that a request comes with, and bounds those of all requests together.
+/// Adds a request's tokens to those of all live requests, which are bounded.
 void replayed_batcher::take_live(request_id request, std::size_t n_tokens) {
   live_[request] += n_tokens;
   if ((live_tokens_ += n_tokens) > most_live_tokens)
@@ -279,9 +279,9 @@ void replayed_batcher::forgotten(request_id request) {
   live_.erase(left);
 }
 
-/// As the batcher's actor does, with the allocator's part done at once.
+/// Does what the batcher's actor does, but applies the allocator's part at once.
 void replayed_batcher::pump() {
-  core_.take_departed(); // the trace says what was skipped
+  core_.take_departed(); // the trace records which rows were skipped
   while (!grant_) {
     auto action = core_.next(now());
     if (auto* plan = std::get_if<step_plan_ptr>(&action)) {

@@ -1,5 +1,5 @@
-// replayed_batcher: a batcher_core and a block pool that are shown the lines of one stream of a
-// trace. Throws bad_trace or other_decision.
+// replayed_batcher: a batcher_core and a block pool that get the lines of one stream of a trace as
+// input. Throws bad_trace or other_decision.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class replayed_batcher final : batcher_core::session_sink, batcher_core::tier_si
 public:
   explicit replayed_batcher(const trace_line& begin);
 
-  /// The batcher sees what the line says.
+  /// Passes the input on the line to the batcher.
   void see(const trace_line& line);
-  /// It must have decided what the line says.
+  /// Checks that the batcher has made the decision on the line.
   void compare(const trace_line& line);
 
 private:
@@ -63,10 +63,10 @@ private:
   batcher_core core_;
   std::chrono::nanoseconds time_{0};
   std::uint64_t generation_ = 0;
-  std::deque<std::string> decisions_;                ///< not compared yet
-  std::deque<step_plan_ptr> outstanding_;            ///< oldest first
-  std::optional<kv_grant> grant_;                    ///< waits for what the tiers add
-  std::vector<std::size_t> most_tier_keys_;          ///< by match of grant_
+  std::deque<std::string> decisions_;       ///< decisions that were not compared yet
+  std::deque<step_plan_ptr> outstanding_;   ///< oldest first
+  std::optional<kv_grant> grant_;           ///< the pool's answer, which waits for the tiers' part
+  std::vector<std::size_t> most_tier_keys_; ///< for each match of grant_
   std::unordered_map<request_id, std::size_t> live_; ///< tokens of prompts and of earlier runs
   std::size_t live_tokens_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> asked_; ///< blocks of a fetch, by fetch id

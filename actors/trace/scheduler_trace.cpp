@@ -43,7 +43,7 @@ public:
     if (value) begin(name) += "true";
     return *this;
   }
-  /// Leaves out what is empty.
+  /// Leaves out an empty list.
   members& list(const char* name, const std::string& value) {
     return value.empty() ? *this : text(name, value);
   }
@@ -72,8 +72,8 @@ std::string hex(std::uint64_t value, std::size_t digits) {
   return text;
 }
 
-/// A block's hash in 31 bits, which a token id has: it stands for the block among those with equal
-/// blocks before them.
+/// A block's hash shortened to 31 bits, so that it fits a token id. It identifies the block among
+/// those with equal preceding blocks.
 std::string short_hash(const block_key& key) {
   return hex(key.first & 0x7fffffff, 8);
 }
@@ -104,7 +104,7 @@ void scheduler_trace::executor_ready(std::uint64_t generation, const batcher_lim
   saw(members("ready").id("life", generation).limits(limits).body());
 }
 
-/// Whether the token fills a block.
+/// Adds a token; returns whether it completes a block.
 bool scheduler_trace::extend(beginning& of, std::int32_t token) const {
   of.tail.push_back(token);
   if (of.tail.size() < static_cast<std::size_t>(block_tokens_)) return false;
@@ -113,7 +113,7 @@ bool scheduler_trace::extend(beginning& of, std::int32_t token) const {
   return true;
 }
 
-/// The hashes of the blocks that the tokens fill.
+/// Adds tokens; returns the hashes of the blocks that they complete.
 std::string scheduler_trace::extend_all(beginning& of, std::span<const std::int32_t> tokens) const {
   std::string hashes;
   if (!hashes_) return hashes;
@@ -159,7 +159,7 @@ void scheduler_trace::arrived(const submit_prompt& prompt) {
 void scheduler_trace::queued(sequence_id first, const submit_prompt& prompt) {
   if (!hashes_) return;
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice)
-    if (!prompt.is_over(choice)) // else it has no sequence
+    if (!prompt.is_over(choice)) // a finished choice has no sequence
       beginnings_[first + static_cast<sequence_id>(choice)] =
           arrived_[std::min(static_cast<std::size_t>(choice), arrived_.size() - 1)];
 }

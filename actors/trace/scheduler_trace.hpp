@@ -1,9 +1,9 @@
-// scheduler_trace: tells a trace_sink all that a batcher saw and decided, so that replay() can have
-// a batcher decide again. What is on a line is in README.md beside this file.
+// scheduler_trace: writes all inputs and decisions of a batcher to a trace_sink, so that replay()
+// can repeat them. The README.md beside this file describes the lines.
 //
-// One thread at a time (the batcher's). Of prompts and outputs it tells lengths, and one hash for
-// each full block together with all blocks before it, keyed with a key that is drawn for each trace
-// and never told: equal beginnings can be seen, their texts cannot.
+// One thread at a time (the batcher's). Of prompts and outputs, only lengths are written, and one
+// hash for each full block together with all blocks before it. The hash key is drawn for each trace
+// and never written: equal beginnings can be recognized, but their texts cannot be recovered.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ public:
   /// `sink` must outlive it.
   explicit scheduler_trace(trace_sink& sink);
 
-  // What the batcher sees.
+  // Inputs of the batcher.
   void begin(const std::string& model, const batcher_limits& limits, bool has_tiers);
   void executor_ready(std::uint64_t generation, const batcher_limits& limits);
   /// A prompt, before it is refused or queued.
@@ -36,15 +36,15 @@ public:
   void resumed(request_id request);
   void waited_too_long(request_id request);
   void fetched(std::uint64_t fetch_id, std::size_t n_blocks, steady_clock::time_point now);
-  /// What the tiers off the device added to the allocator's answer; where there are tiers.
+  /// The tiers' part of the allocator's answer; called if there are tiers.
   void tiers_answered(const kv_grant& grant, steady_clock::time_point now);
   /// The result of `plan`, whose rows are not applied yet.
   void step_done(const step_plan& plan, const step_result& result, steady_clock::time_point now);
   void step_failed(std::uint64_t generation);
-  /// A step of an earlier life came back: nothing follows but another try to plan.
+  /// A step of an earlier generation came back: nothing follows except another attempt to plan.
   void ignored_step() { saw("\"e\":\"ignored\""); }
 
-  // What it decides.
+  // Decisions of the batcher.
   /// The prompt that arrived last is queued; its choices are the sequences from `first` on.
   void queued(sequence_id first, const submit_prompt& prompt);
   void planned(const step_plan& plan, std::int32_t preempted);
@@ -58,8 +58,8 @@ public:
 private:
   /// The blocks that a sequence has filled so far.
   struct beginning {
-    block_key key;                  ///< of its last full block
-    std::vector<std::int32_t> tail; ///< tokens behind that
+    block_key key;                  ///< key of its last full block
+    std::vector<std::int32_t> tail; ///< tokens after that block
   };
 
   std::chrono::nanoseconds at(steady_clock::time_point now) const { return now - start_; }
@@ -74,8 +74,8 @@ private:
   hash_key key_;
   std::int32_t block_tokens_ = 0;
   bool hashes_ = false; ///< prefixes are cached
-  /// Of the prompt that arrived last: one entry for each choice where an earlier run has drawn
-  /// output, else one entry for all choices.
+  /// State of the prompt that arrived last: one entry for each choice if an earlier run has drawn
+  /// output, otherwise one entry for all choices.
   std::vector<beginning> arrived_;
   std::unordered_map<sequence_id, beginning> beginnings_;
 };

@@ -1,9 +1,10 @@
 // trace_file: the file that `scheduler.trace` names. All schedulers of a process write to it, each
 // as a stream with a number of its own.
 //
-// Any thread. Mode 0600, and a regular file that is no link: it tells who asked for how much, and
-// when. It never grows beyond its bound: what would not fit is left out, from there on for all
-// streams, and the log says so once. So does a failure to write; serving goes on.
+// Any thread. The file has mode 0600 and must be a regular file and no link, since it reveals who
+// asked for how much, and when. It never grows beyond its bound: lines that do not fit are left
+// out, from then on for all streams, and the log says so once. A write error is handled in the same
+// way; serving continues.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@ namespace twill::actors {
 
 class trace_file {
 public:
-  /// Begins the file anew; one that is there is kept as PATH.1, in place of an older one.
+  /// Begins a new file. An existing file is kept as PATH.1 and replaces an older one of that name.
   static result<std::shared_ptr<trace_file>> open(const std::string& path, std::int64_t max_bytes);
-  /// The one of this process, opened by the first who asks for it.
+  /// The file of this process, opened by the first caller.
   static result<std::shared_ptr<trace_file>> of_process(const std::string& path,
                                                         std::int64_t max_bytes);
   ~trace_file();
@@ -38,7 +39,7 @@ private:
       : fd_(fd), path_(std::move(path)), max_bytes_(max_bytes) {}
   void stop(const std::string& why);
 
-  std::mutex mutex_; ///< guards what follows
+  std::mutex mutex_; ///< guards the members below
   int fd_;
   std::string path_;
   std::int64_t max_bytes_;
@@ -47,7 +48,7 @@ private:
   bool stopped_ = false;
 };
 
-/// Writes one stream. Lines are gathered until nothing is under way, or until they are many. One
+/// Writes one stream. Lines are buffered until nothing is under way or the buffer is large. One
 /// thread at a time.
 class trace_stream final : public trace_sink {
 public:

@@ -1,5 +1,5 @@
-// trace_line: one line of a trace, read. Pure. Members that are absent are 0, false or empty; what
-// has the wrong kind or is out of its range throws bad_trace.
+// trace_line: one parsed line of a trace. Pure. An absent member reads as 0, false or empty. A
+// member of the wrong kind or out of its range throws bad_trace.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace twill::actors {
 struct bad_trace : std::runtime_error {
   using runtime_error::runtime_error;
 };
-/// It is one, but this program decides otherwise.
+/// The text is a trace, but this program decides otherwise.
 struct other_decision : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// The numbers of a text as id_ranges writes it, without those that a sign follows.
+/// The numbers in a text that id_ranges wrote, without the numbers that are followed by a sign.
 class number_ranges {
 public:
   explicit number_ranges(std::string_view text);
@@ -41,7 +41,7 @@ public:
 
   const std::string& what() const { return what_; }
   bool is_decision() const { return what_ == "plan" || what_ == "end"; }
-  /// What follows the stream's number and the time.
+  /// The part of the line after the stream's number and the time.
   std::string_view body() const;
 
   std::int64_t number(const char* name, std::int64_t least = 0,
