@@ -1,4 +1,5 @@
-// grammar_spec: what the text of an answer must look like, as a client says it. A plain value.
+// grammar_spec: the format that the text of an answer must have, as a client specifies it. A plain
+// value.
 #pragma once
 
 #include <string>
@@ -27,13 +28,13 @@ struct grammar_spec {
   grammar_kind kind = grammar_kind::json_object;
   std::string text;
   std::vector<std::string> choices;
-  /// json_schema, an answer among frames: objects have no properties but those that are spoken of.
+  /// For json_schema beside frames: objects have only the properties that the schema names.
   bool closed_objects = false;
   std::vector<framed_schema> frames;
   std::string list_begin, list_between, list_end; ///< framed: texts around and between the frames
-  bool repeated = false;                          ///< framed: more than one may stand
-  /// framed: an object stands between as a function's arguments do, `key=value, ...)`, with its
-  /// closing parenthesis; values are JSON.
+  bool repeated = false;                          ///< framed: more than one frame may occur
+  /// For framed: the object between the texts is written as a function's arguments, `key=value,
+  /// ...)`, including the closing parenthesis; values are JSON.
   bool as_arguments = false;
 
   bool operator==(const grammar_spec&) const = default;

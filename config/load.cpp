@@ -59,7 +59,7 @@ std::string unknown_key(std::string_view name) {
                         : "; did you mean " + ticked(meant) + "?");
 }
 
-/// Collects values and errors from every source, then checks the rules that concern several keys.
+/// Collects values and errors from every source, then checks the rules that involve several keys.
 class loader {
 public:
   void add_table(const toml::table& root, const std::string& file) {
@@ -132,7 +132,8 @@ private:
       store(*k, node, at(file, node.source()));
   }
 
-  /// The key that has this name or had it. Null when there is none, after a complaint.
+  /// Returns the key that has or had this name. If there is none, reports an error and returns
+  /// null.
   const key* key_named(const std::string& name, const std::string& origin) {
     const auto* k = find_key(name);
     const auto now = current_name(name);
@@ -262,7 +263,7 @@ private:
                                     "are kept");
   }
 
-  /// What is published must be what any prompt finds.
+  /// Checks `kv.events`: published blocks must be blocks that any prompt can find.
   void check_kv_events() {
     const auto& kv = loaded_.kv;
     std::string origin, named;
@@ -311,14 +312,14 @@ private:
 
   options loaded_;
   std::map<std::string_view, std::string> origins_; ///< key -> where its value came from
-  /// Of each tenant: member -> where its value came from; "tenants" -> where its table begins.
+  /// For each tenant: member -> origin of its value; "tenants" -> where its table begins.
   std::vector<std::map<std::string_view, std::string>> tenant_origins_;
   std::vector<std::string> errors_;
   model_tables models_{
       [this](const std::string& origin, const std::string& problem) { complain(origin, problem); }};
 };
 
-/// Any file that can be read to its end, a pipe too.
+/// Reads any file that can be read to its end, including a pipe.
 result<std::string, file_errc> read_configuration(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text;

@@ -1,10 +1,10 @@
-// Loads options from the defaults, then TOML files, then settings of the command line, validates
-// them, and writes options as commented TOML.
+// Loads options from the defaults, then from TOML files, then from settings of the command line,
+// and validates them. Also writes options as commented TOML.
 //
-// Every key is one row of config/detail/keys.cpp, from which loading, printing and the reference
-// follow. Nothing here has a side effect but reading files, and any thread may call. A failure
-// is a value. Its detail has one line for each error that was found, of the form "FILE:LINE:COL:
-// `key` must be RULE, got VALUE"; errors of a setting begin with its option instead.
+// Every key is one row of config/detail/keys.cpp, which loading, printing and the reference all
+// use. The functions have no side effect except reading files, and any thread may call them. A
+// failure is a value. Its detail has one line for each error found, of the form "FILE:LINE:COL:
+// `key` must be RULE, got VALUE"; errors of a setting begin with its command line option instead.
 #pragma once
 
 #include <string>
@@ -27,13 +27,14 @@ struct setting {
   std::string origin;   ///< what the user typed: "--set", "--listen"
   std::string key;      ///< "server.listen"
   std::string value;    ///< a TOML value; a bare word counts as a string
-  bool literal = false; ///< take `value` as a string as it stands
+  bool literal = false; ///< use `value` as a string without parsing it as TOML
 };
 
 /// Splits "key=value" as given to --set; the value may hold further '='.
 result<setting, load_errc> parse_setting(const std::string& text);
 
-/// Loads `file` and then the settings, of which later ones win. An empty `file` reads no file.
+/// Loads `file` and then the settings; later settings override earlier ones. An empty `file` reads
+/// no file.
 result<options, load_errc> load(const std::string& file, const std::vector<setting>& settings = {});
 
 /// One text of TOML.
@@ -42,16 +43,17 @@ struct source {
   std::string text;
 };
 
-/// Loads the sources in their order and then the settings; of two values of a key the later wins.
+/// Loads the sources in their order and then the settings; a later value of a key overrides an
+/// earlier one.
 result<options, load_errc> load_sources(const std::vector<source>& sources,
                                         const std::vector<setting>& settings = {});
 
-/// The files that paths stand for: a folder stands for those of its files that end in ".toml", in
-/// the order of their names, and any other path for itself. An empty path stands for nothing.
+/// Expands `paths` to files: a folder stands for its files that end in ".toml", in the order of
+/// their names, and any other path for itself. An empty path stands for nothing.
 result<std::vector<std::string>, load_errc> list_files(const std::vector<std::string>& paths);
 
-/// Loads the files of list_files(paths) and then the settings. `read` reads one file; when it is
-/// empty, this process does.
+/// Loads the files of list_files(paths) and then the settings. `read` reads one file; if it is
+/// empty, this process reads the files itself.
 result<options, load_errc> load_files(const std::vector<std::string>& paths,
                                       const std::vector<setting>& settings = {},
                                       const file_reader& read = {});

@@ -5,7 +5,7 @@
 
 namespace twill::config {
 
-/// Some key is configured, or a file that may hold keys. Otherwise everybody is let in.
+/// True if a key is configured, or a file that may hold keys. Otherwise every client is admitted.
 inline bool needs_keys(const options& o) {
   return !o.server.api_keys.empty() || !o.tenants.empty() || !o.server.keys_file.empty();
 }

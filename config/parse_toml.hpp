@@ -1,8 +1,8 @@
-// parse_toml: TOML text to toml++'s tree, the one way for every file and setting of twill. Any
-// thread may call.
+// parse_toml: parses TOML text into toml++'s tree. All files and settings of twill are parsed by
+// this function. Any thread may call.
 //
-// Beyond TOML's rules, keys and nested values have a bounded depth, so that walking and destroying
-// the tree takes little stack. Throws toml::parse_error, which has the place.
+// Beyond TOML's rules, the depth of keys and nested values is bounded, so that walking and
+// destroying the tree takes little stack. Throws toml::parse_error with the position of the error.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace twill::config {
 
-/// `file` is what errors call the text.
+/// `file` is the name of the text in errors.
 toml::table parse_toml(std::string_view text, std::string_view file = {});
 
 } // namespace twill::config

@@ -12,7 +12,7 @@ namespace {
 
 using namespace detail;
 
-/// Whole tables whose keys are looked up anew by each request.
+/// Tables all of whose keys are read anew by each request.
 constexpr std::array<std::string_view, 4> tables{"limits", "metrics", "sampling", "tenants"};
 /// Single keys of other tables.
 constexpr std::array<std::string_view, 7> keys{
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 7> keys{
     "server.cors_origins", "server.drain_timeout",    "server.hosts",
     "server.keys_file"};
 
-/// What may be shown of a value: of a secret list no more than its length.
+/// The printable form of a value; of a secret list, only its length is shown.
 template <class Owner>
 std::string shown(const basic_key<Owner>& k, const Owner& from) {
   const auto value = get(k, from);
@@ -64,7 +64,7 @@ void compare_tenants(const std::vector<tenant_options>& before,
   }
 }
 
-/// Models are not taken over; whoever changed them learns so.
+/// Adds changed models. A reload does not apply them, but reports them.
 void compare_models(const options& before, const options& after, std::vector<key_change>& to) {
   const auto keys_of = [](const options& of) {
     std::string keys;

@@ -1,4 +1,5 @@
-// What a reload of the configuration changes in a running daemon, and what waits for a restart.
+// Determines which configuration changes a reload applies to a running daemon, and which need a
+// restart.
 //
 // Pure functions, any thread. The keys that reload are listed in reload.cpp; config/reference.md
 // marks them.
@@ -12,21 +13,21 @@
 
 namespace twill::config {
 
-/// One key whose value differs. A member of a tenant is "tenants.NAME.member", and a tenant that
-/// came or went is "tenants.NAME".
+/// A key whose value has changed. A member of a tenant is named "tenants.NAME.member"; a tenant
+/// that was added or removed is named "tenants.NAME".
 struct key_change {
   std::string key;
-  /// The values as TOML. Those of secret keys, and of tenants that came or went, are told in words:
-  /// "2 keys", "absent".
+  /// The values as TOML. Secret values, and tenants that were added or removed, are described in
+  /// words: "2 keys", "absent".
   std::string before, after;
 
   bool operator==(const key_change&) const = default;
 };
 
-/// Whether a running daemon takes over a new value of this key.
+/// Whether a reload applies a new value of this key.
 bool reloads(std::string_view key);
 
-/// All keys that differ, in the order of the reference; tenants come last, by name.
+/// All changed keys, in the order of the reference; tenants come last, by name.
 std::vector<key_change> changes_between(const options& before, const options& after);
 
 /// `in_force` with the values of `loaded` for every key that reloads.

@@ -29,13 +29,14 @@ struct sampling_params {
   std::vector<std::pair<std::int32_t, float>>
       logit_bias; ///< id and what is added to its logit, [-100, 100]
 
-  /// Texts that the output must not hold; a grammar that leaves nothing else outranks them.
+  /// Texts that the output must not contain. A grammar that allows nothing else takes precedence.
   std::vector<std::string> bad_words;
   std::vector<std::int32_t> allowed_token_ids; ///< only these are drawn; empty: all
 
   std::int32_t max_tokens = -1; ///< output tokens; 0: the prompt alone; -1: up to the context limit
-  std::int32_t min_tokens = 0;  ///< no end or stop before so many, unless a form has nothing else
-  bool ignore_eos = false;      ///< the model's end ids do not stop the sequence
+  /// no end or stop before this many tokens, unless the grammar allows nothing else
+  std::int32_t min_tokens = 0;
+  bool ignore_eos = false;       ///< the model's end ids do not stop the sequence
   std::vector<std::string> stop; ///< texts that end the output; they are not returned
   std::vector<std::int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;
@@ -54,11 +55,11 @@ enum class sampling_errc {
 struct limit_options;
 struct sampling_options;
 
-/// Whether the likeliest token is chosen always: by a temperature of 0, or by a top_p of 0, whose
-/// nucleus has that token alone. Pure.
+/// Whether the most likely token is always chosen: at a temperature of 0, or at a top_p of 0, whose
+/// nucleus has only that token. Pure.
 bool is_greedy(const sampling_params& params);
 
-/// Puts what is configured in the place of the model's own defaults; -1 leaves those. Pure.
+/// Overwrites the model's own defaults with configured values; -1 leaves a default unchanged. Pure.
 void put_configured(const sampling_options& configured, sampling_params& defaults);
 
 /// Checks every field against its range and the server's limits; token ids must be below

@@ -1,5 +1,5 @@
-// Who may use the server, and how much of it: the tables [[tenants]], and the file of further keys
-// (`server.keys_file`).
+// The clients that may use the server and their limits: the tables [[tenants]], and the file of
+// further keys (`server.keys_file`).
 //
 // Plain values and pure functions, any thread. Keys appear as SHA-256 digests alone.
 #pragma once
@@ -16,19 +16,19 @@ namespace twill::config {
 /// One table of [[tenants]]. Each member is a row of config/detail/tenant_keys.cpp.
 struct tenant_options {
   std::string name;
-  std::vector<std::string> key_sha256; ///< of its keys, 64 hex digits each
-  std::int32_t weight = 1;             ///< its share, beside the weights of others that wait
-  std::int32_t max_running = 0;        ///< sequences that run at once; 0: no limit of its own
-  std::int32_t max_queued = 0;         ///< requests that wait; 0: no limit of its own
-  std::int32_t tokens_per_minute = 0;  ///< prompt and output; 0: no limit
-  std::vector<std::string> models;     ///< ids that it may use; empty: all
-  bool admin = false;                  ///< its keys open `/admin`
+  std::vector<std::string> key_sha256; ///< SHA-256 digests of its keys, 64 hex digits each
+  std::int32_t weight = 1;      ///< its share, relative to the weights of other waiting tenants
+  std::int32_t max_running = 0; ///< sequences that run at once; 0: no limit of its own
+  std::int32_t max_queued = 0;  ///< requests that wait; 0: no limit of its own
+  std::int32_t tokens_per_minute = 0; ///< prompt and output; 0: no limit
+  std::vector<std::string> models;    ///< ids that it may use; empty: all
+  bool admin = false;                 ///< its keys open `/admin`
 
   bool operator==(const tenant_options&) const = default;
 };
 
-/// What a tenant may be called. Names that begin with "key-" are those of `server.api_keys`. The
-/// words complete the sentence "the name must be ...".
+/// Whether `text` may be the name of a tenant. Names that begin with "key-" are reserved for
+/// `server.api_keys`. tenant_name_words() completes the sentence "the name must be ...".
 bool is_tenant_name(std::string_view text);
 std::string tenant_name_words();
 
@@ -36,11 +36,11 @@ std::string tenant_name_words();
 const tenant_options* find_tenant(const std::vector<tenant_options>& tenants,
                                   std::string_view name);
 
-/// Whether a tenant may use the model of this id; without a tenant everybody may.
+/// Whether a tenant may use the model with this id; without a tenant (null), any model may be used.
 bool may_use(const tenant_options* tenant, std::string_view model);
 
 enum class keys_file_errc {
-  bad_lines, ///< some lines are no keys, or name a key twice; each has a line in the detail
+  bad_lines, ///< some lines are not valid keys or repeat a key; the detail has a line for each
 };
 
 /// Adds the keys of a file's text, whose lines are "NAME sha256:HEX", empty, or comments after

@@ -11,7 +11,7 @@
 namespace twill {
 namespace {
 
-/// What a task costs beside its bytes, so that empty ones take turns too.
+/// The cost of a task beside its bytes, so that clients with empty tasks take turns too.
 constexpr std::int64_t cost_of_task = 1024;
 
 /// Lets threads that compute steps or serve sockets go first.
@@ -50,7 +50,7 @@ bool fair_pool::add(task added) {
       owner.served = std::max(owner.served, virtual_time_);
       turns_.emplace(owner.served, found->first);
     } else if (owner.bytes + added.bytes > left) {
-      return false; // what is left is for others
+      return false; // the rest of the bound is kept for other clients
     }
     owner.bytes += added.bytes;
     waiting_bytes_ += added.bytes;
@@ -65,7 +65,7 @@ std::int64_t fair_pool::waiting_bytes() const {
   return waiting_bytes_;
 }
 
-/// The caller holds the mutex, and something waits.
+/// The caller must hold the mutex, and a task must be waiting.
 fair_pool::waiting_task fair_pool::take_next() {
   const auto found = clients_.find(turns_.begin()->second);
   turns_.erase(turns_.begin());
@@ -78,7 +78,7 @@ fair_pool::waiting_task fair_pool::take_next() {
   const bool unwanted = next.what.is_unwanted && next.what.is_unwanted();
   if (!unwanted) owner.served += next.what.bytes + cost_of_task;
   (owner.tasks.empty() ? resting_ : turns_).emplace(owner.served, found->first);
-  // Whoever the others have caught up with is like a client that never came.
+  // A client with which the others have caught up need not be remembered.
   while (!resting_.empty() && (turns_.empty() || resting_.begin()->first <= virtual_time_)) {
     clients_.erase(resting_.begin()->second);
     resting_.erase(resting_.begin());

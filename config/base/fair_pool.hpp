@@ -1,15 +1,16 @@
-// fair_pool: threads for work on texts (JSON, templates, tokenizing) that may take long, so that it
-// holds up neither sockets nor steps. Clients take turns by bytes, so that none waits for another's
-// heap of work.
+// fair_pool: a thread pool for work on texts (JSON, templates, tokenizing). Such work may take
+// long, and on these threads it delays neither sockets nor steps. Clients take turns by bytes, so
+// that no client waits for all the work that another one has queued.
 //
-// Thread safety: any thread may call any function; tasks run on the pool's threads, which other
-// threads of the process outrank by a few nice levels. A task must not throw. What waits is bounded
-// in bytes and in time. The destructor waits for running tasks; tasks that wait are destroyed
-// without being run.
+// Thread safety: any thread may call any function. Tasks run on the pool's threads, whose priority
+// is a few nice levels below that of the process's other threads. A task must not throw. Waiting
+// tasks are bounded in bytes and in time. The destructor waits for running tasks; waiting tasks are
+// destroyed without being run.
 //
-// Invariant: a client's turn comes by its virtual time, the bytes that it was served. A new client
-// begins at the virtual time of the client served last, so that nobody can save up turns; a client
-// that is ahead of that is remembered until the others have caught up.
+// Invariant: clients are served in the order of their virtual times; the virtual time of a client
+// is the number of bytes that were served for it. A new client begins at the virtual time of the
+// client served last, so that no client can save up turns. A client that is ahead of that time is
+// remembered until the others have caught up.
 #pragma once
 
 #include <chrono>
@@ -34,13 +35,15 @@ public:
 
   struct limits {
     std::size_t threads = 1;
-    std::int64_t waiting_bytes = std::int64_t{64} << 20; ///< of tasks that have not begun
+    /// the most bytes of tasks that have not begun
+    std::int64_t waiting_bytes = std::int64_t{64} << 20;
     clock::duration longest_wait = std::chrono::seconds(30);
   };
   struct task {
-    std::string client;     ///< whose turn it takes
-    std::int64_t bytes = 0; ///< of the text that it works on
-    /// Asked just before the task would begin; true: nobody wants it any more.
+    std::string client;     ///< the client whose turn the task uses
+    std::int64_t bytes = 0; ///< size of the task's text
+    /// Called just before the task would begin; true means that the result is no longer wanted and
+    /// the task is dropped.
     std::function<bool()> is_unwanted;
     std::function<void()> run;
     /// Called instead of run() when the task has waited for longer than `longest_wait`.
@@ -52,8 +55,8 @@ public:
   fair_pool(const fair_pool&) = delete;
   fair_pool& operator=(const fair_pool&) = delete;
 
-  /// False: too many bytes wait, and the task was not taken. One client alone is given half of the
-  /// bound; any client that has nothing waiting is given all that is left.
+  /// Returns false, and does not take the task, if too many bytes wait. A single client gets at
+  /// most half of the bound; a client that has nothing waiting may use all that is left.
   bool add(task added);
   std::int64_t waiting_bytes() const;
 
@@ -64,7 +67,7 @@ private:
   };
   struct client {
     std::deque<waiting_task> tasks;
-    std::int64_t bytes = 0;  ///< of its waiting tasks
+    std::int64_t bytes = 0;  ///< bytes of its waiting tasks
     std::int64_t served = 0; ///< its virtual time
   };
   using turn = std::pair<std::int64_t, std::string>; ///< virtual time and client
@@ -76,8 +79,8 @@ private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_map<std::string, client> clients_;
-  std::set<turn> turns_;   ///< of clients with waiting tasks
-  std::set<turn> resting_; ///< of all other clients
+  std::set<turn> turns_;   ///< turns of clients with waiting tasks
+  std::set<turn> resting_; ///< turns of all other remembered clients
   std::int64_t virtual_time_ = 0;
   std::int64_t waiting_bytes_ = 0;
   bool stopping_ = false;

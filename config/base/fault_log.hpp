@@ -1,4 +1,4 @@
-// fault_log: the warnings and errors that were logged last, for pages that show them to an
+// fault_log: keeps the most recently logged warnings and errors, for pages that show them to an
 // administrator.
 //
 // Thread safety: every function locks. Bounded: `kept_faults` entries of at most `fault_bytes`
@@ -20,18 +20,18 @@ inline constexpr std::size_t kept_faults = 200;
 inline constexpr std::size_t fault_bytes = 500;
 
 struct fault {
-  std::uint64_t id = 0;      ///< names the entry, from 1 on
+  std::uint64_t id = 0;      ///< id of the entry, counted from 1
   std::uint64_t version = 0; ///< grows with every change of any entry
   std::int64_t at_unix_ms = 0;
-  std::uint64_t times = 1; ///< a message that comes again at once is one entry
-  bool is_error = false;   ///< else a warning
+  std::uint64_t times = 1; ///< how often the message was repeated without another one in between
+  bool is_error = false;   ///< true: an error; false: a warning
   std::string message;
 };
 
 class fault_log {
 public:
   void add(bool is_error, std::string_view message, std::int64_t at_unix_ms);
-  /// The entries that changed after that version, oldest first.
+  /// The entries that changed after `version`, oldest first.
   std::vector<fault> changed_after(std::uint64_t version) const;
 
 private:
@@ -40,7 +40,7 @@ private:
   std::uint64_t versions_ = 0;
 };
 
-/// That of this process.
+/// The fault log of this process.
 fault_log& faults();
 
 } // namespace twill::log

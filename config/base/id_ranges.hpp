@@ -1,4 +1,4 @@
-// id_ranges: lists of numbers as short text, in which numbers that follow each other are a range:
+// id_ranges: writes lists of numbers as short text, in which consecutive numbers become a range:
 // "1-4,9,12-13". Pure.
 #pragma once
 
@@ -19,7 +19,7 @@ public:
     }
     ++n_;
   }
-  /// Adds a text of its own to the list.
+  /// Adds a text to the list as a separate item.
   void add_text(const std::string& item) {
     end_range();
     n_ = 0;
@@ -46,7 +46,7 @@ private:
 
   std::string text_;
   std::uint64_t first_ = 0, last_ = 0;
-  std::uint64_t n_ = 0; ///< numbers since the last text of its own
+  std::uint64_t n_ = 0; ///< numbers since the last separate text
 };
 
 template <class Ids>

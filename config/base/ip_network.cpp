@@ -63,7 +63,7 @@ std::optional<ip_network> ip_network::parse(std::string_view text) {
   ip_network made;
   made.first_ = *address;
   if (slash == std::string_view::npos) return made;
-  // The text decides: 8 bits of ::ffff:10.0.0.0 would be 8 bits of an IPv6 address.
+  // The text decides the width: the 8 bits of "::ffff:10.0.0.0/8" are bits of an IPv6 address.
   const int width = text.find(':') == std::string_view::npos ? 32 : 128;
   const auto* end = text.data() + text.size();
   int bits = -1;

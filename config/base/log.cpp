@@ -21,7 +21,7 @@ namespace {
 constexpr const char* text_pattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$ %v";
 constexpr const char* json_pattern = "{\"time\":\"%Y-%m-%dT%H:%M:%S.%e%z\",%v}";
 
-/// Lines that wait while standard error takes nothing.
+/// The most bytes of lines that wait while standard error accepts nothing.
 constexpr std::size_t most_waiting_bytes = std::size_t{4} << 20;
 
 bool writes_json = false;
@@ -99,7 +99,8 @@ private:
 struct stderr_logger {
   stderr_logger() {
     logger.set_pattern(text_pattern);
-    logger.set_error_handler([](const std::string&) {}); // else it waits for standard error
+    // the default handler would wait for standard error
+    logger.set_error_handler([](const std::string&) {});
   }
   std::shared_ptr<line_sink> sink = std::make_shared<line_sink>();
   spdlog::logger logger{"twill", sink};

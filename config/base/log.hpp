@@ -1,9 +1,10 @@
 // Logging facade: no logging library is visible here (spdlog stays in config/base/log.cpp).
 //
-// Any thread may call; a line is written whole. Callers pass a ready string, so that no formatting
-// library reaches this header. Each line about a request carries its id in the text.
-// A caller waits until its line is written, unless write_from_thread() was called: then no caller
-// waits for standard error, and what that does not take is dropped and counted.
+// Any thread may call; lines are written whole. Callers pass a finished string, so that no
+// formatting library is needed in this header. Each line about a request has the request's id in
+// its text. A caller waits until its line is written, unless write_from_thread() was called: then
+// callers do not wait for standard error, and lines that it does not accept in time are dropped and
+// counted.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@ namespace twill::log {
 
 enum class level { trace, debug, info, warn, error, off };
 
-/// The level with this name ("trace" to "off"), or nothing when there is none.
+/// The level with this name ("trace" to "off"); nullopt if there is none.
 std::optional<level> level_named(std::string_view name);
 
 /// Sets the least level that is written to standard error. Any thread may call at any time.
@@ -26,21 +27,22 @@ enum class format {
   text, ///< time, level and message
   json, ///< one object a line
 };
-/// How lines are written from now on. Call it before other threads begin.
+/// Sets the format of lines from now on. Call it before other threads begin.
 void use_format(format wanted);
 
-/// From now on a thread writes the lines. At the end of the process, and before a signal such as
-/// SIGSEGV ends it, lines that are left have a second to be written. Call it once, before threads
-/// that log begin.
+/// From now on a separate thread writes the lines. At the end of the process, and before a signal
+/// such as SIGSEGV ends it, remaining lines have one second to be written. Call it once, before
+/// threads that log begin.
 void write_from_thread();
 
-/// Waits until all lines are written, or the time has passed; true when they are. _exit() needs it.
+/// Waits until all lines are written or the time has passed; returns whether all were written. Must
+/// be called before _exit().
 bool flush(std::chrono::milliseconds longest = std::chrono::seconds(1));
 
-/// What became of the lines.
+/// Whether lines reach standard error.
 struct delivery {
   std::uint64_t dropped_lines = 0; ///< since the start
-  bool blocked = false;            ///< standard error takes nothing, or lines are being dropped
+  bool blocked = false;            ///< standard error accepts nothing, or lines are being dropped
 };
 delivery delivered();
 
@@ -48,8 +50,8 @@ delivery delivered();
 bool enabled(level l) noexcept;
 
 void write(level l, std::string_view message);
-/// `members` is JSON text such as `"a":1,"b":"x"`, which only a line in JSON has, beside the
-/// message.
+/// `members` is JSON text such as `"a":1,"b":"x"`. Lines in the JSON format contain it beside the
+/// message; lines in the text format do not.
 void write(level l, std::string_view message, std::string_view members);
 
 /// Writes a line as it is, without time and level, after the lines that came before it.
@@ -58,7 +60,7 @@ void write_plain(std::string_view line);
 /// Appends the text as a JSON string. Bytes that are no UTF-8 count as Latin-1.
 void append_json_string(std::string& out, std::string_view text);
 
-/// The text with control characters as "\xHH"; every line is written so.
+/// Returns the text with control characters written as "\xHH"; every line is written so.
 std::string escape_controls(std::string_view message);
 
 inline void debug(std::string_view message) {

@@ -22,7 +22,8 @@ bool write_whole(int file, std::string_view text) {
     const auto n = ::write(file, text.data(), text.size());
     if (n >= 0) {
       text.remove_prefix(static_cast<std::size_t>(n));
-    } else if (errno == EAGAIN) { // whoever shares the descriptor has made it so
+      // another process that shares the descriptor has made it non-blocking
+    } else if (errno == EAGAIN) {
       pollfd room{file, POLLOUT, 0};
       ::poll(&room, 1, -1);
     } else if (errno != EINTR) {
@@ -70,7 +71,7 @@ void log_writer::lose(std::uint64_t n_lines) {
   unreported_ += n_lines;
 }
 
-/// Where lines are missing, from here on.
+/// Queues a notice at the place of the dropped lines.
 void log_writer::queue_notice() {
   if (unreported_ == 0) return;
   queue_.push_back({{}, unreported_});
@@ -111,7 +112,7 @@ void log_writer::run() {
     } else if (queue_.empty()) {
       try {
         queue_notice();
-      } catch (const std::bad_alloc&) { // the next line brings it
+      } catch (const std::bad_alloc&) { // the notice is queued with the next line instead
       }
     }
     if (!queue_.empty()) continue;
@@ -120,7 +121,7 @@ void log_writer::run() {
   }
 }
 
-/// Lines from the front of the queue that are written at once, or one notice.
+/// Takes the lines from the front of the queue that are written at once, or one notice.
 log_writer::chunk log_writer::take() {
   chunk taken{std::move(queue_.front().line), 1, queue_.front().lost};
   waiting_bytes_ -= taken.text.size();
@@ -135,7 +136,7 @@ log_writer::chunk log_writer::take() {
     try {
       taken.text += line;
     } catch (const std::bad_alloc&) {
-      break; // that line is written by itself
+      break; // a longer line is written alone
     }
     waiting_bytes_ -= line.size();
     ++taken.n_lines;
@@ -163,7 +164,7 @@ void on_crash(int signal) {
   constexpr timespec millisecond{0, 1'000'000};
   for (int i = 0; i < 1000 && writer_to_wait_for->unwritten() > 0; ++i)
     ::nanosleep(&millisecond, nullptr);
-  ::raise(signal); // its handler was reset, and it comes when this one returns
+  ::raise(signal); // the signal's default handler runs when this handler returns
 }
 
 } // namespace

@@ -7,8 +7,8 @@
 namespace twill {
 namespace {
 
-/// The optimal string alignment distance. Three rows of its table are enough, since a swap looks
-/// back two.
+/// The optimal string alignment distance. Three rows of its table suffice, since a swap refers to
+/// the row before the last one.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j)

@@ -1,4 +1,4 @@
-// nearest: the known word that a mistyped word was probably meant to be. Pure.
+// nearest: finds the known word that a mistyped word was probably meant to be. Pure.
 #pragma once
 
 #include <span>
@@ -6,8 +6,8 @@
 
 namespace twill {
 
-/// The candidate at the least edit distance (Levenshtein, in which a swap of neighbours counts
-/// one), or an empty text when no candidate is near enough to be meant.
+/// Returns the candidate with the least edit distance (Levenshtein, where swapping two neighbours
+/// counts as one edit), or an empty text if no candidate is near enough.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 } // namespace twill

@@ -13,7 +13,7 @@ result<std::string, file_errc> read_file(const std::string& path, std::int64_t m
   const auto refuse = [&](const std::string& why) {
     return failure{file_errc::unreadable, path + ": " + why};
   };
-  // Opening a pipe must not wait for somebody to write into it.
+  // With O_NONBLOCK, opening a pipe does not wait for a writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return refuse(std::strerror(errno));
   struct closer {

@@ -1,4 +1,4 @@
-// read_file: the whole content of a small file, with a reason when it cannot be had. Any thread.
+// read_file: reads the whole content of a small file, or fails with a reason. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace twill {
 
 enum class file_errc { unreadable };
 
-/// Fails for what is no regular file, and for a file of more than `max_bytes`.
+/// Fails if the path is not a regular file, or if the file has more than `max_bytes`.
 result<std::string, file_errc> read_file(const std::string& path, std::int64_t max_bytes);
 
-/// read_file() with a bound of its own, or something that stands in for it.
+/// The type of read_file() with a fixed bound, or of a replacement for it.
 using file_reader = std::function<result<std::string, file_errc>(const std::string& path)>;
 
 } // namespace twill

@@ -1,9 +1,9 @@
 // result<T, E>: a value, or an error code with a detail sentence.
 //
-// E is the folder's own `enum class errc`; the detail follows the form "field, rule, given value".
-// Callers test ok(): a conversion to bool would read as the opposite of an error's. A result is a
-// plain value and not thread-safe.
-// value() on a failure and code() on a success are programmer errors (TWILL_ASSERT).
+// E is the folder's own `enum class errc`; the detail has the form "field, rule, given value".
+// Callers test ok(): a conversion to bool would be the opposite of that of an error code. A result
+// is a plain value and not thread-safe. Calling value() on a failure or code() on a success is a
+// programmer error (TWILL_ASSERT).
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ void wait_for_memory() {
     std::free(kept);
     return;
   }
-  // Tries that follow each other closely belong to one allocation.
+  // Attempts in close succession belong to one allocation.
   thread_local int tries = 0;
   thread_local std::chrono::steady_clock::time_point last;
   const auto now = std::chrono::steady_clock::now();

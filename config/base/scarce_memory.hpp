@@ -1,23 +1,24 @@
-// scarce_memory: what happens before an allocation fails.
+// scarce_memory: delays the failure of allocations when memory is short.
 //
-// An allocation that fails throws std::bad_alloc, which ends the request or the actor that asked.
-// Some places cannot bear that: a library that drops a message when its queue cannot grow leaves
-// somebody waiting for ever. Memory is often short for a moment only, while other requests end. So
-// a failing allocation first uses up a reserve that is kept for this, then waits up to a twentieth
-// of a second, trying again and again, and only then throws.
+// An allocation that fails throws std::bad_alloc, which ends the request or the actor that made it.
+// Some code cannot handle that: a library that drops a message when its queue cannot grow leaves
+// the message's receiver waiting for ever. Memory is often short only for a moment, while other
+// requests end. So a failing allocation first uses up a reserve kept for this purpose, then retries
+// for up to a twentieth of a second, and only then throws.
 //
-// Any thread. It concerns operator new of the whole process, so programs call it, libraries do not.
+// Any thread. It affects operator new of the whole process, so only programs call it, never
+// libraries.
 #pragma once
 
 #include <cstddef>
 
 namespace twill {
 
-/// Installs the above, with a reserve of so many bytes. Call it once, at the beginning.
+/// Installs this behaviour, with a reserve of `reserve_bytes`. Call it once, at the beginning.
 void prepare_for_scarce_memory(std::size_t reserve_bytes = std::size_t{8} << 20);
 
-/// Takes the reserve again after it was used, where memory is free now. Costs nothing when it is
-/// there.
+/// Allocates the reserve again after it was used, if memory is free now. Costs nothing if the
+/// reserve is intact.
 void restore_memory_reserve() noexcept;
 
 } // namespace twill

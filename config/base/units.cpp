@@ -34,7 +34,8 @@ constexpr std::array<unit, 14> units{{{"", 1},
 constexpr std::array<unit, 5> time_units{
     {{"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"min", 60e3}, {"h", 3600e3}}};
 
-/// "NUMBER UNIT" times the unit's factor; nothing when it is negative, infinite or of another form.
+/// Parses "NUMBER UNIT" and multiplies by the unit's factor; nullopt if the number is negative or
+/// infinite, or the text has another form.
 std::optional<double> parse_scaled(std::string_view text, std::span<const unit> units) {
   const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && is_space(text.front()))

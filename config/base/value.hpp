@@ -26,9 +26,9 @@ struct big_integer {
   bool operator==(const big_integer&) const = default;
 };
 
-/// Infinite where the number is beyond all doubles.
+/// The nearest double; infinite if the number is beyond all doubles.
 double nearest_double(const big_integer& number) noexcept;
-/// Negative, zero or positive.
+/// Returns a negative number, zero or a positive number, as a < b, a == b or a > b.
 int compare(const big_integer& a, const big_integer& b) noexcept;
 
 class value {
@@ -49,7 +49,7 @@ public:
   value(value_list l) : data_(std::move(l)) {}
   value(value_object o) : data_(std::move(o)) {}
 
-  /// The number that these digits spell, as JSON spells whole numbers: an int64 where it fits.
+  /// The whole number with these digits, in JSON's notation: an int64 if it fits.
   static value whole_number(std::string_view digits);
 
   bool is_null() const noexcept { return std::holds_alternative<std::nullptr_t>(data_); }
@@ -78,7 +78,8 @@ private:
   storage data_;
 };
 
-/// Members of equal keys become one: at the place of the first, with the value of the last.
+/// Merges members with equal keys into one, at the place of the first and with the value of the
+/// last.
 void merge_repeated_keys(value_object& members);
 
 } // namespace twill

@@ -1,4 +1,5 @@
-// The table of keys: what can be configured, where it is stored, and which values are possible.
+// The table of keys: which options can be configured, where each is stored, and which values are
+// possible.
 //
 // Built once, read only afterwards. Nothing here knows TOML.
 #pragma once
@@ -35,7 +36,7 @@ struct rule {
   std::function<bool(const key_value&)> holds;
 };
 
-/// What one member of `Owner` is named, and which values it may have.
+/// The name of one member of `Owner` in the configuration, and the values that it may have.
 template <class Owner>
 struct basic_key {
   std::string_view name; ///< "table.member"
@@ -44,7 +45,7 @@ struct basic_key {
   rule possible;
   std::string_view doc;
   bool secret = false; ///< its values are never printed
-  bool single = false; ///< a list of one may be given as that one string
+  bool single = false; ///< a list with one entry may be given as a plain string
 };
 using key = basic_key<options>;
 
@@ -63,7 +64,7 @@ std::string_view member_of(std::string_view key_name);
 
 key_kind kind_at(const member_address& at);
 key_value value_at(const member_address& at);
-/// `v` has been read for this member and obeys its rule.
+/// Stores `v`, which must have been read for this member and satisfy its rule.
 void store_at(const member_address& at, const key_value& v);
 
 template <class Owner>
@@ -73,7 +74,7 @@ key_kind kind_of(const basic_key<Owner>& k) {
 }
 template <class Owner>
 key_value get(const basic_key<Owner>& k, const Owner& from) {
-  // locate() hands out a mutable address; nothing is written through it here.
+  // locate() returns a mutable address, but nothing is written through it here.
   return value_at(k.locate(const_cast<Owner&>(from)));
 }
 template <class Owner>
@@ -81,7 +82,8 @@ void set(const basic_key<Owner>& k, Owner& to, const key_value& v) {
   store_at(k.locate(to), v);
 }
 
-/// As a TOML value: "512 MiB", "30s", ["a"]. A list of one is that one string where `single`.
+/// The value as TOML: "512 MiB", "30s", ["a"]. With `single`, a list of one entry is printed as
+/// that string.
 std::string print_value(key_kind kind, bool single, const key_value& v);
 template <class Owner>
 std::string print_value(const basic_key<Owner>& k, const key_value& v) {

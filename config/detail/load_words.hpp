@@ -1,5 +1,5 @@
-// load_words: how errors of a configuration name places, keys and tables, for all parts of loading.
-// Pure functions.
+// load_words: formats places, keys and tables for the error messages of a configuration, in all
+// parts of loading. Pure functions.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace twill::config::detail {
 
-/// Takes an error: where it is, and what is wrong there.
+/// Receives an error: its place and its description.
 using complaint_taker = std::function<void(const std::string& origin, const std::string& problem)>;
 
 /// FILE:LINE:COLUMN
@@ -22,7 +22,8 @@ std::string at(const std::string& file, const toml::source_region& where);
 /// The name between backticks.
 std::string ticked(std::string_view name);
 
-/// For a member that none of these tables has: the one that was meant, or where all are listed.
+/// The error text for an unknown member: suggests the member that was probably meant, or says where
+/// all members are listed.
 std::string unknown_member(std::string_view name, const std::vector<std::string_view>& known);
 template <class Rows>
 std::string unknown_member(std::string_view name, const Rows& rows) {

@@ -1,7 +1,7 @@
-// model_tables: collects the tables `[models.NAME]` of all sources, in the order in which they
-// come, and checks the rules that concern several of them.
+// model_tables: collects the tables `[models.NAME]` of all sources in order of appearance, and
+// checks the rules that involve several of them.
 //
-// One thread. Errors go to whoever takes complaints; values without a fault are kept all the same.
+// One thread. Errors are passed to the complaint_taker; correct values are kept in any case.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,12 @@ class model_tables {
 public:
   explicit model_tables(complaint_taker complain) : complain_(std::move(complain)) {}
 
-  /// What stands under `models` in one file. Values of a later file win over those of an earlier
-  /// one, as those of any table do.
+  /// Adds the contents of `models` in one file. Values of a later file override those of an earlier
+  /// one, as for any table.
   void add(const toml::node& node, const std::string& file);
-  /// "models.NAME.KEY", of the command line. NAME may have dots.
+  /// Adds a command line setting with key "models.NAME.KEY". NAME may contain dots.
   void add_setting(const setting& given);
-  /// That each model has a path, and a name of its own.
+  /// Checks that each model has a path and a unique name.
   void check();
 
   const std::vector<shared_model_options>& all() const { return all_; }
@@ -49,7 +49,7 @@ private:
 
   complaint_taker complain_;
   std::vector<shared_model_options> all_;
-  /// Of each model: member -> where its value came from; "models" -> where its table begins.
+  /// For each model: member -> origin of its value; "models" -> where its table begins.
   std::vector<origins> origins_;
 };
 
