@@ -30,7 +30,7 @@ struct model_options {
 
 /// `kv.events`, `kv.events_topic`, `kv.events_format`: KV cache events of a model, for routers.
 struct kv_event_options {
-  std::string endpoint;       ///< of ZeroMQ, that is bound; empty: nothing is published
+  std::string endpoint;       ///< ZeroMQ address to bind; empty: nothing is published
   std::string topic;          ///< the first frame of each message
   std::string format = "map"; ///< map | array: how an event is written
 
@@ -40,11 +40,12 @@ struct kv_event_options {
 /// [models.KEY]: one of several models that share the device. Each member is a row of
 /// config/detail/model_keys.cpp.
 struct shared_model_options {
-  std::string key; ///< of its table; also its id where `model.name` is empty
+  std::string key; ///< KEY of its table; also the model's id if `model.name` is empty
   model_options model;
   std::vector<std::string> aliases; ///< further names that requests may use
-  bool pin = false;           ///< loaded at the start, and kept for as long as the daemon runs
-  milliseconds keep_alive{0}; ///< without a request, until it is put to sleep; 0: no limit
+  bool pin = false; ///< loaded at the start, and kept for as long as the daemon runs
+  /// time without a request until the model is put to sleep; 0: no limit
+  milliseconds keep_alive{0};
   kv_event_options kv_events;
 
   const std::string& id() const { return model.name.empty() ? key : model.name; }
@@ -53,27 +54,29 @@ struct shared_model_options {
 
 /// [kv]: the cache of keys and values.
 struct kv_options {
-  std::int64_t memory_bytes = 0;  ///< of all KV blocks together; 0: a share of the free memory
+  std::int64_t memory_bytes = 0;  ///< memory for all KV blocks; 0: a share of the free memory
   std::int32_t block_tokens = 16; ///< positions of a KV block; a power of two, 8..256
   std::string type = "auto";      ///< auto | f32 | f16 | bf16 | int8
   bool prefix_cache = true;       ///< keep KV blocks for prompts that begin with the same tokens
-  bool share_prefixes = false;    ///< between tenants
-  std::int64_t host_memory_bytes = 0; ///< for cached blocks that leave the device; 0: none
-  std::int64_t disk_memory_bytes = 0; ///< for cached blocks that leave host memory; 0: none
-  std::string disk_dir;               ///< empty: kv/ in the cache folder
-  bool keep = false;                  ///< blocks on disk are found after a restart
-  kv_event_options events;            ///< with several models, each has its own
+  bool share_prefixes = false;    ///< tenants share cached prefixes
+  /// host memory for cached blocks that leave the device; 0: none
+  std::int64_t host_memory_bytes = 0;
+  /// disk space for cached blocks that leave host memory; 0: none
+  std::int64_t disk_memory_bytes = 0;
+  std::string disk_dir;    ///< empty: kv/ in the cache folder
+  bool keep = false;       ///< blocks on disk are found after a restart
+  kv_event_options events; ///< with several models, each has its own
 };
 
 /// [scheduler]: how much one step may compute, and how many requests run or wait.
 struct scheduler_options {
-  /// Prefill chunks and decodes of one step together; 0: 512, or the plan's choice where weights
-  /// are streamed.
+  /// The most tokens of one step, prefill chunks and decodes together. 0: 512, or the plan's choice
+  /// if weights are streamed.
   std::int32_t max_step_tokens = 0;
-  /// Prompt tokens of a step that decodes as well; 0: as many as gap_target leaves time for, or the
-  /// plan's choice where weights are streamed.
+  /// The most prompt tokens of a step that also decodes. 0: as many as gap_target leaves time for,
+  /// or the plan's choice if weights are streamed.
   std::int32_t mixed_prompt_tokens = 0;
-  milliseconds gap_target{40};           ///< within which such a step should end
+  milliseconds gap_target{40};           ///< target duration of a step that also decodes
   std::int32_t max_running = 256;        ///< sequences that run at once
   std::int32_t max_queued = 1024;        ///< requests that wait; further ones are refused (429)
   std::int32_t max_context_tokens = 0;   ///< prompt + output of a sequence; 0: the model's limit
@@ -82,12 +85,13 @@ struct scheduler_options {
   milliseconds restart_delay_max{30000}; ///< before any restart, and between tries after giving up
   std::string policy = "fair";           ///< fair: clients take turns | fcfs: in order of arrival
   milliseconds queue_timeout{0};         ///< for which a request waits to run; 0: no limit
-  std::int32_t max_paused = 1024;        ///< requests that wait for their readers
-  std::int64_t max_prompts_bytes = 512 * mib; ///< of the prompts of all live requests
-  std::int64_t max_text_bytes = 64 * mib;     ///< of prompts that wait to be tokenized
-  milliseconds text_timeout{30000};           ///< for which they may wait
-  std::string trace;                          ///< a file for what is seen and decided; empty: none
-  std::int64_t trace_size_bytes = 256 * mib;  ///< where it ends
+  std::int32_t max_paused = 1024;        ///< the most requests paused for slow clients
+  /// the most bytes of the prompts of all live requests
+  std::int64_t max_prompts_bytes = 512 * mib;
+  std::int64_t max_text_bytes = 64 * mib; ///< the most bytes of prompts that wait to be tokenized
+  milliseconds text_timeout{30000};       ///< the longest time that a prompt waits to be tokenized
+  std::string trace; ///< file that records the scheduler's inputs and decisions; empty: none
+  std::int64_t trace_size_bytes = 256 * mib; ///< the most bytes of the trace file
 };
 
 /// [device]: where kernels run.
@@ -101,8 +105,10 @@ struct device_options {
 
 /// [offload]: models larger than the device, whose weights are streamed from host memory or disk.
 struct offload_options {
-  std::int32_t device_percent = -1;   ///< of the weights' bytes on the device; -1: what fits
-  std::int32_t host_percent = -1;     ///< of them in host memory, the rest on disk; -1: what fits
+  /// percentage of the weights' bytes on the device; -1: what fits
+  std::int32_t device_percent = -1;
+  /// percentage of the weights' bytes in host memory; the rest is on disk; -1: what fits
+  std::int32_t host_percent = -1;
   std::string dir;                    ///< for the disk tier's file; empty: the temporary folder
   std::string reads = "direct";       ///< direct: past the page cache | cached: through it
   std::int32_t ring_layers = 3;       ///< layers of streamed weights in device memory
@@ -111,7 +117,7 @@ struct offload_options {
   std::int32_t kv_buffers = 12;       ///< device buffers for streamed KV
   std::int32_t io_threads = 4;        ///< transfers that run at once
   std::int32_t verify_every = 4;      ///< one read in this many is compared with its checksum
-  std::int64_t host_memory_bytes = 0; ///< of the host tier; 0: what is available
+  std::int64_t host_memory_bytes = 0; ///< size of the host tier; 0: the available memory
   std::int32_t typical_prompt_tokens = 512; ///< of the requests that a daemon's plan is for
   std::int32_t typical_output_tokens = 128;
 };
@@ -120,31 +126,33 @@ struct offload_options {
 struct server_options {
   /// HOST:PORT or unix:/PATH each; port 0 picks a free one.
   std::vector<std::string> listen = {"127.0.0.1:8080"};
-  std::string name;            ///< in ids, of this daemon among several; empty: none
+  std::string name;            ///< name of this daemon among several, used in ids; empty: none
   std::string admin_listen;    ///< an address of the same form for administrators; empty: none
   std::string agent_listen;    ///< an address or a port for load balancers; empty: none
-  std::string user;            ///< whose rights the daemon takes on; empty: it stays
+  std::string user;            ///< user as which the daemon runs after its start; empty: unchanged
   std::string tls_certificate; ///< PEM file; empty: no TLS
   std::string tls_key;         ///< PEM file
   std::int32_t threads = 1;    ///< threads that serve sockets
-  std::int32_t max_connections = 20000;     ///< open sockets; further ones are closed at accept
-  std::int32_t max_per_address = -1;        ///< of one client address; 0: no limit; -1: automatic
+  std::int32_t max_connections = 20000; ///< open sockets; further ones are closed at accept
+  /// the most sockets of one client address; 0: no limit; -1: automatic
+  std::int32_t max_per_address = -1;
   std::vector<std::string> trusted_proxies; ///< addresses, networks, "unix"
-  bool proxy_protocol = false;              ///< their connections begin with a PROXY header
-  std::int64_t max_body_bytes = 16 * mib;   ///< of one HTTP request
-  std::int64_t max_frame_bytes = 4 * mib;   ///< of one WebSocket message
+  bool proxy_protocol = false; ///< connections of trusted proxies begin with a PROXY header
+  std::int64_t max_body_bytes = 16 * mib;       ///< of one HTTP request
+  std::int64_t max_frame_bytes = 4 * mib;       ///< of one WebSocket message
   std::int64_t max_write_queue_bytes = 1 * mib; ///< unsent output of one socket
   std::int64_t max_output_bytes = 64 * mib;     ///< unsent output of all sockets
-  milliseconds idle_timeout{300000};       ///< a socket silent for this long is pinged, then closed
-  milliseconds keep_alive{15000};          ///< a stream this silent gets a comment; 0: none
-  milliseconds header_timeout{30000};      ///< in which the head of a request must arrive
-  std::int64_t body_rate_bytes = 16 * kib; ///< per second, at which a body must arrive
-  milliseconds slow_reader_timeout{30000}; ///< paused for this long: cut off with an error
-  milliseconds drain_timeout{30000};       ///< in which streams may finish after SIGTERM
-  std::vector<std::string> api_keys;       ///< when not empty, clients must send one
-  std::string keys_file;                   ///< lines "NAME sha256:HEX"; empty: none
-  std::vector<std::string> cors_origins;   ///< foreign web pages that may use the API; "*": any
-  std::vector<std::string> hosts;          ///< names that this server answers to; "*": any
+  milliseconds idle_timeout{300000};  ///< a socket silent for this long is pinged, then closed
+  milliseconds keep_alive{15000};     ///< a stream this silent gets a comment; 0: none
+  milliseconds header_timeout{30000}; ///< the longest time for the head of a request to arrive
+  /// the least bytes per second at which a body must arrive
+  std::int64_t body_rate_bytes = 16 * kib;
+  milliseconds slow_reader_timeout{30000};  ///< paused for this long: cut off with an error
+  milliseconds drain_timeout{30000};        ///< time for streams to finish after SIGTERM
+  std::vector<std::string> api_keys;        ///< when not empty, clients must send one
+  std::string keys_file;                    ///< lines "NAME sha256:HEX"; empty: none
+  std::vector<std::string> cors_origins;    ///< foreign web pages that may use the API; "*": any
+  std::vector<std::string> hosts;           ///< names that this server answers to; "*": any
   std::int32_t max_streams_per_socket = 32; ///< lanes (`stream_id`) of one WebSocket
 };
 
@@ -170,10 +178,11 @@ struct sampling_options {
 /// [structured]: outputs that must keep to a schema or a grammar, which is compiled in a process of
 /// its own.
 struct structured_options {
-  milliseconds compile_timeout{5000};          ///< of one grammar, in processor time
-  milliseconds wait_timeout{60000};            ///< for which a request waits for its grammar
+  milliseconds compile_timeout{5000}; ///< the most processor time for one grammar
+  milliseconds wait_timeout{60000};   ///< the longest time that a request waits for its grammar
   std::int64_t compile_memory_bytes = 1 * gib; ///< of the process that compiles
-  bool repeated_items = true; ///< uniqueItems that cannot be enforced is taken all the same
+  /// true: a schema with uniqueItems that cannot be enforced is accepted
+  bool repeated_items = true;
 };
 
 /// [batches]: files of requests that run beside interactive requests (/v1/files, /v1/batches).
@@ -184,13 +193,13 @@ struct batch_options {
   double tenant_share = 0.5;               ///< of batches, files and bytes that one tenant may hold
 };
 
-/// [responses]: what is kept of responses, of whatever protocol, that are stored.
+/// [responses]: the storage of responses, for all protocols.
 struct response_options {
-  std::string folder;                             ///< keeps them over restarts; empty: in memory
-  std::int64_t max_folder_bytes = 1 * gib;        ///< of all tenants together
-  std::int64_t max_memory_bytes = 64 * mib;       ///< as max_folder, without a folder
+  std::string folder;                       ///< keeps them over restarts; empty: in memory
+  std::int64_t max_folder_bytes = 1 * gib;  ///< of all tenants together
+  std::int64_t max_memory_bytes = 64 * mib; ///< the most bytes in memory if there is no folder
   milliseconds keep{std::chrono::hours(30 * 24)}; ///< since a response was created
-  milliseconds grace{0};                          ///< for which one goes on whose client has left
+  milliseconds grace{0};         ///< how long a response continues after its client has left
   std::string sync = "finished"; ///< never | finished | step: when bytes are forced to the disk
 };
 
@@ -200,20 +209,22 @@ struct log_options {
   std::string format = "text"; ///< text | json
 };
 
-/// [debug]: what twill checks of itself.
+/// [debug]: twill's checks of itself.
 struct debug_options {
-  bool check_ledger = false; ///< once a second, whether what requests took was given back
+  /// checks once a second that finished requests gave back all that they took
+  bool check_ledger = false;
 };
 
-/// [metrics]: what /metrics tells.
+/// [metrics]: the contents of /metrics.
 struct metrics_options {
-  std::string compat = "none"; ///< none | vllm | 0.1: whose names stand beside twill's own
+  std::string compat = "none"; ///< none | vllm | 0.1: further metric names beside twill's own
 };
 
 /// [tracing]: spans of requests for an OpenTelemetry collector.
 struct tracing_options {
-  std::string endpoint; ///< of OTLP over HTTP; empty: no tracing
-  double sample = 1;    ///< the share of requests that no caller has decided on, 0 to 1
+  std::string endpoint; ///< address of OTLP over HTTP; empty: no tracing
+  /// share of the traced requests among those for which no caller has decided, 0 to 1
+  double sample = 1;
   std::string service = "twill";
   std::vector<std::string> headers; ///< "Name: value", sent to the collector
 };

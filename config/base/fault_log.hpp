@@ -20,7 +20,7 @@ inline constexpr std::size_t kept_faults = 200;
 inline constexpr std::size_t fault_bytes = 500;
 
 struct fault {
-  std::uint64_t id = 0;      ///< id of the entry, counted from 1
+  std::uint64_t id = 0;      ///< id of the entry; ids rise from 1 and may have gaps
   std::uint64_t version = 0; ///< grows with every change of any entry
   std::int64_t at_unix_ms = 0;
   std::uint64_t times = 1; ///< how often the message was repeated without another one in between

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 #define TWILL_MEMBER(member) [](shared_model_options& o) -> member_address { return &o.member; }
 
-/// The row of another table whose rule and description a row here takes over.
+/// Returns a row of another table, whose rule and description a row of this table reuses.
 const key& row_named(std::string_view name) {
   const auto* found = find_key(name);
   TWILL_ASSERT(found != nullptr, "a row of [models] must name a row of another table");

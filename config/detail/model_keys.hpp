@@ -1,5 +1,5 @@
-// The table of the members of one [models.KEY] table, in the form of the table of keys. Those that
-// [model] has as well have its rules and descriptions.
+// The table of the members of one [models.KEY] table, in the form of the table of keys. Members
+// that [model] has as well use the rules and descriptions of [model].
 #pragma once
 
 #include <span>
