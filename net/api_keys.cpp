@@ -85,7 +85,7 @@ std::string make_key() {
   TWILL_ASSERT(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1,
                "the system gives no random bytes");
   std::string key = "twk_";
-  unsigned waiting = 0; // bits that no digit holds yet
+  unsigned waiting = 0; // bits that have not been written as a character yet
   int n_waiting = 0;
   for (const unsigned byte : bytes) {
     waiting = waiting << 8 | byte;
@@ -106,7 +106,7 @@ api_keys::api_keys(const std::vector<std::string>& keys,
     const auto hashed = sha256(key);
     known_.push_back({"key-" + to_hex(hashed).substr(0, short_digits), hashed});
   }
-  // A key that stands in both lists is its tenant's: the last match counts.
+  // If a key stands in both lists, it belongs to the tenant, because the last match counts.
   for (const auto& tenant : tenants)
     for (const auto& hex : tenant.key_sha256)
       known_.push_back({tenant.name, from_hex(hex)});

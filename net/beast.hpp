@@ -1,5 +1,5 @@
-// Aliases for Boost.Asio and Beast. Only net's .cpp files (and headers that only they include) use
-// it.
+// Aliases for Boost.Asio and Beast. Only net's .cpp files, and headers that only those files
+// include, may include this header.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

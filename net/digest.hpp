@@ -1,6 +1,7 @@
-// digest: SHA-1 or SHA-256 of bytes that come piece by piece.
+// digest: computes the SHA-1 or SHA-256 hash of bytes that arrive in pieces.
 //
-// One thread at a time uses an object. Throws std::runtime_error when OpenSSL has no such hash.
+// Only one thread at a time may use an object. The constructor throws std::runtime_error when
+// OpenSSL does not offer the hash.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,8 @@ public:
   digest& operator=(const digest&) = delete;
 
   void add(std::string_view bytes);
-  /// The hash of all that was added, in lower-case hexadecimal digits. Call it once, at the end.
+  /// Returns the hash of all added bytes as lower-case hexadecimal digits. Call hex() once, at the
+  /// end.
   std::string hex();
 
 private:

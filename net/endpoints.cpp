@@ -145,8 +145,9 @@ constexpr std::array table = {
     // clang-format on
 };
 
-// At `server.admin_listen`. A Unix socket needs no key, an address needs an administrator's for
-// every row but the files of the dashboard: a browser cannot send a key with those.
+// The endpoints at `server.admin_listen`. A client on a Unix socket needs no key. A client on a TCP
+// address needs an administrator's key for every row except the files of the dashboard, because a
+// browser cannot send a key when it loads those files.
 constexpr std::array admin_table = {
     // clang-format off
     //       method path                     action                     key
@@ -187,7 +188,8 @@ std::string_view names_of(http_method method) {
   return {};
 }
 
-/// Whether a path is the one of this row; `wildcard` becomes what the row's star stands for.
+/// Whether `path` matches this row; if so, `wildcard` becomes the part of `path` that the row's
+/// star stands for.
 bool matches(const endpoint& row, std::string_view path, std::string& wildcard) {
   const auto pattern = row.path;
   const auto star = row.star;
@@ -218,7 +220,7 @@ std::span<const endpoint> endpoints(listener_kind listener) {
 endpoint_match match_endpoint(std::string_view method, std::string_view path,
                               listener_kind listener) {
   endpoint_match match;
-  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1); // some clients add one
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1); // some clients append a slash
   const auto wanted = method_of(method);
   for (const auto& row : endpoints(listener)) {
     if (!matches(row, path, match.wildcard)) continue;

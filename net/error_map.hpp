@@ -1,7 +1,8 @@
-// error_map: the one place that turns an error code into what the wire shows.
+// error_map: the only place that turns an error code into the status, close code and strings that
+// clients see.
 //
-// Pure functions, any thread. Every enumerator of both error enums has a row; a missing one does
-// not compile without a warning and stops the process when reached.
+// Pure functions, any thread. Every enumerator of both error enums has a row. A missing row causes
+// a compiler warning, and stops the process if it is reached.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct wire_error {
   std::uint16_t close_code = 1011; ///< WebSocket, RFC 6455 section 7.4.1
   std::string_view type;           ///< stable, for programs: "invalid_request_error", ...
   std::string_view code;           ///< stable and finer: "model_not_found", ...
-  int retry_after_s = 0;           ///< > 0: worth trying again after so many seconds
+  int retry_after_s = 0;           ///< > 0: the client may retry after this many seconds
 };
 
 wire_error map_error(errc code);
@@ -30,11 +31,13 @@ void append_error_object(std::string& out, const api_error& error);
 /// {"error":{...}}: an HTTP body.
 std::string error_body(const api_error& error);
 
-/// A request is refused because the unread output of all clients together is too much.
+/// The error of a request that is refused because the unread output of all clients exceeds its
+/// budget.
 api_error output_is_full();
-/// The error of a client whose body or WebSocket message finds no room, or is dropped for others.
+/// The error of a client whose body or WebSocket message does not fit the input budget, or is
+/// dropped to make room for other clients.
 api_error input_is_full();
-/// No key was given, or one that is not known (any more).
+/// The error of a request that has no key, or a key that is unknown or no longer valid.
 api_error unknown_key();
 
 } // namespace twill::net

@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view unix_prefix = "unix:";
 constexpr mode_t unix_mode = 0660;
 
-/// An address as the configuration gives it.
+/// An address and the configuration key that gave it.
 struct given_address {
   const std::string& key;
   const std::string& text;
@@ -35,7 +35,7 @@ struct given_address {
   throw std::runtime_error("cannot listen on `" + given.key + "` " + given.text + ": " + why);
 }
 
-/// What somebody can do about an error; empty where its name says it.
+/// Advice on how to fix the error; empty where the name of the error is advice enough.
 std::string remedy(const given_address& given, int error) {
   const bool front = given.key == "server.listen";
   const std::string other = front ? "`--listen`" : "`--set " + given.key + "=`";
@@ -54,7 +54,7 @@ std::string remedy(const given_address& given, int error) {
   refuse(given, std::strerror(error) + remedy(given, error));
 }
 
-/// Opens, binds and listens; the error as errno, 0 for none.
+/// Opens, binds and listens. Returns errno of the failure, or 0 on success.
 int bind_to(listener& to, const sockaddr* address, socklen_t length, bool only_v6) {
   to.family = address->sa_family;
   to.descriptor = ::socket(to.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -71,7 +71,7 @@ int bind_to(listener& to, const sockaddr* address, socklen_t length, bool only_v
   return error;
 }
 
-/// Whether somebody accepts connections at this path.
+/// Whether a process accepts connections at this path.
 bool somebody_listens(const sockaddr_un& at) {
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return true;
@@ -112,7 +112,7 @@ listener open_unix(const given_address& address) {
   return made;
 }
 
-/// Fills in where the socket is bound.
+/// Fills in the address that the socket is bound to.
 void read_address(listener& of) {
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
@@ -123,7 +123,7 @@ void read_address(listener& of) {
     const char* begin = named.sun_path;
     const char* end = reinterpret_cast<const char*>(&bound) + length;
     const std::string path(begin, std::max(begin, end));
-    // An abstract name begins with a zero byte, which people write as '@'.
+    // The name of an abstract socket begins with a zero byte, which is shown as '@'.
     of.path = path.empty() || path[0] != '\0' ? path.c_str() : "@" + path.substr(1);
   } else if (bound.ss_family == AF_INET6) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(bound);
@@ -164,7 +164,7 @@ listener open_tcp(const given_address& given, bool only_v6) {
   return made;
 }
 
-/// What getsockopt() says of a socket; -1 when it is none.
+/// The value of a getsockopt() option; -1 when the descriptor is not a socket.
 int socket_option(int descriptor, int option) {
   int value = -1;
   socklen_t length = sizeof value;
@@ -206,7 +206,7 @@ listeners listeners::open(const std::vector<std::string>& addresses, const std::
   for (const auto& address : addresses)
     made.all_.push_back(address.starts_with(unix_prefix)
                             ? open_unix({key, address})
-                            // [::]:80 takes IPv4 as well, unless an address of its own does.
+                            // [::]:80 also accepts IPv4, unless the list has other addresses.
                             : open_tcp({key, address}, addresses.size() > 1));
   return made;
 }

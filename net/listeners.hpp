@@ -1,10 +1,11 @@
-// listeners: the sockets that a server accepts clients on. A public header of net/: the daemon
-// opens them first, while it may still have the rights for low ports, and hands them to the server
-// later.
+// listeners: the sockets on which a server accepts clients. A public header of net/: the daemon
+// opens the listeners first, while it may still have the permission to bind low ports, and hands
+// them to the server later.
 //
-// An address is HOST:PORT, [IPV6]:PORT or unix:/PATH. A Unix socket has mode 0660; one that a dead
-// process left behind is replaced, one on which somebody listens is not. The destructor closes what
-// was not taken and removes the paths of its Unix sockets. One thread at a time.
+// An address is HOST:PORT, [IPV6]:PORT or unix:/PATH. A Unix socket gets mode 0660. A Unix socket
+// that a dead process left behind is replaced; a Unix socket on which another process listens is
+// not. The destructor closes every descriptor that was not taken and removes the paths of the Unix
+// sockets opened here. Only one thread at a time may use an object.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +16,32 @@
 namespace twill::net {
 
 struct listener {
-  int descriptor = -1; ///< -1 once it was taken
+  int descriptor = -1; ///< -1 after take()
   std::string host;    ///< empty for a Unix socket
   std::uint16_t port = 0;
-  std::string path;         ///< of a Unix socket
-  std::uint64_t device = 0; ///< with `inode`: whether the path is still ours
-  std::uint64_t inode = 0;  ///< 0: the path is somebody else's
+  std::string path;         ///< path of a Unix socket; empty for TCP
+  std::uint64_t device = 0; ///< device and inode identify the file at `path`, to check that it is
+                            ///< still our socket
+  std::uint64_t inode = 0;  ///< 0: another process owns the path
   int family = 0;           ///< AF_INET, AF_INET6 or AF_UNIX
 
   /// "127.0.0.1:8080", "[::1]:8080" or "unix:/run/twill.sock"
   std::string address() const;
-  /// Only processes of this machine can connect.
+  /// Whether only processes of this machine can connect.
   bool is_local() const;
 };
 
 class listeners {
 public:
-  /// Throws std::runtime_error that names the address and the reason. `key` gave the addresses.
+  /// Throws std::runtime_error that names the address and the reason. `key` is the configuration
+  /// key that gave the addresses; error messages name it.
   static listeners open(const std::vector<std::string>& addresses,
                         const std::string& key = "server.listen");
-  /// That of `server.agent_listen`, where a port alone is one of 127.0.0.1; none where it is empty.
+  /// Opens the listener of `server.agent_listen`. A port without a host means 127.0.0.1; an empty
+  /// address opens no listener.
   static listeners open_agent(const std::string& address);
-  /// Sockets that somebody else opened and that listen already; this object owns the descriptors,
-  /// and never the paths. Throws std::runtime_error for a descriptor that is no such socket.
+  /// Adopts listening sockets that another process opened. This object owns the descriptors but
+  /// never the paths. Throws std::runtime_error for a descriptor that is not a listening socket.
   static listeners adopt(const std::vector<int>& descriptors);
   listeners() = default;
   listeners(listeners&&) noexcept = default;
@@ -45,9 +49,10 @@ public:
   ~listeners();
 
   const std::vector<listener>& all() const noexcept { return all_; }
-  /// Hands over a descriptor; its new owner closes it.
+  /// Transfers the ownership of descriptor `i` to the caller, who must close it.
   int take(std::size_t i);
-  /// Gives the Unix sockets that were opened here to this user, so that its processes can connect.
+  /// Changes the owner of the Unix sockets that were opened here, so that processes of this user
+  /// and group can connect.
   void give_to(uid_t user, gid_t group) const;
 
 private:

@@ -13,13 +13,14 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using families = std::vector<MetricFamily>;
 
-/// A name of a family without its prefix, and another one under a prefix of its own.
+/// A family's name without our prefix, and its other name without the other prefix.
 struct other_name {
   const char* ours;
   const char* theirs;
 };
 
-/// What vLLM calls our families. Where it has had several names, dashboards use all of them.
+/// vLLM's names of our families. Where vLLM has changed a name, all its names are listed, because
+/// dashboards use all of them.
 constexpr other_name vllm_names[] = {
     {"num_requests_running", "num_requests_running"},
     {"num_requests_waiting", "num_requests_waiting"},
@@ -51,7 +52,7 @@ constexpr other_name vllm_names[] = {
     {"iteration_tokens", "iteration_tokens_total"},
 };
 
-/// What twill 0.1 called those families that it called more than `twill:`.
+/// The families whose twill 0.1 name differs in more than the prefix `twill:`.
 constexpr other_name older_names[] = {
     {"kv_blocks", "kv_blocks_total"},
     {"device_memory_reserved_bytes", "device_memory_used_bytes"},
@@ -66,8 +67,8 @@ const MetricFamily* find_family(const families& all, const char* name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// The share of looked-up prompt tokens whose KV was cached, since the start: what vLLM told before
-/// its two counters.
+/// Adds the share of looked-up prompt tokens whose KV was cached, since the start. vLLM published
+/// this ratio before it had the two counters.
 void add_hit_rate(families& all) {
   const auto* queries = find_family(all, "prefix_cache_queries_total");
   const auto* hits = find_family(all, "prefix_cache_hits_total");
@@ -86,7 +87,8 @@ void add_hit_rate(families& all) {
   all.push_back(std::move(made));
 }
 
-/// This server has no adapters: routers that look for them find none, of each model.
+/// Reports that no model has LoRA adapters, because routers look for this metric. This server has
+/// no adapters.
 void add_no_adapters(families& all) {
   const auto* queries = find_family(all, "prefix_cache_queries_total");
   if (queries == nullptr) return;
@@ -131,7 +133,8 @@ void add_older_names(families& all) {
     for (const auto& name : older_names) {
       if (suffix != name.ours) continue;
       add_as(all, family, prefix + name.theirs);
-      renamed = suffix != "inter_token_latency_seconds"; // which had both names
+      renamed = suffix != "inter_token_latency_seconds"; // vLLM published this family under both
+                                                         // names
     }
     if (!renamed) add_as(all, family, prefix + suffix);
   }

@@ -1,5 +1,5 @@
-// metric_aliases: other names for families of metrics, for `metrics.compat`. Without state; any
-// thread.
+// metric_aliases: publishes metric families under other names as well, for `metrics.compat`.
+// Stateless functions; any thread.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -8,13 +8,13 @@
 
 namespace twill::net {
 
-/// What every name of ours begins with.
+/// The prefix of all metric names of this server.
 inline constexpr std::string_view our_prefix = "twill_";
 
-/// Adds, beside our families, those that vLLM has the same figures of, under its names.
+/// For each of our families that vLLM publishes too, adds a copy under vLLM's name.
 void add_vllm_names(std::vector<prometheus::MetricFamily>& all);
 
-/// Adds our families under the names that twill 0.1 gave them.
+/// Adds copies of our families under the names that twill 0.1 used.
 void add_older_names(std::vector<prometheus::MetricFamily>& all);
 
 } // namespace twill::net

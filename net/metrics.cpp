@@ -36,8 +36,8 @@ void put_histogram(ClientMetric& to, const actors::histogram& from) {
 
 using families = std::vector<MetricFamily>;
 
-/// Writes families that have a metric for each of several owners: models, or tenants and models.
-/// A value is a member of an owner's counters or a function of them.
+/// Writes families that have one metric for each of several owners: each model, or each pair of a
+/// tenant and a model. A value is a member of the owner's counters or a function of the counters.
 template <class Stats>
 class family_writer {
 public:
@@ -66,7 +66,8 @@ public:
       put_histogram(add({}), std::invoke(value, stats));
     });
   }
-  /// `fill` is given the counters of each owner, and what adds a metric with further labels.
+  /// `fill` receives the counters of each owner and a function that adds a metric with further
+  /// labels.
   template <class Fill>
   void family(const char* name, const char* help, MetricType type, Fill fill) const {
     MetricFamily made{prefix_ + name, help, type, {}};
@@ -220,7 +221,7 @@ families engine_families(const metrics_sources& from) {
     write_tiers(model_families(all, std::string(our_prefix), std::move(with_tiers)));
   write_step_counters(to);
   write_histograms(to);
-  // What is not of any model has the labels of the first, as it always had.
+  // Metrics that belong to no model carry the labels of the first model, for compatibility.
   const model_families process(all, std::string(our_prefix), {owners.front()});
   const auto memory = read_process_memory();
   process.gauge("process_resident_memory_bytes", "Resident memory of the process",

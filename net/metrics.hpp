@@ -1,8 +1,9 @@
-// metrics_text: /metrics in Prometheus' text format. Any thread; reads one snapshot of the engine.
+// metrics_text: the text of /metrics in Prometheus' format. Any thread may call it; it reads one
+// snapshot of the engine.
 //
-// Names are vLLM's suffixes and units under the prefix `twill_`. With `metrics.compat = "vllm"`
-// vLLM's own names, labels and older spellings stand beside them, so that its dashboards answer;
-// with "0.1" the names of twill 0.1 do.
+// Metric names are the prefix `twill_` and vLLM's suffixes, in vLLM's units. With `metrics.compat =
+// "vllm"` the text also has vLLM's own names, labels and older spellings, so that vLLM dashboards
+// work; with "0.1" it also has the names of twill 0.1.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +16,29 @@ namespace twill::net {
 
 class tracer;
 
-/// Memory of this process that is in RAM, and what of it are pages of mapped files.
+/// Resident memory of this process, and the part of it that is pages of mapped files.
 struct process_memory {
   std::int64_t resident_bytes = 0, mapped_file_bytes = 0;
 };
 process_memory read_process_memory();
 
-/// Touched device memory that is part of the process's: all of the models' on a host.
+/// Used device memory that counts as memory of this process: on a host, the device memory of all
+/// models.
 std::int64_t own_device_bytes(const std::vector<actors::model_stats>& models);
 
 struct metrics_sources {
   const actors::engine_port& engine;
   std::int64_t open_sockets = 0;
   std::string compat = {};        ///< `metrics.compat`
-  const tracer* traces = nullptr; ///< null: nothing is traced
-  std::int64_t stored_bytes = 0;  ///< of stored responses
+  const tracer* traces = nullptr; ///< null: requests are not traced
+  std::int64_t stored_bytes = 0;  ///< bytes of all stored responses
   std::uint64_t stored_write_failures = 0;
 };
 
 std::string metrics_text(const metrics_sources& from);
 
-/// What metrics_text() gives, and beside it what each tenant asked of each model. For
-/// administrators alone.
+/// Returns the text of metrics_text() and, in addition, the counters of each tenant for each model.
+/// Only administrators may see it.
 std::string admin_metrics_text(const metrics_sources& from);
 
 } // namespace twill::net

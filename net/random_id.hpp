@@ -1,6 +1,7 @@
-// make_id: fresh ids for replies, requests, files and batches. They come from a secure source: an
-// id names a stored response or a file, so nobody may guess the next one. part_id: ids within a
-// reply, which follow from its own. draw_seed: a seed for a request that gives none. Any thread.
+// Random ids and seeds. make_id: new ids for replies, requests, files and batches. They come from a
+// cryptographically secure source, because an id names a stored response or a file and must not be
+// guessable. part_id: ids of the parts of a reply, derived from the reply's id. draw_seed: a seed
+// for a request that gives none. Any thread may call these functions.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +14,15 @@ namespace twill::net {
 /// "PREFIX" and 24 random hex digits.
 std::string make_id(std::string_view prefix);
 
-/// "PREFIX", the name of the server that makes it with a dot, where it has one, and 24 random hex
-/// digits: the id of what only this server has.
+/// "PREFIX", then `server_name` and a dot unless the name is empty, then 24 random hex digits: the
+/// id of an object that only this server has.
 std::string make_id(std::string_view prefix, std::string_view server_name);
 
-/// "PREFIX" and 24 hex digits that are always the same for part `which` of the reply `of`, so that
-/// a reply that is made anew from what was stored has the same ids.
+/// "PREFIX" and 24 hex digits that depend only on the reply id `of` and the part number `which`, so
+/// that a reply that is rebuilt from storage has the same part ids.
 std::string part_id(std::string_view prefix, std::string_view of, std::size_t which);
 
-/// Of 32 bits, so that clients of every language keep all of them.
+/// A random seed of 32 bits, so that clients in every language can represent it exactly.
 std::uint32_t draw_seed();
 
 } // namespace twill::net

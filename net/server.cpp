@@ -41,15 +41,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The kernel buffers this much unsent output per socket; the rest is bounded by the write queue.
+/// The kernel buffers this many unsent bytes per socket; the write queue bounds the rest.
 constexpr int send_buffer_bytes = 256 * 1024;
 constexpr milliseconds accept_pause{
-    100}; ///< before the next try when there are no file descriptors
+    100}; ///< before accept is retried when there are no file descriptors
 constexpr milliseconds drain_poll{20};
-constexpr milliseconds sample_interval{1000}; ///< of the figures that dashboards show
-constexpr milliseconds flush_grace{1200};     ///< in which the last frames leave
+constexpr milliseconds sample_interval{1000}; ///< interval at which the figures of the dashboard
+                                              ///< are sampled
+constexpr milliseconds flush_grace{1200};     ///< time for the last frames to be sent
 
-/// Larger files are no PEM files.
+/// A larger file is not a PEM file.
 constexpr std::int64_t max_pem_bytes = 1 << 20;
 
 std::optional<ip_address> address_of(const asio::generic::stream_protocol::endpoint& peer) {
@@ -63,7 +64,7 @@ std::optional<ip_address> address_of(const asio::generic::stream_protocol::endpo
   return std::nullopt;
 }
 
-/// Work whose lack of memory does not end the process.
+/// Wraps `work` so that std::bad_alloc does not end the process.
 std::function<void()> tolerant(std::function<void()> work) {
   return [work = std::move(work)] {
     try {
@@ -74,7 +75,8 @@ std::function<void()> tolerant(std::function<void()> work) {
   };
 }
 
-/// Bodies that are worked on are bounded as those that arrive are (see request_reader).
+/// The budget for bodies being processed: 16 bodies of the largest size, like the budget for bodies
+/// being received (see messages_in_budget).
 std::int64_t body_budget(const config::server_options& options) {
   return 16 * options.max_body_bytes;
 }
@@ -183,7 +185,7 @@ public:
   }
 
 private:
-  /// Without memory a socket is lost, and not the server.
+  /// If memory runs out, this socket is lost, but the server goes on.
   void serve() {
     for (;;) {
       try {
@@ -210,7 +212,7 @@ private:
 
   using acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
-  /// One address that clients come in by.
+  /// One address on which clients are accepted.
   struct entrance {
     entrance(acceptor a, const asio::strand<asio::io_context::executor_type>& control,
              listener_kind kind)
@@ -233,7 +235,7 @@ private:
     }
   }
 
-  /// Lets an engine's late callback find out that the server is gone.
+  /// A late callback of the engine checks here whether the server still exists.
   struct lifeline {
     std::mutex mutex;
     server_impl* owner = nullptr;
@@ -248,7 +250,7 @@ private:
     return turn.ok() ? remember_stored(turn.value(), found->bytes->records) : nullptr;
   }
 
-  /// Reads a stored request anew, to go on with it.
+  /// Builds a request from a stored request again, to resume it.
   result<actors::request> ask_again(const stored_head& head) const {
     const auto current = context_.current.get();
     if (!current->keys.has_key(head.tenant)) return fail(unknown_key());
@@ -259,7 +261,8 @@ private:
                            head.tenant, context_.options.server.name});
   }
 
-  /// A place is one of `scheduler.max_running` of each model.
+  /// The reply to a load balancer's agent check. The number of slots is the sum of
+  /// `scheduler.max_running` of all models.
   std::string line_of_agent() const {
     const bool takes_requests =
         !context_.draining && context_.engine.state() == actors::engine_state::ready;
@@ -305,7 +308,7 @@ private:
     const auto& options = context_.options.server;
     client_origin origin{address_of(socket.remote_endpoint(ignored))};
     origin.trusted_proxy = context_.proxies.trusts(origin.address);
-    // The sockets of a proxy are counted for those who come through it.
+    // Connections of a trusted proxy are counted for the clients behind the proxy.
     const auto counted =
         origin.trusted_proxy ? std::string() : counted_as(origin, options.max_per_address);
     auto slot = context_.sockets.admit(counted);
@@ -321,7 +324,7 @@ private:
     begin(std::move(client));
   }
 
-  /// No proxy stands before an administrator, and a Unix socket needs no TLS.
+  /// The administrators' listener has no proxy in front of it, and its Unix socket needs no TLS.
   void adopt_administrator(client_socket socket, listener_kind listener) {
     error_code ignored;
     client_origin origin{address_of(socket.remote_endpoint(ignored)), false, listener};
@@ -346,7 +349,7 @@ private:
     });
   }
 
-  /// Cuts off the clients that do not read, until their output fits its budget again.
+  /// Disconnects clients that do not read, until the unread output fits its budget again.
   void relieve_output() {
     if (relieving_) return;
     if (const auto n = context_.output.relieve(std::chrono::steady_clock::now()); n > 0)
@@ -362,7 +365,7 @@ private:
     });
   }
 
-  /// Once a second, where administrators can look at what was sampled.
+  /// Runs once a second where there is a listener for administrators, who look at the samples.
   void sample() {
     if (stopping_) return;
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -388,21 +391,21 @@ private:
     });
   }
 
-  /// The caller holds the mutex of the lifeline.
+  /// The caller must hold the mutex of the lifeline.
   void look_at(ledger& all) {
     account(context_, all);
     for (const auto& fault : rest_.look(all))
       log::error("no request runs, and what they took does not add up: " + fault);
   }
 
-  /// Large frames leave holes in the heap, which would stay for long.
+  /// Large frames leave free memory in the heap, which malloc would otherwise keep for long.
   void return_memory() {
 #ifdef __GLIBC__
     ::malloc_trim(0);
 #endif
   }
 
-  // --- the end, all on control_ -----------------------------------------------------------------
+  // --- shutdown; everything here runs on control_ ------------------------------------------------
 
   void begin_drain() {
     log::info("draining");
@@ -455,15 +458,17 @@ private:
     sample_timer_.cancel();
     for (const auto& one : context_.sessions.all())
       one->close_now();
-    // The sessions close on their strands first, then their handlers run, then this timer fires.
+    // The sessions close on their strands first, then their handlers run, and then this timer
+    // fires.
     drain_timer_.expires_after(drain_poll);
     drain_timer_.async_wait([this](error_code) { io_.stop(); });
   }
 
   server_context context_;
   monitor monitor_;
-  stored_service stored_; // sessions use it until they die
-  asio::io_context io_;   // sessions die with it, so before the context
+  stored_service stored_; // declared before io_: sessions use it until they are destroyed
+  asio::io_context io_;   // its destructor destroys the sessions, so it is destroyed before the
+                          // context
   fair_pool workers_;
   asio::strand<asio::io_context::executor_type> control_;
   server_listeners sockets_;
@@ -475,7 +480,7 @@ private:
   asio::steady_timer relief_timer_;
   asio::steady_timer sample_timer_;
   std::shared_ptr<lifeline> alive_;
-  rest_watch rest_; ///< under the mutex of the lifeline
+  rest_watch rest_; ///< guarded by the mutex of the lifeline
   asio::thread_pool batch_thread_;
   asio::steady_timer batch_timer_;
   batch_service batches_;

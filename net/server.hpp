@@ -1,8 +1,8 @@
-// server: HTTP/1.1 and WebSocket clients, both on every address that it listens on. A public header
-// of net/, beside listeners.hpp.
+// server: serves HTTP/1.1 and WebSocket clients, both on every address that it listens on. A public
+// header of net/, like listeners.hpp.
 //
-// run() blocks the caller until stop() or until a drain has ended; the other functions may be
-// called from any thread, stop() and drain() also more than once.
+// run() blocks its caller until stop() is called or a drain has ended. The other functions may be
+// called from any thread; stop() and drain() may be called more than once.
 #pragma once
 
 #include <cstdint>
@@ -21,47 +21,52 @@ namespace twill::net {
 
 class tracer;
 
-/// Sockets that listen already.
+/// Sockets that are already listening.
 struct server_listeners {
   listeners clients;
-  listeners admin = {}; ///< of `server.admin_listen`
-  listeners agent = {}; ///< of `server.agent_listen`
+  listeners admin = {}; ///< the listeners of `server.admin_listen`
+  listeners agent = {}; ///< the listeners of `server.agent_listen`
 };
 
 class server {
 public:
-  /// Binds at once; throws std::runtime_error naming the address or the TLS file when that fails.
+  /// Binds at once. Throws std::runtime_error that names the address or the TLS file when binding
+  /// or reading fails.
   static std::unique_ptr<server> bind(const config::options& options, actors::engine_port& engine);
-  /// As above, with sockets that listen already; `read` reads the TLS files.
+  /// Like bind(), but with sockets that are already listening; `read` reads the TLS files.
   static std::unique_ptr<server> start(const config::options& options, actors::engine_port& engine,
                                        server_listeners sockets, const file_reader& read);
   virtual ~server() = default;
 
-  /// The addresses in the order of `server.listen`.
+  /// The addresses of the client listeners, in the order of `server.listen`.
   virtual std::vector<std::string> addresses() const = 0;
   /// The port of the first TCP address; 0 when there is none.
   virtual std::uint16_t port() const = 0;
-  /// That of `server.admin_listen`; empty when there is none.
+  /// The address of `server.admin_listen`; empty when there is none.
   virtual std::string admin_address() const = 0;
-  /// That of `server.agent_listen`; empty when there is none.
+  /// The address of `server.agent_listen`; empty when there is none.
   virtual std::string agent_address() const = 0;
 
   virtual void run() = 0;
-  /// Readiness goes first, new requests are refused, streams may end within the drain time-out, the
-  /// rest get an error frame; then run() returns.
+  /// Starts a drain: the server reports that it is not ready and refuses new requests. Running
+  /// streams may end within the drain time-out; the remaining streams then get an error frame, and
+  /// run() returns.
   virtual void drain() = 0;
-  /// Closes everything now.
+  /// Closes all connections at once.
   virtual void stop() = 0;
-  /// Reads the TLS files anew. Empty when the new pair is in force for new connections (or there is
-  /// no TLS), else why it is not; the old one then stays.
+  /// Reads the TLS files again. Returns an empty string when new connections use the new
+  /// certificate and key, or when TLS is not configured. Otherwise returns the reason for the
+  /// failure, and the old pair stays in use.
   virtual std::string reload_certificate(const file_reader& read) = 0;
-  /// Takes over what may change while the server runs: keys, tenants, limits, foreign pages, hosts
-  /// and the drain time-out. Requests under way go on as they began; open WebSockets whose key is
-  /// gone start nothing new.
+  /// Applies the options that may change while the server runs: keys, tenants, limits, CORS
+  /// origins, hosts and the drain time-out. Running requests continue under the old options. An
+  /// open WebSocket whose key was removed may not start new requests.
   virtual void reload(const config::options& options) = 0;
-  /// What `POST /admin/reload` does: see server_context::reload. Before run().
+  /// Sets the function that `POST /admin/reload` calls; see server_context::reload. Call
+  /// on_reload() before run().
   virtual void on_reload(std::function<std::pair<bool, std::string>()> work) = 0;
-  /// Every request is traced by `traces`, which must outlive the server. Before run().
+  /// Makes `traces` trace every request; `traces` must outlive the server. Call trace_with() before
+  /// run().
   virtual void trace_with(tracer& traces) = 0;
 };
 

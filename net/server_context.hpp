@@ -1,8 +1,8 @@
-// server_context: what all sessions of one server share. Owned by the server, outlives its
-// sessions.
+// server_context: the state that all sessions of one server share. The server owns it, and it
+// outlives the sessions.
 //
-// Thread safety: options and proxies do not change; the other members are atomic or lock their own
-// mutex.
+// Thread safety: `options` and `proxies` do not change; every other member is atomic or locks a
+// mutex of its own.
 #pragma once
 
 #include <algorithm>
@@ -32,14 +32,14 @@ class monitor;
 class stored_service;
 class tracer;
 
-/// Sockets of one client address where the configuration leaves it open.
+/// The limit of sockets per client address where the configuration sets none.
 inline constexpr std::int64_t standard_per_address = 1000;
 
-/// Sockets of `server.admin_listen`.
+/// The limit of sockets at `server.admin_listen`.
 inline constexpr std::int64_t max_admin_sockets = 64;
 
-/// Bodies and WebSocket messages that are being received, over all sockets: as many of the largest
-/// size.
+/// The budget for bodies and WebSocket messages being received, over all sockets, is this many
+/// times the largest size of one.
 inline constexpr std::int64_t messages_in_budget = 16;
 
 struct server_context {
@@ -52,32 +52,36 @@ struct server_context {
               o.server.body_rate_bytes),
         output(o.server.max_output_bytes) {}
 
-  const config::options options; ///< of the start; what a reload changes is in `current` alone
+  const config::options options; ///< options at the start; only `current` shows what a reload
+                                 ///< changes
   current_settings current;
   actors::engine_port& engine;
   const trusted_proxies proxies;
-  response_store responses; ///< what single sockets remember, and warm-ups
-  /// Looks among all that is remembered or stored; set before the first session.
+  response_store responses; ///< responses that single sockets remember, and the responses of
+                            ///< warm-ups
+  /// Looks up a response among all remembered and stored responses. Set before the first session.
   find_response find_previous;
   session_registry sessions;
   open_sockets sockets;
-  open_sockets admin_sockets; ///< counted apart, so that clients cannot shut administrators out
+  open_sockets admin_sockets; ///< counted separately, so that clients cannot use up the
+                              ///< administrators' sockets
   input_budget input;
   output_budget output;
   std::atomic<bool> draining{false};
-  /// Runs long work on bodies (JSON, tokenizing), which must not hold up the sockets, on a thread
-  /// of its own; false when too much waits already.
+  /// Runs long work on bodies (JSON, tokenizing) on a worker thread, because this work must not
+  /// delay the sockets. Returns false when too much work is already queued.
   std::function<bool(fair_pool::task)> run_on_worker;
-  std::function<std::int64_t()> waiting_for_worker; ///< bytes of such work that has not begun
-  /// Reads the configuration anew: whether that was done, and what it changed, as JSON. Empty where
-  /// nobody can.
+  std::function<std::int64_t()> waiting_for_worker; ///< bytes of queued worker tasks that have not
+                                                    ///< started
+  /// Reads the configuration again. Returns whether that succeeded and, as JSON, what it changed.
+  /// Empty where no reload function was set.
   std::function<std::pair<bool, std::string>()> reload;
-  batch_service* batches = nullptr; ///< the server's; set before its first session
-  stored_service* stored = nullptr; ///< as `batches`
-  monitor* watched = nullptr;       ///< as `batches`; its figures are sampled for administrators
-  /// Of the first model; null where it tells nobody of its KV blocks.
+  batch_service* batches = nullptr; ///< owned by the server; set before the first session
+  stored_service* stored = nullptr; ///< like `batches`
+  monitor* watched = nullptr;       ///< like `batches`; samples the figures that administrators see
+  /// The KV event publisher of the first model; null where KV events are not published.
   const kv_publisher* kv_events = nullptr;
-  tracer* traces = nullptr; ///< null where nothing is traced; set before the first session
+  tracer* traces = nullptr; ///< null where requests are not traced; set before the first session
 };
 
 } // namespace twill::net

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::size_t n_digits = 24;
 constexpr std::size_t max_name_chars = 32;
-/// Of an id in a message: more than the longest that a server makes.
+/// Limit of the part of an id that a message shows; longer than any id that a server makes.
 constexpr std::size_t max_shown_chars = 96;
 
 bool is_hex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Whether `server.name` may be this.
+/// Whether `text` is a valid `server.name`.
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= max_name_chars &&
          text.find_first_not_of(
@@ -24,7 +24,7 @@ bool is_name(std::string_view text) {
              std::string_view::npos;
 }
 
-/// The name, which may be empty; nothing where the id has another form.
+/// The server name within the id, which may be empty; nothing where the id has another form.
 std::optional<std::string_view> read_name(id_kind kind, std::string_view id) {
   if (!id.starts_with(kind.prefix)) return std::nullopt;
   id.remove_prefix(kind.prefix.size());
@@ -43,7 +43,7 @@ std::string shown(std::string_view id) {
   return describe(value(std::string(id)), max_shown_chars);
 }
 
-/// The name of another server that made the id; empty where none is known to have.
+/// The name of another server that made the id; empty where the id names no other server.
 std::string_view other_server(id_kind kind, std::string_view id, std::string_view own) {
   const auto name = server_named_in(kind, id);
   return name == own ? std::string_view() : name;

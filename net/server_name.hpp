@@ -1,9 +1,10 @@
-// server_name: ids that carry the name of the server that made them (`server.name`), and the words
-// of error messages about an id that this server does not know. Pure functions, any thread.
+// server_name: ids that contain the name of the server that made them (`server.name`), and the
+// error messages about an id that this server does not know. Pure functions, any thread.
 //
-// An id is a prefix, the name with a dot where the server has one, and 24 hex digits, as make_id()
-// makes it: "file-gpu1.0123456789abcdef01234567". What a message says follows from the id that the
-// client sent and from this server's own name alone, so that it tells nobody what others have.
+// An id consists of a prefix, the server's name and a dot if the server has a name, and 24 hex
+// digits, as make_id() makes it: "file-gpu1.0123456789abcdef01234567". A message depends only on
+// the id that the client sent and on this server's own name, so that it never reveals which ids
+// other clients have.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace twill::net {
 
-/// What an id is of: its prefix, and what messages call it.
+/// The kind of object that an id names: the prefix of its ids, and the noun that messages use.
 struct id_kind {
   std::string_view prefix;
   std::string_view noun;
@@ -21,18 +22,20 @@ inline constexpr id_kind response_ids{"resp_", "stored response"};
 inline constexpr id_kind file_ids{"file-", "file"};
 inline constexpr id_kind batch_ids{"batch_", "batch"};
 
-/// Whether the id has the form of this kind, whichever server made it.
+/// Whether the id has the form of this kind, whichever server made the id.
 bool is_id_of(id_kind kind, std::string_view id);
 
-/// The name in an id of this kind; empty where there is none, or the id has another form.
+/// The server name within an id of this kind; empty where the id has no name or another form.
 std::string_view server_named_in(id_kind kind, std::string_view id);
 
-/// "there is no file ID; HINT", where the server named `own` (empty: it has no name) lacks it. It
-/// has this server's name, and where the id names another server that name in place of the hint.
+/// Returns "there is no file ID; HINT", for the server named `own` (empty: the server has no name).
+/// The message also contains `own` where it is not empty. Where the id names another server, advice
+/// to ask that server takes the place of the hint.
 std::string describe_absent(id_kind kind, std::string_view id, std::string_view own,
                             std::string_view hint);
 
-/// The id that a field has, for after "must name ..., got", with the same names.
+/// The id that a field has, as the end of a message "must name ..., got". It shows the same server
+/// names as describe_absent().
 std::string describe_unknown_value(id_kind kind, std::string_view id, std::string_view own);
 
 } // namespace twill::net

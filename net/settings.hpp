@@ -1,7 +1,7 @@
-// settings: what a reload changes of a running server. Whoever needs a value asks for the settings
-// in force, and keeps them no longer than its work takes.
+// settings: the options that a reload changes in a running server. A component that needs a value
+// gets the settings in force, and keeps them only as long as its current work takes.
 //
-// Thread safety: one set of settings never changes; current_settings locks itself.
+// Thread safety: a settings object never changes; current_settings locks a mutex of its own.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct settings {
         admin_access(access_policy::of_administrators(o.server)),
         drain_timeout(o.server.drain_timeout), metrics_compat(o.metrics.compat) {}
 
-  /// What is configured of a tenant, or null.
+  /// The configuration of a tenant, or null.
   const config::tenant_options* tenant(const std::string& name) const {
     return config::find_tenant(tenants, name);
   }
@@ -32,9 +32,9 @@ struct settings {
   const std::vector<config::tenant_options> tenants;
   const api_keys keys;
   const access_policy access;
-  const access_policy admin_access; ///< at `server.admin_listen`
+  const access_policy admin_access; ///< the access rules at `server.admin_listen`
   const std::chrono::milliseconds drain_timeout;
-  const std::string metrics_compat; ///< whose names /metrics has as well
+  const std::string metrics_compat; ///< the other set of names that /metrics also publishes
 };
 using settings_ptr = std::shared_ptr<const settings>;
 
