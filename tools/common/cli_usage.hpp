@@ -1,5 +1,5 @@
-// cli_usage: what is said of a command line that cannot be taken: the option or command that was
-// probably meant, what a program can do when it was not told, and what is missing.
+// cli_usage: messages for a command line that cannot be parsed. A message names the option or
+// command that was probably meant, the available commands when none was given, or what is missing.
 //
 // Nothing here has a state; everything runs on the thread that parses.
 #pragma once

@@ -1,6 +1,7 @@
 // dialler: connects to a daemon by TCP or a Unix socket, with TLS where its address asks for that.
 //
-// On the thread of its io_context. It must outlive the connecting; cancel() ends that early.
+// All functions run on the thread of the io_context. The dialler must stay alive until connect()
+// has called its callback; cancel() ends a connection attempt early.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -1,5 +1,6 @@
-// daemon_view: what a daemon tells of itself through /ready, /v1/models and /metrics, and how it is
-// shown. look_at() blocks while it asks; the rest is pure.
+// daemon_view: what a daemon reports about itself on /ready, /v1/models and /metrics, and the text
+// that shows the report to a user. look_at() blocks while it sends the requests; the other
+// functions are pure.
 #pragma once
 
 #include <chrono>
@@ -63,7 +64,7 @@ class not_twilld : public client_error {
   using client_error::client_error;
 };
 
-/// How long a look may take, and who may end it early, from any thread.
+/// The time that one look may take, and a token with which any thread can end the look early.
 struct look_limits {
   std::chrono::milliseconds whole{40000};
   std::stop_token stop;
@@ -73,8 +74,8 @@ struct look_limits {
 /// refuses to tell stays empty.
 daemon_view look_at(const endpoint& where, const look_limits& limits = {});
 
-/// The same by the door of administrators (`server.admin_listen`), which tells of tenants and of
-/// models that are not loaded too.
+/// Like look_at(), but asks the listener of `server.admin_listen`, which also lists the tenants and
+/// the models that are not loaded.
 daemon_view look_as_administrator(const endpoint& administrator);
 
 /// Numbers of a scrape, put into `view`. Pure.

@@ -1,4 +1,4 @@
-// history_store: a small file that several programs of one user add to, each as a whole.
+// history_store: replaces a small file that several programs of one user write to.
 #pragma once
 
 #include <cstdio>

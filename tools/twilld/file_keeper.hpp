@@ -1,9 +1,9 @@
-// file_keeper: a small process that keeps root's rights and does one thing with them: it reads a
-// few files, named at its start, for a daemon that gave its own rights up. So a key that only root
-// may read can be renewed, also when it is replaced by another file of that name.
+// file_keeper: a small child process that keeps root's rights in order to read a few files, named
+// at its start, for a daemon that gave up its own rights. The daemon can therefore reload a key
+// that only root may read, also after another file of the same name has replaced it.
 //
-// Make it before any other thread exists: it forks. It ends with the daemon. One thread at a time
-// may read.
+// Create the object before any other thread exists, because its constructor forks. The child
+// process ends with the daemon. Only one thread at a time may call read().
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// reloader: reads the configuration, the keys and the TLS files anew, puts into force what may
-// change while the daemon runs, and tells key by key what changed and what needs a restart.
+// reloader: reads the configuration, the keys and the TLS files again, applies the settings that
+// may change while the daemon runs, and reports for each key what changed and what needs a restart.
 //
 // It changes all or nothing: when any of the files has a fault, whatever was in force stays.
 // Requests and connections under way are not disturbed.
 //
-// Threads: any thread may call. Files are read on a thread of its own, one reload after another,
-// because a file system may hang: whoever asks for something else does not wait for it, and
-// close() leaves such a thread behind.
+// Threads: any thread may call. The reloader reads files on its own thread, one reload after
+// another, because a file system may hang. Calls that need no reload do not wait for that thread,
+// and close() abandons the thread if it hangs.
 #pragma once
 
 #include <atomic>
@@ -64,9 +64,10 @@ public:
   /// `server.drain_timeout` in force.
   std::chrono::milliseconds drain_timeout() const;
 
-  /// From now on nothing changes and nobody is told. False when the thread still waits for a file:
-  /// it touches no engine and no server any more, and ends with the process. Idempotent; not
-  /// together with order() or reload() on another thread, except for those that wait.
+  /// After this call nothing changes and no callback is called. Returns false when the thread still
+  /// waits for a file; the thread then no longer touches the engine or the server, and ends with
+  /// the process. Idempotent. No other thread may call order() or reload() at the same time, but
+  /// calls of reload() that already wait are allowed.
   bool close();
 
 private:
