@@ -8,7 +8,8 @@ namespace twill::tools {
 
 class scratch_folder {
 public:
-  /// In `parent`, which must exist. Removes scratch folders there whose makers are gone.
+  /// Makes the folder in `parent`, which must exist, and removes scratch folders there whose
+  /// processes have ended.
   explicit scratch_folder(const std::filesystem::path& parent);
   scratch_folder(const scratch_folder&) = delete;
   scratch_folder& operator=(const scratch_folder&) = delete;

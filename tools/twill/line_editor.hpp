@@ -2,7 +2,8 @@
 // program. What is pasted is one line, whatever it holds. Where standard input or output is no
 // terminal, or a dumb one, it reads plain lines.
 //
-// One thread. It is the only file that knows libedit. Count interrupts before (interrupt.hpp).
+// One thread. Only this module uses libedit. Call count_interrupts() (interrupt.hpp) before the
+// editor is made.
 #pragma once
 
 #include <filesystem>

@@ -10,8 +10,8 @@
 
 namespace twill::tools {
 
-/// The daemon's own words, or its status where it has none. Where a key is missing or unknown: how
-/// to give one.
+/// Returns the daemon's error message, or the HTTP status when the reply has no message. Where an
+/// API key is missing or unknown, the text also says how to give one.
 std::string why_refused(const endpoint& where, int status, std::string_view body);
 
 /// What to do about a key that is missing or unknown.

@@ -1,4 +1,4 @@
-// `twill offload --timeline`: the picture of a run, or of a plan that was simulated.
+// `twill offload --timeline`: writes a timeline chart of a run, or of a simulated plan.
 #pragma once
 
 #include <span>
