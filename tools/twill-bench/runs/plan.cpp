@@ -16,7 +16,7 @@ namespace {
 
 toml::table parse_plan(const std::string& path) {
   constexpr std::int64_t largest_plan = 4 << 20;
-  const auto text = read_file(path, largest_plan);
+  const auto text = twill::read_file(path, largest_plan);
   if (!text.ok()) throw std::runtime_error(text.detail());
   try {
     return config::parse_toml(text.value(), path);
