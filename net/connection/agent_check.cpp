@@ -8,7 +8,7 @@
 namespace twill::net {
 namespace {
 
-/// Before the next try where no descriptor is left.
+/// Pause before the next accept after an accept has failed, for example for lack of descriptors.
 constexpr std::chrono::milliseconds accept_pause{100};
 
 } // namespace
@@ -52,8 +52,7 @@ void agent_check::accept(entrance& at) {
         if (!cancelled) accept(at);
       });
     }
-    // One line always fits into the kernel's buffer of a new socket, so nothing has to be waited
-    // for.
+    // The send buffer of a new socket always has room for one line, so this write cannot block.
     error_code ignored;
     socket.non_blocking(true, ignored);
     socket.write_some(asio::buffer(line_()), ignored);

@@ -1,8 +1,8 @@
-// agent_check: answers a load balancer that asks, on a port of its own, whether this daemon takes
-// new requests: HAProxy's agent check (configuration manual, `agent-check`).
-//
-// Whoever connects is sent one line, and the socket is closed; nothing is read. All functions on
-// the strand that the object was made with, which outlives it.
+// agent_check: the server side of HAProxy's agent check (see `agent-check` in HAProxy's
+// configuration manual). It listens on a port of its own, where a load balancer asks whether this
+// daemon accepts new requests.
+// |  Each connection receives one line and is then closed; nothing is read from the client. Call
+// all functions on the strand that is given to the constructor; the strand must outlive the object.
 #pragma once
 
 #include <boost/asio/basic_socket_acceptor.hpp>
@@ -17,14 +17,15 @@
 
 namespace twill::net {
 
-/// "up ready N%", where N is the share of places that are free, at least 1, since 0 would take the
-/// daemon out of the rotation while it still has a queue; "drain" where new requests are not taken.
-/// `drain` leaves the streams under way alone, which `down` would not.
+/// Returns "up ready N%" while new requests are accepted, else "drain". N is the percentage of
+/// request places that are free; N is at least 1, because 0 would take the daemon out of the
+/// rotation while it still has a queue. `drain` does not disturb the streams that are running,
+/// whereas `down` would.
 std::string agent_line(bool takes_requests, std::int64_t taken_places, std::int64_t all_places);
 
 class agent_check {
 public:
-  /// `line` is asked anew for each connection.
+  /// `line` is called once for each connection and returns the text to send.
   agent_check(const asio::any_io_executor& strand, listeners& sockets,
               std::function<std::string()> line);
   void begin();

@@ -55,7 +55,8 @@ private:
         });
   }
 
-  /// From now on the socket belongs to the client that the proxy names.
+  /// From now on the socket is counted for the client that the proxy names, and has that client's
+  /// rights. Returns false, after closing the socket, if that client has too many sockets.
   bool adopt(const ip_address& client) {
     client_.origin.address = client;
     client_.origin.trusted_proxy = context_.proxies.trusts(client);

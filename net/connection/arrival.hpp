@@ -1,5 +1,7 @@
-// arrival: what happens on a new socket before its first request: a proxy names the client (PROXY
-// protocol), TLS shakes hands. All of it within `server.header_timeout`; then a session begins.
+// arrival: prepares a new socket for its first request. It reads the PROXY protocol header, in
+// which a proxy names the client, if the listener requires the header, and then does the TLS
+// handshake if there is TLS. Both must be complete within `server.header_timeout`; then the HTTP
+// session begins.
 #pragma once
 
 #include <memory>
@@ -18,11 +20,11 @@ struct arriving_client {
   client_socket socket;
   open_sockets::slot slot;
   client_origin origin;
-  bool proxy_header = false; ///< a header of the PROXY protocol comes first
-  tls_context tls;           ///< empty: no TLS
+  bool proxy_header = false; ///< the first bytes of the socket are a PROXY protocol header
+  tls_context tls;           ///< null if the connection has no TLS
 };
 
-/// On the socket's strand.
+/// Must be called on the socket's strand.
 void receive_client(arriving_client client, server_context& context);
 
 } // namespace twill::net

@@ -1,4 +1,5 @@
-// client_origin: where a socket's client is, for limits and logs. A plain value.
+// client_origin: the address and the listener that a client's socket came from, used for limits and
+// logs. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +10,29 @@
 
 namespace twill::net {
 
-/// Which listener a client came in by.
+/// The listener that accepted a client's socket.
 enum class listener_kind : std::uint8_t {
-  clients,       ///< one of `server.listen`
-  admin_socket,  ///< `server.admin_listen`, a Unix socket: the file's mode says who may
-  admin_address, ///< `server.admin_listen`, an address: each request needs an administrator's key
+  clients, ///< one of `server.listen`
+  /// `server.admin_listen` as a Unix socket: the mode of the socket's file decides who may connect
+  admin_socket,
+  /// `server.admin_listen` as a network address: each request needs an administrator's key
+  admin_address,
 };
 
 struct client_origin {
-  std::optional<ip_address> address; ///< empty: a Unix socket
-  bool trusted_proxy = false;        ///< its X-Forwarded-For is believed
+  std::optional<ip_address> address; ///< empty if the client came by a Unix socket
+  bool trusted_proxy = false;        ///< the client is a trusted proxy, so its X-Forwarded-For
+                                     ///< header is believed
   listener_kind listener = listener_kind::clients;
 
-  /// As log lines name it.
+  /// The client's address as log lines show it.
   std::string text() const { return address.has_value() ? address->text() : "a Unix socket"; }
 };
 
-/// Whom a socket is counted for: an IPv4 address or an IPv6 /64; empty: counted only over all.
-/// `limit`: `server.max_per_address`.
+/// Returns the key under which a client's sockets are counted for its limit per address: its IPv4
+/// address, or the first 8 bytes of its IPv6 address (the /64 network). An empty string means that
+/// the socket counts only towards the total. `limit` is `server.max_per_address`; if `limit` is
+/// negative, sockets from a loopback address count only towards the total.
 inline std::string counted_as(const client_origin& origin, int limit) {
   if (!origin.address.has_value()) return {};
   if (limit < 0 && origin.address->is_loopback()) return {};

@@ -1,11 +1,10 @@
-// client_stream: the byte stream of one client, as HTTP and WebSocket sessions use it: a socket,
-// with TLS or without. It counts the bytes that the client takes.
-//
-// On the session's strand. Beast's WebSocket neither tears it down nor closes it by itself: Beast
-// closes right after its close frame; with input unread, the kernel then resets the connection and
-// the client may never see the frame. The session closes this stream itself, after lingering. Where
-// Beast would close (its time-outs), pending operations are cancelled instead, which ends them as
-// well.
+// client_stream: the byte stream to one client, a socket with or without TLS, in the form that
+// Beast's HTTP and WebSocket code needs. It counts the bytes that the kernel takes for the client.
+// | Use it on the session's strand. Beast's WebSocket cannot close this stream: Beast would close
+// right after sending its close frame, and if input is still unread at that time, the kernel resets
+// the connection and the client may never see the close frame. The session closes the stream
+// itself, after lingering. Where Beast closes a stream because of a time-out, this class only
+// cancels the pending operations, which ends them too.
 #pragma once
 
 #include <algorithm>
@@ -25,14 +24,14 @@
 
 namespace twill::net {
 
-/// Adds what was written to a counter, then calls the handler.
+/// Adds the number of bytes written to a counter, then calls the wrapped handler.
 template <class Handler>
 struct counting_handler {
   Handler next;
   std::atomic<std::int64_t>* taken;
 
   void operator()(error_code error, std::size_t n) {
-    // One writer, so no read-modify-write is needed.
+    // Only one thread at a time writes the counter, so no atomic read-modify-write is needed.
     if (taken != nullptr)
       taken->store(taken->load(std::memory_order_relaxed) + static_cast<std::int64_t>(n),
                    std::memory_order_relaxed);
@@ -49,12 +48,13 @@ public:
   using executor_type = client_socket::executor_type;
 
   explicit client_stream(client_socket socket) : socket_(std::move(socket)) {}
-  /// After its handshake.
+  /// `tls` must have completed its handshake.
   explicit client_stream(std::unique_ptr<tls_stream> tls)
       : socket_(tls->socket().get_executor()), tls_(std::move(tls)) {}
 
   executor_type get_executor() noexcept { return socket_.get_executor(); }
-  /// Where to count what the client takes; must outlive this stream or the next call.
+  /// Sets the counter of the bytes that are written to the client. `taken` must outlive this
+  /// stream, or stay valid until the next call.
   void count_into(std::atomic<std::int64_t>& taken) noexcept { taken_ = &taken; }
 
   template <class Buffers, class Handler>
@@ -72,7 +72,7 @@ public:
     tls_->write_some(joined(from), io_completion(std::move(counting)));
   }
 
-  /// Sends the end of the stream; reading goes on.
+  /// Closes the sending direction; reading is still possible.
   void shutdown_send() {
     if (tls_) return tls_->shutdown_send();
     error_code ignored;
@@ -90,7 +90,8 @@ public:
 private:
   client_socket& lowest() noexcept { return tls_ ? tls_->socket() : socket_; }
 
-  /// The first bytes to write. Short buffers, as a frame's head and its text, become one record.
+  /// Returns the first bytes to write. Short buffers, such as the head and the text of a WebSocket
+  /// frame, are joined so that they are sent as one TLS record.
   template <class Buffers>
   asio::const_buffer joined(const Buffers& from) {
     constexpr std::size_t record_bytes = 16 * 1024;
@@ -113,7 +114,7 @@ private:
   std::atomic<std::int64_t>* taken_ = nullptr;
 };
 
-// Beast finds these by argument-dependent lookup.
+// Beast finds the next three functions by argument-dependent lookup.
 inline void teardown(beast::role_type, client_stream&, error_code& error) {
   error = {};
 }
@@ -130,7 +131,7 @@ inline void beast_close_socket(client_stream& stream) {
 
 } // namespace twill::net
 
-/// The handler keeps the executor and the allocator that it had.
+/// A wrapped handler keeps its associated executor and allocator.
 template <template <class, class> class Associator, class Handler, class Default>
 struct boost::asio::associator<Associator, twill::net::counting_handler<Handler>, Default>
     : Associator<Handler, Default> {

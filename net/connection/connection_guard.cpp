@@ -5,7 +5,8 @@
 namespace twill::net {
 namespace {
 
-/// Producers that were asked to rest may still finish their step.
+/// Producers that have been paused may still finish their current step, which takes at most this
+/// long.
 constexpr std::chrono::seconds pause_grace{1};
 
 } // namespace

@@ -1,9 +1,9 @@
-// connection_guard: watches one socket for a client that does not read or does not close. Pure: it
-// is told the time and does no I/O. HTTP and WebSocket connections share it.
-//
-// A client that reads too slowly is noticed in three ways: one write is stuck, the flow gate stays
-// shut, or output grows beyond its limit although its producers were asked to rest. Once a
-// connection closes, close_by() bounds how long the client may take to close its end.
+// connection_guard: detects a client that does not read its output, or that does not close its end
+// of the connection. It is pure: the caller passes the time, and the class does no I/O. HTTP and
+// WebSocket connections both use it.
+// | A client counts as a slow reader in three cases: one write does not complete, the flow gate
+// stays shut, or the waiting output exceeds its limit although the producers have been paused. Once
+// a connection is closing, close_by() bounds how long the client may take to close its end.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,14 @@
 
 namespace twill::net {
 
-/// What a connection wants its session to do, beside reading and writing.
+/// The actions that a connection asks of its session, besides reading and writing.
 struct connection_actions {
   bool cancel_requests = false;
   bool pause_requests = false;
   bool resume_requests = false;
-  bool half_close = false; ///< no more output; read on, so that the last bytes are not lost
+  /// Send no more output, but go on reading: unread input at the close would reset the connection,
+  /// and the client could lose the last bytes sent.
+  bool half_close = false;
   bool close = false;
 };
 
@@ -37,21 +39,23 @@ public:
   explicit connection_guard(limits l) : limits_(l), gate_(l.max_waiting_bytes) {}
 
   bool gate_open() const noexcept { return gate_.open(); }
-  /// Whether the output of all sockets together is too much.
+  /// `pressed` says whether the waiting output of all sockets together is too much.
   void press(bool pressed) noexcept { gate_.press(pressed); }
-  /// To be called whenever the bytes that wait have changed; asks producers to rest or to go on.
+  /// Call this whenever the number of waiting bytes has changed. It sets the actions that pause or
+  /// resume the producers.
   void on_waiting_bytes(std::size_t waiting_bytes, time now, connection_actions& actions);
-  /// Producers were asked to rest, have had the time to, and yet this much waits.
+  /// Returns whether `waiting_bytes` exceeds the limit although the producers have been paused for
+  /// long enough to have stopped.
   bool overrun(std::size_t waiting_bytes, time now) const;
 
   void on_write_begun(time now) { write_begun_ = now; }
   void on_write_ended() { write_begun_.reset(); }
 
-  /// From now on only this deadline counts.
+  /// After this call the deadline `when` replaces the deadlines for slow readers.
   void close_by(time when) { close_by_ = when; }
   bool closing() const noexcept { return close_by_.has_value(); }
 
-  /// When check() should be asked again; time::max(): not because of the guard.
+  /// The time at which check() must be called next, or time::max() if the guard has no deadline.
   time next_deadline() const;
   verdict check(time now) const;
 

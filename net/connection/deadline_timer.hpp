@@ -1,7 +1,7 @@
-// deadline_timer: one timer per session; moving it to a later time costs nothing.
-//
-// On the session's strand. Sessions push their deadlines back with every byte; the timer is touched
-// only when the earliest one comes nearer, and on firing asks the session what is due now.
+// deadline_timer: the one timer of a session. Moving its deadline to a later time costs nothing.
+// | Use it on the session's strand. A session moves its deadlines to a later time with every byte
+// that it receives; the timer is rearmed only when the earliest deadline becomes earlier. When the
+// timer fires, the session checks which of its deadlines have passed.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,17 @@ public:
 
   explicit deadline_timer(const asio::any_io_executor& executor) : timer_(executor) {}
 
-  /// `on_fire` runs at `when` or, if an earlier time is armed already, at that one: it must look at
-  /// the clock and call again. It keeps its owner alive as it sees fit (a weak pointer).
+  /// Calls `on_fire` at `when`, or earlier if the timer is already armed for an earlier time.
+  /// `on_fire` gets a function that marks the timer as no longer armed; `on_fire` must call this
+  /// function, check the clock, and then call at() again. The timer does not keep its owner alive,
+  /// so `on_fire` should hold a weak pointer to the owner.
   template <class OnFire>
   void at(time when, OnFire on_fire) {
     if (armed_.has_value() && *armed_ <= when) return;
     armed_ = when;
     timer_.expires_at(when);
     timer_.async_wait([this, on_fire = std::move(on_fire)](const error_code& error) {
-      if (error) return; // it was moved, or its owner is gone
+      if (error) return; // the timer was moved, or its owner is gone
       on_fire([this] { armed_.reset(); });
     });
   }

@@ -11,14 +11,15 @@ struct engine_requests::inbox {
   std::mutex mutex;
   std::vector<std::pair<key, actors::event>> events;
   std::function<void()> wake; ///< empty once the session has closed
-  bool lost = false;          ///< an event could not be kept
+  bool lost = false;          ///< an event was dropped for lack of memory
 
   void push(key from, actors::event ev) {
     const std::lock_guard lock(mutex);
     if (!wake) return;
     try {
       events.emplace_back(from, std::move(ev));
-    } catch (const std::bad_alloc&) { // nothing could say which event is missing
+      // Without memory there is also no record of which request has lost its event.
+    } catch (const std::bad_alloc&) {
       lost = true;
       if (events.empty()) wake();
       return;
@@ -161,7 +162,8 @@ std::vector<std::pair<engine_requests::key, actors::event>> engine_requests::tak
     lost = std::exchange(inbox_->lost, false);
   }
   if (lost) {
-    // What was lost may have been the end of any request, so that all of this socket end here.
+    // The dropped event may have been the last one of any request, so all requests of this socket
+    // end with an error here.
     arrived.clear();
     for (const auto& [at, e] : requests_) {
       leave(e);

@@ -1,10 +1,11 @@
-// engine_requests: the engine requests of one socket and the stored ones that it follows, and the
-// bridge from engine threads to its strand.
-//
-// Threads: everything but the engine's callbacks runs on the session's strand. A callback puts its
-// event into the inbox (one mutex, one move) and, when that was empty, calls `wake`, which posts to
-// the strand. So however many events arrive while the strand is busy, it is woken once. Invariants:
-// after cancel() or `last` no event of that key is handed out. After close() no engine thread
+// engine_requests: all requests that one socket has running in the engine, and all stored responses
+// that the socket follows. It passes their events from the engine's threads to the socket's strand.
+// | Threads: all functions must be called on the session's strand. The engine's callbacks run on
+// engine threads: a callback moves its event into the inbox under one mutex and, if the inbox was
+// empty, calls `wake`, which must post to the strand. Therefore the strand is woken only once,
+// however many events arrive while it is busy.
+// Invariants: after cancel() or an event with `last`, no event of that key is returned. After
+// close(), no engine thread calls `wake`. The destructor cancels all requests that still run.
 // touches `wake` any more. The destructor cancels what still runs.
 #pragma once
 
@@ -26,7 +27,7 @@ namespace twill::net {
 class engine_requests {
 public:
   using key = std::uint64_t;
-  /// A request is paused while any of these reasons holds.
+  /// A request is paused as long as at least one of these reasons holds.
   enum pause_reason : unsigned { slow_socket = 1, no_credit = 2 };
 
   engine_requests(actors::engine_port& engine, std::function<void()> wake);
@@ -34,44 +35,49 @@ public:
   engine_requests(const engine_requests&) = delete;
   engine_requests& operator=(const engine_requests&) = delete;
 
-  /// Names the client, whose requests share one turn in the engine. Until then each socket is a
-  /// client of its own; an API key names its requests' client in any case.
+  /// Sets the name of the client. The engine shares its capacity fairly between clients, and the
+  /// requests of one client have one share. Without this call each socket counts as a client of its
+  /// own. A request with an API key always counts for the key's client, whatever name is set here.
   void set_client(std::string name) { client_ = std::move(name); }
   const std::string& client() const noexcept { return client_; }
 
-  /// Of requests for hidden states so many are in the engine at once, and others wait here for
-  /// their turn, so that a body with thousands of inputs does not fill the engine's queue.
+  /// At most this many requests for hidden states of one socket are in the engine at once. Further
+  /// ones wait in this object, so that a body with thousands of inputs does not fill the engine's
+  /// queue.
   static constexpr std::size_t most_pooled = 64;
 
   key start(actors::request request);
-  /// Follows a source instead of a request of its own. cancel() leaves it.
+  /// Takes events from `from` instead of from a new engine request. cancel() then calls
+  /// `from->leave()`.
   key follow(std::shared_ptr<event_source> from);
   void cancel(key which);
-  /// Ends a request by its client's word. True: its end comes as an event, since others may follow
-  /// what it follows. False: it is cancelled.
+  /// Ends a request because its client asked for the end. For a followed source the function
+  /// returns true: the source ends for all its readers, and its end arrives as an event. For an
+  /// engine request it returns false: the request is cancelled and no further event arrives.
   bool end(key which);
   void cancel_all();
   void pause(key which, pause_reason why);
   void resume(key which, pause_reason why);
-  /// Pauses and resumes all requests, including those that are started later.
+  /// Pauses or resumes all requests, and sets the state in which later requests start.
   void pause_all();
   void resume_all();
-  /// The events that have arrived since the last call, in order per request. A request is forgotten
-  /// with its `last` event.
+  /// Returns the events that have arrived since the last call, in order for each request. The
+  /// object drops a request when it returns the request's `last` event.
   std::vector<std::pair<key, actors::event>> take_events();
   bool running(key which) const { return requests_.contains(which); }
   std::size_t size() const noexcept { return requests_.size(); }
-  /// Cancels all requests; `wake` is not called any more.
+  /// Cancels all requests. `wake` is not called after this function returns.
   void close();
 
 private:
   struct inbox;
   struct entry {
     actors::request_id id = 0;
-    std::shared_ptr<event_source> source; ///< null: a request of the engine
-    unsigned paused = 0;
-    bool pooled = false;                    ///< it wants hidden states
-    std::unique_ptr<actors::request> waits; ///< for its turn; null: the engine has it
+    std::shared_ptr<event_source> source; ///< null for a request of the engine
+    unsigned paused = 0;                  ///< a set of pause_reason bits
+    bool pooled = false;                  ///< the request asks for hidden states
+    /// The request while it waits in `line_`; null once it has been submitted to the engine.
+    std::unique_ptr<actors::request> waits;
   };
 
   void set_paused(entry& e, unsigned paused);
@@ -84,8 +90,10 @@ private:
   std::string client_;
   std::shared_ptr<inbox> inbox_;
   std::unordered_map<key, entry> requests_;
-  std::deque<key> line_;     ///< those that wait, and some that were cancelled meanwhile
-  std::size_t n_pooled_ = 0; ///< of those in the engine
+  /// The keys of the requests that wait to be submitted; some of them may have been cancelled
+  /// since.
+  std::deque<key> line_;
+  std::size_t n_pooled_ = 0; ///< number of submitted requests with `pooled`
   key last_key_ = 0;
   bool socket_slow_ = false;
 };

@@ -1,7 +1,7 @@
-// event_source: what gives the events of one key besides the engine itself, such as a stored
-// response that one of its readers follows.
-//
-// Threads: all calls come from the strand of the session that follows, one at a time.
+// event_source: a source of a request's events other than the engine itself, for example a stored
+// response that a client follows.
+// | Threads: all functions are called on the strand of the session that follows the source, one at
+// a time.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace twill::net {
 
-/// An event that says no more than that its source has begun, or with `last` that it has ended.
+/// Returns whether an event has no content, that is, whether it reports only that the source has
+/// begun or, with `last`, that the source has ended.
 inline bool says_nothing(const actors::event& ev) {
   return !ev.started && ev.tokens.empty() && ev.parts.empty() && ev.text.empty() &&
          !ev.finish.has_value() && !ev.error.has_value();
@@ -21,24 +22,26 @@ inline bool says_nothing(const actors::event& ev) {
 class event_source {
 public:
   virtual ~event_source() = default;
-  /// Called once, before all others but pause() and resume(). `deliver` is called on any thread,
-  /// one event at a time and in order, until `last`; it may still be called while leave() runs.
-  /// `client` is who shares a turn in the engine, where this starts a request.
+  /// Called once, and before all other functions except pause() and resume(). The source calls
+  /// `deliver` on any thread, one event at a time and in order, until an event with `last`; a call
+  /// may still happen while leave() runs. `client` names the client under whose share in the engine
+  /// a request runs, if this source starts one.
   virtual void start(actors::event_callback deliver, const std::string& client) = 0;
-  /// Nobody takes the events any more.
+  /// The follower wants no more events.
   virtual void leave() = 0;
-  /// What the events are of shall end, whoever else takes them; its end comes as an event.
+  /// Ends the work that produces the events, even if other followers still read them. The end
+  /// arrives as an event.
   virtual void end() = 0;
-  /// No events are delivered from pause() to resume(); none is lost.
+  /// Between pause() and resume() the source delivers no events, but keeps them; none is lost.
   virtual void pause() = 0;
   virtual void resume() = 0;
-  /// The session has taken so many events: as many more may come.
+  /// Reports that the session has processed `n` events, so that the source may deliver `n` more.
   virtual void taken(std::size_t n) = 0;
 };
 
 struct stored_head;
 
-/// A stored response, and what gives its events from the first on.
+/// A stored response, and a source that gives all its events from the first one on.
 struct followed_response {
   std::shared_ptr<const stored_head> head;
   std::shared_ptr<event_source> source;

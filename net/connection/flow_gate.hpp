@@ -1,6 +1,8 @@
-// flow_gate: tells producers when to rest. It shuts at high water and opens again at low water, so
-// that a reader near the limit does not make it flap. Under pressure (the output of all sockets
-// together is too much) both marks are near the ground. Pure.
+// flow_gate: decides when producers must pause because too much output waits for a slow reader. The
+// gate shuts when the waiting bytes exceed a high mark, and opens again only when they are at or
+// below a low mark, so that it does not change its state often near the limit. Under pressure,
+// which means that the waiting output of all sockets together is too much, both marks are much
+// lower. Pure.
 #pragma once
 
 #include <cstddef>

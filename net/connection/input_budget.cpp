@@ -6,9 +6,9 @@
 namespace twill::net {
 namespace {
 
-/// A client that has sent less than the least rate asks for this long is slow.
+/// A client is slow if it has sent less than the least rate requires over at least this long.
 constexpr std::chrono::seconds slow_after{1};
-/// Between two looks at all accounts.
+/// Minimum time between two searches of all accounts for slow messages.
 constexpr std::chrono::milliseconds look_interval{100};
 
 double seconds(input_budget::clock::duration time) {
@@ -70,8 +70,9 @@ bool input_budget::is_slow(const account& which, time now) const {
          static_cast<double>(which.bytes_ - which.mark_bytes_) < least_rate_ * seconds(passed);
 }
 
-/// Marks slow messages as given up, the largest first, until half of the budget is free or none is
-/// left. Returns whom to call once the mutex is free.
+/// Marks slow messages as given up, the largest first, until half of the budget is free or no slow
+/// message is left. Returns the `give_up` functions that the caller must call after it has released
+/// the mutex.
 std::vector<std::function<void()>> input_budget::make_room(time now) {
   if (now - looked_at_ < look_interval) return {};
   looked_at_ = now;

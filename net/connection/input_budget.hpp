@@ -1,11 +1,11 @@
-// input_budget: counts the bodies and WebSocket messages that are being received, over all sockets,
-// and makes room when they are too many.
-//
-// Each socket has an account. While the budget is full, messages that have come slower than the
-// least rate for a second are given up, the largest first; a client that sends at a fair pace is
-// refused only when those were not enough. What a given-up message holds counts until it is freed,
-// so all messages together never hold more than twice the budget.
-// Thread safety: an account is used on its session's strand. Accounts must not outlive the budget.
+// input_budget: counts the bytes of all HTTP bodies and WebSocket messages that are being received,
+// over all sockets, and gives up slow messages when the total exceeds the budget.
+// | Each socket has an account. While the budget is full, messages that have arrived slower than
+// the least rate for a second are given up, the largest first. A client that sends fast enough is
+// refused only if giving up slow messages did not free enough. The bytes of a message that is given
+// up still count until they are freed, so all messages together never hold more than twice the
+// budget.
+// Thread safety: use an account on its session's strand. Accounts must not outlive the budget.
 #pragma once
 
 #include <chrono>
@@ -35,17 +35,18 @@ public:
     account(const account&) = delete;
     account& operator=(const account&) = delete;
 
-    /// `give_up` is called by any thread and must not wait. Where the account's own thread then
-    /// finds is_cut(), it must drop the message and call clear(); otherwise the message was whole
-    /// in the meantime, and is kept. Call this before the first set().
+    /// `give_up` may be called by any thread and must not block. It should post to the account's
+    /// strand. If is_cut() is true there, the strand must drop the message and call clear(). If
+    /// is_cut() is false, the message had been received completely in the meantime, and is kept.
+    /// Call on_give_up() before the first set().
     void on_give_up(std::function<void()> give_up) { give_up_ = std::move(give_up); }
 
-    /// The bytes so far of the message that is being received. False: there is no room for it, and
-    /// nothing of it is counted any more.
+    /// Sets how many bytes of the message that is being received have arrived so far. Returns false
+    /// if there is no room for the message; its bytes then no longer count.
     bool set(std::int64_t bytes, time now = clock::now());
-    /// The message is whole, or is not kept.
+    /// Call this when the message has been received completely, or has been dropped.
     void clear();
-    /// The message is to be given up.
+    /// Returns whether the message must be given up.
     bool is_cut() const;
 
   private:
@@ -53,9 +54,11 @@ public:
 
     input_budget& owner_;
     std::function<void()> give_up_;
-    // Under the owner's mutex, but that the strand reads its own bytes_.
+    // The owner's mutex protects these members; only bytes_ may be read by the strand without it.
     std::int64_t bytes_ = 0;
-    std::int64_t mark_bytes_ = 0; ///< when the least rate was last kept, and the bytes then
+    /// The number of bytes that had arrived at `mark_time_`, the last time when the message met the
+    /// least rate.
+    std::int64_t mark_bytes_ = 0;
     time mark_time_{};
     bool is_cut_ = false;
   };
@@ -70,9 +73,10 @@ private:
   const std::int64_t max_bytes_;
   const double least_rate_; ///< bytes per second
   mutable std::mutex mutex_;
-  std::unordered_set<account*> accounts_; ///< of messages that have begun and are not whole
+  std::unordered_set<account*> accounts_; ///< accounts of messages that are only partly received
   std::int64_t total_ = 0;
-  std::int64_t given_up_ = 0; ///< of `total_`: what is about to be freed
+  /// The part of `total_` that belongs to messages which are given up and will be freed soon.
+  std::int64_t given_up_ = 0;
   time looked_at_{};
 };
 

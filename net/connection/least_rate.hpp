@@ -1,4 +1,4 @@
-// least_rate: by when a message must have arrived. Pure.
+// least_rate: the deadline by which a message that is being received must be complete. Pure.
 #pragma once
 
 #include <chrono>
@@ -6,12 +6,14 @@
 
 namespace twill::net {
 
-/// How fast what a client sends must come: within `first`, and beyond that at this rate.
+/// The lowest speed at which a client may send a message: the time `first`, plus the time that the
+/// received bytes take at `bytes_per_s`.
 struct least_rate {
   std::chrono::milliseconds first;
   std::int64_t bytes_per_s;
 
-  /// The deadline of a message that began at `since` and of which `bytes` have arrived.
+  /// Returns the deadline for a message that began at `since` and of which `bytes` have arrived so
+  /// far.
   std::chrono::steady_clock::time_point due(std::chrono::steady_clock::time_point since,
                                             std::int64_t bytes) const {
     const std::chrono::duration<double> earned(static_cast<double>(bytes) /

@@ -34,7 +34,8 @@ void open_sockets::release(const std::string& client) {
 bool open_sockets::add(const std::string& client) {
   if (client.empty()) return true;
   const auto found = per_client_.try_emplace(client, 0).first;
-  if (found->second >= max_per_client_) return false; // at least 1, so the entry was there before
+  // The limit is at least 1, so a full entry cannot be one that try_emplace() has just made.
+  if (found->second >= max_per_client_) return false;
   ++found->second;
   return true;
 }

@@ -1,7 +1,8 @@
-// open_sockets: counts the sockets of clients, over all and per client, and refuses those beyond.
-//
-// Thread safety: any thread; one mutex, short sections. A slot is one counted socket; it travels
-// with the socket's session and must not outlive the counter.
+// open_sockets: counts the open sockets of clients, in total and per client, and refuses sockets
+// beyond the limits.
+// | Thread safety: any thread may call all functions; one mutex is held for short sections. A slot
+// stands for one counted socket. The socket's session owns the slot, which must not outlive the
+// counter.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace twill::net {
 
 class open_sockets {
 public:
-  /// `max_per_client` 0: no limit.
+  /// `max_per_client` = 0 means no limit per client.
   open_sockets(std::int64_t max_all, std::int64_t max_per_client)
       : max_all_(max_all), max_per_client_(max_per_client) {}
   open_sockets(const open_sockets&) = delete;
@@ -31,12 +32,12 @@ public:
     ~slot() {
       if (owner_ != nullptr) owner_->release(client_);
     }
-    /// Counts the socket for this client from now on, as when a proxy passes on another's request.
-    /// False, and nothing changes, when that client has too many.
+    /// Counts the socket for `client` from now on, for example when a proxy forwards the request of
+    /// another client. Returns false, and changes nothing, if `client` has too many sockets.
     bool count_for(std::string client) {
       return owner_ != nullptr && owner_->recount(client_, std::move(client));
     }
-    /// Whom the socket is counted for; empty: nobody in particular.
+    /// The client for which the socket is counted, or empty if it counts only towards the total.
     const std::string& client() const noexcept { return client_; }
 
   private:
@@ -44,7 +45,8 @@ public:
     std::string client_;
   };
 
-  /// Nothing when a limit is reached. An empty `client` counts only over all.
+  /// Returns nothing if a limit is reached. A socket with an empty `client` counts only towards the
+  /// total.
   std::optional<slot> admit(std::string client);
   std::int64_t count() const;
 

@@ -1,5 +1,5 @@
-// openssl_objects: OpenSSL's objects, each released by its owner. For .cpp files, so that OpenSSL
-// stays out of other headers.
+// openssl_objects: owning pointers for OpenSSL's objects. Include this header only in .cpp files,
+// so that no other header includes OpenSSL's.
 #pragma once
 
 #include <openssl/bio.h>
@@ -11,7 +11,7 @@
 
 namespace twill::net {
 
-/// Deletes for std::unique_ptr by calling `release`.
+/// A deleter for std::unique_ptr that calls `release`.
 template <auto release>
 struct releaser {
   template <class T>
@@ -24,7 +24,7 @@ using certificate_ptr = std::unique_ptr<X509, releaser<X509_free>>;
 using key_ptr = std::unique_ptr<EVP_PKEY, releaser<EVP_PKEY_free>>;
 using digest_ptr = std::unique_ptr<EVP_MD_CTX, releaser<EVP_MD_CTX_free>>;
 
-/// What PEM_read_bio() fills.
+/// The output of PEM_read_bio(), freed by the destructor.
 struct pem_block {
   char* name = nullptr;
   char* header = nullptr;

@@ -7,7 +7,7 @@
 namespace twill::net {
 namespace {
 
-/// A client that has taken nothing for this long does not read.
+/// A client that has taken no bytes for this long counts as one that does not read.
 constexpr std::chrono::seconds silent_after{1};
 
 } // namespace
@@ -47,7 +47,7 @@ std::size_t output_budget::relieve(time now) {
       one->seen_at_ = now;
     }
     const bool is_silent = now - one->seen_at_ >= silent_after;
-    // Beyond twice the budget there is no time to ask who reads.
+    // Above twice the budget every client with waiting bytes may be cut off, even one that reads.
     if (!one->is_cut_ && bytes > 0 && (is_silent || left > 2 * max_bytes_)) silent.push_back(one);
   }
   std::sort(silent.begin(), silent.end(),

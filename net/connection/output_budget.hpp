@@ -1,9 +1,9 @@
-// output_budget: counts the output that clients have not taken yet, over all sockets, and cuts off
-// those who do not read when it is too much.
-//
-// Each socket has an account. While the budget is full, new requests are refused and streams rest
-// (flow_gate); relieve() closes the sockets that take nothing, those with the most bytes first.
-// Thread safety: full() and relieve() any thread; an account is used on its session's strand.
+// output_budget: counts the output that clients have not read yet, over all sockets, and cuts off
+// clients that do not read when the total exceeds the budget.
+// | Each socket has an account. While the budget is full, new requests are refused and streams are
+// paused (see flow_gate). relieve() closes sockets whose clients take no output, those with the
+// most waiting bytes first.
+// Thread safety: any thread may call full() and relieve(). Use an account on its session's strand.
 // Accounts must not outlive the budget.
 #pragma once
 
@@ -26,15 +26,15 @@ public:
 
   class account {
   public:
-    /// `cut` closes the socket; it is called by relieve(), at most once, and must not wait.
+    /// `cut` must close the socket. relieve() calls it at most once; it must not block.
     account(output_budget& owner, std::function<void()> cut);
     ~account();
     account(const account&) = delete;
     account& operator=(const account&) = delete;
 
-    /// The bytes that wait for the client now, those that are being written included.
+    /// Sets the number of bytes that wait for the client, including those of the write in progress.
     void set(std::int64_t bytes);
-    /// The bytes that the client has taken so far; only its socket writes it.
+    /// Counts the bytes that the client has taken so far. Only the account's socket may write it.
     std::atomic<std::int64_t>& taken() noexcept { return taken_; }
 
   private:
@@ -44,7 +44,7 @@ public:
     std::function<void()> cut_;
     std::atomic<std::int64_t> bytes_{0};
     std::atomic<std::int64_t> taken_{0};
-    // What relieve() saw, under the owner's mutex.
+    // The state that relieve() saw last, protected by the owner's mutex.
     std::int64_t seen_taken_ = -1;
     time seen_at_{};
     bool is_cut_ = false;
@@ -53,12 +53,12 @@ public:
   bool full() const noexcept { return total_.load(std::memory_order_relaxed) > max_bytes_; }
   std::int64_t total_bytes() const noexcept { return total_.load(std::memory_order_relaxed); }
   std::int64_t max_bytes() const noexcept { return max_bytes_; }
-  /// Called on the strand of a session whose output has filled the budget, once each time. To be
-  /// set before the first account.
+  /// Sets the function that is called each time when the budget becomes full, on the strand of the
+  /// session whose output filled it. Call on_full() before the first account is created.
   void on_full(std::function<void()> call) { on_full_ = std::move(call); }
 
-  /// To be called every `relief_interval` while the budget is full. Returns how many sockets it
-  /// cut.
+  /// Call this every `relief_interval` while the budget is full. Returns how many sockets it has
+  /// cut off.
   std::size_t relieve(time now);
   static constexpr std::chrono::milliseconds relief_interval{250};
 

@@ -13,9 +13,10 @@ using namespace std::string_view_literals;
 constexpr auto signature_1 = "PROXY "sv;
 constexpr auto signature_2 = "\r\n\r\n\0\r\nQUIT\n"sv;
 constexpr std::size_t shortest_1 = "PROXY UNKNOWN\r\n"sv.size();
-constexpr std::size_t longest_1 = 107; ///< with its line end, as the specification says
+constexpr std::size_t longest_1 = 107; ///< including the line end; the specification gives this
+                                       ///< number
 constexpr std::size_t fixed_2 = 16;
-constexpr std::size_t longest_2 = 4096; ///< addresses and further fields
+constexpr std::size_t longest_2 = 4096; ///< the addresses and the optional fields after them
 
 proxy_header need(std::size_t bytes) {
   return {state::need_more, bytes, {}};
@@ -38,14 +39,15 @@ bool is_port(std::string_view text) {
   return error == std::errc{} && stop == end && port <= 65535;
 }
 
-/// The line without its end.
+/// `line` must be without its line end.
 proxy_header read_line(std::string_view line) {
   line.remove_prefix(signature_1.size());
   const auto family = next_word(line);
   if (family == "UNKNOWN") return {state::done, 0, {}};
   const bool v4 = family == "TCP4";
   if (!v4 && family != "TCP6") return malformed();
-  if (line.ends_with(' ')) return malformed(); // next_word() would take it as the end of the port
+  // next_word() would take the space as the end of the port.
+  if (line.ends_with(' ')) return malformed();
   const auto source = ip_address::parse(next_word(line));
   const auto target = ip_address::parse(next_word(line));
   const bool ports = is_port(next_word(line)) && is_port(next_word(line));
@@ -75,7 +77,8 @@ proxy_header read_version_2(std::string_view bytes) {
   if (version != 2 || command > 1 || length > longest_2) return malformed();
   if (bytes.size() < fixed_2 + length) return need(fixed_2 + length - bytes.size());
   const auto* body = reinterpret_cast<const std::uint8_t*>(bytes.data()) + fixed_2;
-  if (command == 0) return {state::done, 0, {}}; // the proxy itself, as for its health checks
+  // The LOCAL command: the proxy connects on its own behalf, for example for a health check.
+  if (command == 0) return {state::done, 0, {}};
   switch (family) {
   case 0x11: // TCP over IPv4
     if (length < 12) return malformed();
@@ -83,7 +86,7 @@ proxy_header read_version_2(std::string_view bytes) {
   case 0x21: // TCP over IPv6
     if (length < 36) return malformed();
     return {state::done, 0, ip_address::from_v6(body)};
-  case 0x00: // not told
+  case 0x00: // unspecified
   case 0x31: // a Unix socket
     return {state::done, 0, {}};
   default:

@@ -1,8 +1,7 @@
-// proxy_header: the first bytes of a connection that a proxy passes on (PROXY protocol, versions 1
-// and 2): they name the client. Pure.
-//
-// The reader asks for as many bytes as cannot belong to what follows the header, so that nothing of
-// the client's own bytes is taken.
+// proxy_header: parses the header that a proxy sends at the start of a connection to name the
+// client (PROXY protocol, versions 1 and 2). Pure.
+// | The parser never requests more bytes than the header is certain to contain, so that none of the
+// bytes which follow the header are read.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +15,14 @@ namespace twill::net {
 struct proxy_header {
   enum class state { need_more, done, malformed };
   state now = state::need_more;
-  std::size_t missing = 0; ///< need_more: so many bytes may be read next
-  /// done: the client; empty when the proxy speaks for itself or names no IP address.
+  std::size_t missing = 0; ///< if `need_more`: how many bytes may be read next
+  /// If `done`: the client's address. It is empty when the proxy connects on its own behalf or
+  /// names no IP address.
   std::optional<ip_address> client;
 };
 
-/// `bytes`: all that was read so far. Asked with nothing, it tells how many bytes to begin with.
+/// `bytes` is everything that has been read so far. If `bytes` is empty, the result says how many
+/// bytes to read first.
 proxy_header read_proxy_header(std::string_view bytes);
 
 } // namespace twill::net

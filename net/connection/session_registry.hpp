@@ -1,7 +1,7 @@
-// socket_session: one open socket, as the server sees it; session_registry: all of them.
-//
-// Thread safety: begin_drain() and close_now() may be called from any thread, they post to the
-// session's strand. The registry has its own mutex and holds no session alive.
+// socket_session: the interface through which the server controls one open socket.
+// session_registry: the list of all open sockets.
+// | Thread safety: begin_drain() and close_now() may be called from any thread; they post to the
+// session's strand. The registry has its own mutex and does not keep sessions alive.
 #pragma once
 
 #include <array>
@@ -22,10 +22,11 @@ namespace twill::net {
 class socket_session {
 public:
   virtual ~socket_session() = default;
-  /// Accepts no new requests, and closes once those that run have ended.
+  /// The session accepts no new requests, and closes when its running requests have ended.
   virtual void begin_drain() = 0;
   virtual void close_now() = 0;
-  /// Something of a request or of an answer is under way on it. Any thread.
+  /// Returns whether part of a request or of a response is being processed on the socket. Any
+  /// thread may call this.
   bool is_busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
 
 protected:
@@ -35,9 +36,9 @@ private:
   std::atomic<bool> busy_{false};
 };
 
-/// What is spoken on a socket now.
+/// The protocol that a socket is in at present.
 enum class socket_use : std::uint8_t {
-  arriving, ///< a PROXY header or a TLS handshake
+  arriving, ///< reading a PROXY header or in a TLS handshake
   http,
   websocket
 };
@@ -57,11 +58,13 @@ public:
     const std::lock_guard lock(mutex_);
     return sessions_.size();
   }
-  /// The sockets that are busy exist; each holds a slot of open_sockets, busy or not.
+  /// Reports all sockets to the ledger `to`. Only busy sockets are reported as existing objects;
+  /// each socket, busy or not, holds one slot of open_sockets.
   void account(ledger& to) const {
     constexpr std::array names{"arriving sockets", "HTTP sockets", "WebSockets"};
     std::array<std::int64_t, names.size()> counts{};
-    // A session whose last owner this is takes the mutex when it goes, so it outlives the lock.
+    // If `alive` has the last pointer to a session, the session's destructor locks `mutex_`, so
+    // `alive` must be destroyed after `lock`.
     std::vector<std::shared_ptr<socket_session>> alive;
     const std::lock_guard lock(mutex_);
     alive.reserve(sessions_.size());

@@ -16,7 +16,7 @@
 namespace twill::net {
 namespace {
 
-/// A system's authorities take about 250 kB.
+/// The size limit of the file with authorities. A system's whole set takes about 250 kB.
 constexpr std::int64_t most_authorities_bytes = std::int64_t{64} << 20;
 
 std::string reason() {
@@ -30,12 +30,13 @@ bio_ptr memory(const std::string& text) {
   return bio_ptr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-/// A key with a passphrase is refused: there is nobody to ask.
+/// A callback for OpenSSL that fails, so that keys with a passphrase are refused: a daemon has
+/// nobody to type the passphrase.
 int no_passphrase(char*, int, int, void*) {
   return -1;
 }
 
-/// The first protocol that both sides speak is HTTP/1.1, or there is none.
+/// Selects HTTP/1.1 by ALPN; the handshake fails if the client does not offer HTTP/1.1.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_length,
                     const unsigned char* offered, unsigned offered_length, void*) {
   static const unsigned char ours[] = "\x08http/1.1";
@@ -51,7 +52,7 @@ tls_context make_context(const SSL_METHOD* method) {
   tls_context made(SSL_CTX_new(method), [](SSL_CTX* c) { SSL_CTX_free(c); });
   if (!made) throw std::runtime_error("no TLS: " + reason());
   SSL_CTX_set_min_proto_version(made.get(), TLS1_2_VERSION);
-  SSL_CTX_set_cipher_list(made.get(), "ECDHE+AESGCM:ECDHE+CHACHA20"); // of TLS 1.2
+  SSL_CTX_set_cipher_list(made.get(), "ECDHE+AESGCM:ECDHE+CHACHA20"); // for TLS 1.2 only
   SSL_CTX_set_options(made.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(made.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                    SSL_MODE_RELEASE_BUFFERS);
@@ -70,9 +71,9 @@ struct read_certificates {
   std::string fault; ///< empty: none
 };
 
-/// The certificates of a PEM file. Text between its blocks and blocks of other kinds are passed
-/// over; a block that is damaged is a fault, since a chain without one of its certificates would
-/// serve only those clients that know the certificate already.
+/// Reads the certificates of a PEM file. The function ignores text between PEM blocks, and blocks
+/// that are not certificates. A damaged block is an error, because a chain that lacks one of its
+/// certificates would work only for clients that have the missing certificate already.
 read_certificates certificates_of(const std::string& pem) {
   const auto bio = memory(pem);
   read_certificates read;
@@ -84,7 +85,7 @@ read_certificates certificates_of(const std::string& pem) {
   for (;; ++blocks) {
     pem_block block;
     if (PEM_read_bio(bio.get(), &block.name, &block.header, &block.data, &block.bytes) != 1) {
-      // The end of the file is an error to OpenSSL.
+      // OpenSSL reports the end of the file as the error PEM_R_NO_START_LINE.
       if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) return refuse(reason());
       ERR_clear_error();
       break;
@@ -98,14 +99,16 @@ read_certificates certificates_of(const std::string& pem) {
     if (!one) return refuse(reason());
     read.all.push_back(std::move(one));
   }
-  // OpenSSL passes over a block whose first line is damaged, and one behind a damaged last line.
+  // OpenSSL silently skips a block with a damaged first line, and also the block that follows a
+  // damaged last line.
   if (count_of("-----BEGIN ", pem) != blocks || count_of("-----END ", pem) != blocks)
     return refuse("a block without its first or its last line");
   if (read.all.empty()) return refuse("there is none");
   return read;
 }
 
-/// The server's own certificate, then those between it and its authority.
+/// Sets the server's own certificate, which is the first in `pem`, and the intermediate
+/// certificates that follow it. Returns an error text, or an empty string.
 std::string use_certificates(SSL_CTX* context, const std::string& pem) {
   const auto read = certificates_of(pem);
   if (!read.fault.empty()) return read.fault;
@@ -115,7 +118,8 @@ std::string use_certificates(SSL_CTX* context, const std::string& pem) {
   return {};
 }
 
-/// These are the authorities that a client trusts.
+/// Adds the certificates of `pem` to the authorities that a client trusts. Returns an error text,
+/// or an empty string.
 std::string trust_certificates(SSL_CTX* context, const std::string& pem) {
   const auto read = certificates_of(pem);
   if (!read.fault.empty()) return read.fault;
@@ -124,8 +128,9 @@ std::string trust_certificates(SSL_CTX* context, const std::string& pem) {
   return {};
 }
 
-/// Whether what `key` signs is signed for who has the certificate. OpenSSL's own check compares
-/// only public numbers, which a key with a damaged secret still has. The digest is the key's own.
+/// Returns whether the public key of `certificate` verifies a signature made with `key`. OpenSSL's
+/// own check compares only the public parts, which are intact even in a key whose secret part is
+/// damaged. The digest is the default of the key's type.
 bool signs_for(EVP_PKEY* key, X509* certificate) {
   static constexpr unsigned char text[] = "twill";
   const digest_ptr signing(EVP_MD_CTX_new()), verifying(EVP_MD_CTX_new());

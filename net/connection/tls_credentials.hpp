@@ -1,8 +1,8 @@
-// tls_credentials: the certificate and the key of this server (`server.tls_certificate`,
-// `server.tls_key`), and the settings of every TLS connection: TLS 1.2 or newer, ciphers with
-// forward secrecy and authentication, HTTP/1.1 by ALPN.
-//
-// Thread safety: any thread. reload() reads the files anew; connections keep what they began with.
+// tls_credentials: the server's certificate and private key (`server.tls_certificate`,
+// `server.tls_key`), together with the settings of every TLS connection: TLS 1.2 or newer, ciphers
+// with forward secrecy and authenticated encryption, HTTP/1.1 by ALPN.
+// | Thread safety: any thread may call all functions. reload() reads the files again; existing
+// connections keep the context with which they began.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,11 @@ using tls_context = std::shared_ptr<ssl_ctx_st>;
 
 class tls_credentials {
 public:
-  /// Throws std::runtime_error when the pair cannot be used.
+  /// Throws std::runtime_error when the certificate and the key cannot be used.
   tls_credentials(std::string certificate_file, std::string key_file, const file_reader& read);
 
-  /// Empty when the new pair is in force, else why it is not; the old one then stays.
+  /// Returns an empty string if the new certificate and key are in use; otherwise the reason, and
+  /// the old pair stays in use.
   std::string reload(const file_reader& read);
   tls_context current() const;
 
@@ -33,8 +34,9 @@ private:
   tls_context current_;
 };
 
-/// For clients: trusts the system's authorities, or only those of this PEM file. Throws
-/// std::runtime_error.
+/// Returns a context for clients. It trusts the system's certificate authorities or, if
+/// `authorities_file` is not empty, only the authorities in that PEM file. Throws
+/// std::runtime_error if the authorities cannot be loaded.
 tls_context make_client_context(const std::string& authorities_file);
 
 } // namespace twill::net

@@ -16,7 +16,7 @@
 
 namespace twill::net {
 
-/// One handshake, read or write that goes on until the socket lets it end.
+/// One handshake, read or write that is retried until the socket has allowed it to complete.
 struct tls_stream::operation {
   step kind;
   void* data = nullptr;
@@ -26,7 +26,8 @@ struct tls_stream::operation {
 
 namespace {
 
-// The socket as OpenSSL sees it. OpenSSL's own would raise SIGPIPE when the peer has gone.
+// A BIO (OpenSSL's I/O interface) over the socket. OpenSSL's own socket BIO would raise SIGPIPE
+// when the peer has closed the connection.
 
 int descriptor_of(BIO* bio) {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
@@ -79,7 +80,7 @@ tls_stream::tls_stream(client_socket socket, tls_context context)
     : socket_(std::move(socket)), context_(std::move(context)), ssl_(SSL_new(context_.get())) {
   if (!ssl_) throw std::bad_alloc();
   auto* bio = make_bio(socket_.native_handle());
-  SSL_set_bio(ssl_.get(), bio, bio); // owns it now
+  SSL_set_bio(ssl_.get(), bio, bio); // `ssl_` now owns `bio`
   error_code ignored;
   socket_.native_non_blocking(true, ignored);
   SSL_set_accept_state(ssl_.get());
@@ -110,13 +111,16 @@ void tls_stream::write_some(asio::const_buffer from, io_completion done) {
   run({step::write, const_cast<void*>(from.data()), from.size(), std::move(done)}, true);
 }
 
-/// `inside`: called by the function that began the operation.
+/// `inside` says whether the caller is the function that started the operation, so that `op.done`
+/// must be posted instead of called.
 void tls_stream::run(operation op, bool inside) {
-  if (!socket_.is_open()) // its number may belong to somebody else by now
+  // The descriptor of a closed socket may by now belong to another file.
+  if (!socket_.is_open())
     return asio::post(socket_.get_executor(), [done = std::move(op.done)]() mutable {
       done(asio::error::bad_descriptor, 0);
     });
-  ERR_clear_error(); // SSL_get_error looks at this thread's queue
+  // SSL_get_error() reads this thread's error queue, so it must not have older errors.
+  ERR_clear_error();
   std::size_t n = 0;
   int ok = 1;
   if (op.kind == step::handshake)
@@ -137,7 +141,8 @@ void tls_stream::run(operation op, bool inside) {
   if (fault == SSL_ERROR_ZERO_RETURN)
     error = asio::error::eof;
   else if (fault != SSL_ERROR_NONE)
-    error = asio::error::connection_reset; // a broken record, or the peer has gone
+    error = asio::error::connection_reset; // a damaged TLS record, or the peer has closed the
+                                           // connection
   if (!inside) return op.done(error, n);
   asio::post(socket_.get_executor(),
              [done = std::move(op.done), error, n]() mutable { done(error, n); });

@@ -1,9 +1,8 @@
-// tls_stream: TLS over one socket. OpenSSL reads and writes the socket itself, so that an idle
-// connection holds no buffers of ours.
-//
-// On the socket's strand. One read and one write may be under way at once. The stream must outlive
-// its operations; close() ends them. A completion is called on the strand, never from within the
-// function that began it.
+// tls_stream: TLS over one socket. OpenSSL reads and writes the socket directly, so an idle
+// connection needs no buffers in this class.
+// | Use it on the socket's strand. One read and one write may be in progress at the same time. The
+// stream must outlive its operations; closing the socket ends them. A completion handler is called
+// on the strand, and never from within the function that started the operation.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -19,10 +18,11 @@ struct ssl_st;
 
 namespace twill::net {
 
-/// TCP and Unix sockets alike.
+/// The socket type for both TCP and Unix sockets.
 using client_socket = asio::generic::stream_protocol::socket;
 
-/// A handler of any type, called once. It lets TLS be compiled once for all who use it.
+/// A type-erased completion handler that is called once. With it, the TLS code is compiled only
+/// once, whatever types its callers' handlers have.
 class io_completion {
 public:
   template <class Handler>
@@ -46,9 +46,10 @@ private:
 
 class tls_stream {
 public:
-  /// The side that accepts.
+  /// Makes the server side of a connection.
   tls_stream(client_socket socket, tls_context context);
-  /// The side that connects; the certificate must be for `host`, a name or an address.
+  /// Makes the client side of a connection. The server's certificate must be valid for `host`, a
+  /// host name or an IP address.
   tls_stream(client_socket socket, tls_context context, const std::string& host);
   ~tls_stream();
   tls_stream(const tls_stream&) = delete;
@@ -59,12 +60,13 @@ public:
   void handshake(io_completion done);
   void read_some(asio::mutable_buffer to, io_completion done);
   void write_some(asio::const_buffer from, io_completion done);
-  /// Room for short buffers that are joined, so that they become one record.
+  /// Memory in which a caller may join short buffers, so that they are sent as one TLS record.
   std::string& scratch() noexcept { return scratch_; }
-  /// Says that nothing more will be sent.
+  /// Sends TLS's close_notify, if the handshake is complete, and closes the sending direction of
+  /// the socket.
   void shutdown_send();
 
-  /// Why the certificate of the other side was refused; empty when it was not.
+  /// Returns why the peer's certificate was rejected, or an empty string if it was accepted.
   std::string verdict() const;
 
 private:

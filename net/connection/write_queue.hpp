@@ -1,6 +1,6 @@
-// write_queue: the output of one socket for its one writer; small writes are joined.
-//
-// On the session's strand. While one buffer is being written, everything pushed joins the next one.
+// write_queue: the waiting output of one socket, of which one write at a time is in progress.
+// | Use it on the session's strand. Everything that is pushed while a write is in progress is
+// joined into the next write.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ public:
   bool empty() const noexcept { return waiting_.empty() && !writing_; }
   std::size_t bytes() const noexcept { return waiting_.size() + in_flight_.size(); }
 
-  /// Takes all that waits as the next write; the bytes stay valid until end_write().
+  /// Moves all waiting bytes into the next write. The returned bytes stay valid until end_write().
   const std::string& begin_write() {
     in_flight_ = std::exchange(waiting_, {});
     writing_ = true;

@@ -7,9 +7,12 @@
 namespace twill::net {
 namespace {
 
-constexpr std::chrono::seconds close_grace{1};          ///< for the client to close its end
-constexpr std::chrono::milliseconds give_up_grace{250}; ///< for both, when others need the room
-constexpr std::size_t max_reason_bytes = 120;           ///< a control frame holds 125 bytes
+constexpr std::chrono::seconds close_grace{1}; ///< how long the client may take to close
+                                               ///< its end
+/// how long the error frame and the client's answer to the close frame may each take after
+/// give_up_message()
+constexpr std::chrono::milliseconds give_up_grace{250};
+constexpr std::size_t max_reason_bytes = 120; ///< a control frame holds at most 125 bytes
 
 } // namespace
 
@@ -85,8 +88,8 @@ void websocket_connection::check_output(bool requests_run, time now) {
   if (requests_run && guard_.overrun(waiting_bytes(), now)) cut_off(now);
 }
 
-/// The client reads too slowly: all it runs ends, an error frame is left for it, and the socket
-/// closes.
+/// Handles a client that reads too slowly: cancels all its requests, queues an error frame, and
+/// closes the socket.
 void websocket_connection::cut_off(time now) {
   if (guard_.closing()) return;
   fail({actors::errc::slow_reader,
@@ -106,15 +109,16 @@ void websocket_connection::on_peer_closing(time now) {
 }
 
 void websocket_connection::on_read_failed(time now) {
-  if (phase_ != phase::close_sent) linger(now); // else our own closing handshake goes on
+  // In phase close_sent, the closing handshake that this side has begun is still in progress.
+  if (phase_ != phase::close_sent) linger(now);
 }
 
 void websocket_connection::on_close_done(time now) {
   linger(now);
 }
 
-/// Closing with unread input would reset the connection, and the client might never see our close
-/// frame: so the sending half closes first.
+/// Closing a socket that has unread input would reset the connection, and the client might never
+/// see the close frame. Therefore only the sending direction is closed first.
 void websocket_connection::linger(time now) {
   if (phase_ >= phase::lingering) return;
   phase_ = phase::lingering;

@@ -1,9 +1,10 @@
-// websocket_connection: one WebSocket as a state machine without I/O: events in, actions out.
-//
-// Frames, masks, pings and the closing handshake on the wire are Beast's, the words are the
-// dialect's; this class decides when to read, which frame is written next, and when and why the
-// socket closes. After each event the session does what it asks for: take_actions(), begin_write(),
-// take_close(), wants_read(), next_deadline(). On the session's strand.
+// websocket_connection: the state machine of one WebSocket, without I/O: it takes events and
+// returns actions.
+// | Beast handles frames, masks, pings and the bytes of the closing handshake; the dialect makes
+// the text of the messages. This class decides when to read, which frame is written next, and when
+// and why the socket closes. After each event the session must execute what these functions return:
+// take_actions(), begin_write(), take_close(), wants_read() and next_deadline(). Use it on the
+// session's strand.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +26,19 @@ public:
   using time = connection_guard::time;
   using key = engine_requests::key;
 
-  /// A buffer that grew beyond this for one message or frame is freed after it.
+  /// A buffer that has grown beyond this size for one message or frame is freed after that message
+  /// or frame.
   static constexpr std::size_t kept_buffer_bytes = 8 * 1024;
 
   enum class phase {
-    opening,      ///< the handshake is being answered
-    open,         ///< messages and frames go both ways
-    closing,      ///< frames that wait are written, then our close frame
-    close_sent,   ///< our close frame is on its way; the client answers it
-    peer_closing, ///< the client sent its close frame; Beast answers it
-    lingering,    ///< half-closed; the client may close its end for a moment
+    opening, ///< the server is answering the opening handshake
+    open,    ///< messages are received and frames are sent
+    closing, ///< waiting frames are written, then the server's close frame
+    /// the server's close frame is being sent, or was sent and the client has not answered it yet
+    close_sent,
+    peer_closing, ///< the client has sent its close frame, and Beast answers it
+    /// the sending direction is closed, and the client has a short time to close its end
+    lingering,
     closed,
   };
   struct close_frame {
@@ -44,7 +48,8 @@ public:
 
   struct limits {
     connection_guard::limits output;
-    least_rate input; ///< of messages, from their first bytes on
+    /// The least rate at which a message must arrive, counted from its first bytes.
+    least_rate input;
   };
 
   websocket_connection(limits l, dialect& spoken)
@@ -53,42 +58,48 @@ public:
   phase now_in() const noexcept { return phase_; }
 
   void on_open();
-  /// The first bytes of a message are here, `so_far` of them; the rest is to come.
+  /// The first `so_far` bytes of a message have arrived; the rest of the message has not.
   void on_message_part(std::int64_t so_far, time now);
   void on_message(std::string_view text);
-  /// Ends everything with an error frame and the error's close code.
+  /// Cancels all requests, sends an error frame and then closes with the close code of `error`.
   void fail(const api_error& error);
-  /// The message that is being received is given up because others need the room: fails with little
-  /// patience, since its bytes are freed with the socket.
+  /// Gives up the message that is being received, because other sockets need the memory. The socket
+  /// fails with a short grace period, since the bytes of the message are freed only with the
+  /// socket.
   void give_up_message(time now);
   void on_engine_events(std::vector<std::pair<key, actors::event>> events);
   void on_peer_closing(time now);
-  /// Reading has ended: by the client, a broken frame or a time-out of Beast.
+  /// Reading has failed, because the client closed the connection, sent a malformed frame, or
+  /// Beast's time-out has passed.
   void on_read_failed(time now);
   void on_written();
-  /// The closing handshake is over.
+  /// The closing handshake is complete.
   void on_close_done(time now);
   void on_deadline(time now);
-  /// Closes once the dialect is idle.
+  /// The socket closes as soon as the dialect is idle.
   void on_drain() { draining_ = true; }
-  /// Whether the output of all sockets together is too much; streams then rest earlier.
+  /// `pressed` says whether the waiting output of all sockets together is too much; if so, streams
+  /// are paused earlier.
   void press(bool pressed) noexcept { guard_.press(pressed); }
   void close();
 
-  /// To be called after every event: pauses producers for a slow reader, or cuts it off.
+  /// Call this after every event. It pauses the producers if the client reads slowly, or cuts the
+  /// client off.
   void check_output(bool requests_run, time now);
 
   connection_actions take_actions() { return std::exchange(actions_, {}); }
-  /// A message that has begun is read to its end, however slowly the client reads.
+  /// Even if the output gate is shut because the client reads slowly, a message that has begun is
+  /// read to its end.
   bool wants_read() const noexcept {
     return phase_ == phase::open && (guard_.gate_open() || message_since_.has_value());
   }
-  /// The next frame, valid until on_written(); nullptr: nothing to write now.
+  /// Returns the next frame to write, valid until on_written(), or nullptr if there is nothing to
+  /// write now.
   const std::string* begin_write(time now);
-  /// The close frame, once, when nothing else is to be written before it.
+  /// Returns the close frame, once, when no other frame has to be written before it.
   std::optional<close_frame> take_close(time now);
   time next_deadline() const;
-  /// The output that the client has not taken yet.
+  /// The size in bytes of the output that the client has not taken yet.
   std::size_t waiting_bytes() const { return dialect_.waiting_bytes() + frame_.size(); }
 
 private:
@@ -101,12 +112,13 @@ private:
   connection_guard guard_;
   dialect& dialect_;
   phase phase_ = phase::opening;
-  std::string frame_; ///< being written
+  std::string frame_; ///< the frame that is being written
   std::optional<close_frame> wanted_close_;
-  std::optional<time> message_since_; ///< when the message began that is being received
-  std::int64_t message_bytes_ = 0;    ///< of it, so far
+  std::optional<time> message_since_; ///< when the message that is being received began
+  std::int64_t message_bytes_ = 0;    ///< how many bytes of that message have arrived
   connection_actions actions_;
-  std::chrono::milliseconds answer_grace_{5000}; ///< for the client's answer to our close frame
+  std::chrono::milliseconds answer_grace_{5000}; ///< how long the client may take to answer the
+                                                 ///< server's close frame
   bool writing_ = false;
   bool draining_ = false;
 };

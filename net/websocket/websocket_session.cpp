@@ -76,7 +76,8 @@ public:
     });
   }
 
-  // dialect_host
+  // --- dialect_host
+  // --------------------------------------------------------------------------------
   engine_requests::key start(actors::request request) override {
     if (context_.traces != nullptr) context_.traces->watch(request, traceparent_);
     return requests_->start(std::move(request));
@@ -135,7 +136,8 @@ private:
 
   bool closed() const { return connection_->now_in() == phase::closed; }
 
-  // --- what the connection asks for --------------------------------------------------------------
+  // --- actions of the connection
+  // -------------------------------------------------------------------
 
   void act() {
     const auto now = clock::now();
@@ -153,7 +155,7 @@ private:
     arm();
   }
 
-  /// False once the socket is closed.
+  /// Returns false if the socket is closed.
   bool perform(const connection_actions& actions) {
     if (actions.cancel_requests) requests_->cancel_all();
     if (actions.pause_requests) requests_->pause_all();
@@ -266,21 +268,21 @@ private:
     act();
   }
 
-  /// Not while a read is under way.
+  /// Frees the buffer of the received message. Must not be called while a read is in progress.
   void free_message() {
     buffer_.consume(buffer_.size());
     if (buffer_.capacity() > kept_buffer_bytes) buffer_.shrink_to_fit();
     received_.clear();
   }
 
-  /// Others need the room, and this client sends slowly. A read is under way.
+  /// Called when other sockets need memory and this client sends slowly. A read is in progress.
   void give_up_message() {
     if (closed() || !received_.is_cut()) return;
     connection_->give_up_message(clock::now());
     act();
   }
 
-  /// Called inside a read; act() follows when that read ends.
+  /// Beast calls this function from within a read; act() is called when that read completes.
   void on_peer_closing() {
     connection_->on_peer_closing(clock::now());
     perform(connection_->take_actions());
@@ -289,7 +291,7 @@ private:
 
   void discard() {
     free_message();
-    // With a small `server.max_frame` the buffer takes less than it may keep.
+    // If `server.max_frame` is small, the maximum size of the buffer is below kept_buffer_bytes.
     const auto room = std::min(kept_buffer_bytes, buffer_.max_size());
     ws_.next_layer().async_read_some(buffer_.prepare(room),
                                      [self = shared_from_this()](error_code error, std::size_t) {
@@ -312,7 +314,7 @@ private:
   std::optional<websocket_handshake> handshake_;
   std::string traceparent_;
   std::optional<output_budget::account> output_;
-  input_budget::account received_; ///< of the message that has not come whole
+  input_budget::account received_; ///< counts the message that is only partly received
   websocket::stream<client_stream, false> ws_;
   deadline_timer deadline_;
   beast::flat_buffer buffer_;

@@ -1,9 +1,9 @@
-// websocket_session: the socket of one WebSocket (RFC 6455): reads, writes and timers; what to do
-// is decided by its websocket_connection, what is said by its dialect.
-//
-// Threads: everything on the strand of its socket. Text messages only; permessage-deflate is off.
-// Ping, pong and the idle time-out are Beast's. While the client does not read, no messages are
-// read either.
+// websocket_session: the socket of one WebSocket (RFC 6455). It does the reads and writes and runs
+// the timers; its websocket_connection decides what to do, and its dialect makes the text of the
+// messages.
+// | Threads: everything runs on the strand of the socket. Only text messages are accepted;
+// permessage-deflate is off. Beast handles ping, pong and the idle time-out. While the client does
+// not read its output, the session reads no messages from it.
 #pragma once
 
 #include <boost/beast/http/message.hpp>
@@ -21,8 +21,9 @@ struct websocket_handshake {
   dialect_opener open = nullptr;
   api_keys::holder holder;
   std::string request_id;
-  std::string traceparent; ///< the parent of all requests of this socket; may be empty
-  std::string subprotocol; ///< answered to the client; empty: none
+  std::string traceparent; ///< trace context that is the parent of all requests of this socket; may
+                           ///< be empty
+  std::string subprotocol; ///< subprotocol in the handshake's response; empty: none
   http::request<http::string_body> message;
   listener_kind listener = listener_kind::clients;
 };
