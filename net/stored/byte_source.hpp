@@ -1,5 +1,5 @@
-// byte_source: bytes of a known number that are read at any place, of a file or, in tests, of
-// memory. One thread at a time.
+// byte_source: a sequence of bytes of known length that can be read at any offset. The bytes come
+// from a file or, in tests, from memory. One thread at a time may use a source.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ public:
   explicit byte_source(std::int64_t bytes) : bytes_(bytes) {}
   virtual ~byte_source() = default;
   std::int64_t bytes() const { return bytes_; }
-  /// Reads all of [at, at + n), which lies inside.
+  /// Reads the bytes [at, at + n) into `to`. The range must lie inside the source.
   virtual std::error_code read(char* to, std::size_t n, std::int64_t at) = 0;
 
 private:
@@ -26,8 +26,8 @@ private:
 
 class file_source final : public byte_source {
 public:
-  /// `bytes` is what the file had when it was asked. It fails with bad_message where the file
-  /// became shorter since.
+  /// `bytes` is the size that the file had when it was checked. A read fails with bad_message if
+  /// the file has become shorter since then.
   file_source(file_ops& ops, int file, std::int64_t bytes)
       : byte_source(bytes), ops_(ops), file_(file) {}
   std::error_code read(char* to, std::size_t n, std::int64_t at) override;
@@ -50,10 +50,10 @@ private:
   std::string_view whole_;
 };
 
-/// Writes all of it at `at`, in one call unless the system takes less at once.
+/// Writes all of `bytes` at offset `at`, repeating the system call if it writes only a part.
 std::error_code write_all(file_ops& ops, int file, std::string_view bytes, std::int64_t at);
 
-/// What errno says.
+/// The error code for the current value of errno.
 std::error_code last_error();
 
 } // namespace twill::net

@@ -1,6 +1,6 @@
-// stored_checksum: 64 bits that tell whether bytes of a file came back as they were written, and at
-// the place where they were written. Not cryptographic. Pure. XXH3, as the disk tier of the KV
-// cache uses it.
+// stored_checksum: a 64-bit checksum over bytes of a file and their position in the file. It
+// detects bytes that were changed or moved. It is not cryptographic. Pure. The algorithm is XXH3,
+// as in the disk tier of the KV cache.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace twill::net {
 
-/// `place` is where in the file the bytes lie: equal bytes elsewhere have another checksum.
+/// `place` is the offset of the bytes in the file; equal bytes at another offset have another
+/// checksum.
 std::uint64_t stored_checksum(std::string_view bytes, std::int64_t place);
 
 } // namespace twill::net

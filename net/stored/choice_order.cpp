@@ -34,7 +34,8 @@ void choice_order::add(const actors::event& ev, std::size_t place, std::deque<st
   }
 }
 
-/// Nothing comes any more that the others could wait for.
+/// After an error no more events arrive, so the events that still wait for other choices are
+/// delivered now.
 void choice_order::give_up_turns(std::deque<std::size_t>& out) {
   for (auto& one : choices_) {
     for (const auto& waiting : one.waiting)

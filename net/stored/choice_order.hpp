@@ -1,10 +1,10 @@
-// choice_order: brings the events of a request of several choices into an order that follows from
-// their tokens alone.
-//
-// The engine gives an event for each token as steps come, so that the order among choices depends
-// on what else runs: on limits, preemption and restarts. Readers get them in turns instead: the
-// choices that are not over have one event each. So an event has the same number each time. Where
-// choices do not run together, readers wait for the one that is behind. Pure; one thread at a time.
+// choice_order: orders the events of a request with several choices in a way that depends only on
+// the tokens.
+// | The engine sends an event for each token as its steps produce them, so the order between
+// choices depends on limits, preemption, restarts and other requests. Readers of a stored response
+// get the events in turns instead: each choice that has not ended gives one event per turn.
+// Therefore an event has the same number in every reading. If the choices do not run together,
+// readers wait for the slowest choice. Pure; one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,13 @@ class choice_order {
 public:
   explicit choice_order(std::int32_t n_choices);
 
-  /// Takes the next event in the engine's order, and the index of its record; appends to `out` the
-  /// indices of the records whose turn it is now. An event that belongs to no choice has its turn
-  /// at once, and an error after all events that still wait.
+  /// Takes the next event in the engine's order; `place` is the index of its record. Appends to
+  /// `out` the indices of the records that may now be delivered. An event that belongs to no choice
+  /// is delivered at once, except that an error comes after all events that still wait.
   void add(const actors::event& ev, std::size_t place, std::deque<std::size_t>& out);
-  /// Called with the event of each of those indices, in their order: sets `last` on the last event
-  /// of all choices alone, and `use.completion_tokens` to the number of tokens up to the event.
+  /// Must be called with the event of each index that add() has returned, in that order. Sets
+  /// `last` only on the last event of all choices, and sets `use.completion_tokens` to the number
+  /// of tokens up to and including this event.
   void adjust(actors::event& ev);
 
 private:
@@ -43,10 +44,10 @@ private:
   void give_up_turns(std::deque<std::size_t>& out);
 
   std::vector<choice> choices_;
-  std::size_t turn_ = 0; ///< the choice whose event is next
+  std::size_t turn_ = 0; ///< index of the choice whose event is delivered next
   std::size_t n_over_ = 0;
-  std::size_t n_finished_ = 0; ///< of those that adjust() has seen
-  std::int32_t n_tokens_ = 0;  ///< so
+  std::size_t n_finished_ = 0; ///< number of choices whose last event adjust() has seen
+  std::int32_t n_tokens_ = 0;  ///< number of tokens in the events that adjust() has seen
 };
 
 } // namespace twill::net

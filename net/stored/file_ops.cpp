@@ -39,7 +39,8 @@ int file_ops::lock(int file) {
 }
 
 int file_ops::list(int folder, std::vector<std::string>& names) {
-  // A descriptor of its own, whose position is not that of an earlier listing.
+  // This listing needs its own descriptor, because the read position of `folder` may be that of an
+  // earlier listing.
   const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (own < 0) return -1;
   DIR* entries = ::fdopendir(own);

@@ -1,9 +1,8 @@
-// file_ops: the system calls of stored responses. Tests put faults, crashes and power failures in
-// their place.
-//
-// Thread safety: any thread, as the calls themselves. Each function is the system call whose name
-// it says, and returns what that returns: -1 with errno on failure. Interrupted reads and writes
-// are repeated by their callers.
+// file_ops: the system calls that stored responses use. Tests replace the class to simulate faults,
+// crashes and power failures.
+// | Thread safety: any thread, as for the system calls. Each function is the system call named in
+// its comment and returns the call's result: -1 with errno set on failure. The callers repeat
+// interrupted reads and writes.
 #pragma once
 
 #include <string>
@@ -19,18 +18,19 @@ public:
   virtual ~file_ops() = default;
   /// mkdir(), mode 0700.
   virtual int make_folder(const char* path);
-  /// open() of a folder.
+  /// open() for a folder.
   virtual int open_folder(const char* path);
-  /// openat(), mode 0600 for a new file. A link is not followed, nor a pipe waited for.
+  /// openat(), with mode 0600 for a new file. The call does not follow a symbolic link and does not
+  /// block on a pipe.
   virtual int open(int folder, const char* name, int flags);
   virtual int close(int file);
   /// fstat().
   virtual int status(int file, struct stat& to);
   /// fchmod().
   virtual int change_mode(int file, mode_t mode);
-  /// flock(), exclusive and without waiting.
+  /// flock(), exclusive and non-blocking.
   virtual int lock(int file);
-  /// The names in a folder, "." and ".." left out.
+  /// Lists the names in a folder, except "." and "..".
   virtual int list(int folder, std::vector<std::string>& names);
   /// pread().
   virtual ssize_t read(int file, void* to, std::size_t n, off_t at);
@@ -40,16 +40,16 @@ public:
   virtual int truncate(int file, off_t bytes);
   /// fsync().
   virtual int sync(int file);
-  /// renameat() in one folder.
+  /// renameat() within one folder.
   virtual int rename(int folder, const char* from, const char* to);
   /// unlinkat().
   virtual int remove(int folder, const char* name);
 };
 
-/// The operating system's own.
+/// The implementation that calls the operating system.
 file_ops& system_files();
 
-/// An open file or folder, or none; closes it at the end.
+/// Owns an open file or folder, or none, and closes it in the destructor.
 class file_handle {
 public:
   file_handle() = default;
@@ -65,7 +65,8 @@ public:
 
   bool is_open() const { return file_ >= 0; }
   int get() const { return file_; }
-  /// Closes it now: some file systems tell only here that bytes were not written.
+  /// Closes the file now. Some file systems report failed writes only when the file is closed, so
+  /// the result should be checked.
   int close() { return is_open() ? ops_->close(std::exchange(file_, -1)) : 0; }
 
 private:

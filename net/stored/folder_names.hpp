@@ -1,4 +1,5 @@
-// The names of files in the folder of stored responses. Pure. No two kinds share a name.
+// folder_names: the names of the files in the folder of stored responses. The names of different
+// kinds of files never collide. Pure.
 #pragma once
 
 #include <optional>
@@ -16,12 +17,12 @@ inline constexpr std::string_view new_response_suffix = ".response.new";
 inline std::string response_name(const std::string& id) {
   return id + std::string(response_suffix);
 }
-/// Of a file that is being written.
+/// The name of a response's file while it is being written.
 inline std::string new_response_name(const std::string& id) {
   return id + std::string(new_response_suffix);
 }
 
-/// The id in a name with this suffix.
+/// The id in a name that ends with `suffix`; nothing if the name has another form.
 inline std::optional<std::string> id_in(std::string_view name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return std::nullopt;
   name.remove_suffix(suffix.size());

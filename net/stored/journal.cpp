@@ -15,7 +15,7 @@ namespace {
 
 using running_bytes = std::function<const stored_bytes*(const std::string&)>;
 
-/// Of a frame of a rewriting, after which the next one begins.
+/// A rewrite begins a new frame when the payload of the current one has reached this size.
 constexpr std::size_t draft_frame_bytes = std::size_t{1} << 20;
 
 std::int64_t entry_bytes(std::size_t payload) {
@@ -51,13 +51,13 @@ std::error_code journal::open(opened& found) {
   bytes_ = found.content.good_bytes;
   found.lost_bytes = status.st_size - bytes_;
   has_tail_ = found.lost_bytes > 0;
-  ends_unsynced_ = true; // nobody knows what was synced of it
+  ends_unsynced_ = true; // it is unknown what the last process had synced
   if (has_tail_) static_cast<void>(cut_off());
   return {};
 }
 
-/// What has the journal's name and is none keeps its bytes under another name. It may be somebody
-/// else's; an empty file is nobody's.
+/// Renames a file that has the journal's name but is not a journal, and starts a new journal. The
+/// old file is kept because it may belong to another program; an empty file is simply replaced.
 std::error_code journal::move_away(opened& found) {
   struct stat status {};
   if (ops_.status(file_.get(), status) != 0) return last_error();
@@ -112,7 +112,8 @@ std::error_code journal::append(const journal_step& what) {
   return {};
 }
 
-/// Writes the frame at the end of the file, of which it is a part only when all went well.
+/// Writes the frame at the end of the file. If any step fails, the frame is cut off again and does
+/// not count.
 std::error_code journal::write_frame() {
   if (has_tail_)
     if (const auto error = cut_off()) return error;

@@ -1,10 +1,10 @@
-// journal: the file of the responses that run, to which each step adds one frame with one write().
-//
-// One thread. It keeps of each running response its number and how many bytes the file has of it,
-// but not the bytes themselves. What a failed call left at the end of the file is cut off, at the
-// latest before the next frame is written, so that no part of it counts. A response that ended
-// stays in the file until the next rewriting; that it ended is written at once or, where that
-// fails, with the next frame.
+// journal: the file of the responses that are running. Each append() adds one frame to the file
+// with one write().
+// | Only one thread may use it. For each running response the object keeps its number and how many
+// bytes of the file belong to it, but not the bytes themselves. If a call fails and leaves bytes at
+// the end of the file, these are cut off before the next frame is written, so that no part of the
+// failed frame counts. The entries of a response that has ended stay in the file until the next
+// rewrite. The end of a response is written at once or, if that write fails, with the next frame.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace twill::net {
 
-/// What one step adds. Who calls owns the texts.
+/// What one append() adds. The caller owns the strings.
 struct journal_step {
   struct begun {
     const std::string* id;
@@ -30,41 +30,48 @@ struct journal_step {
     const std::string* id;
     const std::string* record;
   };
-  std::vector<begun> begins; ///< before the records
+  std::vector<begun> begins; ///< responses that begin; written before the records
   std::vector<more> records;
 };
 
 class journal {
 public:
   static constexpr const char* file_name = "journal";
-  static constexpr const char* new_name = "journal.new"; ///< of a rewriting that has not ended
+  static constexpr const char* new_name = "journal.new"; ///< a rewrite that has not completed
 
-  /// `folder` is open while the journal is. `sync_files`: what a rewriting writes is synced before
-  /// it takes the old file's place. `sync_frames`: each frame is, before it counts.
+  /// `folder` must stay open as long as the journal exists. With `sync_files`, a rewrite syncs the
+  /// new file before the new file replaces the old one. With `sync_frames`, append() syncs each
+  /// frame before it returns success.
   journal(file_ops& ops, int folder, bool sync_files, bool sync_frames)
       : ops_(ops), folder_(folder), sync_files_(sync_files), sync_frames_(sync_frames) {}
 
   struct opened {
     journal_content content;
-    std::int64_t lost_bytes = 0; ///< at the end, which could not be read
-    bool other_version = false;  ///< refused, and left as it is
-    std::string moved_to;        ///< the name of what was there and is no journal, or empty
+    std::int64_t lost_bytes = 0; ///< how many bytes at the end of the file could not be read
+    bool other_version = false;  ///< the file has another format version; open() has failed and
+                                 ///< left the file unchanged
+    /// The new name of a file that had the journal's name but was not a journal; empty if there was
+    /// none.
+    std::string moved_to;
   };
-  /// Reads the file, or makes an empty one.
+  /// Reads the file, or creates an empty one if there is none.
   std::error_code open(opened& found);
 
   bool runs(const std::string& id) const { return running_.contains(id); }
-  /// invalid_argument: an id to begin that runs already or is none, a record of one that does not
-  /// run; file_too_large: 1 GiB or more at once. Nothing is added then.
+  /// Fails with invalid_argument if an id to begin is already running or is not a stored id, or if
+  /// a record belongs to a response that is not running. Fails with file_too_large if the step has
+  /// more than 1 GiB. A failed call adds nothing.
   std::error_code append(const journal_step& what);
-  /// A response no longer runs; flush() writes that.
+  /// Marks a response as no longer running. The end reaches the file with the next flush() or
+  /// append().
   void end(const std::string& id);
-  /// Writes which responses ended, where that is not written yet.
+  /// Writes the ends of responses that have not been written yet.
   std::error_code flush();
-  /// flush(), and where files are synced, so is this.
+  /// Does what flush() does and, if `sync_files` is set, also syncs the file.
   std::error_code settle();
-  /// Replaces the file by one of what runs alone. `running` gives what was appended of a response;
-  /// one for which it gives nothing runs no longer. The old file stays where this fails.
+  /// Replaces the file by one that holds only running responses. `running` must return everything
+  /// that was appended for a response, or null to drop the response. If the call fails before the
+  /// rename, the old file stays in use.
   std::error_code rewrite(const std::function<const stored_bytes*(const std::string&)>& running);
 
   std::int64_t bytes() const { return bytes_; }
@@ -75,7 +82,7 @@ private:
     std::uint32_t number = 0;
     std::int64_t bytes = 0;
   };
-  struct draft; ///< a file that a rewriting writes
+  struct draft; ///< the new file of a rewrite
 
   std::error_code move_away(opened& found);
   std::error_code check(const journal_step& what) const;
@@ -96,9 +103,10 @@ private:
   std::uint32_t last_number_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t dead_bytes_ = 0;
-  bool has_tail_ = false;        ///< the file may have bytes after `bytes_`
-  bool ends_unsynced_ = false;   ///< an end was written since the file was synced
-  bool folder_unsynced_ = false; ///< the file took its name, and syncing the folder failed
+  bool has_tail_ = false;        ///< the file may have bytes after offset `bytes_`
+  bool ends_unsynced_ = false;   ///< an end was written, and the file has not been synced since
+  bool folder_unsynced_ = false; ///< the file was renamed, and the sync of the folder after that
+                                 ///< failed
 };
 
 } // namespace twill::net

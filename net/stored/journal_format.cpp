@@ -18,7 +18,7 @@ struct entry {
   journal_kind kind = journal_kind::end;
   std::uint32_t number = 0;
   std::string_view bytes;
-  // Of a begin:
+  // These two are set only if `kind` is begin:
   std::string_view id;
   std::string_view head;
 
@@ -27,7 +27,8 @@ struct entry {
   }
 };
 
-/// Takes the next entry off a payload; nothing where it is not well-formed.
+/// Removes the next entry from the front of a payload and returns it; nothing if the entry is not
+/// well-formed.
 std::optional<entry> take_entry(std::string_view& payload) {
   constexpr auto overhead = static_cast<std::size_t>(entry_overhead_bytes);
   if (payload.size() < overhead) return std::nullopt;
@@ -53,12 +54,13 @@ std::optional<entry> take_entry(std::string_view& payload) {
   return e;
 }
 
-/// Bytes of a source through a buffer, so that small frames take few reads.
+/// Reads a source through a buffer, so that many small frames take few reads.
 class window {
 public:
   explicit window(byte_source& from) : from_(from) {}
 
-  /// The bytes [at, at + n), which lie inside the source; valid until the next call.
+  /// Sets `to` to the bytes [at, at + n), which must lie inside the source. `to` is valid until the
+  /// next call.
   std::error_code view(std::int64_t at, std::size_t n, std::string_view& to) {
     if (at < begin_ || at + static_cast<std::int64_t>(n) > begin_ + held()) {
       constexpr std::size_t ahead = 256 * 1024;
@@ -103,7 +105,8 @@ public:
   }
 
 private:
-  /// The payload of the frame after the good bytes; empty where no whole one is there.
+  /// Sets `payload` to the payload of the frame after the good bytes. It stays empty if there is no
+  /// complete frame with a right checksum.
   std::error_code next_payload(std::string_view& payload) {
     const auto left = from_.bytes() - to_.good_bytes;
     if (left < frame_overhead_bytes) return {};
@@ -120,7 +123,8 @@ private:
     return {};
   }
 
-  /// Whether all entries keep the rules: nothing of a frame is applied otherwise.
+  /// Returns whether all entries keep the rules of the format. If not, no part of the frame is
+  /// applied.
   bool is_valid(std::string_view payload) const {
     std::uint32_t last = to_.last_number;
     std::set<std::uint32_t> ended;
@@ -172,7 +176,8 @@ private:
   byte_source& from_;
   window window_;
   journal_content& to_;
-  std::unordered_map<std::string, std::uint32_t> numbers_; ///< of what runs, by id
+  std::unordered_map<std::string, std::uint32_t> numbers_; ///< numbers of the running responses, by
+                                                           ///< id
 };
 
 } // namespace

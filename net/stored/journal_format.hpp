@@ -1,14 +1,14 @@
-// journal_format: the bytes of the journal of running responses. Pure; a source is read by one
-// thread at a time.
-//
-// preamble; then frames: bytes of the payload (u32), payload, checksum of both (u64), which takes
-// the frame's place in the file into account. A payload is a row of entries: kind (u8), number of
-// the response (u32), bytes of what follows (u32), and
-//   begin   bytes of the id (u8), id, head: the response of this number, which is one more than
-//           that of the begin before it, and 1 for the first
-//   record  the next record of the response
-//   end     nothing: the response no longer runs, and what the journal has of it is dead
-// A frame counts as a whole or not at all.
+// journal_format: the byte format of the journal of running responses. The functions are pure; one
+// thread at a time may read a source.
+// | The file is a preamble followed by frames. A frame is: length of the payload in bytes (u32),
+// payload, checksum (u64) of the length and the payload. The checksum also depends on the frame's
+// offset in the file. A payload is a sequence of entries. An entry is: kind (u8), number of the
+// response (u32), length of the content in bytes (u32), content. The content depends on the kind:
+// - begin: length of the id in bytes (u8), id, head. This assigns the number to the response;
+//   numbers start at 1 and grow by one with each begin.
+// - record: the next record of the response.
+// - end: empty. The response no longer runs, and its entries in the journal are dead.
+// A frame is valid only as a whole.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ namespace twill::net {
 
 enum class journal_kind : std::uint8_t { begin = 1, record = 2, end = 3 };
 
-/// Of a frame beside its payload, and of an entry beside what follows.
+/// The size of a frame without its payload, and of an entry without its content.
 inline constexpr std::int64_t frame_overhead_bytes = 4 + 8;
 inline constexpr std::int64_t entry_overhead_bytes = 1 + 4 + 4;
-/// A longer payload is neither written nor read.
+/// The largest payload that is written or read.
 inline constexpr std::size_t most_payload_bytes = std::size_t{1} << 30;
 
-/// Builds one frame at a time, in memory that is used again for the next.
+/// Builds one frame at a time, and reuses its memory for the next frame.
 class frame_writer {
 public:
   void start();
@@ -40,9 +40,10 @@ public:
   void record(std::uint32_t number, std::string_view bytes);
   void end(std::uint32_t number);
   bool is_empty() const;
-  /// The frame as it lies at `place` of the file; empty where its payload is too long.
+  /// Returns the complete frame for offset `place` of the file; empty if the payload is longer than
+  /// most_payload_bytes.
   std::string_view finish(std::int64_t place);
-  /// Of the payload so far.
+  /// The size of the payload so far.
   std::size_t payload_bytes() const;
 
 private:
@@ -50,22 +51,23 @@ private:
   std::string frame_;
 };
 
-/// What the journal holds.
+/// The content of a journal.
 struct journal_content {
   struct running {
     stored_bytes whole;
-    std::int64_t bytes = 0; ///< of its entries
+    std::int64_t bytes = 0; ///< the size of the response's entries in the file
   };
   preamble_state preamble = preamble_state::damaged;
-  std::map<std::uint32_t, running> runs; ///< by number: in the order in which they began
-  std::uint32_t last_number = 0;         ///< of a begin
-  std::int64_t good_bytes = 0;           ///< up to the first frame that is not whole
-  std::int64_t dead_bytes = 0;           ///< of entries of responses that no longer run
+  std::map<std::uint32_t, running> runs; ///< by number, which is the order in which they began
+  std::uint32_t last_number = 0;         ///< the number of the last begin
+  std::int64_t good_bytes = 0;           ///< offset of the first frame that is not valid, or of the
+                                         ///< end of the file
+  std::int64_t dead_bytes = 0;           ///< size of the entries of responses that no longer run
 };
 
-/// Reads up to the first frame that is cut off, has another checksum or breaks a rule above. Fails
-/// only as reading does. Takes memory in proportion to the bytes that the source has, whatever
-/// lengths stand in it.
+/// Reads the frames up to the first one that is cut off, has a wrong checksum or breaks a rule of
+/// the format. Returns an error only if reading the source fails. The memory use is proportional to
+/// the size of the source, whatever lengths are written in the file.
 std::error_code read_journal(byte_source& from, journal_content& to);
 
 } // namespace twill::net

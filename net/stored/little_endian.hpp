@@ -1,4 +1,5 @@
-// Integers as bytes, lowest first, whatever the machine. Any thread.
+// little_endian: writes and reads integers as bytes, lowest byte first, on every machine. Any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,14 @@ void put_integer(std::string& to, T value) {
     to += static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
 }
 
-/// Writes over the bytes at `at`, which must be there.
+/// Overwrites the sizeof(T) bytes at offset `at`, which must exist.
 template <class T>
 void put_integer_at(std::string& to, std::size_t at, T value) {
   for (std::size_t i = 0; i < sizeof(T); ++i)
     to[at + i] = static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
 }
 
-/// The integer at the first bytes of `from`, which must hold as many.
+/// Returns the integer in the first sizeof(T) bytes of `from`, which must have at least that many.
 template <class T>
 T get_integer(std::string_view from) {
   T value = 0;

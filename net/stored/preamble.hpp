@@ -1,8 +1,8 @@
-// preamble: the first bytes of the journal and of each file of a response: what kind of file it is
-// and in which version of its format. Pure.
-//
-// magic (8 bytes), version (u32), 0 (u32), checksum of these (u64). All versions begin so, which
-// lets a program tell the file of a later version from damage.
+// preamble: the first bytes of the journal and of each response file. They tell the kind of the
+// file and the version of its format. Pure.
+// | The preamble is: magic (8 bytes), version (u32), 0 (u32), checksum of these 16 bytes (u64). All
+// versions begin in this way, so a program can distinguish the file of a later version from a
+// damaged file.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ inline constexpr std::int64_t preamble_bytes = 24;
 std::string make_preamble(stored_kind kind);
 
 enum class preamble_state {
-  right,         ///< the kind asked for, in the version that this program writes
-  other_version, ///< the kind asked for, of another version
+  right,         ///< the given kind, in the version that this program writes
+  other_version, ///< the given kind, in another version
   damaged        ///< anything else
 };
-/// `bytes` has preamble_bytes.
+/// `bytes` must have preamble_bytes bytes.
 preamble_state check_preamble(std::string_view bytes, stored_kind kind);
 
 } // namespace twill::net

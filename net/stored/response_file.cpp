@@ -19,7 +19,7 @@ failure<std::error_code> refuse(std::errc why) {
   return {make_error_code(why), {}};
 }
 
-/// The next bytes of the source, into `to`.
+/// Reads the next `n` bytes of the source into `to` and advances `at`.
 std::error_code read_next(byte_source& from, std::string& to, std::int64_t n, std::int64_t& at) {
   to.resize(static_cast<std::size_t>(n));
   const auto error = from.read(to.data(), to.size(), at);
@@ -27,7 +27,8 @@ std::error_code read_next(byte_source& from, std::string& to, std::int64_t n, st
   return error;
 }
 
-/// What a body of these bytes holds; false where it is no row of as many records.
+/// Splits a body into its `n` records. Returns false if the body does not consist of exactly `n`
+/// records.
 bool split_records(std::string_view body, std::uint64_t n, std::vector<std::string>& to) {
   if (n > body.size() / record_head_bytes) return false;
   to.reserve(static_cast<std::size_t>(n));
@@ -104,7 +105,8 @@ twill::result<response_beginning, std::error_code> read_response_beginning(byte_
   found.n_records = get_integer<std::uint64_t>(lengths.substr(12));
   const auto body_bytes = get_integer<std::uint64_t>(lengths.substr(20));
   found.body_sum = get_integer<std::uint64_t>(lengths.substr(28));
-  // Each length is compared with what is left, so that no sum of them overflows.
+  // Each length is compared with the bytes that are left, instead of adding the lengths up, so that
+  // a damaged length cannot cause an overflow.
   auto left = static_cast<std::uint64_t>(from.bytes() - least_bytes);
   for (const std::uint64_t part : {std::uint64_t{id_bytes}, head_bytes, body_bytes}) {
     if (part > left) return refuse(std::errc::bad_message);

@@ -11,7 +11,7 @@ struct known_api {
   std::string_view prefix, path;
 };
 
-// In the order of the enumeration.
+// The entries are in the order of the enumeration.
 constexpr std::array<known_api, 4> apis = {{
     {stored_api::responses, "resp_", "/v1/responses"},
     {stored_api::chat, "chatcmpl-", "/v1/chat/completions"},

@@ -1,4 +1,5 @@
-// stored_api: by which protocol a stored response was asked, which its id tells. Pure.
+// stored_api: the HTTP endpoint at which a stored response was requested. The prefix of the
+// response's id tells the endpoint. Pure.
 #pragma once
 
 #include <optional>
@@ -9,15 +10,17 @@ namespace twill::net {
 
 enum class stored_api { responses, chat, completions, stream };
 
-/// By the beginning of the id, whatever the rest of it is; `responses` where it begins otherwise.
+/// Determines the endpoint from the prefix of the id alone. Returns `responses` if the prefix is
+/// unknown.
 stored_api api_of(std::string_view id);
-/// What ids of this kind begin with.
+/// The prefix of the ids of this endpoint.
 std::string_view id_prefix_of(stored_api api);
-/// The path that they are asked at; a stored one is at "PATH/ID".
+/// The path of the endpoint; a stored response is found at "PATH/ID".
 std::string_view path_of(stored_api api);
-/// What is asked at a path; nothing where it is none of them.
+/// The endpoint at a path; nothing if the path is not one of these endpoints.
 std::optional<stored_api> api_at(std::string_view path);
-/// How a client reads on where its connection broke, as the end of a sentence.
+/// The end of a sentence that explains how a client can continue to read this response after its
+/// connection broke.
 std::string how_to_read_on(const std::string& id);
 
 } // namespace twill::net

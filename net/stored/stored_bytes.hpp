@@ -1,4 +1,5 @@
-// stored_bytes: one response as the files of stored responses hold it. Plain value, any thread.
+// stored_bytes: the content of one stored response, in the form in which the files hold it. Plain
+// value, any thread.
 #pragma once
 
 #include <string>
@@ -7,15 +8,16 @@
 
 namespace twill::net {
 
-/// `head` and `records` are opaque bytes here.
+/// The code in this header and in the file formats treats `head` and `records` as opaque bytes.
 struct stored_bytes {
   std::string id;                   ///< see is_stored_id()
-  std::string head;                 ///< what was asked, as the service writes it
-  std::vector<std::string> records; ///< its events, in order
+  std::string head;                 ///< the stored_head, as write_head() writes it
+  std::vector<std::string> records; ///< the events in order, as write_record() writes them, and
+                                    ///< resume marks
 };
 
-/// Whether a response of this name can be stored: 1 to 96 of A-Z a-z 0-9 _ . -, so that it is part
-/// of a file's name and never a path.
+/// Returns whether `id` can be the id of a stored response: 1 to 96 characters of A-Z a-z 0-9 _ . -
+/// . Such an id can be part of a file name and is never a path.
 inline bool is_stored_id(std::string_view id) {
   return !id.empty() && id.size() <= 96 &&
          id.find_first_not_of(

@@ -43,7 +43,7 @@ std::error_code stored_folder::append(const step& what) {
   return journal_.append(what);
 }
 
-/// Writes a new file whole; none is left where that fails.
+/// Writes a new file and closes it. If a step fails, the file is removed.
 std::error_code stored_folder::write_file(const std::string& name, std::string_view bytes) {
   file_handle file(ops_, ops_.open(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC));
   if (!file.is_open()) return last_error();
@@ -68,7 +68,8 @@ std::error_code stored_folder::finish(const stored_bytes& whole) {
   }
   set_file(whole.id, static_cast<std::int64_t>(bytes.value().size()));
   if (const auto error = sync_folder()) return error;
-  // The file precedes what the journal has of the response, so that this may come later.
+  // A file takes precedence over the response's entries in the journal, so the end may reach the
+  // journal later.
   journal_.end(whole.id);
   static_cast<void>(journal_.flush());
   return {};
@@ -76,7 +77,7 @@ std::error_code stored_folder::finish(const stored_bytes& whole) {
 
 void stored_folder::forget(const std::string& id) {
   if (!journal_.runs(id)) return;
-  // What a finish() that failed at its end left.
+  // A finish() that failed in its last step has left a file behind.
   if (files_.contains(id) && ops_.remove(folder_.get(), response_name(id).c_str()) == 0) {
     set_file(id, 0);
     files_.erase(id);
@@ -88,8 +89,9 @@ void stored_folder::forget(const std::string& id) {
 std::error_code stored_folder::erase(const std::string& id) {
   if (!is_stored_id(id)) return error_of(std::errc::invalid_argument);
   if (journal_.runs(id)) return error_of(std::errc::no_such_file_or_directory);
-  // Without its file, nothing but the journal says that the response no longer runs. On a full disk
-  // the file goes first, since that makes room.
+  // Once the file is gone, only the journal says that the response no longer runs, so the end must
+  // be in the journal first. If the disk is full, the file is removed first, because that makes
+  // room.
   const auto unsettled = journal_.settle();
   if (unsettled && !is_full_disk(unsettled)) return unsettled;
   const bool is_known = files_.contains(id);

@@ -1,12 +1,13 @@
-// stored_folder: the files of stored responses, in the folder `responses.folder`: one of each
-// response that is over, and one journal of all that run. README.md has their formats.
-//
-// Thread safety: read() from any thread at any time; everything else on one thread. The folder is
-// of mode 0700, its files of 0600, and no other process uses it meanwhile.
-// Failures of the disk are values, and each call may be made again: what a failed call was to
-// change is as it was before it, unless its comment says otherwise. A process that ends between any
-// two system calls leaves what was before a call, or what is after it; so does a power failure, as
-// far as `sync` says.
+// stored_folder: the files of stored responses in the folder `responses.folder`: one file for each
+// finished response, and one journal for all running responses. README.md describes the file
+// formats.
+// | Thread safety: any thread may call read() at any time; all other functions must be called on
+// one thread. The folder has mode 0700 and its files have mode 0600. A lock keeps other processes
+// from using the folder.
+// Disk errors are returned as values, and each failed call may be repeated: unless its comment says
+// otherwise, a failed call has changed nothing. If the process ends between two system calls, the
+// folder holds either the state before the current call or the state after it. The same holds after
+// a power failure, as far as `sync` promises it.
 #pragma once
 
 #include <chrono>
@@ -30,71 +31,79 @@ namespace twill::net {
 
 class stored_folder {
 public:
-  /// A response that is over, as its file's beginning says; read() checks the rest of the file.
+  /// A finished response, as the beginning of its file describes it. Only read() checks the rest of
+  /// the file.
   struct finished {
     std::string id;
     std::string head;
-    std::int64_t bytes = 0; ///< of the file
+    std::int64_t bytes = 0; ///< size of the file
   };
-  /// A file of a response that cannot be read; erase() removes it.
+  /// A response whose file cannot be read. erase() removes the file.
   struct damaged {
     std::string id;
     std::int64_t changed_unix_s = 0;
   };
   struct contents {
-    std::vector<finished> over;        ///< by id, unless who opens takes them one by one
-    std::vector<stored_bytes> running; ///< of the journal, in the order in which they began
-    /// What could not be read, for the log: they name the setting, files and numbers of bytes, and
-    /// nothing of what the files hold.
+    std::vector<finished> over;        ///< finished responses by id; empty if open() was given
+                                       ///< `take`
+    std::vector<stored_bytes> running; ///< running responses from the journal, in the order in
+                                       ///< which they began
+    /// Log messages about everything that could not be read. They contain the setting's name, file
+    /// names and numbers of bytes, and nothing from inside the files.
     std::vector<std::string> warnings;
     std::vector<damaged> left_out;
   };
-  /// Takes what is over as it is found, so that not all heads are in memory at once.
+  /// A callback that receives each finished response as it is found, so that the heads are not all
+  /// in memory at once.
   using take_finished = std::function<void(finished)>;
-  /// What one step adds. The texts belong to the caller.
+  /// What one append() adds. The caller owns the strings.
   using step = journal_step;
-  /// After which writes fsync() is called.
+  /// When fsync() is called.
   enum class sync {
-    never,    ///< nothing is lost when the process ends, and anything may be with the power
-    finished, ///< when finish() or tidy() has written a file, and when erase() has removed one
+    never,    ///< nothing is lost when the process ends, but anything may be lost at a power
+              ///< failure
+    finished, ///< after finish() or tidy() has written a file, and after erase() has removed one
     step      ///< also after each append() and forget()
   };
 
-  /// Opens or makes the folder, locks it, and reads what is there. What an interrupted call left is
-  /// removed. The error is one sentence for people that names the setting and the path.
+  /// Opens the folder, or creates it; locks it; and reads its content. Leftovers of an interrupted
+  /// call are removed. The error is one sentence for users that names the setting and the path.
   static twill::result<std::unique_ptr<stored_folder>, std::string>
   open(const std::filesystem::path& folder, sync how, contents& found,
        file_ops& ops = system_files(), const take_finished& take = {});
 
-  /// Adds to the journal with one write(). No part of it counts if it fails: then the caller gives
-  /// the same once more, together with what came since, or forgets the responses.
-  /// invalid_argument: a response to begin runs or is over already, or has an id that is none (see
-  /// is_stored_id()), or a record is of one that does not run. file_too_large: 1 GiB or more.
+  /// Adds `what` to the journal with one write(). A failed call adds nothing: the caller must then
+  /// append the same data again, together with newer data, or forget the responses.
+  /// Fails with invalid_argument if a response to begin is already running or finished or has an
+  /// invalid id (see is_stored_id()), or if a record belongs to a response that is not running.
+  /// Fails with file_too_large if the step has more than 1 GiB.
   std::error_code append(const step& what);
-  /// Writes the file of a response, after which it runs no longer. It need not have run. Where only
-  /// syncing the folder failed, the response runs on although its file is there.
+  /// Writes the file of a response; afterwards the response no longer runs. The response need not
+  /// be in the journal. If only the sync of the folder fails, the file exists, but the response
+  /// still counts as running.
   std::error_code finish(const stored_bytes& whole);
-  /// A running response shall not be kept. Its bytes leave the journal with the next tidy(). Where
-  /// the disk does not take this, the next call tries again.
+  /// Drops a running response without writing its file. Its bytes leave the journal with the next
+  /// tidy(). If the disk refuses the write, the next call that writes to the journal repeats it.
   void forget(const std::string& id);
-  /// Removes the file of a response that is over, also one that open() left out.
-  /// no_such_file_or_directory: there is none. Where only syncing the folder failed, the file is
-  /// gone, and a second call syncs.
+  /// Removes the file of a finished response, including one that open() reported as damaged. Fails
+  /// with no_such_file_or_directory if there is no such file. If only the sync of the folder fails,
+  /// the file is gone, and a second call repeats the sync.
   std::error_code erase(const std::string& id);
-  /// A response that is over. bad_message: the file is damaged; not_supported: another version of
-  /// twill wrote it.
+  /// Reads a finished response. Fails with bad_message if the file is damaged, and with
+  /// not_supported if another version of twill wrote it.
   twill::result<stored_bytes, std::error_code> read(const std::string& id) const;
-  /// Of the journal and of the files of responses that are over, without those that open() left
-  /// out.
+  /// The total size of the journal and of the files of finished responses, without the files that
+  /// open() could not read.
   std::int64_t bytes() const { return file_bytes_ + journal_.bytes(); }
-  /// Rewrites the journal with what runs, where it has bytes of something that does not: when the
-  /// last time is a second ago, and one more for each 8 MiB that run; or when the journal is over
-  /// 8 MiB, most of which is dead. `running` gives what was appended of a response; one for which
-  /// it gives nothing is forgotten.
+  /// Rewrites the journal with only the running responses, if it has bytes of other responses. The
+  /// rewrite takes place if the last one is at least 1 s ago, plus 1 s for each 8 MiB of running
+  /// responses. A journal of more than 8 MiB of which most is dead is rewritten without that wait,
+  /// unless the last rewrite failed. `running` must return everything that was appended for a
+  /// response, or null to drop the response.
   std::error_code tidy(std::chrono::steady_clock::time_point now,
                        const std::function<const stored_bytes*(const std::string& id)>& running);
 
-  /// Whether tidy() has something to do, now or later.
+  /// Whether tidy() has something to rewrite, now or after its wait.
   bool has_dead_bytes() const { return journal_.dead_bytes() > 0; }
 
 private:
@@ -117,9 +126,12 @@ private:
   file_handle lock_;
   sync how_;
   journal journal_;
-  std::unordered_map<std::string, std::int64_t> files_; ///< bytes of what is over, by id
+  std::unordered_map<std::string, std::int64_t> files_; ///< file sizes of the finished responses,
+                                                        ///< by id
   std::int64_t file_bytes_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> last_rewriting_; ///< or try
+  std::optional<std::chrono::steady_clock::time_point> last_rewriting_; ///< time of the last
+                                                                        ///< attempt to rewrite the
+                                                                        ///< journal
   bool last_failed_ = false;
 };
 

@@ -1,4 +1,5 @@
-// What stored_folder::open() does: the folder, its lock, and all that lies in it.
+// The implementation of stored_folder::open(): creates and locks the folder and reads all its
+// files.
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ std::error_code make_folders(file_ops& ops, const std::filesystem::path& path, b
   if (!synced) return {};
   const auto parent = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   const file_handle holder(ops, ops.open_folder(parent.c_str()));
-  // A parent that this user may not read cannot be synced either, and is not worth failing for.
+  // A parent folder that this user may not read cannot be synced either; that is no reason to fail.
   if (holder.is_open()) static_cast<void>(ops.sync(holder.get()));
   return {};
 }
@@ -37,7 +38,7 @@ class stored_folder::opener {
 public:
   opener(const std::filesystem::path& folder, sync how, contents& found, file_ops& ops,
          const take_finished& take)
-      // Without the '/' that may end it, whose parent would be the folder itself.
+      // A trailing '/' is removed, since otherwise the parent would be the folder itself.
       : path_(folder.has_filename() ? folder : folder.parent_path()), how_(how), found_(found),
         ops_(ops), take_(take) {}
 
@@ -56,12 +57,14 @@ public:
     if (!read_journal()) return failure<std::string>{error_, {}};
     for (const auto& name : names)
       if (const auto id = id_in(name, response_suffix)) read_response_file(*id);
-    // What an interrupted call renamed may not be durable, and from here on is relied on.
+    // A rename by an interrupted call may not be durable yet, but from now on the service relies on
+    // it.
     if (const auto error = made_->sync_folder()) {
       fail("cannot be synced", error);
       return failure<std::string>{error_, {}};
     }
-    // That these ended is written again with the next step where it cannot be now.
+    // The journal gets the ends of the responses that have files. If this write fails, the next
+    // step's write includes them.
     static_cast<void>(made_->journal_.flush());
     for (auto& [number, run] : journal_.content.runs)
       found_.running.push_back(std::move(run.whole));
@@ -171,8 +174,9 @@ private:
     auto beginning = read_response_beginning(source);
     if (!beginning.ok()) return leave_out(beginning.code());
     if (beginning.value().id != id) return leave_out(make_error_code(std::errc::bad_message));
-    // A process that ended after it wrote the file left the response in the journal as well, and
-    // with the power, the rest of a file may have been lost.
+    // If the last process ended right after it had written this file, the response is still in the
+    // journal too. The file must then be read as a whole, because a power failure may have lost the
+    // rest of it.
     if (made_->journal_.runs(id)) {
       if (const auto whole = read_response(source); !whole.ok()) return leave_out(whole.code());
       if (how_ != sync::never && ops_.sync(opened.file.get()) != 0) return leave_out(last_error());
@@ -190,7 +194,9 @@ private:
 
   void note_damage(const std::string& id, const std::string& file) {
     warn(file + " is damaged and is left out; it may be deleted");
-    if (made_->journal_.runs(id)) return; // it gets a new one
+    if (made_->journal_.runs(id))
+      return; // the response is still running and gets a new file at
+              // its end
     opened_file opened;
     struct stat status {};
     if (made_->open_file(id, opened)) return;

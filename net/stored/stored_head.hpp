@@ -1,5 +1,5 @@
-// stored_head: what a response was asked with, as far as whoever stores it must know. Plain values;
-// the functions are pure.
+// stored_head: the properties of a request for a stored response that the storage code needs. Plain
+// values; the functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,20 @@ struct stored_head {
   std::string id;
   std::string tenant;
   std::string model;
-  std::string client_id; ///< the HTTP request's id, for log lines
+  std::string client_id; ///< the X-Request-Id of the HTTP request, for log lines
   std::int64_t created_unix_s = 0;
-  std::int64_t deadline_unix_ms = 0; ///< when it must be over; 0: there is no limit
-  std::uint64_t seed = 0;            ///< of its draws
+  std::int64_t deadline_unix_ms = 0; ///< when the response must have ended; 0: no limit
+  std::uint64_t seed = 0;            ///< seed of the random number generator that samples the
+                                     ///< tokens
   std::int32_t n_choices = 1;
-  bool background = false; ///< it goes on when nobody reads it
-  /// What its protocol needs to make the request and the reply anew.
+  bool background = false; ///< the response continues when no client reads it
+  /// What the endpoint's protocol needs to build the request and the reply again.
   value asked;
 };
 
-/// As one JSON object.
+/// Writes the head as one JSON object.
 std::string write_head(const stored_head& head);
-/// Nothing where the text is no such object.
+/// Returns nothing if `text` is not such a JSON object.
 std::optional<stored_head> read_head(std::string_view text);
 
 } // namespace twill::net

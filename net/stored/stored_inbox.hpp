@@ -1,6 +1,7 @@
-// stored_inbox: the way from the engine's threads to the thread that keeps stored responses.
-//
-// Thread safety: any thread (one mutex). It outlives its service where the engine still holds it.
+// stored_inbox: the queue through which the engine's threads pass events to the thread that keeps
+// stored responses.
+// | Thread safety: any thread may call all functions (one mutex). The engine's callbacks share
+// ownership, so the inbox may outlive its service.
 #pragma once
 
 #include <chrono>
@@ -24,13 +25,13 @@ public:
     if (closed_) return;
     try {
       events_.emplace_back(of, std::move(ev));
-    } catch (const std::bad_alloc&) { // its records would have a hole
+    } catch (const std::bad_alloc&) { // the lost event would leave a gap in the records
       of->lost_event = true;
       woken_ = true;
     }
     arrived_.notify_one();
   }
-  /// There is something to do besides events.
+  /// Wakes the keeper because it has work other than events.
   void wake() {
     const std::lock_guard lock(mutex_);
     woken_ = true;
@@ -42,7 +43,8 @@ public:
     events_.clear();
     arrived_.notify_one();
   }
-  /// Waits for events, for wake(), or for the time; false once it is closed.
+  /// Waits for events, for wake(), or until the time `until`. Returns false once the inbox is
+  /// closed.
   bool take(events& out, clock::time_point until) {
     std::unique_lock lock(mutex_);
     const auto ready = [&] { return closed_ || woken_ || !events_.empty(); };

@@ -1,5 +1,5 @@
-// The keeper of stored responses: the thread that takes the engine's events, writes them down, and
-// then shows them.
+// The keeper of stored responses: the thread that takes the engine's events, writes them to the
+// journal, and then delivers them to readers.
 #include <algorithm>
 #include <utility>
 
@@ -17,16 +17,19 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds loading_poll{50}; ///< how soon what runs goes on once a model is loaded
+/// How often the keeper checks whether the models are loaded while responses wait to be resumed.
+constexpr milliseconds loading_poll{50};
 constexpr seconds warn_again_after{10};
-constexpr seconds longest_rest{3600}; ///< clocks may be set
+/// The keeper checks for expired responses at least this often, since the system clock may be set.
+constexpr seconds longest_rest{3600};
 
 } // namespace
 
 void stored_service::run() {
   stored_inbox::events arrived;
   auto until = clock::now();
-  // Once more after the end: what was promised to somebody before it still happens.
+  // The loop runs once more after the inbox is closed, so that work for callers that already wait
+  // is still done.
   for (bool open = true; open;) {
     open = inbox_->take(arrived, until);
     std::vector<std::promise<void>> waiting;
@@ -47,7 +50,9 @@ void stored_service::run() {
     finish_files();
     if (open) go_on();
     drop_files();
-    look_after(open ? clock::now() : clock::now() + std::chrono::hours(1)); // now or never
+    // After the inbox is closed there is no later pass, so a time in the future makes all waiting
+    // work due now.
+    look_after(open ? clock::now() : clock::now() + std::chrono::hours(1));
     for (auto& one : waiting)
       one.set_value();
     const std::lock_guard lock(mutex_);
@@ -55,7 +60,7 @@ void stored_service::run() {
   }
 }
 
-/// What an event of the engine adds to its response.
+/// Adds an event of the engine to its response.
 void stored_service::take(const entry_ptr& entry, actors::event&& ev) {
   if (entry->at != stored_entry::stage::running) return;
   const bool new_here = !entry->started && !entry->background && !entry->resumed;
@@ -65,20 +70,23 @@ void stored_service::take(const entry_ptr& entry, actors::event&& ev) {
   if (ev.error && entry->resuming && map_error(ev.error->code).retry_after_s > 0)
     return go_on_later(entry);
   entry->resuming = false;
-  if (ev.started && entry->started && ev.tokens.empty()) return; // the first run has told it
+  // The records of the first run already have the event `started`.
+  if (ev.started && entry->started && ev.tokens.empty()) return;
   entry->started = entry->started || ev.started;
   if (ev.last) entry->at = stored_entry::stage::over;
   add_record(entry, write_record(ev));
 }
 
-/// After a restart all that ran comes at once, for which the queue may be too short.
+/// After a restart all interrupted responses are submitted at once, and the engine's queue may be
+/// too short for them. This response is submitted again later.
 void stored_service::go_on_later(const entry_ptr& entry) {
   entry->at = stored_entry::stage::beginning;
   entry->resuming = false;
   to_go_on_.push_back(entry);
 }
 
-/// It goes on with the next process; who reads it is told so, outside of its events.
+/// Marks a response to be resumed by the next process. Its readers get an error that says so; the
+/// error is not one of the response's records.
 void stored_service::interrupt(const entry_ptr& entry) {
   if (entry->at == stored_entry::stage::running) around_.engine.cancel(entry->request);
   entry->at = stored_entry::stage::interrupted;
@@ -89,14 +97,15 @@ void stored_service::interrupt(const entry_ptr& entry) {
        ""});
 }
 
-/// Tells all who read it, now or later, that there are no more events.
+/// Ends all present and later readers of the response with the error `why`, because no more events
+/// will come.
 void stored_service::cut(stored_entry& entry, actors::request_error why) {
   for (const auto& one : std::exchange(entry.readers, {}))
     one->end_with(why);
   entry.cut = std::move(why);
 }
 
-/// It is stored no longer, or never was.
+/// Removes a response that must not be stored, or no longer.
 void stored_service::forget(const entry_ptr& entry, actors::request_error why) {
   cut(*entry, std::move(why));
   if (entry->at == stored_entry::stage::running) around_.engine.cancel(entry->request);
@@ -123,7 +132,7 @@ void stored_service::end(const entry_ptr& entry, actors::errc code, std::string 
   if (entry->at == stored_entry::stage::running) around_.engine.cancel(entry->request);
   entry->at = stored_entry::stage::over;
   entry->asked.reset();
-  entry->cut.reset(); // its events have an end now
+  entry->cut.reset(); // the last record now is the end of the response
   actors::event ev;
   ev.error = actors::request_error{code, std::move(message), ""};
   ev.last = true;
@@ -132,20 +141,20 @@ void stored_service::end(const entry_ptr& entry, actors::errc code, std::string 
 
 void stored_service::cancel_wanted() {
   for (const auto& entry : std::exchange(to_cancel_, {})) {
-    // Also what would go on with the next process.
+    // This includes a response that the next process would resume.
     if (entry->at != stored_entry::stage::over && !entry->forgotten)
       end(entry, actors::errc::cancelled, "the response was cancelled");
   }
 }
 
-/// Ends those of which an event was lost for want of memory.
+/// Ends the responses that lost an event because there was no memory for it.
 void stored_service::end_holed() {
   for (const auto& [id, entry] : live_)
     if (entry->lost_event && entry->at == stored_entry::stage::running)
       end(entry, actors::errc::executor_failed, "out of memory");
 }
 
-/// Gives the journal what is new, in one write.
+/// Writes all new responses and records to the journal with one write.
 bool stored_service::write_down() {
   if (folder_ == nullptr) return true;
   stored_folder::step step;
@@ -208,7 +217,7 @@ void stored_service::submit(const entry_ptr& entry) {
       std::move(asked), [to = inbox_, entry](actors::event ev) { to->push(entry, std::move(ev)); });
 }
 
-/// Responses that are over get files of their own.
+/// Writes the files of responses that are over.
 void stored_service::finish_files() {
   auto over = std::exchange(to_finish_, {});
   if (clock::now() >= next_retry_) {
@@ -225,7 +234,8 @@ void stored_service::finish_files() {
         note_failure("a response that is over has no file yet", error);
         entry->maybe_on_disk = true;
         next_retry_ = clock::now() + stored_retry_after;
-        // A batch has many, and has told its user all of it.
+        // Only responses that came through the journal are retried. Those of add_finished() come
+        // from a batch, which has many of them and has already given its user the results.
         if (entry->begun)
           unfinished_.push_back(entry);
         else
@@ -250,13 +260,13 @@ void stored_service::give_up(const entry_ptr& entry) {
     forget(entry, {actors::errc::not_stored, "the disk of `responses.folder` takes nothing", ""});
 }
 
-/// What has a file and no reader is not held in memory.
+/// Frees the memory of a response that has a file and no reader.
 void stored_service::release(stored_entry& entry) {
   if (!entry.on_disk) return;
   entry.bytes.reset();
 }
 
-/// The bytes of what was forgotten go.
+/// Removes the files and the entries in the journal of responses that were forgotten.
 void stored_service::drop_files() {
   std::vector<entry_ptr> gone;
   if (clock::now() >= next_retry_) gone.swap(dropping_);
@@ -282,10 +292,10 @@ void stored_service::drop_files() {
   }
 }
 
-/// Rewrites the journal with what it has of responses that run, and no more: what it did not take
-/// yet comes with the next step.
+/// Rewrites the journal with exactly those records of running responses that it already has.
+/// Records that it does not have yet are written with the next step.
 std::error_code stored_service::tidy(clock::time_point now) {
-  stored_bytes written; // of one whose last records were not taken
+  stored_bytes written; // used for a response whose last records are not in the journal yet
   return folder_->tidy(now, [&](const std::string& id) -> const stored_bytes* {
     const auto found = live_.find(id);
     if (found == live_.end()) return nullptr;

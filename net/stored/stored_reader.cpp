@@ -63,7 +63,7 @@ void stored_reader::pump(std::size_t n_shown) {
   }
 }
 
-/// Marks of the journal are no events.
+/// Records that are marks (see resume_mark()) are skipped, since they are not events.
 std::optional<actors::event> stored_reader::next_event(std::size_t n_shown) {
   const auto& records = bytes_->records;
   for (; !order_ && next_ < n_shown;)

@@ -1,7 +1,8 @@
-// stored_reader: one who follows a stored response, from its first event on.
-//
-// Events are made from the records when there is room for them at the reader's, so that a long
-// response takes no more memory than its records. Its service's mutex guards all of it.
+// stored_reader: one follower of a stored response, which gets the response's events from the first
+// one on.
+// | An event is decoded from its record only when the follower has room for another event, so that
+// a long response takes no more memory than its records. The mutex of the stored_service guards all
+// members.
 #pragma once
 
 #include <deque>
@@ -17,10 +18,10 @@ class stored_service;
 class stored_reader final : public event_source,
                             public std::enable_shared_from_this<stored_reader> {
 public:
-  /// `bytes` are the entry's, which may not hold them any more once it is over. Events of several
-  /// choices come in their order (choice_order).
-  /// `shows_begin`: the first event says nothing, and comes once the response is written down. All
-  /// that comes after it is the response's own, errors included.
+  /// `bytes` is the content of the entry; the reader shares its ownership, because an entry that is
+  /// over may release it. If `n_choices` is greater than 1, choice_order orders the events. If
+  /// `shows_begin` is set, the first event is empty and comes once the response is in the journal;
+  /// all later events, including errors, belong to the response itself.
   stored_reader(stored_service& service, stored_entry_ptr entry,
                 std::shared_ptr<stored_bytes> bytes, std::int32_t n_choices, bool shows_begin)
       : service_(service), entry_(std::move(entry)), bytes_(std::move(bytes)),
@@ -36,19 +37,20 @@ public:
   void resume() override;
   void taken(std::size_t n) override;
 
-  // --- for the service, under its mutex ----------------------------------------------------------
+  // --- for the service, which holds its mutex
+  // -----------------------------------------------------
 
-  /// This reader begins the response: start() starts it.
+  /// Makes this reader the one that begins the response: its start() hands `asked` to the service.
   void begins_with(actors::request asked) { asked_ = std::move(asked); }
-  /// Only the event that says nothing is wanted, with `last`.
+  /// The reader delivers only the empty first event, with `last` set.
   void wants_only_begin() { only_begin_ = true; }
-  /// Delivers what may be delivered of the first `n_shown` records.
+  /// Delivers those of the first `n_shown` records that may be delivered now.
   void pump(std::size_t n_shown);
-  /// The response is written down, and its first `n_shown` records are.
+  /// Called when the beginning of the response and its first `n_shown` records are in the journal.
   void on_begun(std::size_t n_shown);
-  /// Nothing of the first `n_shown` records is left to deliver.
+  /// Whether all of the first `n_shown` records have been delivered.
   bool has_all(std::size_t n_shown) const { return next_ == n_shown && in_turn_.empty(); }
-  /// Delivers an event that is no record, and ends.
+  /// Delivers an error that is not one of the response's records, and ends the reading.
   void end_with(actors::request_error error);
 
 private:
@@ -62,11 +64,13 @@ private:
   std::shared_ptr<stored_bytes> bytes_;
   std::optional<actors::request> asked_;
   actors::event_callback deliver_;
-  std::size_t next_ = 0; ///< the record that is looked at next
+  std::size_t next_ = 0; ///< index of the record that is decoded next
   std::optional<choice_order> order_;
-  std::deque<std::size_t> in_turn_; ///< with `order_`: the records that are delivered next
-  std::size_t room_ = 64;           ///< events that may be delivered before some are taken
-  bool shows_begin_;                ///< and has not yet
+  std::deque<std::size_t> in_turn_; ///< if `order_` is set: indices of the records that are
+                                    ///< delivered next
+  /// How many events may be delivered before the follower must report some as processed.
+  std::size_t room_ = 64;
+  bool shows_begin_; ///< the empty first event must still be delivered
   bool begun_ = false;
   bool only_begin_ = false;
   bool paused_ = false;

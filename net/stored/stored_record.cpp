@@ -14,7 +14,8 @@ using actors::event;
 using actors::token_logprob;
 using actors::token_output;
 
-/// What a record has. The numbers are stored: they never change their meaning.
+/// The parts that a record can have. The values are stored in files and must never change their
+/// meaning.
 enum part : std::uint64_t {
   has_choice = 1,
   is_started = 2,
@@ -28,7 +29,7 @@ enum part : std::uint64_t {
   has_prompt_scores = 512,
   has_continuity = 1024,
   all_parts = 2047,
-  went_on = 2048, ///< alone: no event
+  went_on = 2048, ///< a resume mark, which has no other parts and is not an event
 };
 
 class record_writer {
@@ -90,7 +91,8 @@ public:
     if (n > std::numeric_limits<std::uint32_t>::max()) ok_ = false;
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(n));
   }
-  /// How many things follow that take at least `least` bytes each.
+  /// Reads the number of elements that follow. Each element takes at least `least` bytes, so a
+  /// larger number than fits into the rest of the record is an error.
   std::size_t count(std::size_t least) {
     const auto n = number();
     if (n > left_.size() / least) ok_ = false;
@@ -121,7 +123,8 @@ public:
     return t;
   }
   std::vector<token_output> tokens() {
-    constexpr std::size_t least = 7; // an id, no bytes, a float, no others
+    constexpr std::size_t least = 7; // the id, an empty text, a float, and the number of
+                                     // alternatives (0)
     std::vector<token_output> all(count(least));
     for (auto& one : all) {
       one.chosen = token();
@@ -138,7 +141,7 @@ private:
   bool ok_ = true;
 };
 
-/// Codes of errors are stored as their words, which never change.
+/// Error codes are stored as their words, which never change.
 std::optional<actors::errc> code_of(std::string_view word) {
   for (int i = 0; i <= static_cast<int>(actors::errc::model_changed); ++i)
     if (actors::word_of(static_cast<actors::errc>(i)) == word) return static_cast<actors::errc>(i);

@@ -1,7 +1,8 @@
-// stored_record: an event of a request as the bytes that are stored of it, and back. Pure.
-//
-// A record is a set of flags that say what the event has, then those parts: whole numbers as
-// LEB128, floats as four bytes of the lowest value first, texts with their length before them.
+// stored_record: encodes an event of a request as the bytes of a stored record, and decodes it.
+// Pure.
+// | A record begins with a set of flags that say which parts the event has. Those parts follow:
+// integers as LEB128, floats as four bytes with the lowest byte first, and strings after their
+// length.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +17,24 @@ namespace twill::net {
 
 std::string write_record(const actors::event& ev);
 
-/// Stands between the events of a response where another process went on with it.
+/// The record of a mark: it stands between the events of a response where a new process has
+/// continued it.
 std::string resume_mark();
 bool is_resume_mark(std::string_view bytes);
 
-/// What the events of a response have drawn so far, for a request that goes on with it.
+/// The state that the stored events of a response have reached, for a request that continues it.
 struct drawn_so_far {
-  std::vector<actors::made_choice> made; ///< an entry for each of `n_choices`
-  std::string continuity;                ///< of the model that has drawn them
+  std::vector<actors::made_choice> made; ///< one entry for each of `n_choices`
+  std::string continuity;                ///< the `continuity` value of the model that generated the
+                                         ///< tokens
   bool started = false;
-  bool over = false; ///< nothing is left to be drawn
-  std::ptrdiff_t resumes = 0;
+  bool over = false;          ///< no more tokens have to be generated
+  std::ptrdiff_t resumes = 0; ///< number of resume marks among the records
 };
 drawn_so_far read_drawn(const std::vector<std::string>& records, std::int32_t n_choices);
 
-/// Nothing where the bytes are no whole event. Takes memory in proportion to the bytes alone.
+/// Returns nothing if the bytes are not a complete event, for example if they are a resume mark.
+/// The memory use is proportional to the size of `bytes`.
 std::optional<actors::event> read_record(std::string_view bytes);
 
 } // namespace twill::net

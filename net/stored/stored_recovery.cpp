@@ -1,4 +1,5 @@
-// Stored responses after a restart: what the folder has of them, and going on with those that ran.
+// Part of stored_service for the time after a restart: loads the stored responses from the folder,
+// and continues those that were running.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -15,8 +16,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::chrono::hours longest_timeout{24 * 366}; ///< that a head may ask for
-/// How often a response goes on with a new process before it is given up.
+constexpr std::chrono::hours longest_timeout{24 * 366}; ///< the longest timeout that a resumed
+                                                        ///< request may get
+/// How many times a response is resumed by a new process before it fails.
 constexpr std::ptrdiff_t most_resumes = 2;
 
 stored_folder::sync sync_of(std::string_view word) {
@@ -34,7 +36,8 @@ void stored_service::recover() {
       log::warn("`responses.folder`: the stored response " + id + " has no head that can be read");
       return nullptr;
     }
-    // A clock that was wrong when it was written keeps nothing for longer than `responses.keep`.
+    // If the clock was wrong when the head was written, the time is clamped to the present, so that
+    // nothing is kept for longer than `responses.keep`.
     head->created_unix_s = std::clamp<std::int64_t>(head->created_unix_s, 0, unix_ms() / 1000);
     return entry_of(*head);
   };
@@ -84,7 +87,7 @@ void stored_service::recover() {
   next_expiry_unix_s_ = table_.next_expiry_unix_s();
 }
 
-/// `responses.keep` holds for a damaged file too, by the time of its last change.
+/// A damaged file is removed after `responses.keep` too, counted from the file's last change.
 void stored_service::remove_damaged(const std::string& id) {
   if (const auto error = folder_->erase(id))
     return note_failure("the damaged file of a response whose time is over is still there", error);
@@ -95,7 +98,7 @@ bool stored_service::is_loading() const {
   return around_.engine.state() == actors::engine_state::loading;
 }
 
-/// Goes on with what an earlier process began, once the engine takes requests.
+/// Resumes the responses that an earlier process began, once the engine accepts requests.
 void stored_service::go_on() {
   if (to_go_on_.empty() || is_loading()) return;
   if (clock::now() < next_go_on_) return;
@@ -108,7 +111,7 @@ void stored_service::go_on() {
   finish_files();
 }
 
-/// False: it must be tried again later.
+/// Returns false if the call must be repeated later.
 bool stored_service::go_on_with(const entry_ptr& entry) {
   std::unique_lock lock(mutex_);
   if (handing_over_) return false;
@@ -131,7 +134,8 @@ bool stored_service::go_on_with(const entry_ptr& entry) {
   std::string mark = resume_mark();
   stored_folder::step step;
   step.records.push_back({&entry->id, &mark});
-  // What makes the process fail must not be tried without end, so that each try is noted first.
+  // If resuming this response makes the process crash, it must not be tried without end. Therefore
+  // the attempt is recorded in the journal first.
   const bool noted = entry->resumed || (asked.ok() && !folder_->append(step));
   lock.lock();
   if (entry->at != stored_entry::stage::beginning || entry->forgotten) return true;
@@ -155,7 +159,8 @@ bool stored_service::go_on_with(const entry_ptr& entry) {
   if (left > 0) request.timeout = std::min<milliseconds>(milliseconds(left), longest_timeout);
   if (drawn.started) {
     request.continues = drawn.continuity;
-    if (request.sampling.max_tokens != 0) request.made = drawn.made; // else nothing is drawn
+    // With max_tokens = 0 no tokens are generated, so there are none to continue.
+    if (request.sampling.max_tokens != 0) request.made = drawn.made;
   }
   entry->asked = std::move(request);
   submit(entry);

@@ -20,7 +20,7 @@ std::uint64_t random_seed() {
   return std::uint64_t{source()} << 32 | source();
 }
 
-constexpr std::size_t most_readers = 64; ///< of one response at once
+constexpr std::size_t most_readers = 64; ///< readers of one response at the same time
 
 api_error no_room(const config::response_options& options) {
   return {errc::storage_full,
@@ -32,7 +32,7 @@ api_error no_room(const config::response_options& options) {
           ""};
 }
 
-/// Parses the head for one reader; null where it is of another id or tenant.
+/// Parses the head for one reader. Returns null if the head has another id or tenant.
 std::shared_ptr<const stored_head> head_in(const stored_bytes& bytes, const std::string& id,
                                            const std::string& tenant) {
   auto head = read_head(bytes.head);
@@ -55,7 +55,7 @@ stored_service::~stored_service() {
   stop();
 }
 
-// --- what others ask -----------------------------------------------------------------------------
+// --- calls of other components -------------------------------------------------------------------
 
 result<std::shared_ptr<event_source>> stored_service::begin(stored_head head, actors::request asked,
                                                             bool only_begin) {
@@ -93,7 +93,9 @@ void stored_service::start(const reader_ptr& by) {
                                " clients read this response, which is the most; retry later",
                            ""});
     entry->leave_at = clock::time_point::max();
-    if (entry->bytes == nullptr) { // all who read it meanwhile share what the first has read
+    // Readers that come while the content is in memory share the content that the first one has
+    // read.
+    if (entry->bytes == nullptr) {
       entry->bytes = by->bytes_;
       entry->n_shown = entry->bytes->records.size();
     }
@@ -103,7 +105,7 @@ void stored_service::start(const reader_ptr& by) {
     by->begun_ = entry->begun || entry->at != stored_entry::stage::beginning;
     return pump(*by);
   }
-  // Others may have begun since there was room for it.
+  // Other responses may have taken the room since begin() checked it.
   if (!table_.make_room(entry->tenant, entry->room, to_drop_))
     return by->end_with({actors::errc::not_stored, no_room(around_.options).message, ""});
   entry->asked = std::move(by->asked_);
@@ -114,7 +116,7 @@ void stored_service::start(const reader_ptr& by) {
   inbox_->wake();
 }
 
-/// Delivers what a reader may have now.
+/// Delivers the events that a reader may have now.
 void stored_service::pump(stored_reader& one) {
   feed(one);
   if (one.ended_) drop_ended(*one.entry_);
@@ -129,10 +131,10 @@ void stored_service::feed(stored_reader& one) {
     one.end_with({actors::errc::executor_failed, "the stored response has no end", ""});
 }
 
-/// The response is over and has a file, so that only its readers keep it in memory. Where such
-/// responses take more than their tenant's part of `responses.max_memory`, that tenant's paused
-/// readers are cut off, those of the response that was read first before others. Readers that are
-/// not paused reach their end soon, and are left alone.
+/// Called for a finished response that has a file, so that only its readers keep it in memory. If
+/// the responses held in this way take more than their tenant's share of `responses.max_memory`,
+/// paused readers of that tenant are cut off, beginning with the response that has been held for
+/// the longest time. Readers that are not paused finish soon and are not cut off.
 void stored_service::hold_for_readers(const entry_ptr& entry) {
   if (std::find(held_.begin(), held_.end(), entry) == held_.end()) held_.push_back(entry);
   std::erase_if(held_, [](const entry_ptr& one) { return one->bytes == nullptr; });
@@ -157,7 +159,7 @@ void stored_service::hold_for_readers(const entry_ptr& entry) {
   }
 }
 
-/// Readers that have all wait for nothing.
+/// Removes the readers that have got their last event.
 void stored_service::drop_ended(stored_entry& entry) {
   std::erase_if(entry.readers, [](const reader_ptr& one) { return one->ended_; });
   if (entry.readers.empty() && entry.at == stored_entry::stage::over) release(entry);
@@ -195,7 +197,7 @@ std::optional<stored_service::view> stored_service::find(const std::string& id,
     if (entry == nullptr) return std::nullopt;
     from = entry->bytes;
     n = entry->n_shown;
-    // What nobody may read yet has not happened yet.
+    // A response counts as running until its last record may be shown to readers.
     running =
         from != nullptr && !(entry->at == stored_entry::stage::over && n == from->records.size());
   }
@@ -212,7 +214,8 @@ std::int64_t stored_service::room_of_response(const std::string& id,
   return entry == nullptr ? 0 : entry->room;
 }
 
-/// The first `n` records, which do not change. In pieces, so that others need not wait for long.
+/// Copies the first `n` records, which do not change any more. The copy is made in pieces, so that
+/// other threads do not wait long for the mutex.
 std::shared_ptr<stored_bytes> stored_service::copy_of(const stored_bytes& from,
                                                       std::size_t n) const {
   constexpr std::size_t most_at_once = 256;
@@ -227,7 +230,7 @@ std::shared_ptr<stored_bytes> stored_service::copy_of(const stored_bytes& from,
   return copy;
 }
 
-/// A response that is over and not in memory; null where it cannot be read.
+/// Reads a finished response that is not in memory. Returns null if it cannot be read.
 std::shared_ptr<stored_bytes> stored_service::read_file(const std::string& id) const {
   auto read = folder_->read(id);
   if (!read.ok()) {
@@ -339,7 +342,7 @@ void stored_service::add_finished(stored_head head, std::vector<std::string> rec
   if (stopped_ || !table_.make_room(entry->tenant, entry->room, to_drop_)) return;
   table_.add(entry);
   set_over(*entry);
-  to_begin_.push_back(std::move(entry)); // the keeper sees to its file
+  to_begin_.push_back(std::move(entry)); // the keeper writes its file
   inbox_->wake();
 }
 

@@ -1,17 +1,18 @@
-// stored_service: responses that are stored: those under way, whose events it takes from the
-// engine, writes down and hands to whoever reads them, and those that are over.
-//
-// A reader gets all events of its response from the first on, whenever it comes; a response has at
-// most 64 readers at once, and paused ones share `responses.max_memory`. Each event leaves
-// after it was given to the journal's write(), where there is a folder; where the disk fails then,
-// what runs goes on from memory and is written down once the disk takes it. A response without
-// readers is cancelled after `responses.grace`, unless it is one of the background.
-// Each tenant has an equal part of the room (`responses.max_folder`, or `max_memory` without a
-// folder), which nobody else's responses take, so that no tenant can see what another stores.
-//
-// Threads: any thread may call any function. A thread of its own (the keeper) takes the engine's
-// events, and alone writes to the folder. Nothing but cancel() and erase() waits for it. Sources
-// must not be used after the service's end, but may be after stop().
+// stored_service: manages stored responses. It takes the events of running ones from the engine,
+// writes them to disk and delivers them to readers; it also keeps the finished ones.
+// | A reader gets all events of its response from the first one on, whenever it starts to read. A
+// response has at most 64 readers at once. Finished responses that stay in memory for paused
+// readers share `responses.max_memory`. If there is a folder, an event is delivered only after the
+// journal's write() of it. If the disk fails after a response has begun, the response continues in
+// memory and is written once the disk works again. A response without readers is cancelled after
+// `responses.grace`, unless it is a background response.
+// Each tenant has an equal share of the room (`responses.max_folder`, or `max_memory` without a
+// folder). Responses of other tenants never take from that share, so that no tenant can find out
+// what another one stores.
+// | Threads: any thread may call any function. The service has one thread, the keeper, which takes
+// the engine's events and is the only thread that writes to the folder. Only cancel() and erase()
+// wait for the keeper. Event sources of this service must not be used after its destruction, but
+// may be used after stop().
 #pragma once
 
 #include <chrono>
@@ -45,58 +46,67 @@ public:
   struct surroundings {
     actors::engine_port& engine;
     config::response_options options;
-    std::function<std::size_t()> tenants; ///< how many there are now
-    /// How long a request may take; 0: there is no limit.
+    std::function<std::size_t()> tenants; ///< how many tenants there are now
+    /// The longest time that a request may take; 0: no limit.
     std::function<std::chrono::milliseconds()> request_timeout;
-    /// Reads anew what a stored response was asked, to go on with it after a restart.
+    /// Builds the request of a stored response again from its head, to continue it after a restart.
     std::function<result<actors::request>(const stored_head&)> ask_again;
-    file_ops* files = nullptr; ///< null: the operating system's
+    file_ops* files = nullptr; ///< null: system_files()
   };
   struct view {
     std::shared_ptr<const stored_head> head;
-    std::shared_ptr<const stored_bytes> bytes; ///< its records so far
+    std::shared_ptr<const stored_bytes> bytes; ///< its records so far; do not change
     bool running = false;
   };
 
-  /// Reads what the folder has. Throws std::runtime_error where it cannot be used.
+  /// Reads the folder. Throws std::runtime_error if the folder cannot be used.
   explicit stored_service(surroundings around);
   ~stored_service();
   stored_service(const stored_service&) = delete;
   stored_service& operator=(const stored_service&) = delete;
 
-  /// A new response of `head.tenant`; it begins when the source starts. errc::storage_full where
-  /// the tenant's part of the room is taken by what runs. What the engine refuses at once is not
-  /// kept, unless it is of the background: then the source's first event says nothing, and comes
-  /// once the response is written down. With `only_begin`, of the background alone, it is the last.
+  /// Makes a new response of `head.tenant`, which begins when the returned source is started. Fails
+  /// with errc::storage_full if the tenant's running responses take the tenant's whole share of the
+  /// room.
+  /// If the engine refuses the request at once, the response is not kept, unless it is a background
+  /// response. The source of a background response delivers an empty event first, once the
+  /// beginning of the response is in the journal. With `only_begin`, which is allowed only for
+  /// background responses, the empty event is also the last one.
   result<std::shared_ptr<event_source>> begin(stored_head head, actors::request asked,
                                               bool only_begin = false);
-  /// Keeps a response whose events somebody else has taken, where there is room.
+  /// Stores a finished response whose events were not taken by this service, if there is room for
+  /// it.
   void add_finished(stored_head head, std::vector<std::string> records);
 
-  /// The events of a response from the first on, after one that says nothing; nothing where the
-  /// tenant has no such response.
+  /// Returns a source that delivers an empty event and then all events of the response from the
+  /// first one on. Returns nothing if the tenant has no such response.
   std::optional<followed_response> follow(const std::string& id, const std::string& tenant);
   std::optional<view> find(const std::string& id, const std::string& tenant) const;
-  /// How much it takes of its tenant's part, to weigh the work of reading it; 0: there is none.
+  /// How many bytes the response takes of its tenant's share; this estimates the cost of reading
+  /// it. Returns 0 if there is no such response.
   std::int64_t room_of_response(const std::string& id, const std::string& tenant) const;
-  /// Ends it with errc::cancelled, if it still runs, and returns once it has ended. False where the
-  /// tenant has no such response.
+  /// Ends the response with errc::cancelled if it is still running, and returns when it has ended.
+  /// Returns false if the tenant has no such response.
   bool cancel(const std::string& id, const std::string& tenant);
-  /// Forgets it, and ends it first if it still runs. Returns once its file is gone, or what the
-  /// journal has of it is dead, or the disk refused this and it is tried again until it is done;
-  /// false where the tenant has no such response.
+  /// Deletes the response, after ending it if it is still running. Returns when its file is removed
+  /// and its entries in the journal are marked as dead, or when the disk has refused that; in the
+  /// latter case the service repeats the deletion until it succeeds. Returns false if the tenant
+  /// has no such response.
   bool erase(const std::string& id, const std::string& tenant);
 
-  /// The server ends: whoever leaves from now on leaves because of that, so that nothing is
-  /// cancelled. What goes on with the next start, and nobody reads, ends here.
+  /// Call this when the server begins to shut down. It does nothing without a folder. From then on,
+  /// a response whose last reader leaves is not cancelled but interrupted, which means that it
+  /// continues when the server starts again. Running responses without readers are interrupted at
+  /// once.
   void hand_over();
-  /// Ends what runs, and lets nobody wait any longer. Nothing happens afterwards.
+  /// Stops the keeper, cancels all requests that still run in the engine, and wakes all callers
+  /// that wait for the keeper. Afterwards the service accepts no responses.
   void stop();
 
   std::int64_t bytes() const;
   std::uint64_t write_failures() const;
 
-  /// Adds the room that its responses take. Any thread.
+  /// Reports to the ledger how much room the responses take. Any thread.
   void account(ledger& to) const;
 
 private:
@@ -104,14 +114,14 @@ private:
   using entry_ptr = stored_entry_ptr;
   using reader_ptr = std::shared_ptr<stored_reader>;
 
-  // For readers.
+  // Called by stored_reader.
   void start(const reader_ptr& by);
   void leave(const reader_ptr& by);
   void end(const reader_ptr& by);
   void pump(stored_reader& one);
   void feed(stored_reader& one);
 
-  // The keeper's, under the mutex.
+  // Called by the keeper, which holds `mutex_`.
   void take(const entry_ptr& entry, actors::event&& ev);
   void add_record(const entry_ptr& entry, std::string record);
   void end(const entry_ptr& entry, actors::errc code, std::string message);
@@ -130,7 +140,7 @@ private:
   std::future<void> await_keeper();
   std::shared_ptr<stored_bytes> copy_of(const stored_bytes& from, std::size_t n) const;
   std::shared_ptr<stored_bytes> read_file(const std::string& id) const;
-  // The keeper's, without it.
+  // Called by the keeper without `mutex_`.
   void run();
   bool write_down();
   void show_written(bool written);
@@ -149,29 +159,39 @@ private:
   const surroundings around_;
   std::shared_ptr<stored_inbox> inbox_ = std::make_shared<stored_inbox>();
   mutable std::mutex mutex_;
-  // All below is guarded, but for what the keeper alone uses.
+  // `mutex_` guards all members below, except those that only the keeper uses.
   stored_table table_;
   std::vector<entry_ptr> to_begin_;
   std::vector<entry_ptr> to_cancel_;
-  std::vector<entry_ptr> held_;    ///< over, with files, in memory for readers; oldest first
-  std::vector<entry_ptr> to_drop_; ///< files and journal still have them
-  std::vector<std::promise<void>> waiting_; ///< for the keeper to do what was asked before
+  /// Finished responses that have files and stay in memory only for their readers; oldest first.
+  std::vector<entry_ptr> held_;
+  /// Removed responses whose file or entries in the journal still exist.
+  std::vector<entry_ptr> to_drop_;
+  /// One promise for each caller that waits until the keeper has done its work.
+  std::vector<std::promise<void>> waiting_;
   clock::time_point next_look_ = clock::time_point::max();
   std::int64_t next_expiry_unix_s_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t write_failures_ = 0;
   bool handing_over_ = false;
   bool stopped_ = false;
 
-  // The keeper's own.
-  std::unique_ptr<stored_folder> folder_; ///< null: in memory; read() by any thread
+  // Used only by the keeper.
+  std::unique_ptr<stored_folder> folder_; ///< null: everything stays in memory. Any thread may call
+                                          ///< read().
   std::vector<entry_ptr> beginning_;
   std::vector<entry_ptr> changed_;
-  std::vector<entry_ptr> to_finish_;                ///< over, and not yet in files of their own
-  std::vector<entry_ptr> unfinished_;               ///< as these, which the disk did not take
-  clock::time_point next_retry_{};                  ///< of what the disk did not do
-  std::vector<entry_ptr> dropping_;                 ///< whose files are still to be removed
-  std::vector<entry_ptr> to_go_on_;                 ///< those of an earlier process
-  std::unordered_map<std::string, entry_ptr> live_; ///< by id: those without a file of their own
+  /// Finished responses that do not have their own files yet.
+  std::vector<entry_ptr> to_finish_;
+  /// Finished responses whose files the disk has refused.
+  std::vector<entry_ptr> unfinished_;
+  /// When operations that the disk has refused are repeated.
+  clock::time_point next_retry_{};
+  /// Removed responses whose files must still be removed.
+  std::vector<entry_ptr> dropping_;
+  /// Responses of an earlier process that must be resumed.
+  std::vector<entry_ptr> to_go_on_;
+  /// Responses that do not have their own files, by id.
+  std::unordered_map<std::string, entry_ptr> live_;
   clock::time_point next_go_on_{};
   clock::time_point next_warning_{};
   std::thread thread_;

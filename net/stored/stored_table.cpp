@@ -17,7 +17,8 @@ stored_entry_ptr entry_of(const stored_head& head) {
 }
 
 namespace {
-/// Long answers fit, however many tenants there are.
+/// The smallest share of a tenant, which has room for a long answer even if there are very many
+/// tenants.
 constexpr std::int64_t least_part = 1 << 20;
 } // namespace
 
@@ -66,7 +67,7 @@ void stored_table::take_out(holding& from, stored_entry& entry) {
     from.place.erase(place);
   }
   entry.forgotten = true;
-  from.by_id.erase(entry.id); // perhaps the last that holds it
+  from.by_id.erase(entry.id); // this may destroy `entry`
 }
 
 void stored_table::remove(stored_entry& entry) {

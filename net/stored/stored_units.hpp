@@ -1,5 +1,5 @@
-// What the parts of stored_service share: how much room a response takes, the time, and how soon
-// something is tried again. Pure but for the clock.
+// Functions and constants that the parts of stored_service share: the room that a response takes,
+// the time, and the delay before a retry. Pure, except for reading the clock.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,10 @@
 
 namespace twill::net {
 
-/// What one response takes beside its bytes, in memory or in its file's last block.
+/// The room that one response takes besides its bytes: overhead in memory, or in the last block of
+/// its file.
 inline constexpr std::int64_t room_beside = 1024;
-/// What the disk or the engine did not take is tried again after so long.
+/// How long to wait before an operation that the disk or the engine has refused is tried again.
 inline constexpr std::chrono::seconds stored_retry_after{1};
 
 inline std::int64_t room_of(const stored_bytes& bytes) {
