@@ -81,7 +81,7 @@ http_reply state_of(const server_context& context) {
 
 } // namespace
 
-/// The engine answers in its own time, so the worker waits for it.
+/// The engine answers asynchronously, and the worker thread waits for the answer.
 http_answer show_state(request_scope& scope) {
   return slow_reply([&context = scope.context] { return state_of(context); });
 }

@@ -1,23 +1,23 @@
-// admin_routes: what administrators ask for at `server.admin_listen`. Called on session strands; a
-// reload is done on the worker thread.
+// admin_routes: the HTTP handlers for administrators at `server.admin_listen`. They are called on
+// session strands; a reload runs on the worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"
 
 namespace twill::net {
 
-/// The methods and paths that are served there.
+/// Lists the methods and paths that `server.admin_listen` serves.
 http_answer list_admin_routes(request_scope& scope);
-/// The public metrics, and those of each tenant and model.
+/// Returns the public metrics together with those of each tenant and model.
 http_answer admin_metrics(request_scope& scope);
 
-/// POST /admin/reload: reads the configuration anew, and tells key by key what changed; 400 with
-/// the faults, when nothing did.
+/// POST /admin/reload: reads the configuration again and reports for each key what has changed.
+/// Replies with status 400 and a list of the faults if nothing was changed because of them.
 http_answer reload(request_scope& scope);
-/// GET /admin/state: the engine, its models, each tenant's requests and tokens, who holds which KV
-/// blocks, and what waits in mailboxes.
+/// GET /admin/state: the engine, its models, the requests and tokens of each tenant, the holders of
+/// KV blocks, and the number of messages in mailboxes.
 http_answer show_state(request_scope& scope);
-/// GET /admin/ledger: what requests have taken, who holds it, and what does not add up.
+/// GET /admin/ledger: what requests have taken, who holds it, and which sums disagree.
 http_answer show_ledger(request_scope& scope);
 
 } // namespace twill::net

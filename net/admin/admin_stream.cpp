@@ -37,7 +37,8 @@ bool admin_stream::next_frame(std::string& out) {
   return true;
 }
 
-/// A Unix socket asks for no key; a key may have been taken away since the handshake.
+/// A client at a Unix socket needs no key. The key of any other client may have been removed since
+/// the handshake.
 bool admin_stream::is_still_admin() const {
   if (scope_.holder.tenant.empty()) return true;
   const auto current = scope_.current.get();

@@ -1,10 +1,9 @@
-// admin_stream: the dialect of `/admin/stream`: the server's figures, pushed to a dashboard. On the
-// session's strand.
-//
-// First comes a frame "history", then once a second a frame "sample", and a frame "faults" when the
-// log has new ones (net/admin/README.md lists their members). A frame is made when the socket can
-// take it: a client that reads slowly misses samples, and nothing waits for it. What a client sends
-// is ignored.
+// admin_stream: the dialect of `/admin/stream`, which sends the server's metrics to a dashboard.
+// Used on the session's strand.
+// | The first frame has type "history". Then a frame "sample" follows every second, and a frame
+// "faults" when the log has new ones (net/admin/README.md lists their members). A frame is made
+// only when the socket can take one: a client that reads slowly misses samples, and nothing waits
+// for that client. Messages from the client are ignored.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,8 @@ private:
   bool next_faults(std::string& out);
 
   dialect_scope scope_;
-  std::optional<api_error> error_; ///< to be told next
-  bool over_ = false;              ///< nothing follows
+  std::optional<api_error> error_; ///< the error that is sent next
+  bool over_ = false;              ///< no frame follows any more
   bool history_sent_ = false;
   std::uint64_t sample_sent_ = 0;
   std::uint64_t faults_sent_ = 0;

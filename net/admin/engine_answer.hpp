@@ -1,7 +1,6 @@
-// engine_answer: waits for what the engine, or the batch thread, tells by a callback in its own
-// time.
-//
-// For the worker thread; it must not be called on a thread that calls back.
+// engine_answer: waits for a value that the engine or the batch thread delivers asynchronously by a
+// callback.
+// | Call it on the worker thread; never on a thread that runs the callback.
 #pragma once
 
 #include <chrono>
@@ -12,9 +11,10 @@
 
 namespace twill::net {
 
-/// What `ask` makes it tell: ask(callback) passes on a callback that takes a T. Nothing
-/// where it has not come within a second, as while a model loads or a step is long, or where
-/// whoever was asked ends meanwhile and destroys the callback.
+/// Calls `ask(callback)`, which must pass on a callback that takes a T, and returns the value that
+/// the callback receives. Returns nothing if the value does not arrive within a second, for example
+/// while a model loads or during a long step, or if the component that was asked ends in the
+/// meantime and destroys the callback.
 template <class T, class Ask>
 std::optional<T> engine_answer(Ask&& ask) {
   auto answer = std::make_shared<std::promise<T>>();

@@ -1,8 +1,8 @@
-// metrics_history: an hour of the server's figures in rings of fixed size: each second of the last
-// five minutes, and every tenth second of the hour. Without I/O and clock; callers lock.
-//
-// Counters are kept as they are, so that any two rows give the rate between them and a row that is
-// left out loses nothing but detail.
+// metrics_history: the server's metrics of one hour in buffers of fixed size: one row for each
+// second of the last five minutes, and one row for every tenth second of the last hour. The class
+// does no I/O and reads no clock; callers must lock.
+// | Counters are stored with their absolute values. So the difference of any two rows gives a rate,
+// and a missing row costs only detail.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace twill::net {
 
-/// What a row tells, in this order; sums over all models where they are of models.
+/// The names of a row's values, in order. Values of models are summed over all models.
 inline constexpr std::array<std::string_view, 21> history_columns = {
     "at_unix_ms",
     "requests_running",
@@ -43,32 +43,35 @@ inline constexpr std::array<std::string_view, 21> history_columns = {
 };
 
 struct history_row {
-  std::array<std::int64_t, history_columns.size()> values{}; ///< by history_columns
-  std::vector<std::uint64_t> first_tokens;                   ///< counts of times to first token
-  std::vector<std::uint64_t> gaps;                           ///< counts of times between tokens
+  std::array<std::int64_t, history_columns.size()> values{}; ///< in the order of history_columns
+  std::vector<std::uint64_t> first_tokens;                   ///< histogram counts of the time to
+                                                             ///< the first token
+  std::vector<std::uint64_t> gaps;                           ///< histogram counts of the time
+                                                             ///< between tokens
 };
 
 history_row make_history_row(std::int64_t at_unix_ms,
                              const std::vector<actors::model_stats>& models,
                              std::int64_t resident_bytes, std::int64_t open_sockets);
 
-/// Members `first_token_bounds_s` and `gap_bounds_s`: the buckets of a row's histograms. They are
-/// those of all models; empty while no model has been loaded.
+/// Writes the members `first_token_bounds_s` and `gap_bounds_s`, which are the bucket bounds of a
+/// row's histograms. All models have the same bounds; the members are empty as long as no model has
+/// been loaded.
 void write_bounds(json_writer& json, const std::vector<actors::model_stats>& models);
 
-/// A row as an array: its values, then of both histograms pairs of a bucket and its count; all as
-/// differences to the row before.
+/// Writes a row as an array: first its values, then for each of the two histograms an array with
+/// pairs of bucket index and count. All numbers are differences to the row `before`.
 void write_row(json_writer& json, const history_row& row, const history_row& before);
 
 class metrics_history {
 public:
-  static constexpr std::size_t fine_rows = 300;   ///< one a second
-  static constexpr std::size_t coarse_rows = 360; ///< one in ten seconds
+  static constexpr std::size_t fine_rows = 300;   ///< one row per second
+  static constexpr std::size_t coarse_rows = 360; ///< one row per ten seconds
   static constexpr std::size_t fine_per_coarse = 10;
 
   void add(history_row row);
-  /// Members `coarse` and `fine`: the rows as write_row() writes them, the first of each against
-  /// zeros.
+  /// Writes the members `coarse` and `fine`, arrays of rows in the form of write_row(). The first
+  /// row of each array is relative to zeros.
   void write(json_writer& json) const;
 
 private:

@@ -1,5 +1,6 @@
-// model_orders: which models have memory, and orders to them, for administrators. On session
-// strands; nothing waits: an order returns at once, with the state it led to.
+// model_orders: HTTP handlers with which administrators list the states of models and load, sleep
+// or unload a model. They run on session strands and do not wait: a request returns at once with
+// the state to which it has led.
 #pragma once
 
 #include "net/http/request_scope.hpp"

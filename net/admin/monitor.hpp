@@ -1,7 +1,7 @@
-// monitor: the figures that dashboards show: sampled by one timer, however many look on, and kept
-// for an hour.
-//
-// Thread safety: every function locks; wakers are called without the lock. The monitor outlives its
+// monitor: the metrics that dashboards show. One timer takes the samples, however many dashboards
+// are connected, and the samples are kept for an hour.
+// | Thread safety: every function locks the mutex; wakers are called without the lock. The monitor
+// must outlive its subscriptions. Without dashboards no frame is made.
 // subscriptions. Without dashboards no frame is composed.
 #pragma once
 
@@ -19,44 +19,46 @@
 
 namespace twill::net {
 
-/// What was so at one moment.
+/// The server's state at one moment.
 struct server_snapshot {
-  std::uint64_t number = 0; ///< of the sample, from 1 on
+  std::uint64_t number = 0; ///< number of the sample, counted from 1
   actors::engine_state state = actors::engine_state::loading;
-  std::string detail; ///< why not ready
+  std::string detail; ///< why the engine is not ready
   history_row row;
   std::vector<actors::model_info> models;
   std::vector<actors::model_stats> stats;
   std::vector<actors::tenant_stats> tenants;
 };
 
-/// A frame of type "sample": see net/admin/README.md. At most so many models and tenants are in it;
-/// the busiest tenants come first.
+/// Makes a frame of type "sample" (see net/admin/README.md). The frame has at most this many models
+/// and tenants; the busiest tenants come first.
 inline constexpr std::size_t max_shown_models = 64;
 inline constexpr std::size_t max_shown_tenants = 100;
 std::string sample_frame(const server_snapshot& of);
 
 class monitor {
 public:
-  /// `open_sockets` gives the sockets of clients; any thread.
+  /// `open_sockets` returns the number of client sockets; any thread may call it.
   monitor(const actors::engine_port& engine, std::function<std::int64_t()> open_sockets)
       : engine_(engine), open_sockets_(std::move(open_sockets)) {}
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
 
-  /// Reads the engine's figures, keeps them, and wakes those who look on.
+  /// Reads the engine's metrics, stores them, and wakes all subscribers.
   void sample(std::int64_t unix_ms);
 
   struct frame {
-    std::uint64_t number = 0; ///< of the newest sample in it; 0: nothing was sampled yet
+    std::uint64_t number = 0; ///< number of the newest sample in the frame; 0: no sample was taken
+                              ///< yet
     std::shared_ptr<const std::string> text;
   };
-  /// The hour that is kept, as a frame of type "history".
+  /// Returns the samples of the last hour as a frame of type "history".
   frame history() const;
-  /// The newest sample.
+  /// Returns the newest sample as a frame of type "sample".
   frame latest() const;
 
-  /// Until its end, a sample wakes the subscriber. A waker may still be called for a moment after.
+  /// While a subscription exists, each sample calls its waker. The waker may still be called for a
+  /// moment after the subscription has ended.
   class subscription {
   public:
     subscription() = default;
@@ -84,7 +86,8 @@ private:
   mutable std::mutex mutex_;
   metrics_history history_;
   server_snapshot newest_;
-  mutable std::shared_ptr<const std::string> text_; ///< of `newest_`, once somebody asked for it
+  /// The frame of `newest_`, made when it is requested for the first time.
+  mutable std::shared_ptr<const std::string> text_;
   std::map<std::uint64_t, waker> wakers_;
   std::uint64_t next_id_ = 1;
 };

@@ -1,7 +1,7 @@
-// rest_watch: tells which faults of a ledger are real: those that two looks in a row see at rest.
-// What is given back a moment after the end of a request is none.
-//
-// One thread at a time.
+// rest_watch: filters the faults of a ledger. A fault is real if two successive calls of look()
+// find the fault while no requests are running. A resource that is released a moment after the end
+// of its request is therefore not a fault.
+// | Only one thread at a time may use it.
 #pragma once
 
 #include <string>
@@ -13,12 +13,13 @@ namespace twill::net {
 
 class rest_watch {
 public:
-  /// The faults that were seen twice by now and not told before.
+  /// Returns the faults that have now been seen twice and were not returned before.
   std::vector<std::string> look(const ledger& now);
 
 private:
-  std::vector<std::string> before_;   ///< what the last look saw at rest
-  std::vector<std::string> reported_; ///< since the last request
+  std::vector<std::string> before_;   ///< faults that the last call of look() found while no
+                                      ///< requests were running
+  std::vector<std::string> reported_; ///< faults that were returned since the last request
 };
 
 } // namespace twill::net

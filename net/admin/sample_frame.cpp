@@ -42,7 +42,7 @@ std::string_view name_of(actors::stream_report::span_kind kind) {
   return kind == kinds::from_host ? "host" : "compute";
 }
 
-/// Times of spans are in whole microseconds since the step began.
+/// Times of spans are written in whole microseconds since the beginning of the step.
 void write_streamed(json_writer& json, const actors::stream_report& of) {
   const auto microseconds = [](float seconds) { return std::llround(1e6 * double(seconds)); };
   json.key("streamed").begin_object();

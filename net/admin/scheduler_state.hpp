@@ -1,5 +1,5 @@
-// scheduler_state: who holds which KV blocks, and what waits in mailboxes, as JSON members of
-// `GET /admin/state`.
+// scheduler_state: the holders of KV blocks and the number of messages in mailboxes, as JSON
+// members of the reply to `GET /admin/state`.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace twill::net {
 
-/// Waits for the engine's answer for a second at most; what has not come by then is left out. For
-/// the worker thread.
+/// Waits at most one second for the engine's answers; answers that have not arrived by then are
+/// missing from the result. Call it on the worker thread.
 std::vector<actors::scheduler_snapshot> ask_schedulers(const actors::engine_port& engine);
 
-/// Adds `schedulers` and `mailboxes` to the object that is open.
+/// Adds the members `schedulers` and `mailboxes` to the JSON object that is being written.
 void add_scheduler_state(json_writer& json,
                          const std::vector<actors::scheduler_snapshot>& snapshots,
                          const std::vector<actors::mailbox_depth>& mailboxes);

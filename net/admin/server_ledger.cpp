@@ -42,7 +42,8 @@ std::string as_json(const ledger& all) {
 
 } // namespace
 
-/// The engine and the batch thread answer in their own time, so the worker waits for them.
+/// The engine and the batch thread answer asynchronously, and the worker thread waits for the
+/// answers.
 http_answer show_ledger(request_scope& scope) {
   return slow_reply([&context = scope.context] {
     auto all =

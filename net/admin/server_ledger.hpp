@@ -1,5 +1,5 @@
-// server_ledger: what requests have taken of the server, and who holds it. Once no request is left,
-// all of it has to be given back.
+// server_ledger: what requests have taken from the server, and who holds it. When no request is
+// left, everything must have been given back.
 #pragma once
 
 #include "config/base/ledger.hpp"
@@ -7,7 +7,8 @@
 
 namespace twill::net {
 
-/// Adds what the server counts to what its engine and its batch_service do. Any thread.
+/// Adds the server's own counts to the ledger. The caller adds those of the engine and of the
+/// batch_service. Any thread.
 void account(const server_context& context, ledger& to);
 
 } // namespace twill::net

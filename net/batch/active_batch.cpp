@@ -11,11 +11,13 @@ constexpr std::chrono::milliseconds retry_time{200};
 constexpr std::chrono::milliseconds rate_retry_time{1000};
 constexpr std::chrono::milliseconds longest_retry_time{10'000};
 
-/// Whether the model does not serve now, be it that it cannot be loaded, or that its loading takes
-/// longer than a request may wait. How long that lasts is unknown.
+/// Returns whether an error says that the model cannot be served now, either because it could not
+/// be loaded or because loading takes longer than a request may wait. How long this will last is
+/// unknown.
 bool is_without_model(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
-  // An error that names another field is about that alone: a grammar that could not be compiled.
+  // An error that names another field concerns only the request, for example a grammar that cannot
+  // be compiled.
   return code != nullptr && (error.param.empty() || error.param == "model") &&
          (*code == actors::errc::not_ready || *code == actors::errc::shutting_down ||
           *code == actors::errc::queue_timed_out);
@@ -28,7 +30,7 @@ bool is_rate_limited(const api_error& error) {
 
 } // namespace
 
-/// Several requests that are refused at once make it wait once.
+/// If several requests are refused at the same time, the batch waits only once.
 void batch_runner::active_batch::wait(const api_error& why) {
   const auto now = clock::now();
   if (not_before > now) return;

@@ -1,5 +1,5 @@
-// active_batch, running_line: what batch_runner knows of a batch under way and of a line whose
-// answer is still to come. On the batch thread alone.
+// active_batch, running_line: the state that batch_runner keeps of a running batch, and of an input
+// line whose reply is not complete yet. Used only on the batch thread.
 #pragma once
 
 #include <chrono>
@@ -25,20 +25,24 @@ struct batch_runner::active_batch {
         expires(std::chrono::system_clock::from_time_t(record.expires_unix_s)) {}
 
   std::string id, tenant, endpoint;
-  std::optional<batch_input> in; ///< until the batch ends
+  std::optional<batch_input> in; ///< empty once the batch has ended
   batch_output out;
   std::chrono::system_clock::time_point expires;
   std::int32_t lines_running = 0;
-  std::int32_t in_engine = 0; ///< requests that were sent and have not ended
+  std::int32_t in_engine = 0; ///< number of requests that were sent and have not ended
   bool read_all = false;
   bool ended = false;
   clock::time_point due;
-  clock::time_point not_before; ///< its lines wait until then, and those of others do not
-  std::chrono::milliseconds model_wait{0}; ///< > 0: its model could not serve the last time
-  std::string waits_because;               ///< with model_wait: what the engine said
+  /// Until this time no line of this batch is sent; other batches are not delayed.
+  clock::time_point not_before;
+  /// If > 0: the last request found that the model cannot be served, and this is the present delay
+  /// between attempts.
+  std::chrono::milliseconds model_wait{0};
+  std::string waits_because; ///< if model_wait > 0: the engine's error message
 
-  /// While nobody knows whether its model can be served, one request at a time finds out, so that
-  /// requests which wait for a model to load do not take the room of other batches.
+  /// Returns whether a request of this batch may be sent now. While it is unknown whether the
+  /// batch's model can be served, only one request at a time is sent as a test, so that requests
+  /// which wait for a model to load do not take the capacity of other batches.
   bool may_send(clock::time_point now) const {
     return not_before <= now && (model_wait.count() == 0 || in_engine == 0);
   }
@@ -54,11 +58,13 @@ struct batch_runner::running_line {
   std::string custom_id;
   call generation;
   std::vector<std::size_t>
-      to_send; ///< indices of requests that are still to be sent, in reverse order
+      to_send; ///< indices of requests that have not been sent yet, in reverse order
   std::size_t remaining = 0;
-  bool finds_out = false; ///< it was sent while nobody knew whether the model can be served
+  /// The line's last request was sent as a test of whether the model can be served.
+  bool finds_out = false;
   std::string body;
-  std::vector<std::string> records; ///< of its events, where it is to be stored
+  /// The line's events as stored records; filled only if the line's response is to be stored.
+  std::vector<std::string> records;
 };
 
 } // namespace twill::net

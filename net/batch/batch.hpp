@@ -1,5 +1,5 @@
-// batch: OpenAI's Batch object as data, its JSON, and the lines of its input and output files.
-// Plain values and pure functions, any thread.
+// batch: OpenAI's Batch object as data, its JSON form, and the lines of its input and output files.
+// Plain values and pure functions for any thread.
 #pragma once
 
 #include <array>
@@ -29,22 +29,22 @@ enum class batch_status : std::uint8_t {
 inline constexpr std::size_t n_batch_statuses = 8;
 
 const char* name_of(batch_status status);
-/// The status of this name, if there is one.
+/// Returns the status with this name, or nothing if there is none.
 std::optional<batch_status> status_named(std::string_view name);
-/// Whether a batch with this status never changes again.
+/// Returns whether a batch with this status never changes again.
 bool is_final(batch_status status);
 
-/// Why an input file is refused.
+/// The reason why an input file is refused.
 struct batch_fault {
   std::string code;
   std::string message;
   std::string param;
-  std::int64_t line = 0; ///< counted from 1; 0: the fault is not in one line
+  std::int64_t line = 0; ///< line number, counted from 1; 0: the fault does not concern one line
 };
 
 struct batch {
   std::string id;
-  std::int64_t number = 0; ///< higher than those of all batches that were made before it
+  std::int64_t number = 0; ///< greater than the numbers of all batches that were created before
   std::string tenant;
   std::string endpoint;
   std::string input_file_id;
@@ -58,8 +58,8 @@ struct batch {
   std::int64_t failed = 0;
   std::string output_file_id;
   std::string error_file_id;
-  std::string output_under_way; ///< the output file's id while it is not published
-  std::string errors_under_way; ///< the error file's
+  std::string output_under_way; ///< id of the output file until it is published
+  std::string errors_under_way; ///< id of the error file until it is published
   std::vector<batch_fault> faults;
 
   void reach(batch_status next);
@@ -77,12 +77,13 @@ struct batch_line {
 std::variant<batch_line, batch_fault> parse_batch_line(std::string_view text,
                                                        std::string_view endpoint);
 
-/// The custom_id of a whole line of an output or error file; none when it is damaged.
+/// Returns the custom_id of a complete line of an output or error file, or nothing if the line is
+/// damaged.
 std::optional<std::string> answered_id(std::string_view line);
 
-/// A line of an output or error file that holds an HTTP reply; `body` is JSON.
+/// Makes a line of an output or error file from an HTTP reply. `body` must be JSON.
 std::string reply_line(const std::string& custom_id, int status, std::string_view body);
-/// A line of an error file for a request that was never answered.
+/// Makes a line of an error file for a request that got no reply.
 std::string unanswered_line(const std::string& custom_id, std::string_view code,
                             std::string_view message);
 

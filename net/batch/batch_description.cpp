@@ -12,7 +12,7 @@ namespace twill::net {
 namespace {
 
 constexpr std::int64_t format_version = 1;
-/// In seconds since 1970; the clocks of C++ can count so far.
+/// In seconds since 1970. The clocks of C++ can represent times up to this one.
 constexpr std::int64_t latest_time = 8'000'000'000;
 constexpr std::int64_t most_lines = 1'000'000'000;
 
@@ -34,7 +34,7 @@ void read_text(fields& from, std::string_view name, std::string& to) {
   from.read(name, to);
 }
 
-/// An id, or "" where there may be none.
+/// Reads an id into `to`. An empty id is accepted only with `may_be_empty`.
 void read_member_id(fields& from, std::string_view name, std::string_view prefix, std::string& to,
                     bool may_be_empty) {
   read_text(from, name, to);

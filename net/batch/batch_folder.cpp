@@ -20,14 +20,15 @@ namespace {
 
 constexpr std::string_view described = ".batch";
 constexpr std::string_view unfinished = ".batch.new";
-/// By which a description may grow: ids of files, counts, and the fault of a failed disk.
+/// By how much a description may grow: ids of files, counts, and the fault if the disk fails.
 constexpr std::size_t reserved_growth = 1024;
 
 fs::path unfinished_path(fs::path description) {
   return description += ".new";
 }
 
-/// All bytes of a file that is not too large; or none, with errno.
+/// Returns all bytes of a file. Returns nothing, with errno set, if reading fails or the file is
+/// too large.
 std::optional<std::string> bytes_of(const descriptor& from) {
   std::string text(max_batch_description_bytes + 1, '\0');
   std::size_t size = 0;
@@ -46,7 +47,8 @@ std::optional<std::string> bytes_of(const descriptor& from) {
   return text;
 }
 
-/// What a damaged description says of files, so that they stay until somebody has looked at it.
+/// Collects the file ids in a damaged description, so that the files are kept until the
+/// administrator has looked at the description.
 void find_file_ids(std::string_view text, std::set<std::string>& to) {
   constexpr std::string_view prefix = "file-";
   for (auto at = text.find(prefix); at != text.npos; at = text.find(prefix, at + 1)) {
@@ -56,7 +58,7 @@ void find_file_ids(std::string_view text, std::set<std::string>& to) {
   }
 }
 
-/// Replaces a description; false, with errno, when that fails.
+/// Replaces a description. Returns false, with errno set, on failure.
 bool replace(const fs::path& path, std::string_view text) {
   const auto temporary = unfinished_path(path);
   auto file = open_to_write(temporary);
@@ -65,7 +67,8 @@ bool replace(const fs::path& path, std::string_view text) {
          ::rename(temporary.c_str(), path.c_str()) == 0;
 }
 
-/// Takes the room of the next description. Without it, the next one takes what the disk has.
+/// Reserves disk space for the next version of the description. If this fails, the next version
+/// needs free space on the disk.
 void reserve(const fs::path& path, std::size_t bytes) {
   const auto file = create_private(unfinished_path(path));
   if (file.get() >= 0) write_at(file, std::string(bytes, ' '), 0);

@@ -1,10 +1,9 @@
-// batch_folder: the descriptions of batches in `batches.folder`, which outlive the daemon.
-//
-// Each batch has a file ID.batch, which is only ever replaced as a whole: it is written under
-// ID.batch.new and renamed. While a batch is under way, its ID.batch.new lies there, filled with
-// spaces, so that the next change finds room on a full disk too.
-// Thread safety: open() before all else, then save() from any thread; one mutex, held while a file
-// is written, so that the last one written is the newest.
+// batch_folder: the descriptions of batches in `batches.folder`, which stay when the daemon ends.
+// | Each batch has a file ID.batch. This file is only ever replaced as a whole: the new content is
+// written to ID.batch.new, which is then renamed. While a batch is running, an ID.batch.new filled
+// with spaces lies in the folder, so that the next change has room even on a full disk.
+// Thread safety: open() must be called first; then any thread may call save(). One mutex is held
+// while a file is written, so that the last content written is the newest.
 #pragma once
 
 #include <filesystem>
@@ -24,22 +23,24 @@ public:
   explicit batch_folder(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   struct contents {
-    std::vector<batch> batches; ///< in the order in which they were made
-    /// Files that were perhaps not published and that are needed: batches under way name them, or
-    /// damaged descriptions. None when they are not known.
+    std::vector<batch> batches; ///< in the order in which they were created
+    /// The ids of files that are needed although they may not be published: running batches or
+    /// damaged descriptions name them. Empty if the ids could not be determined.
     std::optional<std::set<std::string>> files;
   };
-  /// Reads all descriptions, and has save() work from now on. Only whoever has locked the folder
-  /// may call it. A description that cannot be read is reported in the log and left as it is.
+  /// Reads all descriptions; afterwards save() works. Only the process that has locked the folder
+  /// may call this. A description that cannot be read is reported in the log, and its file is not
+  /// changed.
   contents open();
-  /// Whether open() was called: batches outlive the daemon.
+  /// Whether open() was called, which means that batches outlive the daemon.
   bool is_open() const { return open_; }
 
-  /// Writes the description of a batch as the table has it; removes it when the table has forgotten
-  /// the batch. Fails with errc::storage_full when the disk does not take it, and with errc::busy
-  /// when the process has no descriptor left; the description is then the one before.
+  /// Writes the description of a batch as the table has it, or removes the description if the table
+  /// no longer has the batch. Fails with errc::storage_full if the disk is full, and with
+  /// errc::busy if the process has no free descriptor; the previous description then stays.
   result<nothing> save(const batch_table& from, const std::string& id);
-  /// For changes that the next start makes again when they were not written.
+  /// Saves and only logs a failure. For changes that the next start makes again if they were not
+  /// written.
   void save_or_warn(const batch_table& from, const std::string& id);
 
 private:

@@ -1,7 +1,8 @@
-// batch_input: the input file of a batch, read twice: once to check it, once line by line.
-//
-// It is used on the batch thread alone. Whoever creates the batch has taken a hold of the file, so
-// that nobody deletes it; batch_input releases the hold. The store must outlive it.
+// batch_input: the input file of a batch, which is read twice: once to check it, and once line by
+// line.
+// | Used only on the batch thread. The creator of the batch must have called file_store::hold() for
+// the file, so that nobody can delete the file; the destructor of batch_input calls release(). The
+// store must outlive this object.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +27,19 @@ public:
 
   struct verdict {
     std::vector<batch_fault> faults; ///< empty: the file is valid
-    std::int64_t total = 0;          ///< lines that are not blank
+    std::int64_t total = 0;          ///< number of lines that are not blank
   };
-  /// Reads the file to its end; reading begins anew afterwards.
+  /// Reads the whole file and then returns to its beginning.
   verdict check(const std::string& endpoint);
 
-  /// Has next() pass over the lines with these ids; reading begins anew. Returns how many lines are
-  /// left, or none when the file cannot be read.
+  /// Makes next() skip the lines with these ids, and returns to the beginning of the file. Returns
+  /// how many lines remain, or nothing if the file cannot be read.
   std::optional<std::int64_t> skip(const std::unordered_set<std::string>& custom_ids,
                                    const std::string& endpoint);
 
-  /// The next line that is not blank; none at the end.
+  /// Returns the next line that is not blank, or nothing at the end of the file.
   std::optional<std::string> next();
-  /// Makes next() return this line again.
+  /// Makes next() return `line` again.
   void put_back(std::string line) { held_ = std::move(line); }
 
 private:
@@ -48,8 +49,8 @@ private:
   file_store& files_;
   std::string file_id_;
   std::unique_ptr<std::ifstream> in_;
-  std::int64_t number_ = 0;   ///< of the line that was read last, counted from 1
-  std::vector<bool> skipped_; ///< by the number of the line; none behind its end is
+  std::int64_t number_ = 0;   ///< number of the last line read, counted from 1
+  std::vector<bool> skipped_; ///< by line number; lines beyond its end are not skipped
   std::optional<std::string> held_;
 };
 

@@ -1,4 +1,4 @@
-// The part of batch_runner that tells a ledger what batches take.
+// The part of batch_runner that reports the resources of batches to a ledger.
 #include <string>
 #include <utility>
 
@@ -29,7 +29,7 @@ void batch_runner::account(std::function<void(ledger)> callback) {
   });
 }
 
-/// A batch may wait for long, and holds its files meanwhile.
+/// A batch may wait for a long time and still hold its files.
 void batch_runner::account_batch(const active_batch& one, ledger& to) const {
   to.exists(one.id, true);
   to.held(batch_table::under_way, one.id);
@@ -39,7 +39,7 @@ void batch_runner::account_batch(const active_batch& one, ledger& to) const {
   to.taken(requests_running, one.in_engine);
 }
 
-/// What is in the engine is a request that runs.
+/// Each request in the engine is reported as a running request.
 void batch_runner::account_sent(ledger& to) const {
   to.taken(sequences_running, sequences_);
   to.taken(requests_followed, static_cast<std::int64_t>(requests_.size()));

@@ -39,7 +39,8 @@ result<std::int64_t> batch_output::read_answers(file which, std::unordered_set<s
   if (!in) return fail(describe_failure(errno));
   std::string text;
   std::int64_t n_lines = 0, whole_bytes = 0;
-  while (std::getline(*in, text) && !in->eof()) { // a last line without its end is torn
+  // A last line without a line end is incomplete.
+  while (std::getline(*in, text) && !in->eof()) {
     auto id = answered_id(text);
     if (!id) break;
     ids.insert(std::move(*id));

@@ -1,8 +1,8 @@
-// batch_output: the output and the error file of a batch, each created at its first line.
-//
-// It is used on the batch thread alone. Files that are not published are removed with it, unless
-// the batch outlives the daemon: then they have been named to the batch, and another batch_output
-// goes on with them. The store must outlive it.
+// batch_output: the output file and the error file of a batch. Each file is created when its first
+// line is written.
+// | Used only on the batch thread. With a `name` callback, the files outlive the daemon: their ids
+// are recorded in the batch, and a later batch_output can continue them. Without it, the destructor
+// removes the files that are not published. The store must outlive this object.
 #pragma once
 
 #include <functional>
@@ -20,26 +20,28 @@ class batch_output {
 public:
   enum class file { output, errors };
 
-  /// Called with the id of a file before its first line is written; when it fails, nothing is.
+  /// Called with a file's id before the file's first line is written. If the callback fails,
+  /// nothing is written.
   using name_file = std::function<result<nothing>(file which, const std::string& id)>;
 
-  /// Without `name` the files do not outlive this.
+  /// Without `name` the files are removed with this object unless they are published.
   batch_output(file_store& files, std::string tenant, name_file name)
       : files_(files), tenant_(std::move(tenant)), name_(std::move(name)) {}
 
   result<nothing> write(file to, std::string_view line);
 
-  /// Goes on with a file that was named earlier. One that is gone is created anew when needed.
+  /// Continues a file that was named earlier. If the file no longer exists, a new one is created
+  /// when a line is written.
   result<nothing> reopen(file which, const std::string& id);
-  /// Adds the custom_id of each line to `ids` and returns how many lines there are. A line that is
-  /// not whole is cut off, with all behind it: the process ended while it was written, or the power
-  /// failed.
+  /// Adds the custom_id of each line to `ids` and returns the number of lines. At the first
+  /// incomplete line the file is cut off: the process ended, or the power failed, while that line
+  /// was written.
   result<std::int64_t> read_answers(file which, std::unordered_set<std::string>& ids);
 
-  /// The file's id; empty when nothing was written to it.
+  /// Publishes a file and returns its id; the id is empty if nothing was written to the file.
   result<std::string> publish(file which, const std::string& filename);
 
-  /// That `holder` has the bytes of the files that are not published.
+  /// Reports to the ledger that `holder` holds the bytes of the files that are not published.
   void account(ledger& to, const std::string& holder) const;
 
 private:

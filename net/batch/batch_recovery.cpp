@@ -1,4 +1,4 @@
-// The part of batch_runner that goes on with batches of an earlier run.
+// The part of batch_runner that continues batches of an earlier run.
 #include <cstddef>
 #include <unordered_set>
 #include <utility>
@@ -20,7 +20,8 @@ void batch_runner::adopt(const batch& earlier) {
   adopted_.push_back(opened);
 }
 
-/// The files may be readable at the next start, as when descriptors had run out.
+/// Leaves a batch for the next start, because its files may be readable then, for example if
+/// descriptors had run out.
 void batch_runner::leave(const std::shared_ptr<active_batch>& opened, const api_error& why) {
   log::warn(opened->id +
             " is left for the next start, since its files cannot be read: " + why.message);
@@ -39,11 +40,12 @@ void batch_runner::begin() {
 void batch_runner::resume(const std::shared_ptr<active_batch>& opened) {
   const auto record = batches_.get(opened->id);
   if (!record) return;
-  if (record->total == 0) return validate(opened); // the last server did not come to it
+  if (record->total == 0) return validate(opened); // the last server had not checked its input file
   const auto left = find_answers(opened);
   if (!left) return;
   if (record->status == batch_status::finalizing && *left == 0) {
-    opened->read_all = true; // its window may have passed since, but it was done in time
+    // The completion window may have passed since, but the batch was complete in time.
+    opened->read_all = true;
     return finish_if_done(opened);
   }
   if (record->status == batch_status::finalizing)
@@ -51,8 +53,8 @@ void batch_runner::resume(const std::shared_ptr<active_batch>& opened) {
   run(opened);
 }
 
-/// Has the input pass over lines that are answered in the files. Returns how many others there are;
-/// none when the batch does not go on.
+/// Makes the input skip lines that have replies in the files. Returns the number of remaining
+/// lines, or nothing if the batch cannot be continued.
 std::optional<std::int64_t> batch_runner::find_answers(const std::shared_ptr<active_batch>& of) {
   std::unordered_set<std::string> answered;
   const auto completed = of->out.read_answers(batch_output::file::output, answered);

@@ -21,7 +21,8 @@ http_reply unknown_file(const request_scope& scope) {
   return error_reply(no_such_file(scope.wildcard, scope.context.options.server.name));
 }
 
-/// The file in an upload, if the upload is complete and its purpose is "batch".
+/// Returns the file in an upload, or an error if the upload is incomplete or its purpose is not
+/// "batch".
 result<form_part> uploaded(const http_request& request) {
   auto parts = parse_multipart(request.content_type, request.body);
   if (!parts.ok()) return fail(parts.code());

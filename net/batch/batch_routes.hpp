@@ -1,7 +1,6 @@
-// batch_routes: /v1/files and /v1/batches as the router calls them, in OpenAI's shapes.
-//
-// On session strands; reading and writing whole files is left to the worker thread or done piece by
-// piece as the client reads.
+// batch_routes: the handlers of /v1/files and /v1/batches, with OpenAI's request and reply formats.
+// | The router calls them on session strands. Whole files are read and written on the worker
+// thread, or piece by piece as the client reads.
 #pragma once
 
 #include "net/http/request_scope.hpp"

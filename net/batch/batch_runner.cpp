@@ -49,7 +49,7 @@ void batch_runner::submit(const batch& queued) {
 
 void batch_runner::cancel(const std::string& id) {
   thread_.post([this, id] {
-    if (stopped_) return; // the next start ends it
+    if (stopped_) return; // the next start will end the batch
     for (const auto& one : std::list(active_))
       if (one->id == id) end_cancelled(one);
     pump();
@@ -92,7 +92,7 @@ void batch_runner::validate(const std::shared_ptr<active_batch>& opened) {
     if (b.status == batch_status::validating)
       b.reach(valid ? batch_status::in_progress : batch_status::failed);
     else if (!valid)
-      b.reach(batch_status::cancelled); // the client asked for it while the file was read
+      b.reach(batch_status::cancelled); // the client cancelled the batch while the file was read
   });
   folder_.save_or_warn(batches_, opened->id);
   if (valid) run(opened);
@@ -128,13 +128,14 @@ bool batch_runner::send_next() {
   const auto line = waiting != lines_.end() ? *waiting : next_line();
   if (!line) return false;
   const auto n = line->generation.requests[line->to_send.back()].sampling.n;
-  // A request with more choices than may run at once is sent when nothing else runs.
+  // A request for more sequences than max_running is sent only when nothing else runs.
   if (sequences_ > 0 && sequences_ + n > context_.options.batches.max_running) return false;
   send(line);
   return true;
 }
 
-/// Opens the next line of the batch whose turn it is; lines at fault are answered and passed over.
+/// Opens the next line of the batch whose turn it is. Faulty lines get an error reply at once and
+/// are skipped.
 std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
   for (const auto& turn : in_turn()) {
     if (!turn->may_send(clock::now())) continue;
@@ -154,7 +155,8 @@ std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
   return nullptr;
 }
 
-/// The tenant that has waited longest comes first, and of its batches the one that has.
+/// Returns the batches in the order of their turns: first by tenant, where the longest-waiting
+/// tenant comes first, and in the same way among the batches of one tenant.
 std::vector<std::shared_ptr<batch_runner::active_batch>> batch_runner::in_turn() {
   std::vector<std::shared_ptr<active_batch>> all(active_.begin(), active_.end());
   std::erase_if(turns_, [&](const auto& one) {
@@ -171,7 +173,7 @@ std::vector<std::shared_ptr<batch_runner::active_batch>> batch_runner::in_turn()
   return all;
 }
 
-/// nullptr when the line was answered with an error, or must wait.
+/// Returns nullptr if the line got an error reply, or must wait.
 std::shared_ptr<batch_runner::running_line>
 batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::string& text) {
   auto line = std::make_shared<running_line>();
@@ -188,7 +190,7 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
     }
     return nullptr;
   };
-  // The file was valid when it was checked, but somebody may have changed it since.
+  // The file was valid when it was checked, but the file may have been changed since then.
   if (auto* fault = std::get_if<batch_fault>(&parsed))
     return refuse({errc::invalid_field, fault->message, fault->param});
   auto& [custom_id, body] = std::get<batch_line>(parsed);
@@ -196,7 +198,8 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
   if (streams(body))
     return refuse({errc::invalid_field, "`stream` must be false or absent in a batch", "stream"});
   const auto current = context_.current.get();
-  // A reload may have taken the tenant away since the batch was made, and its limits with it.
+  // A configuration reload since the batch was created may have removed the tenant, and the
+  // tenant's limits with it.
   if (!current->keys.has_key(from->tenant)) return refuse(unknown_key());
   const auto model = find_model(context_.engine, body, current->tenant(from->tenant));
   if (!model.ok()) return refuse(model.code());
@@ -273,7 +276,7 @@ void batch_runner::on_event(engine_requests::key key, actors::event&& ev) {
   end_line(line, 200, line->body);
 }
 
-/// Forgets a running line and cancels its requests in the engine.
+/// Removes a running line and cancels its requests in the engine.
 void batch_runner::drop_line(const std::shared_ptr<running_line>& line) {
   std::erase_if(sent_, [&](const auto& entry) {
     if (entry.second.line != line) return false;
@@ -298,7 +301,7 @@ void batch_runner::end_line(const std::shared_ptr<running_line>& line, int statu
 
 // --- ending -------------------------------------------------------------------------------------
 
-/// Writes a line; when that fails, the batch fails, for its replies have nowhere to go.
+/// Writes a line. If the write fails, the batch fails, because its replies cannot be kept.
 bool batch_runner::write(active_batch& to, bool succeeded, const std::string& text) {
   using file = batch_output::file;
   const auto written = to.out.write(succeeded ? file::output : file::errors, text);
@@ -314,8 +317,8 @@ bool batch_runner::write(active_batch& to, bool succeeded, const std::string& te
   return false;
 }
 
-/// Ends a batch that is cancelled, has expired, or whose server stops; every line without an answer
-/// is named in the error file.
+/// Ends a batch that was cancelled, has expired, or whose server stops. The error file gets a line
+/// for each request without a reply.
 void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_status how,
                              const batch_fault& why) {
   std::vector<std::string> unanswered;
@@ -355,7 +358,7 @@ void batch_runner::end_expired(const std::shared_ptr<active_batch>& which) {
              "", 0});
 }
 
-/// Leaves a batch for the next start, which asks its running lines again. It keeps its hold on the
+/// Leaves a batch for the next start, which sends the running lines again. The batch holds its
 /// input file until the process ends.
 void batch_runner::put_away(const std::shared_ptr<active_batch>& which) {
   for (const auto& line : std::list(lines_))
@@ -371,7 +374,7 @@ void batch_runner::finish_if_done(const std::shared_ptr<active_batch>& which) {
   close(*which, batch_status::completed);
 }
 
-/// Publishes the files of a batch that is over.
+/// Publishes the files of a batch that has ended.
 void batch_runner::close(active_batch& which, batch_status how) {
   which.ended = true;
   const auto publish = [&](batch_output::file file, const char* name) {
@@ -409,7 +412,8 @@ void batch_runner::arm(clock::time_point began) {
   const auto now = clock::now();
   for (const auto& one : active_) {
     due = std::min(due, one->due);
-    // What had to wait when pump() began was passed over, though its time may have come since.
+    // pump() skipped the batches that had to wait when it began, but their waiting time may have
+    // ended since.
     if (one->not_before > began) due = std::min(due, one->not_before);
   }
   if (due == clock::time_point::max()) return;

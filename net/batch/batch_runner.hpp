@@ -1,14 +1,14 @@
-// batch_runner: sends the lines of batches through the engine beside interactive requests.
-//
-// Threads: everything runs on one batch thread, reached through `post`; engine events come back to
-// it through engine_requests. submit(), cancel() and stop() may be called from any thread, adopt()
-// before all others.
-// At most batches.max_running sequences are under way, over all batches. Tenants take turns line by
-// line, and so do the batches of one tenant; a line is in memory only from its turn to its reply. A
-// full queue or a model that cannot be served makes its batch wait, not fail, until its completion
-// window ends; other batches go on. Where descriptions of batches are kept, stop() leaves batches
-// as they are and adopt() goes on with them: lines whose answers are in the files are not sent
-// again.
+// batch_runner: sends the lines of batches to the engine, at the same time as interactive requests
+// run.
+// | Threads: all work is done on one batch thread, to which `post` passes functions;
+// engine_requests passes the engine's events to that thread. submit(), cancel() and stop() may be
+// called from any thread. adopt() must be called before all other functions.
+// At most batches.max_running sequences run at once, over all batches. Tenants take turns line by
+// line, and so do the batches of one tenant. A line is in memory only from its turn to its reply.
+// If the engine's queue is full or a model cannot be served, the batch waits until its completion
+// window ends, instead of failing; other batches continue.
+// If the descriptions of batches are kept, stop() leaves batches as they are, and adopt() continues
+// them in the next run: lines whose replies are in the files are not sent again.
 #pragma once
 
 #include <chrono>
@@ -33,10 +33,11 @@ namespace twill::net {
 
 class batch_runner {
 public:
-  /// How the batch thread is reached.
+  /// Functions that connect the runner to the batch thread.
   struct thread_seam {
     std::function<void(std::function<void()>)> post;
-    /// on_timer() once after this long; a later call replaces it. On the batch thread only.
+    /// Calls on_timer() once after the given time. A later call replaces an earlier one. Must be
+    /// called on the batch thread.
     std::function<void(std::chrono::milliseconds)> wake_after;
   };
 
@@ -44,16 +45,19 @@ public:
                batch_folder& folder, thread_seam thread);
   ~batch_runner();
 
-  /// Takes up a batch of an earlier run, whose input file is held. It goes on after begin().
+  /// Takes over a batch of an earlier run. Its input file must already be held
+  /// (file_store::hold()). The batch continues after begin().
   void adopt(const batch& earlier);
   void begin();
   void submit(const batch& queued);
   void cancel(const std::string& id);
-  /// Ends all batches, or leaves them for adopt(); what has been answered is kept in the files.
+  /// Ends all batches, or leaves them for adopt() in the next run. Replies that have arrived stay
+  /// in the files.
   void stop();
   void on_timer();
-  /// Tells on the batch thread what files, batches and their lines take, and who holds it. A runner
-  /// that ends meanwhile destroys `callback` without a call.
+  /// Calls `callback` on the batch thread with a ledger of what files, batches and their lines
+  /// take, and who holds it. If the runner ends before that, `callback` is destroyed without a
+  /// call.
   void account(std::function<void(ledger)> callback);
 
 private:
@@ -101,10 +105,14 @@ private:
   batch_folder& folder_;
   thread_seam thread_;
   engine_requests requests_;
-  std::list<std::shared_ptr<active_batch>> adopted_;     ///< until they go on, after begin()
-  std::vector<std::shared_ptr<active_batch>> left_;      ///< for the next start, with their holds
-  std::list<std::shared_ptr<active_batch>> active_;      ///< a tenant's in the order of their turns
-  std::unordered_map<std::string, std::uint64_t> turns_; ///< of tenants: which was their last one
+  /// Batches of an earlier run, until they continue after begin().
+  std::list<std::shared_ptr<active_batch>> adopted_;
+  /// Batches that are left for the next start; they still hold their input files.
+  std::vector<std::shared_ptr<active_batch>> left_;
+  /// Running batches; those of one tenant stand in the order of their turns.
+  std::list<std::shared_ptr<active_batch>> active_;
+  /// For each tenant, the number of its last turn.
+  std::unordered_map<std::string, std::uint64_t> turns_;
   std::uint64_t last_turn_ = 0;
   std::list<std::shared_ptr<running_line>> lines_;
   std::unordered_map<engine_requests::key, sent_request> sent_;

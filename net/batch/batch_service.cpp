@@ -18,9 +18,10 @@ namespace {
 
 constexpr std::size_t longest_window_text = 32;
 
-/// The seconds in "24h", "30m" or "7d"; 0 when the text is no such time.
+/// Converts a time such as "24h", "30m" or "7d" to seconds; returns 0 if the text is not such a
+/// time.
 std::int64_t window_seconds(const std::string& text) {
-  if (text.size() > longest_window_text) return 0; // many zeros in front of it
+  if (text.size() > longest_window_text) return 0; // a text this long has many leading zeros
   std::string hours = text;
   std::int64_t times = 1;
   if (text.size() > 1 && text.back() == 'd') {
@@ -101,7 +102,7 @@ batch_service::batch_service(server_context& context, batch_runner::thread_seam 
     restore(one);
 }
 
-/// Called by the store when the folder is its own.
+/// Called by file_store when it has locked the folder.
 std::optional<std::set<std::string>> batch_service::read_folder() {
   auto found = folder_.open();
   earlier_ = std::move(found.batches);
@@ -115,7 +116,7 @@ void batch_service::restore(const batch& earlier) {
                      " batches are under way, which is the most there may be");
   if (!forgotten.empty()) folder_.save_or_warn(batches_, forgotten);
   if (is_final(earlier.status)) return;
-  files_.hold(earlier.input_file_id); // the batch fails when it is gone
+  files_.hold(earlier.input_file_id); // if the file no longer exists, the batch fails later
   log::info(earlier.id + " is taken up again: it was under way when the last server ended");
   runner_.adopt(earlier);
 }

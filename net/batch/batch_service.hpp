@@ -1,8 +1,8 @@
-// batch_service: files and batches of one server: the store, the table, and who runs them. Where
-// `batches.folder` is configured and no other process uses it, batches outlive the server.
-//
-// Thread safety: any thread. The batch thread that `thread` reaches must have ended, or never run
-// again, before this is destroyed.
+// batch_service: the files and batches of one server: it owns the file store, the batch table and
+// the batch runner. If `batches.folder` is configured and no other process uses it, batches outlive
+// the server.
+// | Thread safety: any thread may call all functions. The batch thread behind `thread` must have
+// ended, or run nothing more, before this object is destroyed.
 #pragma once
 
 #include <functional>
@@ -20,18 +20,19 @@
 
 namespace twill::net {
 
-/// What to tell a client whose id names no batch of its tenant on this server.
+/// The error for a client whose id names no batch of its tenant on this server.
 api_error no_such_batch(const std::string& id, const std::string& server_name);
 
-/// What the body of POST /v1/batches may have, for "/openapi.json".
+/// The fields that the body of POST /v1/batches may have, for "/openapi.json".
 field_rows batch_rows();
 
 class batch_service {
 public:
-  /// Reads what earlier runs left in a configured folder. Throws as file_store does.
+  /// Reads the files and batches of earlier runs from a configured folder. Throws in the same cases
+  /// as file_store's constructor.
   batch_service(server_context& context, batch_runner::thread_seam thread);
 
-  /// Goes on with batches of earlier runs; when the server can take requests.
+  /// Continues the batches of earlier runs. Call this once the server can accept requests.
   void begin() { runner_.begin(); }
   file_store& files() { return files_; }
   const batch_table& batches() const { return batches_; }
@@ -42,17 +43,18 @@ public:
 
   void stop() { runner_.stop(); }
   void on_timer() { runner_.on_timer(); }
-  /// See batch_runner.
+  /// See batch_runner::account().
   void account(std::function<void(ledger)> callback) { runner_.account(std::move(callback)); }
 
 private:
   std::optional<std::set<std::string>> read_folder();
   void restore(const batch& earlier);
 
-  const std::function<double()> share_; ///< that one tenant may hold now; a reload changes it
+  /// The share of the limits that one tenant may take; a configuration reload changes it.
+  const std::function<double()> share_;
   const std::string server_name_;
   batch_folder folder_;
-  std::vector<batch> earlier_; ///< until they are restored
+  std::vector<batch> earlier_; ///< batches of earlier runs, until they are restored
   file_store files_;
   batch_table batches_;
   batch_runner runner_;

@@ -1,8 +1,7 @@
-// batch_table: all batches of the server, bounded in number.
-//
-// Thread safety: any thread; one mutex, short sections. Readers get copies. When the
-// table is full, batches that have ended are forgotten, the oldest of whoever has most of them
-// first.
+// batch_table: all batches of the server, in bounded number.
+// | Thread safety: any thread; one mutex is held for short sections. Readers get copies. When the
+// table is full, it forgets a batch that has ended: the oldest one of the tenant that has the most
+// ended batches.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +27,8 @@ public:
 
   enum class added { yes, too_many, too_many_of_tenant };
 
-  /// Adds a batch, unless too many are under way, of all tenants or of its own. `forgotten` becomes
-  /// the id of the one that made room for it.
+  /// Adds a batch, unless too many batches are running, in total or of its tenant. `*forgotten`
+  /// becomes the id of the batch that was removed to make room, if any.
   added add(batch created, std::size_t most_of_tenant, std::string* forgotten = nullptr) {
     const std::lock_guard lock(mutex_);
     std::size_t n_active = 0, n_of_tenant = 0;
@@ -46,8 +45,8 @@ public:
     return added::yes;
   }
 
-  /// Adds a batch of an earlier run, after those that were made before it. False when the table is
-  /// full of batches that are under way.
+  /// Adds a batch of an earlier run. Batches must be restored in the order in which they were
+  /// created. Returns false if the table is full of running batches.
   bool restore(batch earlier, std::string* forgotten = nullptr) {
     const std::lock_guard lock(mutex_);
     if (all_.size() >= max_batches && !forget_oldest(forgotten)) return false;
@@ -56,13 +55,13 @@ public:
     return true;
   }
 
-  /// Forgets a batch, whatever its status.
+  /// Removes a batch, whatever its status is.
   void remove(const std::string& id) {
     const std::lock_guard lock(mutex_);
     std::erase_if(all_, [&](const batch& entry) { return entry.id == id; });
   }
 
-  /// Any tenant's batch.
+  /// Finds a batch of any tenant.
   std::optional<batch> get(const std::string& id) const {
     const std::lock_guard lock(mutex_);
     for (const auto& entry : all_)
@@ -77,7 +76,7 @@ public:
     return std::nullopt;
   }
 
-  /// The status of any tenant's batch; none when it has been forgotten.
+  /// Returns the status of a batch of any tenant, or nothing if the table has forgotten the batch.
   std::optional<batch_status> status_of(const std::string& id) const {
     const std::lock_guard lock(mutex_);
     for (const auto& entry : all_)
@@ -85,7 +84,7 @@ public:
     return std::nullopt;
   }
 
-  /// Oldest first.
+  /// Lists the tenant's batches, oldest first.
   std::vector<batch> list(const std::string& tenant) const {
     const std::lock_guard lock(mutex_);
     std::vector<batch> out;
@@ -101,7 +100,7 @@ public:
                                       [](const batch& entry) { return !is_final(entry.status); }));
   }
 
-  /// `change` runs under the mutex; nothing happens when the batch has been forgotten.
+  /// Calls `change` under the mutex. Nothing happens if the table has forgotten the batch.
   template <class Change>
   void update(const std::string& id, Change change) {
     const std::lock_guard lock(mutex_);
@@ -110,7 +109,7 @@ public:
   }
 
 private:
-  /// Forgets the oldest batch that has ended, if one has.
+  /// Removes the ended batch that oldest_ended() selects. Returns false if there is none.
   bool forget_oldest(std::string* forgotten) {
     const auto oldest = oldest_ended();
     if (oldest == all_.end()) return false;
@@ -119,8 +118,8 @@ private:
     return true;
   }
 
-  /// Of the tenant that has most of those that ended, so that no tenant's flood makes the server
-  /// forget what others' batches came to.
+  /// Selects the oldest ended batch of the tenant that has the most ended batches, so that a tenant
+  /// with very many batches cannot make the server forget the results of other tenants.
   std::deque<batch>::iterator oldest_ended() {
     std::unordered_map<std::string, std::size_t> n_ended;
     std::size_t most = 0;

@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::size_t max_files = 10'000;
 constexpr std::int64_t max_description_bytes = 64 * 1024;
-/// Of a description, taken when a file is begun: outputs of batches have short names.
+/// Space that is reserved for a description when a file is created. Output files of batches have
+/// short names, so their descriptions fit.
 constexpr std::size_t reserved_description = 512;
 
 std::int64_t now_unix_s() {
@@ -52,7 +53,7 @@ std::string text_member(const value& v, std::string_view name) {
 constexpr std::string_view temporary_prefix = "twill-batches-";
 constexpr const char* lock_name = ".lock";
 
-/// The lock of a folder that no other process holds; -1 otherwise. It ends with its process.
+/// Locks a folder. Returns -1 if another process holds the lock. The lock ends with the process.
 descriptor try_lock(const fs::path& folder) {
   descriptor lock(
       ::open((folder / lock_name).c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -60,7 +61,7 @@ descriptor try_lock(const fs::path& folder) {
   return lock;
 }
 
-/// Removes the temporary folders of this user whose daemon was killed.
+/// Removes temporary folders of this user that killed daemons have left.
 void remove_orphans(const fs::path& where) {
   std::error_code error;
   for (const auto& found : fs::directory_iterator(where, error)) {
@@ -114,8 +115,8 @@ file_store::~file_store() {
   if (temporary_ && !folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
-/// Finds the files of earlier runs. A file without a description was never published: it is removed
-/// when no other daemon uses the folder, unless a batch goes on with it.
+/// Finds the files of earlier runs. A file without a description was never published. Such a file
+/// is removed if no other daemon uses the folder, unless a batch will continue it.
 void file_store::load(const under_way& find_under_way) {
   std::error_code error;
   std::set<std::string> published;
@@ -127,7 +128,8 @@ void file_store::load(const under_way& find_under_way) {
     const auto size = fs::file_size(path_of(description.id), error);
     if (error || found.file_size(error) > max_description_bytes) continue;
     std::ifstream in(found.path(), std::ios::binary);
-    if (!in) { // perhaps no descriptor is left: the file is not known to be broken
+    // The process may have run out of descriptors, so this file must not be treated as broken.
+    if (!in) {
       published.insert(description.id);
       continue;
     }
@@ -164,8 +166,8 @@ bool file_store::make_folder() {
   const auto where = fs::temp_directory_path(error);
   if (error) return false;
   const auto id = make_id(temporary_prefix);
-  // Another process that starts now removes every folder of this prefix whose lock is free: the
-  // folder has that name only once it is locked.
+  // A process that starts at this moment removes every folder with this prefix whose lock is free.
+  // Therefore the folder gets its name only after it has been locked.
   const auto unlocked = where / ("." + id);
   if (::mkdir(unlocked.c_str(), 0700) != 0) return false;
   lock_ = try_lock(unlocked);
@@ -292,7 +294,7 @@ result<nothing> file_store::writer::append(std::string_view bytes) {
   if (!write_at(out_, bytes, bytes_)) {
     const int error = errno;
     store_.give_back(tenant_, size);
-    // A piece of a line would make the whole file unreadable.
+    // A part of a line would make the whole file unreadable.
     if (::ftruncate(out_.get(), static_cast<off_t>(bytes_)) != 0)
       log::warn(id_ + ": cutting off an incomplete line failed");
     return fail(describe_failure(error));

@@ -10,7 +10,7 @@
 namespace twill::net {
 namespace {
 
-/// O_NONBLOCK, so that a pipe of the file's name keeps nobody waiting.
+/// O_NONBLOCK is set so that open() does not block if the name belongs to a pipe.
 descriptor open_regular(const std::filesystem::path& path, int flags) {
   descriptor file(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};

@@ -1,5 +1,5 @@
-// private_file: files that only their owner may read, and what to tell a client when the disk does
-// not take one. Any thread.
+// private_file: files that only their owner may read, and the errors for clients when the disk does
+// not accept a file. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace twill::net {
 
-/// An open file, closed with the object; -1 when it could not be opened.
+/// Owns an open file and closes it; -1 if the file could not be opened.
 class descriptor {
 public:
   explicit descriptor(int file = -1) : file_(file) {}
@@ -27,23 +27,24 @@ private:
   int file_;
 };
 
-/// An empty file that only its owner may read, whatever the umask; with errno where there is one.
+/// Creates an empty file that only its owner may read, whatever the umask is. Fails, with errno
+/// set, if the file exists already.
 descriptor create_private(const std::filesystem::path& path);
-/// A regular file that exists, to be written, or to be read; otherwise none, with errno.
+/// These open an existing regular file. They return -1, with errno set, for anything else.
 descriptor open_to_write(const std::filesystem::path& path);
 descriptor open_to_read(const std::filesystem::path& path);
-/// The bytes that an open file has.
+/// Returns the size of an open file in bytes.
 std::int64_t size_of(const descriptor& file);
-/// Writes all of it at `offset`, or not all and false, with errno.
+/// Writes all of `bytes` at `offset`. Returns false, with errno set, if not everything was written.
 bool write_at(const descriptor& to, std::string_view bytes, std::int64_t offset);
-/// Writes it to the beginning and cuts off what is behind it; or false, with errno.
+/// Makes `bytes` the whole content of the file. Returns false, with errno set, on failure.
 bool write_whole(const descriptor& to, std::string_view bytes);
 
-/// Whether an error of open() says that the process, or the machine, has no descriptor left.
+/// Returns whether an errno of open() means that the process or the machine has no free descriptor.
 bool is_out_of_descriptors(int error);
-/// What to tell a client then.
+/// The error for a client in that case.
 api_error no_descriptor_left();
-/// Why a file could not be opened or written, by errno.
+/// Converts the errno of a failed open or write to an error for a client.
 api_error describe_failure(int error);
 
 } // namespace twill::net

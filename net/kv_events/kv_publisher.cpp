@@ -22,14 +22,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Events that come within so long go into one message.
+/// Events that arrive within this time go into one message.
 constexpr milliseconds gathering{5};
-/// Between two snapshots of the whole cache.
+/// Minimum time between two snapshots of the whole cache.
 constexpr std::chrono::seconds between_snapshots{1};
-/// In each stretch of `patience_lasts`, queues that are full are waited for this long.
+/// In each period of `patience_lasts`, the publisher waits for full queues for at most `patience`
+/// in total.
 constexpr std::chrono::seconds patience{3}, patience_lasts{30};
-constexpr int most_subscriptions = 1000; ///< that are read before events are sent again
-/// Longer subscriptions end the connection.
+constexpr int most_subscriptions = 1000; ///< subscriptions that are read before events are sent
+                                         ///< again
+/// A subscriber that sends a longer subscription is disconnected.
 constexpr std::int64_t longest_subscription = 1024;
 
 double unix_now() {
@@ -37,7 +39,7 @@ double unix_now() {
   return std::chrono::duration<double>(now).count();
 }
 
-/// Wakes a thread that polls.
+/// Wakes a thread that polls for file descriptors.
 class wake_event {
 public:
   wake_event() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -93,10 +95,12 @@ private:
     socket_.set(zmq::sockopt::rcvhwm, most_queued);
     socket_.set(zmq::sockopt::maxmsgsize, longest_subscription);
     socket_.set(zmq::sockopt::linger, 0);
-    // With it, 127.0.0.1 would be known as ::ffff:127.0.0.1.
+    // IPv6 is enabled only for IPv6 addresses; otherwise 127.0.0.1 would appear as
+    // ::ffff:127.0.0.1.
     socket_.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
-    socket_.set(zmq::sockopt::xpub_verbose, true); // report each subscriber, not each new topic
-    socket_.set(zmq::sockopt::xpub_nodrop, true);  // refuse a message where a queue is full
+    socket_.set(zmq::sockopt::xpub_verbose, true); // report each subscriber, even if the topic is
+                                                   // known already
+    socket_.set(zmq::sockopt::xpub_nodrop, true);  // fail to send a message if a queue is full
     socket_.bind(endpoint);
   }
 
@@ -130,11 +134,12 @@ private:
     std::this_thread::sleep_for(gathering);
   }
 
-  /// Subscribers reconnect by themselves and get a snapshot; those that do not read are gone.
+  /// Creates the socket again. Subscribers that read reconnect by themselves and get a snapshot;
+  /// subscribers that do not read are gone.
   void begin_again() {
     ++next_number_;
     socket_.close();
-    // ZeroMQ closes the old one later, on a thread of its own.
+    // ZeroMQ closes the old socket later on its own thread, so binding may fail at first.
     for (int tries = 1;; ++tries) {
       std::this_thread::sleep_for(milliseconds(10));
       try {
@@ -167,7 +172,8 @@ private:
     }
   }
 
-  /// All or nothing: false where some subscriber's queue is full.
+  /// Sends one message to all subscribers. Returns false, and sends it to none, if the queue of
+  /// some subscriber is full.
   bool offer(std::string_view payload) {
     const std::string number = kv_sequence(next_number_);
     if (!socket_.send(zmq::buffer(topic_), zmq::send_flags::sndmore | zmq::send_flags::dontwait))
@@ -177,8 +183,9 @@ private:
     return true;
   }
 
-  /// No subscriber misses a message. False where one has not read for too long: then all are cut
-  /// off, since ZeroMQ cuts off nobody alone.
+  /// Sends one message so that no subscriber misses it. Returns false if a subscriber has not read
+  /// for too long; then all subscribers are disconnected, since ZeroMQ cannot disconnect a single
+  /// one.
   bool send(std::string_view payload) {
     for (; !offer(payload); std::this_thread::sleep_for(milliseconds(1))) {
       const auto now = clock::now();
@@ -195,7 +202,7 @@ private:
     return true;
   }
 
-  /// Sends AllBlocksCleared at the end of a daemon, where queues have room.
+  /// Sends AllBlocksCleared when the daemon ends, if the queues have room.
   void send_end() {
     if (broken_) return;
     try {
@@ -213,12 +220,12 @@ private:
   const kv_event_form form_;
   const std::shared_ptr<actors::kv_event_source> source_;
   zmq::context_t context_{1};
-  zmq::socket_t socket_; ///< of the thread once it runs
+  zmq::socket_t socket_; ///< used only by `thread_` once that runs
   std::string endpoint_;
   wake_event wake_event_;
   std::uint64_t next_number_ = 0;
   bool anew_ = false;   ///< a snapshot is due
-  bool broken_ = false; ///< the socket is to be made anew
+  bool broken_ = false; ///< the socket must be created again
   clock::time_point anew_from_{};
   struct {
     clock::time_point since{};

@@ -1,18 +1,17 @@
-// kv_publisher: publishes the events of one model's KV blocks, on a ZeroMQ socket and a thread of
+// kv_publisher: publishes the events of one model's KV blocks on a ZeroMQ socket, with a thread of
 // its own.
-//
-// A message is [topic, number, payload] (kv_wire.hpp); the numbers begin with 0. Two things go
-// beyond vLLM's publisher:
+// | A message is [topic, number, payload] (see kv_wire.hpp); the numbers begin with 0. The
+// publisher does two things that vLLM's publisher does not:
 // - When a subscriber connects or reconnects, all subscribers get a snapshot: AllBlocksCleared and
-//   then every block. So a router that begins later, or that reconnects to a restarted daemon,
-//   knows the cache. There is no replay socket.
-// - A subscriber misses no message while it is connected. While the queue of one is full the others
-//   wait for it, three seconds in thirty at most. Then the socket is made anew; subscribers that
-//   read reconnect and get a snapshot.
-// A number is skipped where the engine's log has dropped events.
-//
-// Memory: the queue of a subscriber has at most most_queued messages of longest_kv_payload. Neither
-// subscribers nor their topics are counted: only routers should reach the address.
+//   then every block. So a router that starts later, or that reconnects to a restarted daemon, has
+//   the complete state of the cache. There is no replay socket.
+// - A connected subscriber misses no message. While the queue of one subscriber is full, the others
+//   wait for it, but at most three seconds in thirty. Then the socket is closed and created again;
+//   subscribers that still read will reconnect and get a snapshot.
+// A number is skipped if the engine's log has dropped events, or when the socket is created again.
+// | Memory: the queue of a subscriber has at most most_queued messages with payloads of at most
+// longest_kv_payload. The number of subscribers and of their topics is not limited, so only routers
+// should be able to reach the address.
 #pragma once
 
 #include <memory>
@@ -25,15 +24,17 @@ namespace twill::net {
 
 class kv_publisher {
 public:
-  /// Messages that wait for one subscriber: with their heads below 64 MiB.
+  /// Maximum number of messages that wait for one subscriber; with their headers they take less
+  /// than 64 MiB.
   static constexpr int most_queued = 1000;
 
   virtual ~kv_publisher() = default;
-  /// What was bound: with the port that the system chose for port 0.
+  /// Returns the bound address, with the port that the system chose if port 0 was configured.
   virtual std::string endpoint() const = 0;
 
-  /// Binds at once; throws std::exception, where the address cannot be bound std::runtime_error
-  /// that names the key and the reason.
+  /// Binds the address before it returns. Throws std::runtime_error that names the configuration
+  /// key and the reason if the address cannot be bound, and other exceptions derived from
+  /// std::exception for other failures.
   static std::unique_ptr<kv_publisher> bind(const config::kv_event_options& options,
                                             std::shared_ptr<actors::kv_event_source> source);
 };

@@ -10,8 +10,8 @@ namespace {
 using actors::kv_event;
 using actors::kv_medium;
 
-/// Appends values in MessagePack's format (github.com/msgpack/msgpack, spec.md): numbers in their
-/// shortest form, big-endian.
+/// Appends values in the MessagePack format (github.com/msgpack/msgpack, spec.md). Numbers are
+/// big-endian, and unsigned integers have their shortest form.
 class packer {
 public:
   explicit packer(std::string& out) : out_(out) {}
@@ -28,13 +28,13 @@ public:
       n <= 0xffffffff ? head(0xce, n, 4) : head(0xcf, n, 8);
   }
   void number(double n) { head(0xcb, std::bit_cast<std::uint64_t>(n), 8); }
-  /// Of at most 31 bytes.
+  /// `t` must have at most 31 bytes.
   void text(std::string_view t) {
     byte(0xa0 | t.size());
     out_.append(t);
   }
   void array(std::size_t n) { n < 16 ? byte(0x90 | n) : head(0xdc, n, 2); }
-  /// Of at most 15 members.
+  /// `n` must be at most 15.
   void map(std::size_t n) { byte(0x80 | n); }
 
 private:
@@ -50,7 +50,7 @@ private:
 
 constexpr std::uint64_t rank = 0; ///< a daemon is one data-parallel rank
 
-/// vLLM's names of media; it has none for disks, and routers know this one.
+/// The names that vLLM uses for media. vLLM has no name for disks; routers know the name "DISK".
 std::string_view name_of(kv_medium medium) {
   switch (medium) {
   case kv_medium::host:
@@ -63,7 +63,7 @@ std::string_view name_of(kv_medium medium) {
   return "GPU";
 }
 
-/// One event: its type, and its members with their names or without.
+/// Writes one event: its type and its members, with the members' names only in the map form.
 class event_writer {
 public:
   event_writer(std::string& out, kv_event_form form)
@@ -123,7 +123,7 @@ private:
   bool is_map_;
 };
 
-/// At least what the event takes when it is written.
+/// An upper bound of the event's encoded size.
 std::size_t bytes_of(const kv_event& event) {
   constexpr std::size_t members = 150, token = 5;
   return members +

@@ -1,9 +1,10 @@
-// kv_wire: KV events as vLLM's publisher writes them (vllm/distributed/kv_events.py), in
-// MessagePack: [time in s, [event, ...], data-parallel rank], cut into messages of bounded size.
-//
-// Pure. Exactly the members that every known reader knows: vllm-router 0.1.17 refuses a whole
-// message, and forgets the worker, for one member more. A block has an event of its own, since that
-// router finds no branch that begins within an event's blocks.
+// kv_wire: encodes KV events in the format of vLLM's publisher (vllm/distributed/kv_events.py), in
+// MessagePack: [time in s, [event, ...], data-parallel rank]. The events are split into messages of
+// bounded size.
+// | Pure. Events have only those members that every known reader accepts: vllm-router 0.1.17
+// refuses a whole message, and drops the worker, because of one additional member. Each block has
+// an event of its own, since that router finds no branch that begins inside the blocks of one
+// event.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +17,19 @@
 
 namespace twill::net {
 
-/// How an event is written (`kv.events_format`): {"type": "BlockStored", ...} or ["BlockStored",
-/// ...].
+/// The form of an event (`kv.events_format`): a map {"type": "BlockStored", ...} or an array
+/// ["BlockStored", ...].
 enum class kv_event_form : std::uint8_t { map, array };
 
-/// A message is ended once its payload has so many bytes.
+/// The largest payload in bytes, unless a single event is larger.
 inline constexpr std::size_t longest_kv_payload = 48 * 1024;
 
-/// The payloads of all events, in order; none for no event. `unix_s` is when they were taken.
+/// Returns the payloads for all events, in order; none if there are no events. `unix_s` is the time
+/// at which the events were taken from the engine's log.
 std::vector<std::string> kv_payloads(std::span<const actors::kv_event> events, double unix_s,
                                      kv_event_form form);
 
-/// The second frame of a message: its number, 8 bytes, big-endian.
+/// The second frame of a message: the message's number as 8 bytes, big-endian.
 std::string kv_sequence(std::uint64_t number);
 
 } // namespace twill::net

@@ -1,4 +1,4 @@
-// In the place of kv_publisher.cpp where twill was built without ZeroMQ.
+// Replaces kv_publisher.cpp in builds without ZeroMQ.
 #include <stdexcept>
 
 #include "net/kv_events/kv_publisher.hpp"

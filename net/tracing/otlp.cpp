@@ -9,8 +9,8 @@
 namespace twill::net {
 namespace {
 
-/// Appends the fields of one message. A message inside it is written apart, since its length stands
-/// before it.
+/// Appends the fields of one Protocol Buffers message. A nested message is encoded in an object of
+/// its own, since its length comes before its bytes.
 class message {
 public:
   void varint(int field, std::uint64_t value) {

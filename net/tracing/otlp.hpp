@@ -1,6 +1,6 @@
-// otlp: spans as the bytes of OTLP's ExportTraceServiceRequest, in Protocol Buffers' wire format.
-// Pure. The field numbers are those of opentelemetry/proto/trace/v1/trace.proto and its imports,
-// version 1; tests read the bytes with OpenTelemetry's own generated decoder.
+// otlp: encodes spans as the bytes of OTLP's ExportTraceServiceRequest, in the wire format of
+// Protocol Buffers. Pure. The field numbers are those of opentelemetry/proto/trace/v1/trace.proto
+// and its imports, version 1. Tests read the bytes with the decoder that OpenTelemetry generates.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace twill::net {
 
-/// Text that is no UTF-8 is mended where it is written, because decoders refuse a whole message
-/// for it.
+/// Strings that are not valid UTF-8 are repaired when they are encoded, because decoders would
+/// refuse the whole message.
 using attribute_value =
     std::variant<std::string, std::int64_t, double, bool, std::vector<std::string>>;
 using attributes = std::vector<std::pair<std::string, attribute_value>>;
@@ -23,7 +23,7 @@ enum class span_kind { internal = 1, server = 2 };
 
 struct span {
   trace_id trace{};
-  span_id id{}, parent{}; ///< no parent: all zero
+  span_id id{}, parent{}; ///< `parent` is all zeros if there is no parent
   std::string name;
   span_kind kind = span_kind::internal;
   std::uint64_t start_unix_ns = 0, end_unix_ns = 0;
@@ -31,7 +31,7 @@ struct span {
   bool failed = false;
 };
 
-/// `resource` describes the process that the spans are of.
+/// `resource` describes the process that has produced the spans.
 std::string export_request(const attributes& resource, const std::vector<span>& spans);
 
 } // namespace twill::net

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// A client chooses its own id; a longer one is cut.
+/// Clients choose the ids of their requests; a longer id is cut to this length.
 constexpr std::size_t max_id_bytes = 128;
 
 double seconds_of(nanoseconds time) {

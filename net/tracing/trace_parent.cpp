@@ -6,7 +6,8 @@
 namespace twill::net {
 namespace {
 
-/// -1 unless it is a digit of lower-case hexadecimal, which the standard asks for.
+/// Returns the value of a lower-case hexadecimal digit, or -1 for any other character; the standard
+/// requires lower case.
 int digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;

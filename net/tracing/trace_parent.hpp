@@ -1,5 +1,5 @@
-// trace_parent: the `traceparent` of W3C Trace Context, by which a caller says which trace its
-// request belongs to. Pure.
+// trace_parent: parses the `traceparent` header of W3C Trace Context, with which a caller says to
+// which trace its request belongs. Pure.
 #pragma once
 
 #include <array>
@@ -18,8 +18,9 @@ struct trace_parent {
   bool sampled = false; ///< the caller records its own spans of this trace
 };
 
-/// Nothing when the text is empty or no valid `traceparent`, which is then ignored as the standard
-/// asks. Later versions of the format are read as far as they agree with version 00.
+/// Returns nothing if the text is empty or not a valid `traceparent`; the standard requires that an
+/// invalid header is ignored. Later versions of the format are read as far as they agree with
+/// version 00.
 std::optional<trace_parent> read_trace_parent(std::string_view text);
 
 } // namespace twill::net

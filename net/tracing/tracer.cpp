@@ -21,7 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds patience = 3s; ///< for an answer of the collector
+constexpr std::chrono::milliseconds patience = 3s; ///< how long to wait for a reply of the
+                                                   ///< collector
 constexpr std::chrono::milliseconds last_patience = 1s;
 
 std::uint64_t unix_ns() {
@@ -44,7 +45,7 @@ std::optional<traced_sampling> small_copy(const config::sampling_params* from) {
   return copy;
 }
 
-/// Whether the collector may take the same batch later.
+/// Returns whether the collector may accept the batch later.
 bool worth_another_try(int status) {
   return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;
 }
@@ -61,13 +62,13 @@ struct tracer::shared {
     random.seed(seed);
   }
 
-  /// Of its thread alone.
+  /// Used only by the tracer's thread:
   const post send;
   const pace how;
   const attributes resource;
   bool complained = false;
 
-  mutable std::mutex mutex; ///< guards what follows
+  mutable std::mutex mutex; ///< guards the members below
   std::condition_variable_any changed;
   std::mt19937_64 random;
   std::deque<traced_request> ended;
@@ -83,7 +84,7 @@ struct tracer::shared {
         for (std::size_t j = 0; j < 8; ++j)
           id[i + j] = static_cast<std::uint8_t>(bits >> 8 * j & 0xff);
       }
-    while (id == Id{}); // zero means none
+    while (id == Id{}); // an id of all zeros means that there is no id
     return id;
   }
 
@@ -92,7 +93,7 @@ struct tracer::shared {
     return std::generate_canonical<double, std::numeric_limits<double>::digits>(random) < share;
   }
 
-  /// On an engine thread.
+  /// Called on an engine thread.
   void take(traced_request one) {
     const std::lock_guard lock(mutex);
     if (ended.size() >= how.max_queued) {
@@ -110,7 +111,8 @@ struct tracer::shared {
     dropped += lost.size();
   }
 
-  /// The next batch, as spans; empty when it is time to stop and nothing is left.
+  /// Returns the next batch as spans; an empty result means that the tracer stops and nothing is
+  /// left to send.
   std::vector<span> gather(const std::stop_token& stop) {
     std::unique_lock lock(mutex);
     changed.wait(lock, stop, [this] { return !ended.empty(); });
@@ -146,7 +148,7 @@ struct tracer::shared {
     }
   }
 
-  /// One line when the collector is lost, and one when it is back.
+  /// Logs one line when the collector stops accepting spans, and one when it accepts them again.
   void tell(int status, bool taken) {
     if (taken && std::exchange(complained, false))
       log::info("the collector at `tracing.endpoint` takes spans again");
@@ -162,9 +164,9 @@ struct tracer::shared {
       try {
         const auto spans = gather(stop);
         if (!spans.empty()) deliver(spans, stop);
-        // What is left at the end gets one try; a collector that is gone gets no more.
+        // Batches that are left at the end get one try each, until one of them fails.
         if (stop.stop_requested() && (spans.empty() || complained)) return;
-      } catch (const std::exception& error) { // such as no memory for a batch
+      } catch (const std::exception& error) { // for example, no memory for a batch
         log::error(std::string("a batch of spans is lost: ") + error.what());
         if (stop.stop_requested()) return;
       }
@@ -197,7 +199,7 @@ void tracer::watch(actors::request& request, std::string_view traceparent) {
       whole.sampling = small_copy(about.sampling);
       whole.end_unix_ns = unix_ns();
       to->take(std::move(whole));
-    } catch (const std::exception&) { // no memory: the trace is lost, and nothing else
+    } catch (const std::exception&) { // no memory: only the trace is lost
       const std::lock_guard lock(to->mutex);
       to->dropped += 1;
     }

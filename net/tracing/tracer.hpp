@@ -1,10 +1,10 @@
-// tracer: hands traces of requests to an OpenTelemetry collector, without ever holding a request
-// up. A public header of net/, beside server.hpp.
-//
-// Thread safety: watch() and read() may be called from any thread, and what watch() puts into a
-// request from engine threads, also after the tracer is gone. What ends is queued within a bound
-// and sent in batches by one thread of the tracer's own. A batch that nobody takes is tried again
-// some times, then given up. What finds the queue full, and what is given up, is counted.
+// tracer: sends traces of requests to an OpenTelemetry collector without ever delaying a request. A
+// public header of net/, like server.hpp.
+// | Thread safety: any thread may call watch() and read(). The callback that watch() puts into a
+// request runs on engine threads and may run after the tracer has been destroyed. Requests that
+// have ended wait in a bounded queue, and the tracer's thread sends them in batches. A batch that
+// the collector does not accept is tried again a few times and then dropped. Spans that are
+// dropped, for this reason or because the queue was full, are counted.
 #pragma once
 
 #include <chrono>
@@ -23,31 +23,34 @@ namespace twill::net {
 
 class tracer {
 public:
-  /// Posts the bytes of an OTLP request and returns the status of the answer, or 0 where none came
-  /// within the time. Called on the tracer's thread; must not throw.
+  /// Posts the bytes of an OTLP request and returns the HTTP status of the reply, or 0 if no reply
+  /// came within the time `within`. Called on the tracer's thread; must not throw.
   using post = std::function<int(const std::string& body, std::chrono::milliseconds within)>;
 
   struct pace {
-    std::chrono::milliseconds gather{1000}; ///< from the first span of a batch until it is sent
-    std::chrono::milliseconds retry{1000};  ///< before the second try; then twice as long each time
-    int tries = 5;                          ///< of one batch
-    std::size_t max_queued = 4096;          ///< requests that have ended and were not sent
-    std::size_t max_batch = 256;            ///< requests
+    std::chrono::milliseconds gather{1000}; ///< how long a batch collects requests before it is
+                                            ///< sent
+    std::chrono::milliseconds retry{1000};  ///< pause before the second try; doubled after each
+                                            ///< further try
+    int tries = 5;                          ///< maximum number of tries for one batch
+    std::size_t max_queued = 4096;          ///< maximum number of ended requests that wait to be
+                                            ///< sent
+    std::size_t max_batch = 256;            ///< maximum number of requests in a batch
   };
 
   tracer(const config::tracing_options& options, post send)
       : tracer(options, std::move(send), {}) {}
   tracer(const config::tracing_options& options, post send, pace how);
-  /// Sends what is queued, if that can be done at once.
+  /// Tries once to send what is queued.
   ~tracer();
   tracer(const tracer&) = delete;
   tracer& operator=(const tracer&) = delete;
 
-  /// Has the end of this request traced, if it is sampled. `traceparent` is the caller's header, or
-  /// empty.
+  /// Makes the request report a trace when it ends, if the trace is sampled. `traceparent` is the
+  /// header from the caller, or empty.
   void watch(actors::request& request, std::string_view traceparent);
 
-  /// Spans since the start.
+  /// Numbers of spans since the start.
   struct counts {
     std::uint64_t sent = 0;
     std::uint64_t dropped = 0;
