@@ -1,6 +1,7 @@
 // admin_stream: the dialect of `/admin/stream`, which sends the server's metrics to a dashboard.
 // Used on the session's strand.
-// | The first frame has type "history". Then a frame "sample" follows every second, and a frame
+//
+// The first frame has type "history". Then a frame "sample" follows every second, and a frame
 // "faults" when the log has new ones (net/admin/README.md lists their members). A frame is made
 // only when the socket can take one: a client that reads slowly misses samples, and nothing waits
 // for that client. Messages from the client are ignored.

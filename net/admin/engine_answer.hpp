@@ -1,6 +1,7 @@
 // engine_answer: waits for a value that the engine or the batch thread delivers asynchronously by a
 // callback.
-// | Call it on the worker thread; never on a thread that runs the callback.
+//
+// Call it on the worker thread; never on a thread that runs the callback.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,8 @@
 // metrics_history: the server's metrics of one hour in buffers of fixed size: one row for each
 // second of the last five minutes, and one row for every tenth second of the last hour. The class
 // does no I/O and reads no clock; callers must lock.
-// | Counters are stored with their absolute values. So the difference of any two rows gives a rate,
+//
+// Counters are stored with their absolute values. So the difference of any two rows gives a rate,
 // and a missing row costs only detail.
 #pragma once
 

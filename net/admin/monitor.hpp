@@ -1,8 +1,8 @@
 // monitor: the metrics that dashboards show. One timer takes the samples, however many dashboards
 // are connected, and the samples are kept for an hour.
-// | Thread safety: every function locks the mutex; wakers are called without the lock. The monitor
+//
+// Thread safety: every function locks the mutex; wakers are called without the lock. The monitor
 // must outlive its subscriptions. Without dashboards no frame is made.
-// subscriptions. Without dashboards no frame is composed.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // rest_watch: filters the faults of a ledger. A fault is real if two successive calls of look()
 // find the fault while no requests are running. A resource that is released a moment after the end
 // of its request is therefore not a fault.
-// | Only one thread at a time may use it.
+//
+// Only one thread at a time may use it.
 #pragma once
 
 #include <string>

@@ -44,7 +44,7 @@ struct batch_fault {
 
 struct batch {
   std::string id;
-  std::int64_t number = 0; ///< greater than the numbers of all batches that were created before
+  std::int64_t number = 0; ///< greater than the number of every batch that was created earlier
   std::string tenant;
   std::string endpoint;
   std::string input_file_id;

@@ -1,5 +1,6 @@
 // batch_folder: the descriptions of batches in `batches.folder`, which stay when the daemon ends.
-// | Each batch has a file ID.batch. This file is only ever replaced as a whole: the new content is
+//
+// Each batch has a file ID.batch. This file is only ever replaced as a whole: the new content is
 // written to ID.batch.new, which is then renamed. While a batch is running, an ID.batch.new filled
 // with spaces lies in the folder, so that the next change has room even on a full disk.
 // Thread safety: open() must be called first; then any thread may call save(). One mutex is held

@@ -1,6 +1,7 @@
 // batch_input: the input file of a batch, which is read twice: once to check it, and once line by
 // line.
-// | Used only on the batch thread. The creator of the batch must have called file_store::hold() for
+//
+// Used only on the batch thread. The creator of the batch must have called file_store::hold() for
 // the file, so that nobody can delete the file; the destructor of batch_input calls release(). The
 // store must outlive this object.
 #pragma once

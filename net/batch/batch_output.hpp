@@ -1,6 +1,7 @@
 // batch_output: the output file and the error file of a batch. Each file is created when its first
 // line is written.
-// | Used only on the batch thread. With a `name` callback, the files outlive the daemon: their ids
+//
+// Used only on the batch thread. With a `name` callback, the files outlive the daemon: their ids
 // are recorded in the batch, and a later batch_output can continue them. Without it, the destructor
 // removes the files that are not published. The store must outlive this object.
 #pragma once

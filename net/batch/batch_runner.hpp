@@ -1,6 +1,7 @@
 // batch_runner: sends the lines of batches to the engine, at the same time as interactive requests
 // run.
-// | Threads: all work is done on one batch thread, to which `post` passes functions;
+//
+// Threads: all work is done on one batch thread, to which `post` passes functions;
 // engine_requests passes the engine's events to that thread. submit(), cancel() and stop() may be
 // called from any thread. adopt() must be called before all other functions.
 // At most batches.max_running sequences run at once, over all batches. Tenants take turns line by

@@ -1,7 +1,8 @@
 // batch_service: the files and batches of one server: it owns the file store, the batch table and
 // the batch runner. If `batches.folder` is configured and no other process uses it, batches outlive
 // the server.
-// | Thread safety: any thread may call all functions. The batch thread behind `thread` must have
+//
+// Thread safety: any thread may call all functions. The batch thread behind `thread` must have
 // ended, or run nothing more, before this object is destroyed.
 #pragma once
 

@@ -1,13 +1,13 @@
 // file_store: uploaded and written files in one folder, limited in bytes and number, in total and
 // for each tenant.
-// | Thread safety: any thread; one mutex, which is not held while bytes are written.
+//
+// Thread safety: any thread; one mutex, which is not held while bytes are written.
 // A file belongs to one tenant, and no other tenant can find it. Without a configured folder, a
 // private temporary folder is created with the first file and removed with the store. A configured
 // folder is read at the start and kept. Beside each file ID there is a file ID.json with the file's
 // name, purpose and tenant. A store locks its folder; so the next store can distinguish leftovers
 // of a killed daemon (temporary folders, and files that were never published) from files in use,
 // and removes the leftovers. Files that a batch will continue are kept.
-// published) from what is in use, and removes it. Files that a batch goes on with stay.
 #pragma once
 
 #include <algorithm>

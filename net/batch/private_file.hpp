@@ -30,7 +30,8 @@ private:
 /// Creates an empty file that only its owner may read, whatever the umask is. Fails, with errno
 /// set, if the file exists already.
 descriptor create_private(const std::filesystem::path& path);
-/// These open an existing regular file. They return -1, with errno set, for anything else.
+/// The next two functions open an existing regular file. For anything else they return -1, with
+/// errno set.
 descriptor open_to_write(const std::filesystem::path& path);
 descriptor open_to_read(const std::filesystem::path& path);
 /// Returns the size of an open file in bytes.
@@ -42,7 +43,7 @@ bool write_whole(const descriptor& to, std::string_view bytes);
 
 /// Returns whether an errno of open() means that the process or the machine has no free descriptor.
 bool is_out_of_descriptors(int error);
-/// The error for a client in that case.
+/// The error for a client when no descriptor is free.
 api_error no_descriptor_left();
 /// Converts the errno of a failed open or write to an error for a client.
 api_error describe_failure(int error);

@@ -1,7 +1,8 @@
 // agent_check: the server side of HAProxy's agent check (see `agent-check` in HAProxy's
 // configuration manual). It listens on a port of its own, where a load balancer asks whether this
 // daemon accepts new requests.
-// |  Each connection receives one line and is then closed; nothing is read from the client. Call
+//
+// Each connection receives one line and is then closed; nothing is read from the client. Call
 // all functions on the strand that is given to the constructor; the strand must outlive the object.
 #pragma once
 

@@ -1,6 +1,7 @@
 // client_stream: the byte stream to one client, a socket with or without TLS, in the form that
 // Beast's HTTP and WebSocket code needs. It counts the bytes that the kernel takes for the client.
-// | Use it on the session's strand. Beast's WebSocket cannot close this stream: Beast would close
+//
+// Use it on the session's strand. Beast's WebSocket cannot close this stream: Beast would close
 // right after sending its close frame, and if input is still unread at that time, the kernel resets
 // the connection and the client may never see the close frame. The session closes the stream
 // itself, after lingering. Where Beast closes a stream because of a time-out, this class only

@@ -1,7 +1,8 @@
 // connection_guard: detects a client that does not read its output, or that does not close its end
 // of the connection. It is pure: the caller passes the time, and the class does no I/O. HTTP and
 // WebSocket connections both use it.
-// | A client counts as a slow reader in three cases: one write does not complete, the flow gate
+//
+// A client counts as a slow reader in three cases: one write does not complete, the flow gate
 // stays shut, or the waiting output exceeds its limit although the producers have been paused. Once
 // a connection is closing, close_by() bounds how long the client may take to close its end.
 #pragma once

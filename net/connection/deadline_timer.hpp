@@ -1,5 +1,6 @@
 // deadline_timer: the one timer of a session. Moving its deadline to a later time costs nothing.
-// | Use it on the session's strand. A session moves its deadlines to a later time with every byte
+//
+// Use it on the session's strand. A session moves its deadlines to a later time with every byte
 // that it receives; the timer is rearmed only when the earliest deadline becomes earlier. When the
 // timer fires, the session checks which of its deadlines have passed.
 #pragma once

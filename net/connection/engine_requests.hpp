@@ -1,12 +1,12 @@
 // engine_requests: all requests that one socket has running in the engine, and all stored responses
 // that the socket follows. It passes their events from the engine's threads to the socket's strand.
-// | Threads: all functions must be called on the session's strand. The engine's callbacks run on
+//
+// Threads: all functions must be called on the session's strand. The engine's callbacks run on
 // engine threads: a callback moves its event into the inbox under one mutex and, if the inbox was
 // empty, calls `wake`, which must post to the strand. Therefore the strand is woken only once,
 // however many events arrive while it is busy.
 // Invariants: after cancel() or an event with `last`, no event of that key is returned. After
 // close(), no engine thread calls `wake`. The destructor cancels all requests that still run.
-// touches `wake` any more. The destructor cancels what still runs.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // event_source: a source of a request's events other than the engine itself, for example a stored
 // response that a client follows.
-// | Threads: all functions are called on the strand of the session that follows the source, one at
+//
+// Threads: all functions are called on the strand of the session that follows the source, one at
 // a time.
 #pragma once
 

@@ -1,6 +1,7 @@
 // input_budget: counts the bytes of all HTTP bodies and WebSocket messages that are being received,
 // over all sockets, and gives up slow messages when the total exceeds the budget.
-// | Each socket has an account. While the budget is full, messages that have arrived slower than
+//
+// Each socket has an account. While the budget is full, messages that have arrived slower than
 // the least rate for a second are given up, the largest first. A client that sends fast enough is
 // refused only if giving up slow messages did not free enough. The bytes of a message that is given
 // up still count until they are freed, so all messages together never hold more than twice the

@@ -1,6 +1,7 @@
 // open_sockets: counts the open sockets of clients, in total and per client, and refuses sockets
 // beyond the limits.
-// | Thread safety: any thread may call all functions; one mutex is held for short sections. A slot
+//
+// Thread safety: any thread may call all functions; one mutex is held for short sections. A slot
 // stands for one counted socket. The socket's session owns the slot, which must not outlive the
 // counter.
 #pragma once

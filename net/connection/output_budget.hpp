@@ -1,6 +1,7 @@
 // output_budget: counts the output that clients have not read yet, over all sockets, and cuts off
 // clients that do not read when the total exceeds the budget.
-// | Each socket has an account. While the budget is full, new requests are refused and streams are
+//
+// Each socket has an account. While the budget is full, new requests are refused and streams are
 // paused (see flow_gate). relieve() closes sockets whose clients take no output, those with the
 // most waiting bytes first.
 // Thread safety: any thread may call full() and relieve(). Use an account on its session's strand.

@@ -13,8 +13,7 @@ using namespace std::string_view_literals;
 constexpr auto signature_1 = "PROXY "sv;
 constexpr auto signature_2 = "\r\n\r\n\0\r\nQUIT\n"sv;
 constexpr std::size_t shortest_1 = "PROXY UNKNOWN\r\n"sv.size();
-constexpr std::size_t longest_1 = 107; ///< including the line end; the specification gives this
-                                       ///< number
+constexpr std::size_t longest_1 = 107; ///< a limit of the specification; includes the line end
 constexpr std::size_t fixed_2 = 16;
 constexpr std::size_t longest_2 = 4096; ///< the addresses and the optional fields after them
 

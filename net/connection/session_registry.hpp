@@ -1,6 +1,7 @@
 // socket_session: the interface through which the server controls one open socket.
 // session_registry: the list of all open sockets.
-// | Thread safety: begin_drain() and close_now() may be called from any thread; they post to the
+//
+// Thread safety: begin_drain() and close_now() may be called from any thread; they post to the
 // session's strand. The registry has its own mutex and does not keep sessions alive.
 #pragma once
 

@@ -1,7 +1,8 @@
 // tls_credentials: the server's certificate and private key (`server.tls_certificate`,
 // `server.tls_key`), together with the settings of every TLS connection: TLS 1.2 or newer, ciphers
 // with forward secrecy and authenticated encryption, HTTP/1.1 by ALPN.
-// | Thread safety: any thread may call all functions. reload() reads the files again; existing
+//
+// Thread safety: any thread may call all functions. reload() reads the files again; existing
 // connections keep the context with which they began.
 #pragma once
 

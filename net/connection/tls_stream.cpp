@@ -140,9 +140,8 @@ void tls_stream::run(operation op, bool inside) {
   error_code error;
   if (fault == SSL_ERROR_ZERO_RETURN)
     error = asio::error::eof;
-  else if (fault != SSL_ERROR_NONE)
-    error = asio::error::connection_reset; // a damaged TLS record, or the peer has closed the
-                                           // connection
+  else if (fault != SSL_ERROR_NONE) // a damaged TLS record, or the peer has closed the connection
+    error = asio::error::connection_reset;
   if (!inside) return op.done(error, n);
   asio::post(socket_.get_executor(),
              [done = std::move(op.done), error, n]() mutable { done(error, n); });

@@ -1,6 +1,7 @@
 // tls_stream: TLS over one socket. OpenSSL reads and writes the socket directly, so an idle
 // connection needs no buffers in this class.
-// | Use it on the socket's strand. One read and one write may be in progress at the same time. The
+//
+// Use it on the socket's strand. One read and one write may be in progress at the same time. The
 // stream must outlive its operations; closing the socket ends them. A completion handler is called
 // on the strand, and never from within the function that started the operation.
 #pragma once

@@ -1,5 +1,6 @@
 // write_queue: the waiting output of one socket, of which one write at a time is in progress.
-// | Use it on the session's strand. Everything that is pushed while a write is in progress is
+//
+// Use it on the session's strand. Everything that is pushed while a write is in progress is
 // joined into the next write.
 #pragma once
 

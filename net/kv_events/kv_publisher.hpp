@@ -1,6 +1,7 @@
 // kv_publisher: publishes the events of one model's KV blocks on a ZeroMQ socket, with a thread of
 // its own.
-// | A message is [topic, number, payload] (see kv_wire.hpp); the numbers begin with 0. The
+//
+// A message is [topic, number, payload] (see kv_wire.hpp); the numbers begin with 0. The
 // publisher does two things that vLLM's publisher does not:
 // - When a subscriber connects or reconnects, all subscribers get a snapshot: AllBlocksCleared and
 //   then every block. So a router that starts later, or that reconnects to a restarted daemon, has
@@ -9,7 +10,8 @@
 //   wait for it, but at most three seconds in thirty. Then the socket is closed and created again;
 //   subscribers that still read will reconnect and get a snapshot.
 // A number is skipped if the engine's log has dropped events, or when the socket is created again.
-// | Memory: the queue of a subscriber has at most most_queued messages with payloads of at most
+//
+// Memory: the queue of a subscriber has at most most_queued messages with payloads of at most
 // longest_kv_payload. The number of subscribers and of their topics is not limited, so only routers
 // should be able to reach the address.
 #pragma once

@@ -1,7 +1,8 @@
 // kv_wire: encodes KV events in the format of vLLM's publisher (vllm/distributed/kv_events.py), in
 // MessagePack: [time in s, [event, ...], data-parallel rank]. The events are split into messages of
 // bounded size.
-// | Pure. Events have only those members that every known reader accepts: vllm-router 0.1.17
+//
+// Pure. Events have only those members that every known reader accepts: vllm-router 0.1.17
 // refuses a whole message, and drops the worker, because of one additional member. Each block has
 // an event of its own, since that router finds no branch that begins inside the blocks of one
 // event.

@@ -1,6 +1,7 @@
 // journal: the file of the responses that are running. Each append() adds one frame to the file
 // with one write().
-// | Only one thread may use it. For each running response the object keeps its number and how many
+//
+// Only one thread may use it. For each running response the object keeps its number and how many
 // bytes of the file belong to it, but not the bytes themselves. If a call fails and leaves bytes at
 // the end of the file, these are cut off before the next frame is written, so that no part of the
 // failed frame counts. The entries of a response that has ended stay in the file until the next

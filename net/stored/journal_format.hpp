@@ -1,6 +1,7 @@
 // journal_format: the byte format of the journal of running responses. The functions are pure; one
 // thread at a time may read a source.
-// | The file is a preamble followed by frames. A frame is: length of the payload in bytes (u32),
+//
+// The file is a preamble followed by frames. A frame is: length of the payload in bytes (u32),
 // payload, checksum (u64) of the length and the payload. The checksum also depends on the frame's
 // offset in the file. A payload is a sequence of entries. An entry is: kind (u8), number of the
 // response (u32), length of the content in bytes (u32), content. The content depends on the kind:

@@ -1,6 +1,7 @@
 // preamble: the first bytes of the journal and of each response file. They tell the kind of the
 // file and the version of its format. Pure.
-// | The preamble is: magic (8 bytes), version (u32), 0 (u32), checksum of these 16 bytes (u64). All
+//
+// The preamble is: magic (8 bytes), version (u32), 0 (u32), checksum of these 16 bytes (u64). All
 // versions begin in this way, so a program can distinguish the file of a later version from a
 // damaged file.
 #pragma once

@@ -1,10 +1,10 @@
 // response_file: the byte format of the file of one finished response. Any thread may call the
 // functions, but only one thread at a time may read a source.
-// | The file is: preamble; length of the id in bytes (u32), length of the head (u64), number of
+//
+// The file is: preamble; length of the id in bytes (u32), length of the head (u64), number of
 // records (u64), length of the body (u64), checksum of the body (u64); id; head; checksum of
 // everything between the preamble and this checksum (u64); body. The body holds each record after
 // its length in bytes (u32). Everything before the body can be read and checked without the body.
-// record after its length (u32). So the beginning can be read and checked without the body.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,9 @@ struct stored_bytes {
                                     ///< resume marks
 };
 
-/// Returns whether `id` can be the id of a stored response: 1 to 96 characters of A-Z a-z 0-9 _ . -
-/// . Such an id can be part of a file name and is never a path.
+/// Returns whether `id` can be the id of a stored response: 1 to 96 of the characters
+/// "A-Z", "a-z", "0-9", "_", "." and "-". Such an id can be part of a file name and is never a
+/// path.
 inline bool is_stored_id(std::string_view id) {
   return !id.empty() && id.size() <= 96 &&
          id.find_first_not_of(

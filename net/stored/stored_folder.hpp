@@ -1,7 +1,8 @@
 // stored_folder: the files of stored responses in the folder `responses.folder`: one file for each
 // finished response, and one journal for all running responses. README.md describes the file
 // formats.
-// | Thread safety: any thread may call read() at any time; all other functions must be called on
+//
+// Thread safety: any thread may call read() at any time; all other functions must be called on
 // one thread. The folder has mode 0700 and its files have mode 0600. A lock keeps other processes
 // from using the folder.
 // Disk errors are returned as values, and each failed call may be repeated: unless its comment says
@@ -129,9 +130,8 @@ private:
   std::unordered_map<std::string, std::int64_t> files_; ///< file sizes of the finished responses,
                                                         ///< by id
   std::int64_t file_bytes_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> last_rewriting_; ///< time of the last
-                                                                        ///< attempt to rewrite the
-                                                                        ///< journal
+  /// The time of the last attempt to rewrite the journal.
+  std::optional<std::chrono::steady_clock::time_point> last_rewriting_;
   bool last_failed_ = false;
 };
 

@@ -194,9 +194,8 @@ private:
 
   void note_damage(const std::string& id, const std::string& file) {
     warn(file + " is damaged and is left out; it may be deleted");
-    if (made_->journal_.runs(id))
-      return; // the response is still running and gets a new file at
-              // its end
+    // A response that is still running gets a new file at its end.
+    if (made_->journal_.runs(id)) return;
     opened_file opened;
     struct stat status {};
     if (made_->open_file(id, opened)) return;

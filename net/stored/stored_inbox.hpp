@@ -1,6 +1,7 @@
 // stored_inbox: the queue through which the engine's threads pass events to the thread that keeps
 // stored responses.
-// | Thread safety: any thread may call all functions (one mutex). The engine's callbacks share
+//
+// Thread safety: any thread may call all functions (one mutex). The engine's callbacks share
 // ownership, so the inbox may outlive its service.
 #pragma once
 

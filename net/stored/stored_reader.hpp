@@ -1,6 +1,7 @@
 // stored_reader: one follower of a stored response, which gets the response's events from the first
 // one on.
-// | An event is decoded from its record only when the follower has room for another event, so that
+//
+// An event is decoded from its record only when the follower has room for another event, so that
 // a long response takes no more memory than its records. The mutex of the stored_service guards all
 // members.
 #pragma once
@@ -37,8 +38,7 @@ public:
   void resume() override;
   void taken(std::size_t n) override;
 
-  // --- for the service, which holds its mutex
-  // -----------------------------------------------------
+  // --- for the service, which holds its mutex ----------------------------------------------------
 
   /// Makes this reader the one that begins the response: its start() hands `asked` to the service.
   void begins_with(actors::request asked) { asked_ = std::move(asked); }

@@ -123,8 +123,8 @@ public:
     return t;
   }
   std::vector<token_output> tokens() {
-    constexpr std::size_t least = 7; // the id, an empty text, a float, and the number of
-                                     // alternatives (0)
+    // The shortest token has an id, an empty text, a float, and the number of alternatives (0).
+    constexpr std::size_t least = 7;
     std::vector<token_output> all(count(least));
     for (auto& one : all) {
       one.chosen = token();

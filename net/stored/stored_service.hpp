@@ -1,6 +1,7 @@
 // stored_service: manages stored responses. It takes the events of running ones from the engine,
 // writes them to disk and delivers them to readers; it also keeps the finished ones.
-// | A reader gets all events of its response from the first one on, whenever it starts to read. A
+//
+// A reader gets all events of its response from the first one on, whenever it starts to read. A
 // response has at most 64 readers at once. Finished responses that stay in memory for paused
 // readers share `responses.max_memory`. If there is a folder, an event is delivered only after the
 // journal's write() of it. If the disk fails after a response has begun, the response continues in
@@ -9,7 +10,8 @@
 // Each tenant has an equal share of the room (`responses.max_folder`, or `max_memory` without a
 // folder). Responses of other tenants never take from that share, so that no tenant can find out
 // what another one stores.
-// | Threads: any thread may call any function. The service has one thread, the keeper, which takes
+//
+// Threads: any thread may call any function. The service has one thread, the keeper, which takes
 // the engine's events and is the only thread that writes to the folder. Only cancel() and erase()
 // wait for the keeper. Event sources of this service must not be used after its destruction, but
 // may be used after stop().

@@ -1,5 +1,6 @@
 // stored_table: the index of all stored responses, with their tenants and the room that they take.
-// | Each tenant has an equal share of the room for its own responses. Not thread-safe: the owner
+//
+// Each tenant has an equal share of the room for its own responses. Not thread-safe: the owner
 // must lock.
 #pragma once
 

@@ -1,5 +1,6 @@
 // request_spans: converts an ended request to the spans of its trace. Pure.
-// | One span of kind SERVER is the request, from its arrival in the engine to its end. Its
+//
+// One span of kind SERVER is the request, from its arrival in the engine to its end. Its
 // attributes have the names of OpenTelemetry's semantic conventions for generative AI, together
 // with the latencies that vLLM adds to them. Its child spans `queue`, `prefill` and `decode` show
 // where the time was spent; a phase that the request did not reach has no span. No span contains

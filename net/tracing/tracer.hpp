@@ -1,6 +1,7 @@
 // tracer: sends traces of requests to an OpenTelemetry collector without ever delaying a request. A
 // public header of net/, like server.hpp.
-// | Thread safety: any thread may call watch() and read(). The callback that watch() puts into a
+//
+// Thread safety: any thread may call watch() and read(). The callback that watch() puts into a
 // request runs on engine threads and may run after the tracer has been destroyed. Requests that
 // have ended wait in a bounded queue, and the tracer's thread sends them in batches. A batch that
 // the collector does not accept is tried again a few times and then dropped. Spans that are
@@ -41,7 +42,7 @@ public:
   tracer(const config::tracing_options& options, post send)
       : tracer(options, std::move(send), {}) {}
   tracer(const config::tracing_options& options, post send, pace how);
-  /// Tries once to send what is queued.
+  /// Tries once to send each batch that is still queued, until a batch is not accepted.
   ~tracer();
   tracer(const tracer&) = delete;
   tracer& operator=(const tracer&) = delete;

@@ -1,6 +1,7 @@
 // websocket_connection: the state machine of one WebSocket, without I/O: it takes events and
 // returns actions.
-// | Beast handles frames, masks, pings and the bytes of the closing handshake; the dialect makes
+//
+// Beast handles frames, masks, pings and the bytes of the closing handshake; the dialect makes
 // the text of the messages. This class decides when to read, which frame is written next, and when
 // and why the socket closes. After each event the session must execute what these functions return:
 // take_actions(), begin_write(), take_close(), wants_read() and next_deadline(). Use it on the

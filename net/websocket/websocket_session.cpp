@@ -76,8 +76,7 @@ public:
     });
   }
 
-  // --- dialect_host
-  // --------------------------------------------------------------------------------
+  // --- dialect_host ------------------------------------------------------------------------------
   engine_requests::key start(actors::request request) override {
     if (context_.traces != nullptr) context_.traces->watch(request, traceparent_);
     return requests_->start(std::move(request));
@@ -136,8 +135,7 @@ private:
 
   bool closed() const { return connection_->now_in() == phase::closed; }
 
-  // --- actions of the connection
-  // -------------------------------------------------------------------
+  // --- actions of the connection -----------------------------------------------------------------
 
   void act() {
     const auto now = clock::now();
