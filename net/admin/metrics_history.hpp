@@ -45,10 +45,10 @@ inline constexpr std::array<std::string_view, 21> history_columns = {
 
 struct history_row {
   std::array<std::int64_t, history_columns.size()> values{}; ///< in the order of history_columns
-  std::vector<std::uint64_t> first_tokens;                   ///< histogram counts of the time to
-                                                             ///< the first token
-  std::vector<std::uint64_t> gaps;                           ///< histogram counts of the time
-                                                             ///< between tokens
+  /// Histogram counts of the time to the first token.
+  std::vector<std::uint64_t> first_tokens;
+  /// Histogram counts of the time between tokens.
+  std::vector<std::uint64_t> gaps;
 };
 
 history_row make_history_row(std::int64_t at_unix_ms,

@@ -48,8 +48,8 @@ public:
   void sample(std::int64_t unix_ms);
 
   struct frame {
-    std::uint64_t number = 0; ///< number of the newest sample in the frame; 0: no sample was taken
-                              ///< yet
+    /// Number of the newest sample in the frame; 0: no sample was taken yet.
+    std::uint64_t number = 0;
     std::shared_ptr<const std::string> text;
   };
   /// Returns the samples of the last hour as a frame of type "history".

@@ -18,8 +18,8 @@ public:
   std::vector<std::string> look(const ledger& now);
 
 private:
-  std::vector<std::string> before_;   ///< faults that the last call of look() found while no
-                                      ///< requests were running
+  /// Faults that the last call of look() found while no requests were running.
+  std::vector<std::string> before_;
   std::vector<std::string> reported_; ///< faults that were returned since the last request
 };
 

@@ -21,8 +21,8 @@ enum class listener_kind : std::uint8_t {
 
 struct client_origin {
   std::optional<ip_address> address; ///< empty if the client came by a Unix socket
-  bool trusted_proxy = false;        ///< the client is a trusted proxy, so its X-Forwarded-For
-                                     ///< header is believed
+  /// The client is a trusted proxy, so its X-Forwarded-For header is believed.
+  bool trusted_proxy = false;
   listener_kind listener = listener_kind::clients;
 
   /// The client's address as log lines show it.

@@ -1,5 +1,6 @@
 // input_budget: counts the bytes of all HTTP bodies and WebSocket messages that are being received,
-// over all sockets, and gives up slow messages when the total exceeds the budget.
+// over all sockets. When the total exceeds the budget, slow messages are given up: their sessions
+// drop what has arrived and answer with an error.
 //
 // Each socket has an account. While the budget is full, messages that have arrived slower than
 // the least rate for a second are given up, the largest first. A client that sends fast enough is

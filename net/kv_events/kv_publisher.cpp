@@ -29,8 +29,8 @@ constexpr std::chrono::seconds between_snapshots{1};
 /// In each period of `patience_lasts`, the publisher waits for full queues for at most `patience`
 /// in total.
 constexpr std::chrono::seconds patience{3}, patience_lasts{30};
-constexpr int most_subscriptions = 1000; ///< subscriptions that are read before events are sent
-                                         ///< again
+/// Subscriptions that are read before events are sent again.
+constexpr int most_subscriptions = 1000;
 /// A subscriber that sends a longer subscription is disconnected.
 constexpr std::int64_t longest_subscription = 1024;
 
@@ -98,9 +98,9 @@ private:
     // IPv6 is enabled only for IPv6 addresses; otherwise 127.0.0.1 would appear as
     // ::ffff:127.0.0.1.
     socket_.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
-    socket_.set(zmq::sockopt::xpub_verbose, true); // report each subscriber, even if the topic is
-                                                   // known already
-    socket_.set(zmq::sockopt::xpub_nodrop, true);  // fail to send a message if a queue is full
+    // Report each subscriber, even if the topic is known already.
+    socket_.set(zmq::sockopt::xpub_verbose, true);
+    socket_.set(zmq::sockopt::xpub_nodrop, true); // fail to send a message if a queue is full
     socket_.bind(endpoint);
   }
 

@@ -49,8 +49,8 @@ public:
   struct opened {
     journal_content content;
     std::int64_t lost_bytes = 0; ///< how many bytes at the end of the file could not be read
-    bool other_version = false;  ///< the file has another format version; open() has failed and
-                                 ///< left the file unchanged
+    /// The file has another format version; open() has failed and left the file unchanged.
+    bool other_version = false;
     /// The new name of a file that had the journal's name but was not a journal; empty if there was
     /// none.
     std::string moved_to;
@@ -104,10 +104,10 @@ private:
   std::uint32_t last_number_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t dead_bytes_ = 0;
-  bool has_tail_ = false;        ///< the file may have bytes after offset `bytes_`
-  bool ends_unsynced_ = false;   ///< an end was written, and the file has not been synced since
-  bool folder_unsynced_ = false; ///< the file was renamed, and the sync of the folder after that
-                                 ///< failed
+  bool has_tail_ = false;      ///< the file may have bytes after offset `bytes_`
+  bool ends_unsynced_ = false; ///< an end was written, and the file has not been synced since
+  /// The file was renamed, and the sync of the folder after that failed.
+  bool folder_unsynced_ = false;
 };
 
 } // namespace twill::net

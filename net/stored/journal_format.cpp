@@ -176,8 +176,8 @@ private:
   byte_source& from_;
   window window_;
   journal_content& to_;
-  std::unordered_map<std::string, std::uint32_t> numbers_; ///< numbers of the running responses, by
-                                                           ///< id
+  /// Numbers of the running responses, by id.
+  std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
 } // namespace

@@ -61,9 +61,9 @@ struct journal_content {
   preamble_state preamble = preamble_state::damaged;
   std::map<std::uint32_t, running> runs; ///< by number, which is the order in which they began
   std::uint32_t last_number = 0;         ///< the number of the last begin
-  std::int64_t good_bytes = 0;           ///< offset of the first frame that is not valid, or of the
-                                         ///< end of the file
-  std::int64_t dead_bytes = 0;           ///< size of the entries of responses that no longer run
+  /// Offset of the first frame that is not valid, or of the end of the file.
+  std::int64_t good_bytes = 0;
+  std::int64_t dead_bytes = 0; ///< size of the entries of responses that no longer run
 };
 
 /// Reads the frames up to the first one that is cut off, has a wrong checksum or breaks a rule of

@@ -10,10 +10,10 @@ namespace twill::net {
 
 /// The code in this header and in the file formats treats `head` and `records` as opaque bytes.
 struct stored_bytes {
-  std::string id;                   ///< see is_stored_id()
-  std::string head;                 ///< the stored_head, as write_head() writes it
-  std::vector<std::string> records; ///< the events in order, as write_record() writes them, and
-                                    ///< resume marks
+  std::string id;   ///< see is_stored_id()
+  std::string head; ///< the stored_head, as write_head() writes it
+  /// The events in order, as write_record() writes them, and resume marks.
+  std::vector<std::string> records;
 };
 
 /// Returns whether `id` can be the id of a stored response: 1 to 96 of the characters

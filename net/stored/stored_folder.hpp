@@ -45,10 +45,10 @@ public:
     std::int64_t changed_unix_s = 0;
   };
   struct contents {
-    std::vector<finished> over;        ///< finished responses by id; empty if open() was given
-                                       ///< `take`
-    std::vector<stored_bytes> running; ///< running responses from the journal, in the order in
-                                       ///< which they began
+    /// Finished responses by id; empty if open() was given `take`.
+    std::vector<finished> over;
+    /// Running responses from the journal, in the order in which they began.
+    std::vector<stored_bytes> running;
     /// Log messages about everything that could not be read. They contain the setting's name, file
     /// names and numbers of bytes, and nothing from inside the files.
     std::vector<std::string> warnings;
@@ -61,8 +61,8 @@ public:
   using step = journal_step;
   /// When fsync() is called.
   enum class sync {
-    never,    ///< nothing is lost when the process ends, but anything may be lost at a power
-              ///< failure
+    /// Nothing is lost when the process ends, but anything may be lost at a power failure.
+    never,
     finished, ///< after finish() or tidy() has written a file, and after erase() has removed one
     step      ///< also after each append() and forget()
   };
@@ -127,8 +127,8 @@ private:
   file_handle lock_;
   sync how_;
   journal journal_;
-  std::unordered_map<std::string, std::int64_t> files_; ///< file sizes of the finished responses,
-                                                        ///< by id
+  /// File sizes of the finished responses, by id.
+  std::unordered_map<std::string, std::int64_t> files_;
   std::int64_t file_bytes_ = 0;
   /// The time of the last attempt to rewrite the journal.
   std::optional<std::chrono::steady_clock::time_point> last_rewriting_;

@@ -18,8 +18,8 @@ struct stored_head {
   std::string client_id; ///< the X-Request-Id of the HTTP request, for log lines
   std::int64_t created_unix_s = 0;
   std::int64_t deadline_unix_ms = 0; ///< when the response must have ended; 0: no limit
-  std::uint64_t seed = 0;            ///< seed of the random number generator that samples the
-                                     ///< tokens
+  /// Seed of the random number generator that samples the tokens.
+  std::uint64_t seed = 0;
   std::int32_t n_choices = 1;
   bool background = false; ///< the response continues when no client reads it
   /// What the endpoint's protocol needs to build the request and the reply again.

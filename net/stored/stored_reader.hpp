@@ -66,8 +66,8 @@ private:
   actors::event_callback deliver_;
   std::size_t next_ = 0; ///< index of the record that is decoded next
   std::optional<choice_order> order_;
-  std::deque<std::size_t> in_turn_; ///< if `order_` is set: indices of the records that are
-                                    ///< delivered next
+  /// If `order_` is set: indices of the records that are delivered next.
+  std::deque<std::size_t> in_turn_;
   /// How many events may be delivered before the follower must report some as processed.
   std::size_t room_ = 64;
   bool shows_begin_; ///< the empty first event must still be delivered

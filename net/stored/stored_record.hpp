@@ -26,8 +26,8 @@ bool is_resume_mark(std::string_view bytes);
 /// The state that the stored events of a response have reached, for a request that continues it.
 struct drawn_so_far {
   std::vector<actors::made_choice> made; ///< one entry for each of `n_choices`
-  std::string continuity;                ///< the `continuity` value of the model that generated the
-                                         ///< tokens
+  /// The `continuity` value of the model that generated the tokens.
+  std::string continuity;
   bool started = false;
   bool over = false;          ///< no more tokens have to be generated
   std::ptrdiff_t resumes = 0; ///< number of resume marks among the records

@@ -16,8 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::chrono::hours longest_timeout{24 * 366}; ///< the longest timeout that a resumed
-                                                        ///< request may get
+/// The longest timeout that a resumed request may get.
+constexpr std::chrono::hours longest_timeout{24 * 366};
 /// How many times a response is resumed by a new process before it fails.
 constexpr std::ptrdiff_t most_resumes = 2;
 

@@ -178,8 +178,8 @@ private:
   bool stopped_ = false;
 
   // Used only by the keeper.
-  std::unique_ptr<stored_folder> folder_; ///< null: everything stays in memory. Any thread may call
-                                          ///< read().
+  /// Null: everything stays in memory. Any thread may call read().
+  std::unique_ptr<stored_folder> folder_;
   std::vector<entry_ptr> beginning_;
   std::vector<entry_ptr> changed_;
   /// Finished responses that do not have their own files yet.

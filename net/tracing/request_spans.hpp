@@ -27,9 +27,9 @@ struct traced_sampling {
 
 struct traced_request {
   trace_id trace{};
-  span_id id{}, parent{};        ///< `parent` is all zeros if there is no parent
-  bool chat = false;             ///< whether the prompt is a chat; otherwise it is a text to
-                                 ///< continue
+  span_id id{}, parent{}; ///< `parent` is all zeros if there is no parent
+  /// Whether the prompt is a chat; otherwise it is a text to continue.
+  bool chat = false;
   actors::request_summary about; ///< the pointer `sampling` in it is null
   std::optional<traced_sampling> sampling;
   std::uint64_t end_unix_ns = 0;

@@ -21,8 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds patience = 3s; ///< how long to wait for a reply of the
-                                                   ///< collector
+/// How long to wait for a reply of the collector.
+constexpr std::chrono::milliseconds patience = 3s;
 constexpr std::chrono::milliseconds last_patience = 1s;
 
 std::uint64_t unix_ns() {

@@ -29,14 +29,14 @@ public:
   using post = std::function<int(const std::string& body, std::chrono::milliseconds within)>;
 
   struct pace {
-    std::chrono::milliseconds gather{1000}; ///< how long a batch collects requests before it is
-                                            ///< sent
-    std::chrono::milliseconds retry{1000};  ///< pause before the second try; doubled after each
-                                            ///< further try
-    int tries = 5;                          ///< maximum number of tries for one batch
-    std::size_t max_queued = 4096;          ///< maximum number of ended requests that wait to be
-                                            ///< sent
-    std::size_t max_batch = 256;            ///< maximum number of requests in a batch
+    /// How long a batch collects requests before it is sent.
+    std::chrono::milliseconds gather{1000};
+    /// Pause before the second try; doubled after each further try.
+    std::chrono::milliseconds retry{1000};
+    int tries = 5; ///< maximum number of tries for one batch
+    /// Maximum number of ended requests that wait to be sent.
+    std::size_t max_queued = 4096;
+    std::size_t max_batch = 256; ///< maximum number of requests in a batch
   };
 
   tracer(const config::tracing_options& options, post send)

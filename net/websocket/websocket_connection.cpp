@@ -7,8 +7,8 @@
 namespace twill::net {
 namespace {
 
-constexpr std::chrono::seconds close_grace{1}; ///< how long the client may take to close
-                                               ///< its end
+/// How long the client may take to close its end.
+constexpr std::chrono::seconds close_grace{1};
 /// how long the error frame and the client's answer to the close frame may each take after
 /// give_up_message()
 constexpr std::chrono::milliseconds give_up_grace{250};

@@ -1,11 +1,11 @@
 // websocket_connection: the state machine of one WebSocket, without I/O: it takes events and
 // returns actions.
 //
-// Beast handles frames, masks, pings and the bytes of the closing handshake; the dialect makes
-// the text of the messages. This class decides when to read, which frame is written next, and when
-// and why the socket closes. After each event the session must execute what these functions return:
-// take_actions(), begin_write(), take_close(), wants_read() and next_deadline(). Use it on the
-// session's strand.
+// Beast handles frames, masks, pings and the bytes of the closing handshake; the dialect, which is
+// the protocol inside the WebSocket, makes the text of the messages. This class decides when to
+// read, which frame is written next, and when and why the socket closes. After each event the
+// session must execute what these functions return: take_actions(), begin_write(), take_close(),
+// wants_read() and next_deadline(). Use it on the session's strand.
 #pragma once
 
 #include <cstddef>
@@ -118,8 +118,8 @@ private:
   std::optional<time> message_since_; ///< when the message that is being received began
   std::int64_t message_bytes_ = 0;    ///< how many bytes of that message have arrived
   connection_actions actions_;
-  std::chrono::milliseconds answer_grace_{5000}; ///< how long the client may take to answer the
-                                                 ///< server's close frame
+  /// How long the client may take to answer the server's close frame.
+  std::chrono::milliseconds answer_grace_{5000};
   bool writing_ = false;
   bool draining_ = false;
 };

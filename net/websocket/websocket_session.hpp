@@ -22,8 +22,8 @@ struct websocket_handshake {
   dialect_opener open = nullptr;
   api_keys::holder holder;
   std::string request_id;
-  std::string traceparent; ///< trace context that is the parent of all requests of this socket; may
-                           ///< be empty
+  /// Trace context that is the parent of all requests of this socket; may be empty.
+  std::string traceparent;
   std::string subprotocol; ///< subprotocol in the handshake's response; empty: none
   http::request<http::string_body> message;
   listener_kind listener = listener_kind::clients;
