@@ -11,7 +11,8 @@ namespace {
 
 using gpu::dtype;
 
-/// One sequence's KV, heads and step. On a GPU, KV and activations are used in turn.
+/// The KV, the heads and the step of one sequence. On a GPU, several buffers of KV and activations
+/// take turns.
 struct sequence {
   std::int32_t n_heads, n_kv_heads, head_dim, past, rows;
   dtype type;
@@ -20,7 +21,8 @@ struct sequence {
   gpu::ragged_batch batch;
   std::int32_t n_blocks_of_turn = 0;
   std::int32_t turns = 1;
-  std::int64_t kv_positions = 0, kv_bytes = 0; ///< of one turn: of all KV heads; of keys or values
+  std::int64_t kv_positions = 0, kv_bytes = 0; ///< for one turn: positions of all KV heads; bytes
+                                               ///< of the keys or of the values
   mutable std::int64_t turn = 0;
 
   sequence(gpu::device& dev, const kernel_selection& selection, std::int32_t heads,
@@ -36,7 +38,8 @@ struct sequence {
     first_token = to_device(dev, std::vector<std::int32_t>{0, rows});
     lengths = to_device(dev, std::vector<std::int32_t>{past + rows});
     std::vector<std::int32_t> blocks(static_cast<std::size_t>(n_blocks));
-    for (std::int32_t i = 0; i < n_blocks; ++i) // backwards: neighbours in time, not in memory
+    for (std::int32_t i = 0; i < n_blocks; ++i) // backwards, so that neighbours in time are not
+                                                // neighbours in memory
       blocks[static_cast<std::size_t>(i)] = n_blocks - 1 - i;
     table = to_device(dev, blocks);
     if (!dev.memory_is_host()) turns = turns_of(selection, kv_row_bytes() * (past + rows));
@@ -64,7 +67,7 @@ struct sequence {
     n_blocks_of_turn = n_blocks;
   }
 
-  /// The KV of a turn.
+  /// The KV buffer of one turn.
   gpu::kv_layer kv_of(std::int64_t at) const {
     return {static_cast<char*>(keys.data()) + at * kv_bytes,
             static_cast<char*>(values.data()) + at * kv_bytes,
@@ -76,7 +79,7 @@ struct sequence {
             key_scales.data() + at * kv_positions,
             value_scales.data() + at * kv_positions};
   }
-  /// One turn's rows of n heads.
+  /// The rows of `n` heads in the buffer of one turn.
   gpu::tensor_ref rows_of(const device_floats& all, std::int64_t at, std::int32_t n) const {
     const std::int64_t cols = std::int64_t{n} * head_dim;
     return all.matrix(rows, cols, at * rows * cols);

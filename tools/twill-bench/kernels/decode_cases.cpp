@@ -14,7 +14,7 @@ namespace {
 
 using gpu::dtype;
 
-/// A case with no more than its op and shape.
+/// A case with only its op and shape filled in.
 kernel_case named(const seed_layer& seed, std::int32_t length, std::int32_t sequences, dtype type) {
   kernel_case c;
   c.op = std::string("decode attention ") + seed.name + " " + gpu::name_of(type);
@@ -24,7 +24,8 @@ kernel_case named(const seed_layer& seed, std::int32_t length, std::int32_t sequ
   return c;
 }
 
-/// Sequences of one length that each decode a token. KV, queries and outputs are used in turn.
+/// Sequences of one length that each decode a token. Several buffers of KV, queries and outputs
+/// take turns.
 class decode_step {
 public:
   decode_step(gpu::device& dev, const kernel_selection& selection, const seed_layer& seed,
@@ -45,7 +46,7 @@ public:
     make_batch();
   }
 
-  /// The case with this op and shape. It must not outlive the step.
+  /// Fills in the case. It must not outlive this decode_step.
   kernel_case measured(kernel_case c) {
     c.bytes = bytes();
     c.operations = 4.0 * sequences_ * length_ * seed_.n_heads * seed_.head_dim;
@@ -68,7 +69,8 @@ private:
     std::vector<std::int32_t> each(n), first(n + 1), table(n * static_cast<std::size_t>(blocks_));
     std::iota(each.begin(), each.end(), 0);
     std::iota(first.begin(), first.end(), 0);
-    std::iota(table.rbegin(), table.rend(), 0); // backwards: neighbours in time, not in memory
+    std::iota(table.rbegin(), table.rend(), 0); // backwards, so that neighbours in time are not
+                                                // neighbours in memory
     arrays_.push_back(to_device(dev_, std::vector<std::int32_t>(n, length_ - 1)));
     arrays_.push_back(to_device(dev_, each));
     arrays_.push_back(to_device(dev_, first));
@@ -108,8 +110,8 @@ private:
   std::int32_t blocks_; ///< of one sequence
   std::int32_t turns_ = 1;
   std::int64_t kv_positions_ = 0; ///< of all KV heads together
-  std::int64_t kv_bytes_ = 0;     ///< of keys, and of values, of one turn
-  std::int64_t row_ = 0;          ///< floats of a row of queries
+  std::int64_t kv_bytes_ = 0;     ///< of the keys, and as many of the values, in one turn
+  std::int64_t row_ = 0;          ///< number of floats in a row of queries
   gpu::buffer keys_, values_;
   device_floats scales_, q_, out_, slopes_;
   std::vector<gpu::buffer> arrays_;

@@ -1,4 +1,4 @@
-// device_memory: what the cases share: values in device memory, and errors as exceptions.
+// device_memory: helpers that all cases share: values in device memory, and errors as exceptions.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline bool selected(const kernel_selection& selection, const kernel_case& c) {
   return (c.op + " " + c.shape).find(selection.only) != std::string::npos;
 }
 
-/// What value_of() throws where the device's memory does not suffice.
+/// The exception that value_of() throws when the device has too little memory.
 class out_of_memory_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -33,8 +33,8 @@ T value_of(twill::result<T, E> r) {
   return std::move(r.value());
 }
 
-/// Calls f(), which makes and measures cases; says which are left out where memory does not
-/// suffice.
+/// Calls f(), which makes and measures cases. When the device has too little memory, a message on
+/// standard error says which cases are left out.
 template <class F>
 void where_memory_suffices(const std::string& cases, const F& f) {
   try {
@@ -51,7 +51,7 @@ gpu::buffer to_device(gpu::device& dev, const std::vector<T>& values) {
   return b;
 }
 
-/// Device memory of `bytes` bytes that all have one value.
+/// A buffer of `bytes` bytes in device memory, each of which has the value `value`.
 inline gpu::buffer filled(gpu::device& dev, std::int64_t bytes, unsigned char value) {
   constexpr std::int64_t piece = std::int64_t{16} << 20;
   gpu::buffer b = value_of(
@@ -63,8 +63,8 @@ inline gpu::buffer filled(gpu::device& dev, std::int64_t bytes, unsigned char va
   return b;
 }
 
-/// How many buffers of `bytes` are used in turn to hold bytes_in_turn; a graph of as many launches
-/// must stay affordable.
+/// The number of buffers of `bytes` bytes that take turns so that together they hold bytes_in_turn.
+/// It is limited, because a CUDA graph with this many launches must remain affordable.
 inline std::int32_t turns_of(const kernel_selection& selection, double bytes) {
   constexpr double most = 2000;
   if (selection.small) return 2;
@@ -72,7 +72,7 @@ inline std::int32_t turns_of(const kernel_selection& selection, double bytes) {
       std::clamp(static_cast<double>(selection.bytes_in_turn) / bytes + 1, 1.0, most));
 }
 
-/// Floats in device memory, all of one value at first.
+/// Floats in device memory, which all have the same value at first.
 class device_floats {
 public:
   device_floats() = default;
@@ -80,7 +80,7 @@ public:
       : memory_(to_device(dev, std::vector<float>(static_cast<std::size_t>(n), value))) {}
 
   float* data() const { return static_cast<float*>(memory_.data()); }
-  /// The matrix that begins after `skipped` floats.
+  /// The matrix (rows, cols) that begins `skipped` floats after the start.
   gpu::tensor_ref matrix(std::int64_t rows, std::int64_t cols, std::int64_t skipped = 0) const {
     return gpu::view_2d(data() + skipped, gpu::dtype::f32, rows, cols);
   }

@@ -1,7 +1,9 @@
-// json_lines: the file of --json, which gets one JSON text a line as results come.
+// json_lines: the file of --json. It gets one line of JSON text for each result as soon as the
+// result is known.
 //
-// Each line reaches the system at once, so that a program that is killed leaves all of them. One
-// thread. Throws std::runtime_error, naming --json and the file, where it cannot be written.
+// Each line is passed to the operating system at once, so a program that is killed leaves all
+// lines that it wrote. One thread. Throws std::runtime_error, which names --json and the file, when
+// the file cannot be written.
 #pragma once
 
 #include <cstdio>
@@ -12,7 +14,7 @@ namespace twill::bench {
 
 class json_lines {
 public:
-  /// An empty path: lines are dropped.
+  /// An empty path drops all lines.
   explicit json_lines(const std::string& path);
   void write(const std::string& json);
 

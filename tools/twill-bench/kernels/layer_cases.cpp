@@ -13,7 +13,8 @@ namespace {
 
 using gpu::compute_type;
 
-/// The products of one layer. They are made when a case of theirs is selected.
+/// The products of one layer. Their matrices are made when the first case that needs them is
+/// selected.
 class layer {
 public:
   layer(gpu::device& dev, const kernel_selection& selection, const seed_layer& seed,

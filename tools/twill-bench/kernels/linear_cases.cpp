@@ -35,12 +35,12 @@ constexpr weight_form forms[] = {
 struct matrix_shape {
   std::int64_t cols, rows;
 };
-/// Of 7B and 13B models, then of the default model.
+/// Shapes of 7B and 13B models, then of the default model.
 constexpr matrix_shape shapes[] = {{4096, 4096}, {4096, 28672}, {14336, 4096}, {5120, 27392},
                                    {576, 960},   {576, 3072},   {1536, 576}};
 constexpr matrix_shape small_shapes[] = {{256, 96}, {576, 96}};
 
-/// The compute types that a form is measured in.
+/// The compute types in which a weight form is measured.
 std::vector<compute_type> computes_of(const gpu::device_info& device, const weight_form& form) {
   if (form.code_group > 0 || form.form == param_values::integers) return {compute_type::int8};
   std::vector<compute_type> computes;
@@ -50,7 +50,8 @@ std::vector<compute_type> computes_of(const gpu::device_info& device, const weig
   return computes;
 }
 
-/// All cases of a form at one shape. The matrix is made when the first of them is selected.
+/// Measures all cases of a weight form at one shape. The matrix is made when the first of these
+/// cases is selected.
 void measure_form(gpu::device& dev, const kernel_selection& selection,
                   const std::vector<std::int64_t>& rows, const weight_form& form,
                   const matrix_shape& s, const std::function<void(const kernel_case&)>& measure) {

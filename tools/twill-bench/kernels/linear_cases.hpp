@@ -5,12 +5,12 @@
 
 namespace twill::bench {
 
-/// linear() at shapes of 7B and 13B models and of the default one, with every kind of weights.
+/// linear() at shapes of 7B and 13B models and of the default model, with every kind of weights.
 void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
                           const std::function<void(const kernel_case&)>& measure);
 
-/// The products of one layer of each seed model, one by one and then one after the other as one
-/// case, whose bytes and operations are the sums of theirs.
+/// The products of one layer of each seed model: first each product alone, then all of them in
+/// sequence as one case, whose bytes and operations are the sums over the products.
 void for_each_layer_case(gpu::device& dev, const kernel_selection& selection,
                          const std::function<void(const kernel_case&)>& measure);
 

@@ -1,4 +1,4 @@
-// product: one product of activations and weights, whose buffers are used in turn.
+// product: one product of activations and weights, with several buffers that take turns.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@ namespace twill::bench {
 
 class product {
 public:
-  /// For up to `most_rows` rows of activations. Activations rotate as the weights do, but on a
-  /// host, where the op before leaves them in a cache.
+  /// Makes a product for up to `most_rows` rows of activations. Weights always take turns between
+  /// several buffers. Activations do so on a GPU only; on a host, the op before a product leaves
+  /// them in a cache.
   product(gpu::device& dev, const kernel_selection& selection, const gpu::weight_source& source,
           std::int64_t most_rows);
 
   void run(std::int64_t m, gpu::compute_type compute);
 
-  /// A case of `m` rows without a name. It must not outlive the product.
+  /// A case with `m` rows of activations and without a name. It must not outlive this product.
   kernel_case measured(std::int64_t m, gpu::compute_type compute);
 
 private:
-  /// What the op before writes on this device.
+  /// The type in which the op before the product writes the activations on this device.
   gpu::dtype type_of_x(gpu::compute_type compute) const;
 
   gpu::device& dev_;

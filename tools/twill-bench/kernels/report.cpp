@@ -14,7 +14,7 @@ double peak_of(const gpu::peak_rates& peaks, gpu::compute_type type) {
   switch (type) {
   case gpu::compute_type::f32:
     return peaks.f32_ops_per_s;
-  case gpu::compute_type::f16: // GPUs, which alone have it, multiply both equally fast
+  case gpu::compute_type::f16: // only GPUs have it, and they multiply f16 and bf16 equally fast
   case gpu::compute_type::bf16:
     return peaks.bf16_ops_per_s;
   case gpu::compute_type::int8x2:
@@ -33,7 +33,7 @@ void print_share(double rate, double limit) {
     std::printf("       -");
 }
 
-/// Null where there is no limit to hold a rate against.
+/// The share that `rate` is of `limit`; null where there is no limit.
 json::value share(double rate, double limit) {
   if (limit > 0) return rate / limit;
   return nullptr;

@@ -1,7 +1,7 @@
-// report: what `twill-bench kernels` writes: a table, and JSON lines for programs.
+// report: the output of `twill-bench kernels`: a table for people, and JSON lines for programs.
 //
-// The first line of each says what kind of device was measured and its ceilings. A line is written
-// as soon as its case is measured, so that a run that is ended keeps what it has.
+// The first line of both says what kind of device was measured and what its limits are. A line is
+// written as soon as its case is measured, so that a run that is ended early keeps its results.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace twill::bench {
 
-/// What a device can do at most, as it was measured in this run.
+/// The highest rates that the device reached in this run.
 struct ceilings {
   double read_bytes_per_s = 0, copy_bytes_per_s = 0; ///< 0: not measured
   gpu::peak_rates peaks;
@@ -23,12 +23,12 @@ struct ceilings {
 
 class kernel_report {
 public:
-  /// `json_path`: the file of the JSON lines; empty: none. Throws std::runtime_error where it
-  /// cannot be written.
+  /// `json_path` is the file of the JSON lines; an empty path writes none. Throws
+  /// std::runtime_error when the file cannot be written.
   explicit kernel_report(const std::string& json_path) : json_(json_path) {}
 
   void device(const gpu::device_info& info, const ceilings& limits);
-  /// `read_bytes_per_s` is the ceiling of the moment of the measurement.
+  /// `read_bytes_per_s` is the highest read rate at the time of the measurement.
   void measured(case_group group, const kernel_case& c, const gpu::launch_times& times,
                 double read_bytes_per_s);
 

@@ -18,7 +18,7 @@ struct row_op {
   std::function<void(std::int64_t turn)> run;
 };
 
-/// `turns`: how many matrices are used in turn.
+/// `turns` is the number of matrices that take turns.
 void measure_at(const kernel_selection& selection, std::int64_t m, std::int64_t n,
                 std::int32_t turns, const std::vector<row_op>& ops,
                 const std::function<void(const kernel_case&)>& measure) {
@@ -35,7 +35,8 @@ void measure_at(const kernel_selection& selection, std::int64_t m, std::int64_t 
   }
 }
 
-/// Matrices of `bytes` that are used in turn: on a host one, which the op before leaves in a cache.
+/// The number of matrices of `bytes` bytes that take turns. It is 1 on a host, where the op before
+/// leaves the matrix in a cache.
 std::int32_t turns_on(const gpu::device& dev, const kernel_selection& selection, double bytes) {
   return dev.memory_is_host() ? 1 : turns_of(selection, bytes);
 }

@@ -5,17 +5,17 @@
 
 namespace twill::bench {
 
-/// Decoding over a long context and a chunk of a prompt, in every KV type, rotary and store
-/// included as cases of their own.
+/// Attention of one decoded token over a long context and of a chunk of a prompt, in every KV type.
+/// Rotary embedding and the store of KV are cases of their own.
 void for_each_attention_case(gpu::device& dev, const kernel_selection& selection,
                              const std::function<void(const kernel_case&)>& measure);
 
-/// Attention of one decoded token a sequence at the heads of the seed models, for 1 and 32
-/// sequences of 512 to 4,096 positions.
+/// Decode attention with the head counts of the seed models, for 1 and 32 sequences of 512 to 4,096
+/// positions.
 void for_each_decode_case(gpu::device& dev, const kernel_selection& selection,
                           const std::function<void(const kernel_case&)>& measure);
 
-/// Norms, activations, choosing tokens.
+/// Norms, activations, choice of tokens.
 void for_each_row_case(gpu::device& dev, const kernel_selection& selection,
                        const std::function<void(const kernel_case&)>& measure);
 

@@ -1,6 +1,6 @@
-// seed_layers: one layer's shapes of the models whose published figures twill is held against, and
-// how many layers they have; gguf_layers and w8a8_layer: the same of other weights. The harness of
-// CUDA's kernels (tools/gpu-kernels) measures at the same shapes.
+// seed_layers: the shapes of one layer, and the number of layers, of the models with published
+// figures that twill is compared with. gguf_layers and w8a8_layer hold the shapes of models with
+// other weights. The harness of the CUDA kernels (tools/gpu-kernels) measures the same shapes.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct seed_layer {
   gpu::weight_kind kind;
   std::int32_t group; ///< columns per scale and zero point; 0 for dense kinds
   std::int32_t hidden, n_heads, n_kv_heads, head_dim, mlp;
-  bool gated; ///< the gate's rows lie before those of "up"
+  bool gated; ///< the product "up" also has the gate's rows, which lie before its own
   bool alibi;
   std::int32_t n_layers, vocabulary;
   bool float_scales = false; ///< scales are products of two floats, as in Q6_K
@@ -45,14 +45,14 @@ inline constexpr seed_layer seed_layers[] = {
     {"qwen-14b", gpu::weight_kind::bf16, 0, 5120, 40, 40, 128, 13696, true, false, 40, 152064},
     {"opt-1.3b", gpu::weight_kind::f16, 0, 2048, 32, 32, 64, 8192, false, false, 24, 50272},
 };
-/// Layers of GGUF files in 8-bit codes: of no seed, but what many people run.
+/// Layers of GGUF files with 8-bit codes. No seed model has such weights, but many people run them.
 inline constexpr seed_layer gguf_layers[] = {
     {"mistral-7b-q8_0", gpu::weight_kind::grouped_u8, 32, 4096, 32, 8, 128, 14336, true, false, 32,
      32000},
     {"mistral-7b-q6_k", gpu::weight_kind::grouped_u8, 16, 4096, 32, 8, 128, 14336, true, false, 32,
      32000, true},
 };
-/// The same model as w8a8 rounds it: 256 columns divide its rows.
+/// Mistral 7B as w8a8 rounds it, in groups of 256 columns, which divide its rows evenly.
 inline constexpr seed_layer w8a8_layer = {"mistral-7b-w8a8",
                                           gpu::weight_kind::grouped_u8,
                                           256,
@@ -67,7 +67,7 @@ inline constexpr seed_layer w8a8_layer = {"mistral-7b-w8a8",
                                           32000,
                                           false,
                                           true};
-/// Toy shapes, to try a program.
+/// Toy shapes, to test a program.
 inline constexpr seed_layer small_seed_layers[] = {
     {"small-u4", gpu::weight_kind::grouped_u4, 128, 256, 4, 2, 64, 384, true, true, 2, 512},
     {"small-f16", gpu::weight_kind::f16, 0, 128, 2, 2, 64, 256, false, false, 2, 512},

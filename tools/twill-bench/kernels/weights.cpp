@@ -11,10 +11,10 @@ namespace twill::bench {
 
 namespace {
 
-/// Rows begin at different places of one run of random elements.
+/// Rows begin at this many different places of one run of random elements.
 constexpr std::int64_t shifts = 61;
 
-/// The next number of a small generator.
+/// The next number of a linear congruential generator.
 std::uint32_t next_random(std::uint32_t& state) {
   state = state * 1664525U + 1013904223U;
   return state >> 8;
@@ -44,7 +44,7 @@ gpu::weight_source make_source(const weight_form& form, std::int64_t rows, std::
   source.code_group = form.code_group;
   if (form.form == param_values::integers) source.only_compute = gpu::compute_type::int8;
   if (!gpu::is_grouped(form.kind)) {
-    // Either sign, and magnitudes from 2^-7 to 2^-5: as f16, and as bf16.
+    // Values of either sign with magnitudes from 2^-7 to 2^-5, as f16 or as bf16.
     const bool bf16 = form.kind == gpu::weight_kind::bf16;
     const auto run = random_run<std::uint16_t>(cols, [bf16](std::uint32_t r) {
       const float magnitude = 0x1p-7F + static_cast<float>(r % 4096) * (0x3p-7F / 4096);

@@ -1,4 +1,5 @@
-// What the counts and the model of kernels on paper both calculate with. Pure functions.
+// arithmetic: what both the counts and the model of kernels on paper calculate with. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Multiply-adds of one mma.m16n8k16.
+/// Multiply-adds of one mma.m16n8k16 instruction.
 inline constexpr double fma_of_mma = 16.0 * 8 * 16;
 
 } // namespace twill::bench::paper

@@ -6,10 +6,11 @@ namespace twill::bench::paper {
 
 namespace {
 
-// Sources. "Data sheet" is NVIDIA's of the card (multiprocessors, boost clock, memory, dense 16-bit
-// tensor rate), "guide" the CUDA C++ Programming Guide's table of compute capabilities (shared
-// memory, threads). "gpu-benches" is github.com/te42kyfo/gpu-benches, which keeps its measurements:
-// gpu-stream (the column "read" at full occupancy), gpu-l2-cache, gpu-latency, gpu-small-kernels.
+// Sources of the figures. "Data sheet" is NVIDIA's data sheet of the card: number of
+// multiprocessors, boost clock, memory, dense 16-bit tensor rate. "Guide" is the table of compute
+// capabilities in the CUDA C++ Programming Guide: shared memory, threads. "gpu-benches" is
+// github.com/te42kyfo/gpu-benches, whose folders hold measured results: gpu-stream (the column
+// "read" at full occupancy), gpu-l2-cache, gpu-latency, gpu-small-kernels.
 constexpr card table[] = {
     {.name = "A100-40G",
      .multiprocessors = 108,
@@ -29,7 +30,7 @@ constexpr card table[] = {
      .clock_hz = 1.41e9,
      .dram_bytes_per_s = 2039e9,
      .read_share = 1769.0 / 2039, // gpu-benches gpu-stream/a100_80
-     .l2_bytes_per_s = 5.4e12,    // the rest as above
+     .l2_bytes_per_s = 5.4e12,    // this and the members below are as on the A100-40G
      .dram_latency_s = 407e-9,
      .l2_latency_s = 200e-9,
      .tensor_fma_per_s = 156e12,
@@ -68,7 +69,8 @@ constexpr card table[] = {
      .clock_hz = 1.98e9,
      .dram_bytes_per_s = 4800e9,
      .read_share = 3888.0 / 4800, // gpu-benches gpu-l2-cache/h200 beyond the cache
-     .l2_bytes_per_s = 9.7e12,    // gpu-benches gpu-l2-cache/h200; the rest as the H100
+     // gpu-benches gpu-l2-cache/h200; the members below are as on the H100
+     .l2_bytes_per_s = 9.7e12,
      .dram_latency_s = 370e-9,
      .l2_latency_s = 200e-9,
      .tensor_fma_per_s = 494.7e12,

@@ -12,7 +12,7 @@ namespace {
 
 template <class Plan>
 const Plan& chosen_of(std::span<const Plan> plans, weight_format weights) {
-  const Plan* smallest = nullptr; // of as many bits: larger groups come first
+  const Plan* smallest = nullptr; // among plans with as many bits, which list larger groups first
   for (const Plan& plan : plans) {
     if (plan.weights.bits != weights.bits || plan.weights.int8 != weights.int8) continue;
     smallest = &plan;
@@ -25,12 +25,12 @@ double bytes_of_activation(weight_format format) {
   return format.int8 ? 1 : 2;
 }
 
-/// Multiply-adds of one mma.
+/// Multiply-adds of one mma instruction.
 double mma_size(weight_format format) {
   return fma_of_mma * (format.int8 ? 2 : 1);
 }
 
-/// Of a packed matrix with its scales.
+/// Bytes of a packed matrix with its scales.
 double weight_bytes(double weights, weight_format format, int group_bytes) {
   return weights * format.bits / 8 +
          (format.group == 0 ? 0 : weights / static_cast<double>(format.group) * group_bytes);
@@ -63,7 +63,7 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
   c.warp_instructions = static_cast<double>(row_groups) * weights * plan.instructions[i] / 32;
   c.mmas = weights * tiles * 8 / mma_size(format);
   c.tensor_share = gemm_tensor_share;
-  // The last slice may be shorter.
+  // The last slice may have fewer segments than the others.
   const std::int64_t segments = ceil_div(columns, plan.segment);
   c.busiest = static_cast<double>(ceil_div(segments, gemm_slices) * gemm_slices) /
               static_cast<double>(segments);
@@ -84,7 +84,8 @@ kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t col
   const double bytes = weight_bytes(static_cast<double>(columns) * static_cast<double>(outputs),
                                     format, plan_of(format).group_bytes);
   const double x_bytes = static_cast<double>(rows * columns) * bytes_of_activation(format);
-  const double each = gated ? 0.5 * 2 : 4; // bytes
+  const double each = gated ? 0.5 * 2 : 4; // bytes per output; a gated output is half as many
+                                           // values of 2 bytes
   const double out_bytes = static_cast<double>(rows * outputs) * each;
   const double of_block = static_cast<double>(plan.outputs * plan.rows);
 
@@ -111,15 +112,16 @@ kernel_counts attention_counts(const card& on, const attention_shape& shape, std
 
   kernel_counts c;
   c.dram_bytes = bytes;
-  // Queries and each chunk's part of the output are f32.
+  // Queries and the partial output of each chunk are f32.
   c.l2_bytes = bytes + rows * 4 + static_cast<double>(chunks) * rows * 4;
   c.warp_instructions = bytes / 32 * attention_instructions;
-  // Eight heads of a group are the rows of an mma, each as two parts, in both products.
+  // Eight query heads of a group are the rows of an mma. One factor of each of the two products is
+  // split into two parts.
   const std::int64_t tiles = ceil_div(shape.n_heads / shape.n_kv_heads, attention_tile_heads);
   c.mmas = static_cast<double>(sequences * positions * shape.n_kv_heads * tiles) * 16 *
            shape.head_dim * 2 / fma_of_mma;
   c.tensor_share = gemm_tensor_share;
-  // Where there are enough rows and heads, a block takes several of a row's chunks.
+  // Where there are enough rows and heads, one block takes several chunks of a row.
   const std::int64_t of_rows = sequences * shape.n_kv_heads;
   c.blocks = of_rows * std::min(chunks, ceil_div(attention_enough_blocks, of_rows));
   c.warps_of_block = attention_warps;
@@ -137,14 +139,15 @@ kernel_counts prefill_attention_counts(const card& on, const attention_shape& sh
   const double row_bytes = static_cast<double>(rows * shape.n_heads) * shape.head_dim;
   const std::int64_t group = shape.n_heads / shape.n_kv_heads;
   const std::int64_t blocks_of_head = ceil_div(rows * group, prefill_attention_rows);
-  // A block sees the positions up to its last row, in whole tiles of 32.
+  // A block sees the positions up to its last row, in whole tiles of 32; this is the mean.
   const double seen = static_cast<double>(rows) / 2 + 32;
 
   kernel_counts c;
   c.blocks = blocks_of_head * shape.n_kv_heads;
-  c.dram_bytes = kv_bytes + row_bytes * (4 + 2); // queries in f32, outputs in 16 bits
+  c.dram_bytes = kv_bytes + row_bytes * (4 + 2); // queries are f32, outputs have 16 bits
   c.l2_bytes = row_bytes * (4 + 2) + static_cast<double>(c.blocks) * seen * shape.head_dim * 2 * 2;
-  // Queries times keys and weights times values, each factor of which is in two parts.
+  // Two products: queries times keys, and weights times values. One factor of each is split into
+  // two parts.
   c.mmas = static_cast<double>(c.blocks * prefill_attention_rows) * seen * shape.head_dim * 2 * 2 /
            fma_of_mma;
   c.warp_instructions = c.mmas * prefill_attention_instructions;

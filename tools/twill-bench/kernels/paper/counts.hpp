@@ -1,4 +1,4 @@
-// counts: what twill's kernels read, issue and occupy (plans.hpp holds their constants).
+// counts: what twill's kernels read, issue and occupy, computed from the constants in plans.hpp.
 // Pure functions.
 #pragma once
 
@@ -9,40 +9,44 @@
 
 namespace twill::bench::paper {
 
-/// The plan for such weights and activations. Groups of other sizes take the plan of the next
-/// smaller one of as many bits. A group smaller than every plan's takes the plan with the smallest
-/// group.
+/// The plan for weights of this format. Where no plan has the group size of `weights`, the result
+/// is the plan with the next smaller group among those with the same number of bits and the same
+/// type of activations, or the plan with the smallest group where none is smaller.
 const gemm_plan& plan_of(weight_format weights);
 
-/// A product: out (rows, outputs) f32 = x (rows, columns) f16, or int8 as `format` says, * W^T. The
-/// weights come from DRAM once, and from L2 again for every further 32 rows; activations and
-/// outputs are in L2.
+/// A product out (rows, outputs) f32 = x (rows, columns) * W^T with few rows, where x is f16, or
+/// int8 when `format` says so. The weights are read from DRAM once, and from L2 again for each
+/// further group of up to 32 rows. Activations and outputs stay in L2.
 kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
                           std::int64_t outputs, weight_format format);
 
-/// The same product for a prompt's rows. Weights, activations and outputs each pass between L2 and
-/// DRAM once, which is too few where L2 is smaller than they are. A block's outputs are written
-/// when nothing else runs on its multiprocessor: in f32, or, where a half of them is the gate of
-/// the other (`gated`), their product in 16 bits.
+/// The product for the rows of a prompt. Weights, activations and outputs are counted once between
+/// L2 and DRAM, which is too few where they do not fit into L2. A block writes its outputs while
+/// nothing else runs on its multiprocessor. The outputs are f32. When `gated` is true, half of them
+/// are the gate of the other half, and the block writes only the gated result in 16 bits.
 kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t columns,
                              std::int64_t outputs, weight_format format, bool gated);
 
 struct attention_shape {
   std::int32_t n_heads, n_kv_heads, head_dim;
 };
-/// Attention of `sequences` that each decode one token, over `positions` with KV in 16 bits.
+/// Decode attention of `sequences` sequences, each with one new token, over `positions` positions
+/// of 16-bit KV.
 kernel_counts attention_counts(const card& on, const attention_shape& shape, std::int64_t sequences,
                                std::int64_t positions);
 
-/// Attention of a prompt of `rows` tokens over itself, with KV in 16 bits. Blocks with less to see
-/// take less time, and are even on average: they count as if all had the mean.
+/// Attention of a prompt of `rows` tokens over itself, with 16-bit KV. Blocks of early rows see
+/// fewer positions and take less time; the model counts every block with the mean number of
+/// positions.
 kernel_counts prefill_attention_counts(const card& on, const attention_shape& shape,
                                        std::int64_t rows);
 
-/// The rounding of (rows, columns) activations from f32 to int8, which also pass through DRAM.
+/// The rounding of activations (rows, columns) from f32 to int8. Both are also counted as DRAM
+/// bytes.
 kernel_counts rounding_counts(const card& on, std::int64_t rows, std::int64_t columns);
 
-/// A kernel of `blocks` blocks that moves `bytes` through L2 and `dram_bytes` of them from DRAM.
+/// A kernel of `blocks` blocks that moves `bytes` bytes through L2, of which `dram_bytes` go
+/// through DRAM.
 kernel_counts row_counts(const card& on, std::int64_t blocks, double bytes, double dram_bytes = 0);
 
 } // namespace twill::bench::paper

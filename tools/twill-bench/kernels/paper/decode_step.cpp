@@ -18,8 +18,8 @@ double bytes(std::int64_t count, int each) {
   return static_cast<double>(count) * each;
 }
 
-/// Of all rows, whatever they are: f32 from products and residuals, 16 bits to the next product and
-/// to KV.
+/// Adds the row kernels that every step has. Products and residuals give f32; the inputs of
+/// products and the KV have 16 bits.
 void add_row_kernels(const card& on, const seed_layer& seed, std::int64_t rows, decode_step& step) {
   const std::int64_t hidden = rows * seed.hidden, q = rows * seed.n_heads * seed.head_dim;
   const std::int64_t kv = rows * 2 * seed.n_kv_heads * seed.head_dim;
@@ -37,7 +37,7 @@ void add_activation(const card& on, const seed_layer& seed, std::int64_t rows, d
                               row_counts(on, rows, bytes(mlp, (seed.gated ? 8 : 4) + 2))));
 }
 
-/// The logits of `rows` rows and what is chosen from them.
+/// Adds the head, which computes the logits of `rows` rows, and the choice of tokens from them.
 void add_choice(const card& on, const seed_layer& seed, std::int64_t rows, decode_step& step) {
   const std::int64_t logits = rows * seed.vocabulary;
   step.kernels.push_back(

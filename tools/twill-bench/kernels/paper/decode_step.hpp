@@ -1,9 +1,10 @@
-// decode_step: the kernels of one decode step, and of a prompt's step, of a seed model, by the
-// model on paper. Pure functions.
+// decode_step: the kernels of one decode step, and of the step of one prompt, of a seed model, with
+// times predicted by the model on paper. Pure functions.
 //
-// Launches are those of the code as it is planned: a layer has two norms, one kernel for rope and
-// the store of KV, one for the activation, four products and attention in two launches; a residual
-// is added by the product before it. KV has 16 bits, logits are f32, the head has 16-bit weights.
+// The launches are those of the planned code. A layer has two norms, one kernel for rope and the
+// store of KV, one for the activation, four products, and attention in two launches. The product
+// before a residual adds the residual. KV has 16 bits, logits are f32, and the head has 16-bit
+// weights.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace twill::bench::paper {
 
 struct step_kernel {
   std::string name;
-  std::int64_t launches = 0; ///< of a step
+  std::int64_t launches = 0; ///< number of launches in a step
   predicted one;             ///< of one launch
   double dram_bytes = 0;     ///< of one launch
 
@@ -30,21 +31,24 @@ struct decode_step {
   std::int64_t rows = 0; ///< sequences, each with one token
 
   std::int64_t launches() const;
-  /// What the GPU computes for, as in a graph: launches follow each other without the host.
+  /// The time that the GPU computes. In a CUDA graph this is the whole step, because launches
+  /// follow each other without the host.
   double gpu_s() const;
-  /// Of a step outside of a graph: the host's launches, where they take longer.
+  /// The time of a step outside of a CUDA graph: the larger of gpu_s() and the time that the host
+  /// takes for all launches.
   double step_s() const;
 };
 
-/// How a seed's weights are held.
+/// How the weights of a seed model are stored.
 weight_format format_of(const seed_layer& seed);
 
-/// `format` overrides format_of(seed).
+/// `format` replaces format_of(seed).
 step_kernel product_of_step(const card& on, const seed_layer& seed, const product_shape& product,
                             std::int64_t rows, weight_format format);
 step_kernel attention_of_step(const card& on, const seed_layer& seed, std::int64_t rows,
                               std::int64_t positions);
-/// The launch that adds attention's chunks; none where there is one chunk.
+/// The launch that adds up the chunks of attention. It has 0 launches where there is only one
+/// chunk.
 step_kernel combine_of_step(const seed_layer& seed, std::int64_t positions);
 
 decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
@@ -53,11 +57,12 @@ decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
 kernel_counts prompt_product_counts(const card& on, const seed_layer& seed,
                                     const product_shape& product, std::int64_t rows);
 
-/// The step of a prompt of `rows` tokens: its products and attention are the kernels for prompts,
-/// the product of gate and value has their activation inside, and one row goes through the head.
+/// The step of a prompt of `rows` tokens. Its products and its attention use the kernels for
+/// prompts, the activation is part of the product of gate and up, and only one row goes through the
+/// head.
 decode_step prompt_step_of(const card& on, const seed_layer& seed, std::int64_t rows);
 
-/// The seeds that the report is about: those whose figures on an A100-40G are published.
-inline constexpr int n_paper_seeds = 4; // the first of seed_layers
+/// The report covers the seed models with published figures on an A100-40G.
+inline constexpr int n_paper_seeds = 4; // the first entries of seed_layers
 
 } // namespace twill::bench::paper

@@ -18,8 +18,9 @@ double bytes_of(std::int64_t rows, const shape& s) {
                              2 * rows * s.outputs + 2 * s.outputs);
 }
 
-/// Blocks have stripes of `tiles_of_block` tiles, column of tiles after column: how many stripes
-/// the column with the most of them has a part of. They add their sums one after the other.
+/// The tiles are numbered along one column of tiles after the other, and each block takes a stripe
+/// of `tiles_of_block` consecutive tiles. Returns the largest number of stripes that have tiles in
+/// one column. Stripes that share a column add their sums one after the other.
 std::int64_t most_stripes(std::int64_t k_tiles, std::int64_t n_tiles, std::int64_t tiles_of_block) {
   std::int64_t most = 1;
   for (std::int64_t n = 0; n < n_tiles; ++n)
@@ -42,25 +43,26 @@ kernel_counts marlin_counts(const card& on, std::int64_t rows, std::int64_t colu
 
   kernel_counts c;
   c.dram_bytes = bytes_of(rows, s);
-  // Each tile reads its activations from L2; partial sums are written and read in f16.
+  // Each tile reads its activations from L2. Partial sums are written and read in f16.
   c.l2_bytes = c.dram_bytes + static_cast<double>(k_tiles * n_tiles * rows * k_tile) * 2 +
                static_cast<double>(stripes - 1) * static_cast<double>(2 * 2 * rows * outputs);
-  // Instructions of a warp for its 16 x 64 weights: it shifts each of a lane's 4 words once and
-  // dequantises it in 2 x 4; a tile of rows takes ldmatrix and 8 mma; one load brings the words. A
-  // stage has two of these parts, and 12 instructions of its own: copies and their addresses, the
-  // wait, the barrier and the loop.
+  // The instructions with which a warp handles 16 x 64 weights: each of the 4 words of a lane is
+  // shifted once and dequantised in 2 x 4 instructions; each tile of rows takes an ldmatrix and 8
+  // mma; one load fetches the words. A pipeline stage has two such parts, and 12 instructions of
+  // its own for copies and their addresses, the wait, the barrier and the loop.
   const double of_part = 4 * (1 + 2 * 4) + 9 * static_cast<double>(row_tiles) + 1 + 12.0 / 2;
   c.warp_instructions = weights / 1024 * of_part;
   c.mmas = weights * static_cast<double>(row_tiles) * 16 / (16.0 * 8 * 16);
-  c.tensor_share = 0.45; // of its own plateau, 141 of 312 TFLOP/s from batch 64 on
+  c.tensor_share = 0.45; // of Marlin's own plateau: 141 of 312 TFLOP/s from batch 64 on
   c.busiest =
       static_cast<double>(of_block * on.multiprocessors) / static_cast<double>(k_tiles * n_tiles);
   c.blocks = on.multiprocessors;
   c.warps_of_block = 8;
-  c.blocks_at_once = 1;                                               // it asks for 96 KB
+  c.blocks_at_once = 1;                                               // a block asks for 96 KB of
+                                                                      // shared memory
   c.bytes_in_flight = 2.5 * static_cast<double>(k_tile * n_tile) / 2; // two to three of four stages
-  // Its last sums: one stripe waits for another, and each wait, read, write, fence and release is a
-  // trip to L2. Adding up within the block is taken for 0.5 us.
+  // The last sums: one stripe waits for another, and each wait, read, write, fence and release
+  // takes a round trip to L2. The sum within a block is assumed to take 0.5 us.
   c.end_s = 0.5e-6 + static_cast<double>(stripes - 1) * 5 * on.l2_latency_s;
   return c;
 }

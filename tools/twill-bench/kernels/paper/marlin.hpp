@@ -1,13 +1,14 @@
-// marlin: what the model on paper says of a kernel that was measured: Marlin (IST-DASLab/marlin,
-// marlin_cuda_kernel.cu), from the counts of its source. Pure functions.
+// marlin: applies the model on paper to a kernel whose speed was measured: Marlin
+// (IST-DASLab/marlin, marlin_cuda_kernel.cu), with counts taken from its source. Pure functions.
 //
-// The published figures are those of its bench.py in vllm #2497: four products of a layer of 13B
-// (its "Llama13B"), scales a column; their sum of bytes over their sum of seconds, as bench.py
-// does. bench.py does not print shapes: the four are the ones whose multiply-adds give the
-// published TFLOP/s and seconds of batch 4,000 to within 0.03 %. The comment says "A100" and not
-// which one; the fp16 products beside them ran at 1,482 GB/s, which an A100-40G only just reads and
-// an A100-80G reads with ease. Both are printed; twill's check is held against the 40G, which the
-// seeds were measured on.
+// The published figures are those of Marlin's bench.py in vllm #2497: four products of a layer of
+// a 13B model ("Llama13B" in bench.py), with one scale per column. As in bench.py, a figure is the
+// sum of the four products' bytes divided by the sum of their seconds. bench.py does not print
+// shapes. The four shapes here are those whose multiply-adds match the published TFLOP/s and
+// seconds of batch 4,000 to within 0.03 %. The comment in vllm #2497 says "A100" but not which one.
+// The fp16 products beside the figures ran at 1,482 GB/s, which an A100-40G only just reaches and
+// an A100-80G reaches with ease. The report prints the prediction for both cards; twill's check
+// uses the 40G, on which the seed models were measured.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@
 
 namespace twill::bench::paper {
 
-/// One product with scales a column.
+/// One product with one scale per column.
 kernel_counts marlin_counts(const card& on, std::int64_t rows, std::int64_t columns,
                             std::int64_t outputs);
 
@@ -28,11 +29,11 @@ struct marlin_figure {
 inline constexpr std::array<marlin_figure, 5> marlin_published = {
     {{1, 1158.601}, {8, 1160.100}, {16, 1152.943}, {32, 894.787}, {64, 582.332}}};
 
-/// One product of 8192 x 8192 on an H100 at one row: 4.98 to 5.81 TFLOP/s, a quarter byte for each
-/// operation.
+/// Published range for one product of 8192 x 8192 on an H100 with one row: 4.98 to 5.81 TFLOP/s,
+/// converted to GB/s at a quarter byte per operation.
 inline constexpr double marlin_h100_least_gb_per_s = 1245, marlin_h100_most_gb_per_s = 1453;
 
-/// GB/s of the four products in a row, by bench.py's reckoning of bytes.
+/// Predicted GB/s of the four products together, with the bytes counted as bench.py counts them.
 double marlin_gb_per_s(const card& on, std::int64_t rows);
 
 } // namespace twill::bench::paper

@@ -9,7 +9,7 @@ namespace twill::bench::paper {
 
 namespace {
 
-/// Seconds by bound.
+/// Seconds for each bound.
 using needs = std::array<double, n_bounds>;
 
 double& at(needs& of, bound b) {
@@ -20,7 +20,8 @@ double longest(const needs& of) {
   return *std::max_element(of.begin(), of.end());
 }
 
-/// Needs of `n` blocks, of which the busiest multiprocessor has `on_busiest`, `resident` at a time.
+/// The needs of `n` blocks, of which the busiest multiprocessor has `on_busiest`, `resident` at a
+/// time.
 needs needs_of(const card& on, const kernel_counts& c, double n, double on_busiest,
                double resident) {
   const double part = n / static_cast<double>(c.blocks);

@@ -83,7 +83,7 @@ void print_marlin(json_lines& lines) {
       h100, marlin_h100_least_gb_per_s, marlin_h100_most_gb_per_s);
 }
 
-/// One line for a kernel: its launches, and a cell for each number of rows.
+/// Prints one line for a kernel: its number of launches, and one cell for each number of rows.
 void print_kernel(const std::string& name, const std::vector<const step_kernel*>& cells) {
   std::printf("%-15s %8lld", name.c_str(), static_cast<long long>(cells[0]->launches));
   for (const step_kernel* k : cells)
@@ -109,7 +109,8 @@ void write_kernel(json_lines& lines, const card& on, const seed_layer& seed,
                                            {"wave_loss", k.one.wave_loss}}));
 }
 
-/// The sums of steps, and where the host holds any of them up, those of steps without a graph.
+/// Prints the total times of steps. Where the host's launches slow any of the steps down, also
+/// prints the times of steps without a CUDA graph.
 void print_steps(std::int64_t positions, const std::vector<decode_step>& steps) {
   const auto print = [&](double seconds, std::int64_t rows) {
     std::printf("  %8.2f ms %5.0f tok/s  ", seconds * 1e3, static_cast<double>(rows) / seconds);
@@ -159,7 +160,8 @@ void print_model(json_lines& lines, const card& on, const seed_layer& seed) {
       write_step(lines, on, seed, steps.back(), positions);
     }
   }
-  // Kernels that do not depend on positions are the same in both steps and printed once.
+  // Kernels that do not depend on the number of positions are the same in both steps and are
+  // printed once.
   for (std::size_t i = 0; i < by_positions[0][0].kernels.size(); ++i) {
     const std::string& name = by_positions[0][0].kernels[i].name;
     const bool grows = name == "attention";
@@ -183,10 +185,11 @@ std::string text_of(const target& t, double value) {
   return text;
 }
 
-/// `excess`: how much faster than measured the model makes Marlin, as a factor.
+/// `excess` is the factor by which the model predicts Marlin to be faster than it was measured.
 void print_target(json_lines& lines, const card& on, const target& t, double excess) {
   const char* const card = on.name;
-  // The one figure published for this generation fits neither the model nor its own sizes.
+  // The only figure of Marlin published for cards with mma_share below 1 (marlin_h100 in
+  // marlin.hpp) fits neither the model nor its own sizes.
   const bool confirmed = on.mma_share == 1;
   const double slower = t.at_most ? t.figure * excess : t.figure / excess;
   const bool safe = t.at_most ? slower <= t.wanted : slower >= t.wanted;

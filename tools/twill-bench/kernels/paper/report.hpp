@@ -1,4 +1,4 @@
-// report: what `twill-bench kernels --paper` writes: a table for a reader, and JSON lines for
+// report: the output of `twill-bench kernels --paper`: a table for people, and JSON lines for
 // programs.
 #pragma once
 

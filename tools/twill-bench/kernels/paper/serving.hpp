@@ -1,9 +1,11 @@
-// serving: what a server of a seed model reaches under load, by the model on paper. Pure functions.
+// serving: the throughput of a server of a seed model under load, predicted by the model on paper.
+// Pure functions.
 //
-// As many requests are always under way, as in the published sweeps. Each step decodes a token of
-// every one of them over half of its final context; a request's prompt is computed in steps of its
-// own, which all others wait for: twill mixes prompts and decodes in a step, which would save a
-// reading of the weights. Nothing else takes time: no host between steps, no client.
+// As in the published sweeps, the number of requests under way is constant. Each decode step
+// computes one token for every request, over the prompt and half of the output as context. The
+// prompt of a request is computed in a step of its own, for which all other requests wait. (twill
+// mixes prompts and decodes in one step, which would save one reading of the weights.) The host and
+// the client take no time.
 #pragma once
 
 #include "tools/twill-bench/kernels/paper/cards.hpp"
@@ -16,19 +18,19 @@ struct request_load {
   double concurrency = 0;       ///< requests under way
 };
 
-/// The load of a published cell: its requests under way by Little's law, and the mean output of
-/// requests some of which may have ended early.
+/// The load of a published cell. The number of requests under way follows from Little's law. The
+/// output length is the mean, since some requests may have ended early.
 request_load load_of(double input, double requests_per_s, double tokens_per_s, double ms_per_token);
 
 struct served {
-  double prompt_s = 0;     ///< of one request
-  double step_s = 0;       ///< of a decode step
-  double tokens_per_s = 0; ///< of outputs
+  double prompt_s = 0;     ///< time of the prompt step of one request
+  double step_s = 0;       ///< time of a decode step
+  double tokens_per_s = 0; ///< output tokens
 };
 
 served serve(const card& on, const seed_layer& seed, const request_load& load);
 
-/// Reading a model's weights once, as every token of a decode step does.
+/// The time to read the model's weights once, which every decode step has to do.
 double least_step_s(const card& on, const seed_layer& seed);
 
 } // namespace twill::bench::paper

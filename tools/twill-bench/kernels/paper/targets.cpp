@@ -19,7 +19,7 @@ struct layer_time {
   double bytes = 0, seconds = 0;
 };
 
-/// The products of one layer.
+/// The time of the products of one layer.
 layer_time products(const card& on, const seed_layer& seed, std::int64_t rows,
                     weight_format format) {
   layer_time sum;
@@ -31,7 +31,7 @@ layer_time products(const card& on, const seed_layer& seed, std::int64_t rows,
   return sum;
 }
 
-/// Operations a second of a layer's products with a prompt's rows.
+/// Operations per second of a layer's products with the rows of a prompt.
 double prompt_rate(const card& on, const seed_layer& seed, std::int64_t rows) {
   double operations = 0, seconds = 0;
   for (const product_shape& p : seed.products()) {
@@ -42,14 +42,15 @@ double prompt_rate(const card& on, const seed_layer& seed, std::int64_t rows) {
   return operations / seconds;
 }
 
-/// Attention with the launch that combines its chunks.
+/// The time of attention, including the launch that combines its chunks.
 layer_time attention(const card& on, const seed_layer& seed, std::int64_t rows,
                      std::int64_t positions) {
   const step_kernel k = attention_of_step(on, seed, rows, positions);
   return {k.dram_bytes, k.one.seconds + combine_of_step(seed, positions).one.seconds};
 }
 
-/// The product of the seeds that loses most to its last wave or to idle multiprocessors.
+/// The product, among those of all seed models, that loses most to its last wave or to idle
+/// multiprocessors.
 target wave_loss(const card& on, std::string what, std::span<const std::int64_t> row_counts) {
   target worst{std::move(what), "none", 0, 0.10, unit::share, true};
   for (const seed_layer& seed : seeds())

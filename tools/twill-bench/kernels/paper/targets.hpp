@@ -1,9 +1,10 @@
-// targets: the speeds that twill's kernels are meant to reach, and what the model on paper
-// says of each. Pure functions.
+// targets: the speeds that twill's kernels are meant to reach, each with the prediction of the
+// model on paper. Pure functions.
 //
-// On A100 and A6000, shares of bandwidth are held against the data sheet's. H100 and H200 have the
-// marks of the run on a GPU that is to follow, which holds against a kernel that only reads or
-// copies. A layer's products count as one: their bytes over their seconds, launches included.
+// For the A100 and the A6000, shares of bandwidth refer to the data sheet. For the H100 and the
+// H200, the targets are those of a later run on a real GPU, where shares refer to the measured rate
+// of a kernel that only reads or copies. The products of one layer count as one figure: their total
+// bytes divided by their total seconds, launches included.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,11 @@ enum class unit : std::uint8_t { share, factor, us };
 
 struct target {
   std::string what;  ///< "4 bits, 1 row: share of DRAM bandwidth"
-  std::string where; ///< the model, and what else the figure is of
+  std::string where; ///< the model, and the other conditions of the figure
   double figure = 0, wanted = 0;
   unit in = unit::share;
-  bool at_most = false; ///< the figure may be at most what is wanted; else it is at least that
+  bool at_most = false; ///< true: the figure must not exceed the target; false: it must reach the
+                        ///< target
 
   bool met() const { return at_most ? figure <= wanted : figure >= wanted; }
 };
