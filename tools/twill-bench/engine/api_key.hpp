@@ -1,4 +1,4 @@
-// api_key: which key requests carry, and what to do when the server refuses it.
+// api_key: the API key that requests carry, and the advice for the user when the server refuses it.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace twill::bench {
 
-/// The headers with an `Authorization` that carries `given` (--api-key), else TWILL_API_KEY, else
-/// OPENAI_API_KEY. A header of that name among `headers` wins. Throws std::invalid_argument for a
-/// key that no header can carry.
+/// Returns `headers` with an `Authorization` header that carries `given` (--api-key), or
+/// TWILL_API_KEY where `given` is empty, or else OPENAI_API_KEY. An `Authorization` among `headers`
+/// is kept instead. Throws std::invalid_argument for a key that a header cannot carry.
 std::vector<name_value> with_api_key(std::vector<name_value> headers, const std::string& given);
 
-/// Whether a reply with this status says that the key is missing, unknown, or may not do this.
+/// Whether this status means that the key is missing, unknown, or lacks the permission.
 bool refuses_key(int status);
 
 /// How a user gives a key.
 inline constexpr const char* how_to_give_key =
     "set TWILL_API_KEY or OPENAI_API_KEY, or give --api-key KEY";
 
-/// The message for the user about such a reply: the server, the status, its message, and how to
-/// give a key.
+/// The message for the user about a reply that refuses the key: the server, the status, the message
+/// of the reply, and how to give a key.
 std::string key_advice(const serve_options& options, int status, const std::string& message);
 
 } // namespace twill::bench

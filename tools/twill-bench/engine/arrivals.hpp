@@ -1,7 +1,7 @@
-// arrivals: when requests are due, fixed before the run starts.
+// arrivals: the times at which requests are due, computed before the run starts.
 //
-// Fixing the times ahead keeps a slow server from slowing its own load (coordinated omission).
-// Pure functions.
+// Since the times are fixed in advance, a slow server cannot slow down its own load (coordinated
+// omission). Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,20 @@
 
 namespace twill::bench {
 
-/// Gaps between arrivals in seconds: gamma with mean 1/rate and shape `burstiness`; shape 1 is a
-/// Poisson process, below 1 burstier, above 1 more even, infinite: constant gaps. An infinite rate
-/// gives zeros.
+/// Gaps between arrivals in seconds, drawn from a gamma distribution with mean 1/rate and shape
+/// `burstiness`. Shape 1 is a Poisson process, a smaller shape is burstier, a larger one more even,
+/// and an infinite shape gives constant gaps. An infinite rate gives zeros.
 std::vector<double> arrival_gaps_s(std::size_t n_requests, double rate_per_s, double burstiness,
                                    random_source& random);
 
-/// Running sums of the gaps, scaled (as vLLM's `bench serve` does) so that the last request is due
-/// at exactly n / rate.
+/// The running sums of arrival_gaps_s(), scaled so that the last request is due at exactly n /
+/// rate, as vLLM's `bench serve` does.
 std::vector<double> arrival_times_s(std::size_t n_requests, double rate_per_s, double burstiness,
                                     random_source& random);
 
-/// The rate rises from `start_per_s` with the first request to `end_per_s` with the last, by equal
-/// steps or by equal factors per request, as vLLM's --ramp-up-strategy has it. Not scaled.
+/// A rate that rises from `start_per_s` at the first request to `end_per_s` at the last one, by
+/// equal steps or by equal factors per request, as in vLLM's --ramp-up-strategy. These times are
+/// not scaled.
 struct rate_ramp {
   double start_per_s = 0, end_per_s = 0;
   bool exponential = false;

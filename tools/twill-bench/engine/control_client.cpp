@@ -35,7 +35,7 @@ struct control_client::state {
   asio::io_context context{1};
   std::optional<server_stream> stream;
 
-  /// Runs the context until `done` was called, or the time is over.
+  /// Runs the context until `done` has been called or the time limit has passed.
   template <class Start>
   error_code await(Start start) {
     error_code result = asio::error::operation_aborted;
@@ -49,7 +49,7 @@ struct control_client::state {
     return stream->cause(result);
   }
 
-  /// Empty, or why there is no connection.
+  /// Connects. Returns an empty text, or the reason why there is no connection.
   std::string connect() {
     server_address to;
     try {

@@ -1,6 +1,8 @@
-// control_client: the few plain HTTP calls before a run: the model list, the tokenizer.
+// control_client: a client for the few plain HTTP calls before a run, such as the model list and
+// the tokenizer.
 //
-// Blocking, one connection, one thread. Nothing throws: a failed call has status 0 and says why.
+// Its calls block. It has one connection and is used from one thread. It throws nothing: a failed
+// call has status 0, and `error` says why.
 #pragma once
 
 #include <chrono>
@@ -22,7 +24,7 @@ struct reply {
 
 class control_client {
 public:
-  /// `cacert` is the PEM file of the authorities to trust; empty: the system's.
+  /// `cacert` is the PEM file of the certificate authorities to trust; empty: the system's.
   control_client(const std::string& base_url, std::vector<name_value> headers,
                  std::string cacert = {});
   ~control_client();

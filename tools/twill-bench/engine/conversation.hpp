@@ -1,4 +1,5 @@
-// conversation: turns into requests: every turn carries all that was said before it. One thread.
+// conversation: makes requests from the turns of a conversation. Each request carries all earlier
+// prompts and answers. One thread.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +12,18 @@ namespace twill::bench {
 
 class conversation {
 public:
-  /// The request of a turn: the prompts and answers so far, then its own.
+  /// The request for a turn: all earlier prompts and answers, then the prompt of this turn.
   prompt ask(const prompt& turn);
-  /// A server that sends no ids leaves its answer out of a conversation in ids.
+  /// Adds the answer to the conversation. In a conversation of token ids, the answer is left out
+  /// when the server sends no ids.
   void answered(const record& reply);
 
 private:
   prompt asked_;
 };
 
-/// Where each conversation begins: prompts that follow none. // (n_conversations)
+/// The indices of the prompts that begin a conversation, because they follow no other prompt. //
+/// (n_conversations)
 std::vector<std::size_t> conversation_starts(const std::vector<prompt>& prompts);
 
 } // namespace twill::bench

@@ -1,4 +1,5 @@
-// deadline: when an exchange is over at the latest, and what it then is. Pure functions.
+// deadline: the latest time at which an exchange ends, and its outcome when that time has passed.
+// Pure functions.
 #pragma once
 
 #include <chrono>

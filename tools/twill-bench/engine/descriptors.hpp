@@ -7,7 +7,7 @@
 
 namespace twill::bench {
 
-/// Raises the soft limit to the hard one; returns what then is the limit.
+/// Raises the soft limit of open files to the hard limit and returns the resulting limit.
 inline std::size_t raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;

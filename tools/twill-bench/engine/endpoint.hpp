@@ -1,4 +1,4 @@
-// endpoint: where the server is, taken from --base-url. Pure functions.
+// endpoint: the address of the server, parsed from --base-url. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct endpoint {
   bool tls = false;   ///< https or wss
   std::string prefix; ///< path before every target, without a slash at its end
 
-  std::string authority() const; ///< host:port, as the Host field wants it
+  std::string authority() const; ///< host:port, in the form of the Host header field
 };
 
-/// "http://host:port/prefix", the same with https, ws or wss, or "host:port"; throws
-/// std::invalid_argument.
+/// Parses "http://host:port/prefix", a URL of that form with https, ws or wss, or "host:port".
+/// Throws std::invalid_argument for anything else.
 endpoint parse_base_url(std::string_view url);
 
 } // namespace twill::bench

@@ -61,7 +61,7 @@ void exchange::event(std::string_view payload, clock::time_point at) {
 }
 
 void exchange::event(const update& change, std::string_view payload, clock::time_point at) {
-  if (finished_ || cancel_due()) return; // what came with the last wanted token is not wanted
+  if (finished_ || cancel_due()) return; // output after the last wanted token is ignored
   if (change.malformed)
     return fail("protocol", "not an event of this backend: " + std::string(payload.substr(0, 200)));
   take(change, at, true);

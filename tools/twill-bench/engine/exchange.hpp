@@ -1,6 +1,7 @@
-// exchange: one request while it runs: takes payloads with their arrival times, fills its record.
+// exchange: one request while it runs. It takes the payloads that arrive, with their arrival times,
+// and fills the record of the request.
 //
-// No sockets here, so that timing rules can be tested with made-up clocks. One thread.
+// It contains no sockets, so that tests of the timing rules can use made-up clocks. One thread.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +15,17 @@
 
 namespace twill::bench {
 
-/// When to drop a request on purpose: after so many tokens (0: as soon as it is sent), or after a
-/// time.
+/// When to drop a request on purpose: after this many tokens (0: as soon as it is sent), or after
+/// this time.
 struct cancel_plan {
   std::optional<std::int32_t> after_tokens;
   std::optional<double> after_s;
-  bool abrupt = false; ///< by closing the connection, also where a message could say it
+  /// true: close the connection, even where a message could cancel the request
+  bool abrupt = false;
 };
 
-/// The message of an error object of any of the dialects, or the text itself.
+/// The message of an error object in any of the backends' formats, or `json` itself where there is
+/// no such object.
 std::string error_text(std::string_view json);
 
 class exchange {
@@ -31,22 +34,22 @@ public:
       : reader_(reader), record_(out), id_(id), cancel_(cancel), keep_text_(keep_text) {}
 
   void started(clock::time_point at) { start_ = last_content_ = at; }
-  /// A streamed event. The transport calls finished() after it.
+  /// Takes a streamed event. Afterwards the transport checks finished().
   void event(std::string_view payload, clock::time_point at);
-  /// Takes an event whose payload has been read already.
+  /// Takes an event whose payload has already been parsed into `change`.
   void event(const update& change, std::string_view payload, clock::time_point at);
-  /// A whole reply with status 200.
+  /// Takes a whole, not streamed reply with status 200.
   void whole(std::string_view body, clock::time_point at);
-  /// A reply with another status.
+  /// Takes a reply with a status other than 200.
   void refused(int status, std::string_view body);
-  /// To be called when the stream ended. Completes the record, or fails it when the end came too
-  /// soon.
+  /// The transport calls ended() when the stream has ended. It completes the record, or fails it
+  /// when the end came too soon.
   void ended();
   void fail(std::string kind, std::string message);
   void cancelled();
   void interrupted();
 
-  /// True when the request is done, failed or cancelled, so that nothing more need be read.
+  /// True when the request is completed, failed or cancelled, so that the rest need not be read.
   bool finished() const { return finished_; }
   bool cancel_due() const;
 
@@ -69,7 +72,7 @@ private:
   clock::time_point start_{}, last_content_{};
   std::int32_t counted_tokens_ = 0;
   std::int32_t chunks_ = 0;
-  bool ended_well_ = false; ///< the backend's own end mark, or a finish reason, was seen
+  bool ended_well_ = false; ///< the end mark of the backend, or a finish reason, has arrived
   bool finished_ = false;
 };
 

@@ -1,7 +1,8 @@
-// handshake_stream: the stream that Beast's WebSocket handshake reads from. It hands out only the
-// HTTP head; bytes that the same read brought behind the head stay here for the reader of frames.
+// handshake_stream: the stream that Beast's WebSocket handshake reads from. It passes on only the
+// HTTP head. Bytes after the head that arrived in the same read stay in this object, for the code
+// that reads frames.
 //
-// One thread. It lives as long as the handshake.
+// One thread. The object lives as long as the handshake.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -29,7 +30,7 @@ public:
   executor_type get_executor() { return next_.get_executor(); }
   next_layer_type& next_layer() { return next_; }
   const next_layer_type& next_layer() const { return next_; }
-  /// The bytes that arrived behind the head.
+  /// The bytes that arrived after the head.
   const std::string& early() const { return held_; }
 
   template <class Buffers, class Token>
@@ -67,8 +68,8 @@ private:
 
   static constexpr std::string_view head_end = "\r\n\r\n";
 
-  /// How far into `held_` the head goes; all of it once the head has been given: the body of a
-  /// refusal.
+  /// The number of bytes of `held_` that belong to the head. When the whole head has been passed
+  /// on, it is all of `held_`, which is then the body of a reply that declines the handshake.
   std::size_t head_bytes() const {
     std::size_t matched = matched_;
     for (std::size_t i = 0; i < held_.size() && matched_ < head_end.size(); ++i)
@@ -88,7 +89,7 @@ private:
   next_layer_type& next_;
   std::array<char, 4096> block_{};
   std::string held_;
-  std::size_t matched_ = 0; ///< of `head_end`, at the end of what was given
+  std::size_t matched_ = 0; ///< characters of `head_end` that the bytes passed on so far end with
 };
 
 } // namespace twill::bench

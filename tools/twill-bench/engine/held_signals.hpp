@@ -1,7 +1,8 @@
-// held_signals: keeps SIGINT and SIGTERM from ending the process between runs, so that results are
-// written and servers are ended in good order. A run's own watcher still takes them while it runs.
+// held_signals: blocks SIGINT and SIGTERM, so that they do not end the process between runs, before
+// results are written and servers are shut down. The watcher of a run still receives these signals
+// while the run goes on.
 //
-// Make it on the main thread before other threads start.
+// Create the object on the main thread before other threads start.
 #pragma once
 
 #include <csignal>
@@ -23,13 +24,14 @@ public:
   held_signals(const held_signals&) = delete;
   held_signals& operator=(const held_signals&) = delete;
 
-  /// True as soon as one came.
+  /// Waits for up to `span`. Returns true as soon as a signal arrives.
   bool came_within(std::chrono::milliseconds span) const {
     const timespec limit{span.count() / 1000, span.count() % 1000 * 1'000'000};
     return sigtimedwait(&wanted_, nullptr, &limit) > 0;
   }
 
-  /// One came while they were held, here or by another holder, and nobody has taken it yet.
+  /// True when a signal has arrived while this or another object blocked it, and no code has
+  /// received it yet.
   static bool pending() {
     sigset_t came{};
     sigpending(&came);

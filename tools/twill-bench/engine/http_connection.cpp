@@ -21,7 +21,7 @@ error_code http_connection::cause(const error_code& error) const {
   return error && timed_out_ ? error_code(boost::beast::error::timeout) : error;
 }
 
-/// Sets the timer anew; a wait that ran ends and does nothing.
+/// Restarts the timer. The wait that was pending completes as cancelled and does nothing.
 void http_connection::watch() {
   watching_ = true;
   timer.expires_at(deadline_);

@@ -1,5 +1,5 @@
-// http_connection: a socket with what it has read and a limit of its time. One thread; pending
-// operations hold it alive.
+// http_connection: a socket, the bytes that were read from it, and the deadline of its operations.
+// One thread. Pending operations keep the object alive.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -19,16 +19,18 @@ struct http_connection : std::enable_shared_from_this<http_connection> {
   explicit http_connection(boost::asio::io_context& context) : stream(context), timer(context) {}
 
   server_stream stream;
-  boost::beast::flat_buffer buffer; ///< read and not parsed
+  boost::beast::flat_buffer buffer; ///< bytes that were read but not yet parsed
   clock::time_point read_at{};      ///< when the latest read completed
-  bool used = false;                ///< it has carried a reply
+  bool used = false;                ///< it has already carried a reply
 
-  /// What runs then ends with beast::error::timeout, see cause().
+  /// Operations that still run at the deadline end with an error, for which cause() returns
+  /// beast::error::timeout.
   void limit(clock::time_point deadline);
   void unlimited() { deadline_ = clock::time_point::max(); }
-  /// Why an operation ended with that error.
+  /// Replaces `error` by beast::error::timeout when the deadline ended the operation.
   boost::system::error_code cause(const boost::system::error_code& error) const;
-  /// Reads once and parses it, if the connection ended as its end.
+  /// Reads once and parses the bytes. When the connection has ended, it tells the parser of the
+  /// reply that the input has ended.
   boost::asio::awaitable<boost::system::error_code> read(http_reply& reply);
   boost::system::error_code parse(http_reply& reply) { return reply.parse(buffer); }
   void shut();
@@ -36,7 +38,8 @@ struct http_connection : std::enable_shared_from_this<http_connection> {
 private:
   void watch();
 
-  boost::asio::steady_timer timer; ///< one wait for all requests: it looks again when it is due
+  /// one timer for all requests; when it expires, it checks whether the deadline has moved
+  boost::asio::steady_timer timer;
   clock::time_point deadline_ = clock::time_point::max();
   bool watching_ = false, timed_out_ = false;
 };

@@ -1,5 +1,5 @@
-// http_reply: one HTTP/1.1 reply out of a byte stream: Beast's parser without its sockets, so that
-// all chunks that one read brought are parsed in one pass. One thread.
+// http_reply: parses one HTTP/1.1 reply from a byte stream. It uses Beast's parser without Beast's
+// sockets, so that all chunks that one read brought are parsed in one pass. One thread.
 #pragma once
 
 #include <boost/beast/core/buffers_range.hpp>
@@ -14,7 +14,7 @@
 
 namespace twill::bench {
 
-/// A body that is handed on as it comes: Beast's name for the concept is Body.
+/// A Beast "Body" that passes each piece of the body to a callback as it is parsed.
 struct handed_on_body {
   using value_type = std::function<void(std::string_view)>;
 
@@ -47,12 +47,12 @@ class http_reply {
 public:
   http_reply();
 
-  /// Before the body is parsed.
+  /// Sets the callback for the body. Call it before the body is parsed.
   void on_body(handed_on_body::value_type take);
-  /// Parses the bytes in the buffer and removes them; the head alone while there was none, so that
-  /// its reader can choose what to do with the body.
+  /// Parses the bytes in the buffer and removes them. The call that completes the head stops there,
+  /// so that the caller can choose how to treat the body.
   boost::system::error_code parse(boost::beast::flat_buffer& bytes);
-  /// The connection ended: an end of the reply too, or an error.
+  /// To be called when the connection has ended. Returns an error when the reply is not complete.
   boost::system::error_code parse_end();
 
   bool has_any() const { return parser_.got_some(); }

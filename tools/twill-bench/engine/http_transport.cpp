@@ -1,4 +1,5 @@
-// HTTP/1.1 over Beast: keep-alive connections, most recently used first; SSE or whole replies.
+// http_transport: HTTP/1.1 with Beast. It reuses keep-alive connections, the most recently used one
+// first, and reads replies as server-sent events or as a whole.
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -25,8 +26,9 @@ using connection_ptr = std::shared_ptr<connection>;
 
 enum class verdict {
   reusable, ///< the connection can carry another request
-  broken,   ///< it can't; the exchange has its outcome
-  stale,    ///< the server had closed the idle connection: nothing of this request was answered
+  broken,   ///< the connection cannot be used again; the exchange has its outcome
+  /// The server had closed the idle connection before it answered any part of this request.
+  stale,
 };
 
 class http_transport final : public transport {
@@ -105,7 +107,7 @@ private:
     co_return false;
   }
 
-  /// One request and its reply on an open connection.
+  /// Sends one request and reads its reply on an open connection.
   asio::awaitable<verdict> talk(connection& link, exchange& request, const std::string& head,
                                 const std::string& message) {
     error_code error;
@@ -138,14 +140,14 @@ private:
     return type.substr(0, wanted.size()) == wanted;
   }
 
-  /// Abruptly, as a client that goes away does.
+  /// Closes the connection at once, as a client that disappears does.
   static verdict drop(connection& link, exchange& request) {
     link.shut();
     request.cancelled();
     return verdict::broken;
   }
 
-  /// True when the reply came to its end in good order.
+  /// Returns true when the reply was read to its end, so that the connection may be used again.
   asio::awaitable<bool> read_events(connection& link, http_reply& reply, exchange& request) {
     sse_parser events;
     bool sound = true;
@@ -160,7 +162,7 @@ private:
       if (request.observed().how == outcome::failed) co_return false;
       if (request.cancel_due()) co_return drop(link, request) == verdict::reusable;
       if (error) {
-        if (request.finished()) break; // the end mark came; a missing last chunk does no harm
+        if (request.finished()) break; // the end mark has come; a missing last chunk does no harm
         report(request, error, "reset");
         co_return false;
       }

@@ -1,5 +1,5 @@
-// job: what all I/O threads of one run share. A thread takes the next index from it, and only the
-// thread that took an index writes the record of that index.
+// job: the data that all I/O threads of one run share. Each thread takes the next conversation from
+// `next`, and only that thread writes the records of the conversation.
 #pragma once
 
 #include <atomic>
@@ -19,15 +19,16 @@ struct job {
   const protocol& dialect;
   const std::vector<prompt>& prompts;      // (n_prompts)
   const std::vector<std::size_t>& starts;  // (n_conversations) first prompts
-  const std::vector<double>& due_s;        // (n_prompts) of a later turn: not used
+  const std::vector<double>& due_s;        // (n_prompts) not used for later turns of a conversation
   const std::vector<cancel_plan>& cancels; // (n_prompts)
   std::vector<record>& records;            // (n_prompts)
   progress_counts& counts;
   std::atomic<bool>& stop;   ///< running requests end now
   std::atomic<bool>& closed; ///< no request is sent any more; running requests go on
-  std::size_t first_id; ///< ids are not used twice: a late frame of an earlier run may still come
+  /// no id is used twice, because a late frame of an earlier run may still arrive
+  std::size_t first_id;
   clock::time_point t0;
-  std::atomic<std::size_t> next{0}; ///< conversation
+  std::atomic<std::size_t> next{0}; ///< index of the next conversation
 
   bool over() const { return stop || closed || counts.refused_status != 0; }
 };

@@ -17,7 +17,7 @@ std::size_t skip_spaces(std::string_view text, std::size_t at) {
   return at;
 }
 
-/// Past the closing quote of the string that starts at `at`, or npos.
+/// The offset after the closing quote of the string that starts at `at`, or npos.
 std::size_t skip_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size(); ++at) {
     if (text[at] == '\\')
@@ -28,7 +28,7 @@ std::size_t skip_string(std::string_view text, std::size_t at) {
   return npos;
 }
 
-/// Past the value that starts at `at`, or npos when it never ends.
+/// The offset after the value that starts at `at`, or npos when the value does not end.
 std::size_t skip_value(std::string_view text, std::size_t at) {
   if (at >= text.size()) return npos;
   if (text[at] == '"') return skip_string(text, at);
@@ -51,7 +51,7 @@ std::size_t skip_value(std::string_view text, std::size_t at) {
   return npos;
 }
 
-/// Walks an array, calling visit(raw) until it returns false.
+/// Calls visit(raw) for each element of an array until it returns false.
 template <class Visit>
 void each_element(std::string_view array, Visit visit) {
   std::size_t at = skip_spaces(array, 0);
@@ -84,7 +84,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
   }
 }
 
-/// The four hex digits at `at`, or U+FFFD.
+/// The value of the four hex digits at `at`, or U+FFFD when they are not hex digits.
 std::uint32_t hex4(std::string_view body, std::size_t at) {
   if (at + 4 > body.size()) return 0xFFFD;
   std::uint32_t code = 0;
@@ -93,7 +93,7 @@ std::uint32_t hex4(std::string_view body, std::size_t at) {
   return error == std::errc{} && end == first + 4 ? code : 0xFFFD;
 }
 
-/// Resolves the \u escape whose digits start at `at`; returns how many characters it took.
+/// Decodes the \u escape whose digits start at `at`. Returns how many characters it used.
 std::size_t append_unicode(std::string& out, std::string_view body, std::size_t at) {
   const std::uint32_t high = hex4(body, at);
   if (high < 0xD800 || high > 0xDFFF) {

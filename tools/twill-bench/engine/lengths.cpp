@@ -8,7 +8,8 @@ namespace twill::bench {
 
 std::int32_t draw_length(random_source& random, std::int32_t mean_tokens, const length_kind& kind) {
   if (kind.cv > 0) {
-    // A lognormal's mean is exp(mu + sigma^2 / 2), its squared cv exp(sigma^2) - 1.
+    // A lognormal distribution has mean exp(mu + sigma^2 / 2) and squared coefficient of variation
+    // exp(sigma^2) - 1.
     const double variance = std::log1p(kind.cv * kind.cv);
     const double mu = std::log(double(mean_tokens)) - variance / 2;
     const double drawn = std::round(std::exp(mu + std::sqrt(variance) * random.normal()));

@@ -1,4 +1,5 @@
-// lengths: how long prompts and outputs are. Pure but for the random source.
+// lengths: draws the lengths of prompts and outputs. The functions are pure except for the random
+// source.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ struct length_kind {
   double cv = 0;          ///< above 0: lognormal, standard deviation over mean
 };
 
-/// At least 1 token.
+/// Draws a length of at least 1 token.
 std::int32_t draw_length(random_source& random, std::int32_t mean_tokens, const length_kind& kind);
 
 } // namespace twill::bench

@@ -23,16 +23,17 @@ serve_options with_key(serve_options options) {
   return options;
 }
 
-/// Waits for /v1/models to list it; without --ready-check-timeout-sec it is asked once.
+/// Asks for /v1/models until the model is listed or --ready-check-timeout-sec has passed; without
+/// that flag it asks once.
 model_facts find_model(control_client& client, const serve_options& options) {
   const auto until = clock::now() + options.ready_timeout;
   for (;;) {
     const reply answer = client.get("/v1/models");
     if (auto facts = read_models(answer.body, options.model)) return *facts;
-    // Some servers let all keys generate and few list the models.
+    // Some servers let every key generate tokens, but only some keys list the models.
     if (answer.status == 401 || (answer.status == 403 && options.model.empty()))
       throw std::runtime_error(key_advice(options, answer.status, error_text(answer.body)));
-    if (clock::now() < until) { // not up, or still loading
+    if (clock::now() < until) { // the server is not up yet, or still loads the model
       std::this_thread::sleep_for(std::chrono::milliseconds(250));
       continue;
     }
@@ -90,7 +91,8 @@ run_outcome load_run::drive(const std::vector<prompt>& prompts, const std::vecto
                                   [&](const record& each) { return each.http_status == status; });
     throw std::runtime_error(key_advice(options_, status, one->error));
   }
-  // The watcher may take a signal when the last request is over: it must not be lost.
+  // The watcher may receive a signal just after the last request has ended; that signal must not be
+  // lost.
   out.interrupted = stopped;
   if (guard) out.ended_early = guard->reason();
   return out;
@@ -116,7 +118,7 @@ bool load_run::warm_up() {
   return !drive(warm.prompts, std::vector<double>(warm.prompts.size(), 0.0)).interrupted;
 }
 
-/// When each prompt is due; turns of a conversation follow from their first.
+/// The due time of each prompt. All turns of a conversation have the due time of its first turn.
 std::vector<double> load_run::due_times(const workload& load) const {
   if (!load.due_s.empty()) return load.due_s;
   random_source random(options_.seed);
@@ -145,7 +147,8 @@ load_result load_run::measure() {
     out.outcome = drive(load.prompts, due_s, &guard);
     out.server_metrics = server.finish();
   }
-  if (cut) out.outcome.records.resize(options_.n_prompts); // those not even made were not sent
+  // prompts that were not even made count as not sent
+  if (cut) out.outcome.records.resize(options_.n_prompts);
   out.metrics = compute_metrics(out.outcome, options_);
   out.remarks = load.remarks;
   out.date = date_text();

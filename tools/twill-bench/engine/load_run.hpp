@@ -1,8 +1,9 @@
-// load_run: one load against one server from end to end: finds the model, makes the prompts, warms
-// up, drives, and computes the figures. `serve`, `sweep`, `campaign` and `versus` all use it.
+// load_run: runs one load against one server from beginning to end: it finds the model, makes the
+// prompts, sends the warm-ups, runs the load and computes the figures. `serve`, `sweep`, `campaign`
+// and `versus` all use it.
 //
-// Blocking, one thread. Throws std::runtime_error for a server that can't be reached or that lists
-// no model. While requests run, SIGINT and SIGTERM end the run early, with the requests that are
+// Its calls block; one thread. Throws std::runtime_error when the server can't be reached or lists
+// no model. SIGINT and SIGTERM end a run early; its result then has the requests that were
 // complete.
 #pragma once
 
@@ -26,21 +27,23 @@ struct load_result {
   run_outcome outcome;
   serve_metrics metrics;
   std::vector<std::string> remarks; ///< about the prompts' lengths
-  scrape_log server_metrics;        ///< of the time of the run; empty: not asked for, or none there
-  std::string date;                 ///< when it ended, YYYYMMDD-HHMMSS
+  /// Metrics scraped during the run. Empty when they were not asked for or the server has none.
+  scrape_log server_metrics;
+  std::string date; ///< time of the run's end, YYYYMMDD-HHMMSS
 };
 
 class load_run {
 public:
   load_run(serve_options options, progress_style progress);
 
-  /// With the model's name as found.
+  /// The options, with the name of the model that was found.
   const serve_options& options() const { return options_; }
   const model_facts& model() const { return facts_; }
 
-  /// Tries one request until it succeeds or --ready-check-timeout-sec is over, then throws.
+  /// Sends one request, again and again until it succeeds. Throws when it has not succeeded after
+  /// --ready-check-timeout-sec.
   void check_ready();
-  /// Sends the warm-ups. False: it was interrupted.
+  /// Sends the warm-up requests. Returns false when a signal interrupted them.
   bool warm_up();
   load_result measure();
 

@@ -8,7 +8,8 @@
 namespace twill::bench {
 namespace {
 
-/// Output tokens and requests per second of the run, and the most requests at one moment.
+/// Counts output tokens and requests in each second of the run, and finds the most requests at one
+/// moment.
 class timeline {
 public:
   timeline(double first_s, double last_s) : first_s_(first_s) {
@@ -37,7 +38,7 @@ public:
   void finish(serve_metrics& out) {
     out.peak_output_throughput = *std::max_element(tokens_.begin(), tokens_.end());
     out.peak_concurrent = *std::max_element(requests_.begin(), requests_.end());
-    std::sort(edges_.begin(), edges_.end()); // at one moment, ends come before starts
+    std::sort(edges_.begin(), edges_.end()); // at equal times, ends (-1) sort before starts (+1)
     std::ptrdiff_t now = 0, most = 0;
     for (const auto& [at, change] : edges_)
       most = std::max(most, now += change);
@@ -45,7 +46,8 @@ public:
   }
 
 private:
-  /// Whole ones, so that the rounding of a sum does not make an end later than a start.
+  /// Times as whole nanoseconds, so that rounding of a sum cannot put an end after a start at the
+  /// same time.
   static std::int64_t nanoseconds(double s) { return std::llround(s * 1e9); }
 
   std::size_t bucket(double at_s) const {
@@ -54,8 +56,8 @@ private:
   }
 
   double first_s_;
-  std::vector<double> tokens_;        // (seconds)
-  std::vector<std::size_t> requests_; // (seconds)
+  std::vector<double> tokens_;        // one entry per second
+  std::vector<std::size_t> requests_; // one entry per second
   std::vector<std::pair<std::int64_t, int>> edges_;
 };
 
@@ -122,10 +124,11 @@ void take_samples(const record& one, double tpot_ms, samples& into) {
   into.per_output_token += one.latency_s * 1e3 / std::max(1, one.output_tokens);
 }
 
-/// Completed requests, goodput and tokens of the window, per second of it.
+/// Counts completed requests, goodput and tokens within the window, and computes their rates per
+/// second of it.
 class window_rates {
 public:
-  /// `whole`: everything counts, also what rounding puts behind the end.
+  /// When `whole` is true, everything counts, even what rounding puts after the end of the window.
   window_rates(double from_s, double to_s, bool whole)
       : from_s_(from_s), to_s_(to_s), whole_(whole) {}
 

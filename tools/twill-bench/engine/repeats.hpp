@@ -1,4 +1,4 @@
-// repeats: what several runs of the same load say together. Pure functions.
+// repeats: summarises several runs of the same load. Pure functions.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace twill::bench {
 
-/// A figure over repeats: mean, and the half width of its 95 % confidence interval by Student's t.
+/// A figure over all repeats: its mean, and half the width of its 95 % confidence interval by
+/// Student's t.
 struct repeated_figure {
-  std::string name; ///< the key of the result file
+  std::string name; ///< its key in the result file
   double mean = 0, half_width = 0;
   std::vector<double> values; // (n_repeats)
 };
@@ -20,7 +21,7 @@ std::vector<repeated_figure> over_repeats(const std::vector<serve_metrics>& runs
 /// One line per figure: "name mean +- half width".
 std::string repeats_table(const std::vector<repeated_figure>& figures);
 
-/// The 97.5 % quantile of Student's t.
+/// The 97.5 % quantile of Student's t distribution.
 double student_t_975(std::size_t degrees_of_freedom);
 
 } // namespace twill::bench

@@ -1,4 +1,5 @@
-// report: a run as vLLM's table, as lines of remarks, and as JSON with vLLM's keys. Pure functions.
+// report: writes a run as vLLM's table, as lines of remarks, and as JSON with vLLM's keys. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -11,19 +12,20 @@
 
 namespace twill::bench {
 
-/// What a report is about.
+/// The data that a report is made from.
 struct report_input {
   const serve_options& options;
   const run_outcome& run;
   const serve_metrics& metrics;
-  std::string date;                     ///< YYYYMMDD-HHMMSS
-  std::vector<repeated_figure> repeats; ///< of --repeats; this run is then their middle one
+  std::string date; ///< YYYYMMDD-HHMMSS
+  /// figures of --repeats, whose middle run is then the run reported here
+  std::vector<repeated_figure> repeats;
 };
 
 /// The block that starts with "============ Serving Benchmark Result ============".
 std::string report_table(const report_input& in);
-/// What a reader must know before trusting the table: lengths, ends, errors, the client's own
-/// state.
+/// What a reader must know before trusting the table: about lengths, how requests ended, errors,
+/// and whether the client itself was too slow.
 std::vector<std::string> report_remarks(const report_input& in);
 /// The JSON text of the result file; per-request lists only with --save-detailed.
 std::string report_json(const report_input& in);

@@ -33,7 +33,7 @@ void put_setup(json::object& out, const report_input& in) {
   out["endpoint_type"] = options.backend;
   out["label"] = options.label.empty() ? json::value(nullptr) : json::value(options.label);
   out["model_id"] = options.model;
-  out["tokenizer_id"] = options.model; // lengths are the server's own
+  out["tokenizer_id"] = options.model; // the server's own tokenizer counts the lengths
   out["num_prompts"] = options.n_prompts;
   for (const auto& [name, value] : options.metadata)
     out[name] = value;
@@ -42,7 +42,7 @@ void put_setup(json::object& out, const report_input& in) {
   else
     out["request_rate"] = options.request_rate_per_s;
   if (std::isinf(options.burstiness))
-    out["burstiness"] = "inf"; // JSON has no such number
+    out["burstiness"] = "inf"; // JSON has no infinite numbers
   else
     out["burstiness"] = options.burstiness;
   out["max_concurrency"] =
@@ -75,7 +75,7 @@ void put_repeats(json::object& out, const report_input& in) {
   out["twill_bench"].as_object()["repeats"] = std::move(repeats);
 }
 
-/// What vLLM has no key for.
+/// Adds the figures for which vLLM has no key.
 void put_own(json::object& out, const report_input& in) {
   const serve_metrics& m = in.metrics;
   json::object finishes, errors;
@@ -112,7 +112,8 @@ void put_own(json::object& out, const report_input& in) {
   put_repeats(out, in);
 }
 
-/// One list per field, one entry per request that was sent, in order of their number.
+/// Adds one list per field, with one entry for each request that was sent, in the order of request
+/// numbers.
 void put_detail(json::object& out, const report_input& in) {
   json::array inputs, outputs, ttfts, itls, latencies, starts, queues, texts, errors, reasons;
   const bool open_loop = is_open_loop(in.options);

@@ -8,7 +8,7 @@
 namespace twill::bench {
 namespace {
 
-/// Above these the client, not the server, may have set the figures.
+/// Above these limits the client, not the server, may have determined the figures.
 constexpr double busy_cpu_share = 0.8;
 constexpr double late_ms = 5.0;
 
@@ -42,7 +42,7 @@ void remark_lengths(const report_input& in, std::vector<std::string>& out) {
                   std::to_string(m.input_mismatches) + of_all + " (special or template tokens)");
 }
 
-/// Replies of requests in ids whose own ids nobody knows.
+/// Whether a request was sent as ids and its reply brought tokens but no ids.
 bool answers_unknown(const run_outcome& run) {
   return std::any_of(run.records.begin(), run.records.end(), [](const record& one) {
     return one.how == outcome::completed && one.asked_in_ids && one.ids.empty() &&

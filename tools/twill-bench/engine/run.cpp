@@ -23,7 +23,8 @@ namespace asio = boost::asio;
 std::vector<cancel_plan> plan_cancels(const serve_options& options,
                                       const std::vector<prompt>& prompts) {
   std::vector<cancel_plan> plans(prompts.size());
-  random_source random(options.seed ^ 0x63616e63656cull); // a stream of its own
+  // independent of the random numbers for prompts
+  random_source random(options.seed ^ 0x63616e63656cull);
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const double drawn = random.uniform() * 100.0;
     const bool chosen = drawn < options.cancellation_percent + options.disconnect_percent;
@@ -38,7 +39,7 @@ std::vector<cancel_plan> plan_cancels(const serve_options& options,
   return plans;
 }
 
-/// Over real sockets, as the backend speaks.
+/// Makes a transport over real sockets, of the kind that the backend uses.
 std::unique_ptr<transport> make_socket_transport(asio::io_context& context, const route& where,
                                                  const protocol& dialect) {
   return dialect.transport() == wire::http ? make_http_transport(context, where)

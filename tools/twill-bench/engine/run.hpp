@@ -1,7 +1,10 @@
-// run: drives a workload against a server from one or a few I/O threads and gathers the records.
+// run: the class `engine`, which runs a workload against a server from one or a few I/O threads and
+// collects the records.
 //
-// An engine keeps its connections between calls of run(), so that warm-ups warm them too. run()
-// blocks its caller; stop() may be called from any thread or signal thread and makes it return
+// An engine keeps its connections between calls of run(), so that warm-up requests also warm up the
+// connections. run() blocks its caller. stop() may be called from any thread, also from one that
+// handles signals; run() then returns early, with the requests that are complete. Failures at the
+// start throw std::runtime_error.
 // early, with the requests that are complete. Start-up failures throw std::runtime_error.
 #pragma once
 
@@ -29,27 +32,29 @@ struct progress_counts {
   std::atomic<std::int64_t> output_tokens{0};
   std::atomic<std::int64_t> ttft_us{0}; ///< sum over `ttfts` requests
   std::atomic<std::int64_t> ttfts{0};
-  /// Of a reply that refuses the key before any request has had a token: nothing more is sent.
+  /// The HTTP status of a reply that refuses the API key, when it came before any output token;
+  /// nothing more is sent then. Else 0.
   std::atomic<int> refused_status{0};
 };
 
-/// How the client itself did.
+/// Whether the client itself was fast enough.
 struct client_health {
-  double cpu_share = 0;       ///< of the busiest I/O thread, 1 = a whole core
-  double loop_lag_p99_ms = 0; ///< lateness of a 20 ms heartbeat on the I/O threads
-  double send_lag_p99_ms = 0; ///< lateness of sends that waited for their time
+  double cpu_share = 0;       ///< CPU use of the busiest I/O thread, 1 = a whole core
+  double loop_lag_p99_ms = 0; ///< lateness of a timer that fires every 20 ms on the I/O threads
+  double send_lag_p99_ms = 0; ///< lateness of requests that waited for their due time
 };
 
 struct run_outcome {
   std::vector<record> records; // (n_prompts)
-  double duration_s = 0;       ///< first to last event of the run
+  double duration_s = 0;       ///< from the first to the last event of the run
   bool interrupted = false;
-  std::string ended_early; ///< why, when a limit of the run ended it; empty: it went to its end
+  /// The reason, when a limit of the run ended it; empty when the run was not cut short.
+  std::string ended_early;
   client_health client;
 };
 
-/// What the engine stands on; what is not given is the steady clock and real sockets. A timekeeper
-/// of one's own needs `io_threads` 1 and a transport that goes by it.
+/// Parts of the engine that tests can replace. The defaults are the steady clock and real sockets.
+/// A different timekeeper needs `io_threads` 1 and a transport that uses the same timekeeper.
 struct engine_parts {
   timekeeper* time = nullptr;
   transport_factory make_transport;
@@ -57,16 +62,17 @@ struct engine_parts {
 
 class engine {
 public:
-  /// Resolves the server and opens shared connections.
+  /// Resolves the server's name and opens the shared connections.
   engine(const serve_options& options, const protocol& dialect, const engine_parts& parts = {});
   ~engine();
 
-  /// Request i is due at due_s[i], in rising order; at most `max_in_flight` run at once (0: no
-  /// limit).
+  /// Request i is due at due_s[i]; due_s is in ascending order. At most `max_in_flight` requests
+  /// run at once (0: no limit).
   run_outcome run(const std::vector<prompt>& prompts, const std::vector<double>& due_s,
                   std::size_t max_in_flight, progress_counts& counts);
   void stop();
-  /// Nothing more is sent; run() returns when what is under way has ended. From any thread.
+  /// No further request is sent, and run() returns when the requests in flight have ended. May be
+  /// called from any thread.
   void close_intake();
 
 private:

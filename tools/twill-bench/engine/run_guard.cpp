@@ -26,7 +26,7 @@ bool run_guard::saturated(double elapsed_s, const progress_counts& counts) {
   sampled_s_ = elapsed_s;
   const auto due = std::upper_bound(due_s_.begin(), due_s_.end(), elapsed_s) - due_s_.begin();
   const std::int64_t ttft_us = counts.ttft_us, ttfts = counts.ttfts;
-  if (ttfts == ttfts_) return false; // nothing ended: nothing to fit
+  if (ttfts == ttfts_) return false; // no first token since the previous sample: nothing to fit
   watch_.add({elapsed_s, double(due) - double(counts.ended),
               double(ttft_us - ttft_us_) / double(ttfts - ttfts_) * 1e-6});
   ttft_us_ = ttft_us;

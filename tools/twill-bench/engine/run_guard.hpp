@@ -1,5 +1,5 @@
-// run_guard: ends a run by its own limits: its duration, its grace, over-saturation. One thread;
-// asked now and then with the time that has passed.
+// run_guard: ends a run at its limits: its duration with the grace period, or over-saturation. One
+// thread, which calls ask() from time to time with the time that has passed.
 #pragma once
 
 #include <string>
@@ -15,22 +15,22 @@ class run_guard {
 public:
   enum class order {
     go_on,
-    close, ///< send nothing more
-    stop,  ///< end what runs too
+    close, ///< send no further request
+    stop,  ///< also end the requests that run
   };
 
   run_guard(const serve_options& options, const std::vector<double>& due_s)
       : options_(options), due_s_(due_s) {}
 
   order ask(double elapsed_s, const progress_counts& counts);
-  /// Why the run was ended; empty: it was not.
+  /// Why the run was ended; empty when it was not.
   const std::string& reason() const { return reason_; }
 
 private:
   bool saturated(double elapsed_s, const progress_counts& counts);
 
   const serve_options& options_;
-  const std::vector<double>& due_s_; // rising
+  const std::vector<double>& due_s_; // in ascending order
   saturation_watch watch_;
   double sampled_s_ = 0;
   std::int64_t ttft_us_ = 0, ttfts_ = 0;

@@ -9,10 +9,11 @@ namespace {
 
 constexpr std::size_t fewest_samples = 20;
 constexpr double window_s = 60;
-constexpr double one_sided_99 = 2.54; // Student's t with 18 degrees of freedom; less with more
+// Student's t for 18 degrees of freedom, one-sided at 99 %; with more degrees it is smaller.
+constexpr double one_sided_99 = 2.54;
 constexpr double least_growth = 0.5;
 
-/// Least squares over the samples: does the line rise for certain, and by enough?
+/// Fits a line by least squares. Returns true when it rises significantly and by enough.
 bool rises(const std::deque<load_sample>& samples, double load_sample::*member) {
   const auto n = double(samples.size());
   double mean_t = 0, mean_y = 0;

@@ -1,8 +1,9 @@
-// saturation: detects when an open loop has outrun its server: requests in flight and the time to
-// the first token both rise without end. Pure functions.
+// saturation: detects when a server cannot keep up with an open loop: both the requests in flight
+// and the time to the first token keep rising. Pure functions.
 //
-// Both are fitted by a straight line over the latest minute. The verdict needs 20 samples, slopes
-// that differ from 0 by Student's t at 99 %, and growth over the window by half of its mean.
+// A straight line is fitted to each of the two over the latest minute. The server counts as
+// saturated when there are at least 20 samples, both slopes are above 0 by Student's t at 99 %, and
+// both lines rise within the minute by more than half of their mean.
 #pragma once
 
 #include <deque>
@@ -11,8 +12,8 @@ namespace twill::bench {
 
 struct load_sample {
   double at_s = 0;
-  double in_flight = 0; ///< due and not ended
-  double ttft_s = 0;    ///< mean of the requests that ended since the sample before
+  double in_flight = 0; ///< due but not ended
+  double ttft_s = 0;    ///< mean of the requests that ended since the previous sample
 };
 
 class saturation_watch {

@@ -18,7 +18,7 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-/// "# TYPE name kind" into the set of counters.
+/// Reads a line "# TYPE name kind" and adds the names that are counters to the set.
 void read_type(std::string_view line, std::set<std::string, std::less<>>& counters) {
   constexpr std::string_view mark = "# TYPE ";
   if (line.substr(0, mark.size()) != mark) return;
@@ -78,7 +78,7 @@ void scraper::scrape(const serve_options& options) {
   control_client client(options.base_url, options.headers, options.cacert);
   clock::time_point next = begin;
   for (bool last = false; !last;) {
-    last = over_; // once more after the end, so that counters are whole
+    last = over_; // read once more after the end of the run, so that counters include all of it
     if (!last && clock::now() < next) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       continue;

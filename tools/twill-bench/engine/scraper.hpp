@@ -1,7 +1,7 @@
-// scraper: reads a server's /metrics (Prometheus' text format) again and again while a run goes on.
+// scraper: reads a server's /metrics (Prometheus text format) at regular intervals during a run.
 //
-// One thread of its own, from the constructor to finish(). A server without /metrics gives an empty
-// log. Histogram buckets are left out; their sums and counts are kept.
+// It has a thread of its own from the constructor to finish(). A server without /metrics gives an
+// empty log. Histogram buckets are left out; the sums and counts of histograms are kept.
 #pragma once
 
 #include <atomic>
@@ -18,23 +18,25 @@
 namespace twill::bench {
 
 struct scraped_series {
-  bool counter = false;                          ///< only rises: shown as a rate
+  bool counter = false;                          ///< the value only rises, so reports show its rate
   std::vector<std::pair<double, double>> points; ///< (seconds since the start, value)
 };
-using scrape_log = std::map<std::string, scraped_series>; ///< by name with labels
+/// key: the metric's name with its labels
+using scrape_log = std::map<std::string, scraped_series>;
 
-/// Adds one scrape to the log.
+/// Adds the metrics of one scrape to the log.
 void read_exposition(std::string_view text, double at_s, scrape_log& into);
 
 class scraper {
 public:
-  /// The options' `scrape_interval` says how often; 0 scrapes nothing. They outlive the scraper.
+  /// Reads every `scrape_interval` of the options; 0 reads nothing. The options must outlive the
+  /// scraper.
   explicit scraper(const serve_options& options);
   ~scraper();
   scraper(const scraper&) = delete;
   scraper& operator=(const scraper&) = delete;
 
-  /// Ends the thread.
+  /// Ends the thread and returns the log.
   scrape_log finish();
 
 private:

@@ -1,7 +1,7 @@
-// server_stream: a connected byte stream to the server under test: a TCP socket, with TLS where its
-// address asks for that. It is what Asio calls an AsyncStream.
+// server_stream: a connected byte stream to the server under test: a TCP socket, with TLS where the
+// server's address asks for it. It meets Asio's requirements of an AsyncStream.
 //
-// On the thread of its io_context; it must outlive its operations, which close() ends.
+// Use it on the thread of its io_context. It must outlive its operations; close() ends them.
 #pragma once
 
 #include <boost/asio/async_result.hpp>
@@ -22,15 +22,15 @@
 
 namespace twill::bench {
 
-/// Where to connect to, and by what to know the server.
+/// Where to connect to, and how to verify the server.
 struct server_address {
   std::vector<boost::asio::ip::tcp::endpoint> endpoints;
-  std::string host;     ///< the name or address that its certificate must be for
+  std::string host;     ///< the name or address that the server's certificate must be valid for
   net::tls_context tls; ///< null: no TLS
 };
 
-/// Resolves the host. Throws std::runtime_error when it cannot, or when `authorities_file`
-/// (--cacert; empty: the system's) cannot be read.
+/// Resolves the host name. Throws std::runtime_error when it cannot be resolved, or when the file
+/// of trusted authorities `authorities_file` (--cacert; empty: the system's) cannot be read.
 server_address find_server(const endpoint& where, const std::string& authorities_file);
 
 /// The message for the user about a certificate that is not trusted.
@@ -46,16 +46,16 @@ public:
 
   executor_type get_executor() { return socket_.get_executor(); }
 
-  /// TCP, then the TLS handshake. A certificate that is not trusted gives
-  /// boost::asio::error::no_permission, and why_untrusted() says what is wrong with it.
+  /// Connects by TCP, then does the TLS handshake. A certificate that is not trusted gives
+  /// boost::asio::error::no_permission, and why_untrusted() then gives the reason.
   boost::asio::awaitable<boost::system::error_code> connect(const server_address& to,
                                                             clock::time_point deadline);
   const std::string& why_untrusted() const { return why_untrusted_; }
 
-  /// At that time the stream is closed, and what then runs on it ends.
+  /// At `deadline` the stream is closed, which ends the operations that still run.
   void expires_at(clock::time_point deadline);
   void expires_never() { timer_.cancel(); }
-  /// beast::error::timeout where the time ended an operation.
+  /// Replaces `error` by beast::error::timeout when the deadline ended the operation.
   boost::system::error_code cause(const boost::system::error_code& error) const;
 
   template <class Buffers, class Token>
@@ -86,20 +86,21 @@ public:
         token, first);
   }
 
-  /// Abruptly.
+  /// Closes the socket at once, without a TLS shutdown.
   void close();
 
 private:
-  boost::asio::ip::tcp::socket socket_; ///< without TLS
+  boost::asio::ip::tcp::socket socket_; ///< not used while TLS is
   std::unique_ptr<net::tls_stream> tls_;
   boost::asio::steady_timer timer_;
   bool timed_out_ = false;
   std::string why_untrusted_;
-  /// A wait of the timer that was too late to cancel sees by it that the stream has gone.
+  /// Lets the handler of a timer that expired too late to be cancelled detect that the stream was
+  /// destroyed.
   std::shared_ptr<server_stream*> self_ = std::make_shared<server_stream*>(this);
 };
 
-// Beast finds it by argument-dependent lookup.
+// Beast finds this function by argument-dependent lookup.
 inline void beast_close_socket(server_stream& stream) {
   stream.close();
 }

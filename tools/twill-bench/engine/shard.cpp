@@ -99,7 +99,8 @@ asio::awaitable<void> shard::worker(job& work) {
   if (--workers_ == 0) context_.stop();
 }
 
-/// The turns [first, last), one after the other; ends early when one of them does.
+/// Runs the turns [first, last) of a conversation, one after the other. It ends early when a turn
+/// does not complete or the run ends.
 asio::awaitable<void> shard::converse(job& work, std::size_t first, std::size_t last,
                                       alarm& timer) {
   conversation talk;
@@ -162,7 +163,7 @@ asio::awaitable<void> shard::measure_lag() {
     const clock::time_point due = time_.now() + heartbeat;
     co_await beat_->wait_until(due);
     if (!fresh_beat_) lags_ms_.push_back(1e3 * seconds(time_.now() - due));
-    fresh_beat_ = false; // the first beat of a run was armed before it
+    fresh_beat_ = false; // the timer of a run's first beat was started before the run
   }
 }
 

@@ -1,8 +1,9 @@
-// shard: one I/O thread of the engine: its context, its connections, its share of the workers.
+// shard: one I/O thread of the engine, with its io_context, its connections and its share of the
+// workers.
 //
-// open() and run() block the thread that calls them; stop() and
-// close_intake() may be called from any thread. A worker
-// takes the next conversation (mostly one request) and runs its turns, each when it is due.
+// open() and run() block the thread that calls them; stop() and close_intake() may be called from
+// any thread. A worker takes the next conversation (mostly a single request) and sends each of its
+// turns when it is due.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -27,15 +28,16 @@ public:
 
   /// Throws std::runtime_error when the shared sockets can't be opened.
   void open();
-  /// Runs n_workers workers until the workload is used up.
+  /// Runs n_workers workers until no conversation is left.
   void run(job& work, std::size_t n_workers);
-  /// Running exchanges end as interrupted, sleeping workers wake.
+  /// Ends running exchanges as interrupted and wakes sleeping workers.
   void stop();
-  /// Sleeping workers wake; what runs goes on.
+  /// Wakes sleeping workers; running exchanges go on.
   void close_intake();
 
-  double cpu_s() const { return cpu_s_; }                         ///< of the latest run()
-  const std::vector<double>& lags_ms() const { return lags_ms_; } ///< of its heartbeats
+  double cpu_s() const { return cpu_s_; } ///< CPU time of the latest run()
+  /// lateness of the timer that measures the client's own delays
+  const std::vector<double>& lags_ms() const { return lags_ms_; }
 
 private:
   boost::asio::awaitable<void> worker(job& work);

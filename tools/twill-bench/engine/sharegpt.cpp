@@ -46,7 +46,8 @@ const json::string* turn(const json::value& entry, std::size_t index) {
   return value ? value->if_string() : nullptr;
 }
 
-/// The server's count, or the usual four bytes a token.
+/// The number of tokens by the server's tokenizer, or an estimate of four bytes per token without
+/// it.
 std::int32_t count_tokens(const std::string& text, token_service& tokens, bool& estimated) {
   if (!estimated)
     if (const auto ids = tokens.tokenize(text)) return static_cast<std::int32_t>(ids->size());

@@ -1,7 +1,7 @@
-// sse_parser: server-sent events out of a byte stream, in any chunking.
+// sse_parser: parses server-sent events from a byte stream, however it is split.
 //
-// Follows the WHATWG HTML standard, section 9.2.6, for `data` fields; other fields and comments
-// (keep-alive pings) are skipped. Not bound to a socket. An event longer than the limit is an
+// It follows the WHATWG HTML standard, section 9.2.6, for `data` fields and skips other fields and
+// comments (keep-alive pings). It is not bound to a socket. An event longer than the limit is an
 // error.
 #pragma once
 
@@ -16,17 +16,17 @@ class sse_parser {
 public:
   static constexpr std::size_t max_event_bytes = 64u << 20;
 
-  /// Calls on_event(data) for every event that `bytes` completes; a false from it stops the
-  /// feeding. Returns false when an event is too long.
+  /// Calls on_event(data) for every event that `bytes` completes; when on_event returns false, the
+  /// remaining bytes are dropped. feed() returns false when an event is too long.
   bool feed(std::string_view bytes, const std::function<bool(std::string_view)>& on_event);
-  /// True when nothing of an unfinished event is held.
+  /// True when the parser holds no part of an unfinished event.
   bool at_boundary() const { return line_.empty() && data_.empty(); }
 
 private:
   void take_line(std::string_view line);
 
   std::string line_; ///< an unfinished line
-  std::string data_; ///< data lines of the event so far
+  std::string data_; ///< the data lines so far of the current event
   bool has_data_ = false;
   bool after_cr_ = false; ///< the last byte was CR: a following LF belongs to it
 };

@@ -1,4 +1,4 @@
-// text: numbers as people read them. Pure functions.
+// text: formats numbers for people. Pure functions.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace twill::bench {
 
-/// `value` with so many digits after the point.
+/// `value` with this many digits after the decimal point.
 inline std::string fixed(double value, int digits) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.*f", digits, value);

@@ -1,7 +1,7 @@
-// timekeeper: the engine's clock and timers, so that a run can also go by made-up time.
+// timekeeper: the clock and the timers of the engine, which tests can replace by simulated time.
 //
-// real_time() is the steady clock and asio's timers, for any number of threads. Another timekeeper
-// belongs to one I/O thread, and to a transport that goes by the same time.
+// real_time() uses the steady clock and Asio's timers and may be used by any number of threads. Any
+// other timekeeper is used by one I/O thread, with a transport that uses the same timekeeper.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -13,11 +13,11 @@
 
 namespace twill::bench {
 
-/// One timer, of one coroutine at a time.
+/// A timer, used by one coroutine at a time.
 class alarm {
 public:
   virtual ~alarm() = default;
-  /// Returns at that time, or when cancel() is called.
+  /// Completes at `when`, or when cancel() is called.
   virtual boost::asio::awaitable<void> wait_until(clock::time_point when) = 0;
   virtual void cancel() = 0;
 };

@@ -1,6 +1,7 @@
-// token_service: the server's own tokenizer, asked over HTTP, so that lengths are the server's.
+// token_service: calls the server's own tokenizer over HTTP, so that prompt lengths are those that
+// the server counts.
 //
-// Blocking; one thread. A server without these routes gives empty answers, never an error.
+// Its calls block; one thread. A server without these routes gives empty results, never an error.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,19 @@ struct model_facts {
   std::optional<std::int64_t> vocab_size;
 };
 
-/// Reads the first entry, or the one named `wanted`, of a /v1/models reply; vLLM's and llama.cpp's
-/// keys.
+/// Reads a model from a /v1/models reply with vLLM's or llama.cpp's keys: the model named `wanted`,
+/// or the first one when `wanted` is empty.
 std::optional<model_facts> read_models(const std::string& body, const std::string& wanted);
 
 class token_service {
 public:
   virtual ~token_service() = default;
-  /// Ids of a text, without special tokens around it.
+  /// The token ids of a text, without special tokens around them.
   virtual std::optional<std::vector<std::int32_t>> tokenize(const std::string& text) = 0;
   virtual std::optional<std::string> detokenize(const std::vector<std::int32_t>& ids) = 0;
 };
 
-/// /tokenize and /detokenize in the dialects of vLLM and of llama.cpp at once.
+/// Calls /tokenize and /detokenize with bodies that both vLLM and llama.cpp understand.
 class http_token_service final : public token_service {
 public:
   http_token_service(control_client& client, std::string model)

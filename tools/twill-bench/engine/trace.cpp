@@ -1,4 +1,5 @@
-// Recorded traces: the requests, lengths and shared prefixes of someone's service, in its own time.
+// trace: reads recorded traces, which give the request times, lengths and shared prefixes of a real
+// service.
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -13,9 +14,10 @@ namespace {
 
 namespace js = json_scan;
 
-constexpr std::size_t block_tokens = 512; // what one hash id of Mooncake's traces stands for
+// Number of prompt tokens that one hash id of Mooncake's traces stands for.
+constexpr std::size_t block_tokens = 512;
 
-/// A line may give its time as a number with a point.
+/// Reads the time of a line, which may be a number with a decimal point.
 std::optional<double> milliseconds(std::string_view raw) {
   if (raw.empty()) return std::nullopt;
   try {
@@ -60,7 +62,8 @@ std::vector<trace_line> read_trace(const std::string& path, std::size_t most) {
   return out;
 }
 
-/// The prompt's ids: the tokens of its named blocks, then tokens of its own.
+/// The prompt's ids: the tokens of the blocks that the line names, then tokens that only this
+/// prompt has.
 std::vector<std::int32_t> ids_of(const trace_line& line, std::size_t number, std::uint64_t seed,
                                  std::pair<std::int32_t, std::int32_t> range) {
   const auto n_ids = static_cast<std::size_t>(line.input_tokens);

@@ -1,9 +1,9 @@
-// transport: carries exchanges over sockets. One object per I/O thread; every call and every
-// completion is on that thread.
+// transport: runs exchanges over sockets. Each I/O thread has its own transport; all calls and
+// completions are on that thread.
 //
-// It keeps idle connections for reuse, takes a time stamp as soon as a read completes (all events
-// that the read brought share it), and ends each exchange with exactly one outcome. It throws
-// nothing but std::bad_alloc.
+// A transport keeps idle connections for reuse. It takes a time stamp as soon as a read completes,
+// and all events in the bytes of that read get this time stamp. Each exchange ends with exactly one
+// outcome. A transport throws nothing but std::bad_alloc.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -31,18 +31,21 @@ struct route {
   std::chrono::duration<double> timeout{600}; ///< of one request
   bool stream = true;
   bool keep_alive = true;
-  std::size_t connections = 0; ///< WebSocket: multiplex over so many; 0: one request per socket
+  /// For WebSocket: all requests share this many sockets; 0: a socket carries one request at a
+  /// time.
+  std::size_t connections = 0;
 };
 
 class transport {
 public:
   virtual ~transport() = default;
 
-  /// Opens what must be open before the clock starts; false (and `why`) when that fails.
+  /// Opens the connections that must be open before the run's clock starts. Returns false, with the
+  /// reason in `why`, when that fails.
   virtual boost::asio::awaitable<bool> open(std::string& why) = 0;
-  /// Sends the message and feeds the exchange until it has its outcome.
+  /// Sends the message and passes what arrives to the exchange, until the exchange has its outcome.
   virtual boost::asio::awaitable<void> perform(exchange& request, std::string message) = 0;
-  /// Ends every running exchange as interrupted and every later one at once.
+  /// Ends every running exchange as interrupted, and every later one as soon as it starts.
   virtual void interrupt() = 0;
   /// Closes all connections.
   virtual void close() = 0;

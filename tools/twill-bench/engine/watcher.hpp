@@ -1,8 +1,9 @@
-// watcher: waits for Ctrl-C and draws a progress line while a run goes on.
+// watcher: waits for SIGINT and SIGTERM and draws a progress line during a run.
 //
-// One thread of its own. While it lives SIGINT and SIGTERM are blocked in its maker's thread and in
-// threads made after it: make it before the run, on the thread that calls run(). The first signal
-// calls on_stop, the second ends the process. The line goes to standard error, on a terminal only.
+// It has a thread of its own. While it lives, SIGINT and SIGTERM are blocked in the thread that
+// constructed it and in threads created after it. So construct it before the run, on the thread
+// that calls run(). The first signal calls on_stop, the second one ends the process. The line is
+// written to standard error, and only when that is a terminal.
 #pragma once
 
 #include <csignal>
@@ -16,19 +17,20 @@
 
 namespace twill::bench {
 
-/// What the line shows beside the run's own counts.
+/// What the progress line shows besides the counts of the run.
 struct progress_style {
   bool show = false;
   std::string label;        ///< before the bar
-  double seconds_after = 0; ///< work that follows this run, added to the time left
+  double seconds_after = 0; ///< time for work after this run, added to the time left
 
-  /// Shown when wanted and standard error is a terminal.
+  /// A style that shows the line when `wanted` is true and standard error is a terminal.
   static progress_style on_terminal(bool wanted);
 };
 
 class watcher {
 public:
-  /// `on_tick`, when given, is called ten times a second with the seconds since the watcher began.
+  /// `on_tick`, if given, is called ten times a second with the seconds since the watcher was
+  /// constructed.
   watcher(const progress_counts& counts, progress_style style, std::function<void()> on_stop,
           std::function<void(double)> on_tick = {});
   ~watcher();

@@ -45,7 +45,8 @@ asio::awaitable<error_code> websocket_link::open(const route& where, clock::time
     why_not_open_ = reply.body();
   }
   if (error) co_return stream_.cause(error);
-  // Not at once: who opens it adds itself only when this returns.
+  // The early bytes are handled later and not here, because the caller of open() adds its request
+  // only after open() has returned.
   asio::post(stream_.get_executor(),
              [self = shared_from_this(), early = socket.next_layer().early()] {
                self->take(early, clock::now());
@@ -53,7 +54,7 @@ asio::awaitable<error_code> websocket_link::open(const route& where, clock::time
   co_return error;
 }
 
-/// From the socket itself: nothing here has a timer of its own.
+/// Reads from the socket itself: only the waiters have timers.
 void websocket_link::read() {
   stream_.async_read_some(asio::buffer(block_),
                           [self = shared_from_this()](const error_code& error, std::size_t n) {
@@ -87,12 +88,13 @@ void websocket_link::deliver(std::string_view payload, clock::time_point at) {
   const update change = dialect_.read_event(payload);
   if (!change.owner) return deliver_unnamed(change, payload, at);
   const auto found = waiting_.find(*change.owner);
-  if (found == waiting_.end()) return; // the rest of a cancelled request
+  if (found == waiting_.end()) return; // a late message for a cancelled request
   found->second->ex.event(change, payload, at);
   wake_if_over(*found->second);
 }
 
-/// A frame of the connection itself (a greeting, a refusal), or of the only request there is.
+/// Delivers a frame that names no request: it belongs to the only request on the socket, or it is
+/// an error of the whole connection, which all requests get.
 void websocket_link::deliver_unnamed(const update& change, std::string_view payload,
                                      clock::time_point at) {
   if (change.malformed || (shared_ && !change.failed)) return;

@@ -1,6 +1,7 @@
 // websocket_link: one WebSocket and the requests that wait for its messages. Beast does the
-// handshake; then this class reads and writes the frames. All messages that one read brings go to
-// their requests with one time stamp, which is taken as soon as the read completes.
+// handshake; after that, this class reads and writes the frames. All messages in the bytes of one
+// read are passed to their requests with one time stamp, which is taken as soon as the read
+// completes.
 //
 // One thread. Pending operations keep the object alive.
 #pragma once
@@ -22,8 +23,8 @@
 
 namespace twill::bench {
 
-/// An exchange whose coroutine sleeps on `wake` until its outcome, its deadline or its socket's
-/// end.
+/// An exchange whose coroutine waits on the timer `wake` until the exchange has its outcome, its
+/// deadline passes, or its socket ends.
 struct waiter {
   waiter(boost::asio::io_context& context, exchange& change) : ex(change), wake(context) {}
   exchange& ex;
@@ -32,17 +33,19 @@ struct waiter {
 
 class websocket_link : public std::enable_shared_from_this<websocket_link> {
 public:
-  /// `masks` makes the keys that a client's frames are masked with.
+  /// `masks` generates the masking keys of the frames that this client sends. `shared` says that
+  /// several requests use the socket at once.
   websocket_link(boost::asio::io_context& context, const protocol& dialect, std::mt19937& masks,
                  bool shared)
       : dialect_(dialect), masks_(masks), shared_(shared), stream_(context) {}
 
   boost::asio::awaitable<boost::system::error_code> open(const route& where,
                                                          clock::time_point deadline);
-  /// Why open() failed, where its error alone does not say: the certificate, or the status and the
-  /// body of a server that declined the upgrade.
+  /// Why open() failed, where the error code alone does not say it: the reason why the certificate
+  /// is not trusted, or the body of a reply that declined the upgrade.
   const std::string& why_not_open() const { return why_not_open_; }
-  int declined_status() const { return declined_status_; } ///< 0: the upgrade was not declined
+  /// HTTP status of the reply that declined the upgrade; 0 when the upgrade was not declined.
+  int declined_status() const { return declined_status_; }
   void send(std::string_view message);
 
   void add(waiter& who) { waiting_[who.ex.id()] = &who; }
@@ -53,7 +56,7 @@ public:
 
   bool dead() const { return dead_; }
   const std::string& why() const { return why_; }
-  const char* why_kind() const { return why_kind_; } ///< as in record::error_kind
+  const char* why_kind() const { return why_kind_; } ///< one of the values of record::error_kind
   /// Closes the socket without sending a close frame.
   void shut(std::string why, const char* kind = "reset");
 
@@ -75,7 +78,7 @@ private:
   server_stream stream_;
   ws_reader reader_{false, most_message_bytes};
   std::array<char, 16 * 1024> block_{}; ///< bytes of the latest read
-  std::string unsent_, in_write_;       ///< frames
+  std::string unsent_, in_write_;       ///< encoded frames
   std::unordered_map<std::size_t, waiter*> waiting_;
   bool dead_ = false;
   std::string why_;

@@ -1,4 +1,5 @@
-// WebSocket: one request at a time on a pooled socket, or all of them over a few sockets.
+// websocket_transport: sends each request on a pooled WebSocket of its own, or all requests over a
+// few shared ones.
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/error.hpp>
@@ -79,7 +80,8 @@ public:
   }
 
 private:
-  /// The least loaded shared socket, or an idle one of our own; null when one must be opened.
+  /// Returns the least loaded shared socket, or an idle socket of the pool; null when a socket must
+  /// be opened.
   link_ptr pick() {
     link_ptr best;
     for (const link_ptr& each : shared_)
@@ -133,7 +135,8 @@ private:
     request.ended();
   }
 
-  /// By a message where there is one; a socket of our own may also go away without a word.
+  /// Cancels a request by a message, where the backend has one. Otherwise, or for an abrupt
+  /// disconnect, it closes the socket, unless other requests share it.
   void drop(link& on, const exchange& request) {
     const std::string message = dialect_.cancel(request.id());
     const bool sent_cancel = !message.empty() && !request.cancellation().abrupt;
@@ -150,7 +153,7 @@ private:
   std::mt19937 masks_{std::random_device{}()};
   std::vector<link_ptr> shared_;
   std::vector<link_ptr> idle_;
-  std::set<link_ptr> busy_; ///< sockets of our own that carry a request
+  std::set<link_ptr> busy_; ///< sockets of the pool that carry a request
   bool interrupted_ = false;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int max_alignments = 10;
 
-/// One token each in every byte-pair vocabulary we know, when a space stands before them.
+/// Words that, with a space before them, are one token each in every byte-pair vocabulary we know.
 constexpr std::array<std::string_view, 32> plain_words{
     " the",  " of",    " and",  " to",   " in",    " is",    " that", " for",
     " was",  " on",    " with", " as",   " it",    " be",    " at",   " by",
@@ -26,8 +26,8 @@ void append_ids(std::vector<std::int32_t>& ids, std::size_t n_ids,
     ids.push_back(static_cast<std::int32_t>(random.between(range.first, range.second)));
 }
 
-/// Turns ids into a text that the server reads as (nearly) that many tokens; false without a
-/// tokenizer on the server.
+/// Turns the ids of `drawn` into a text that the server's tokenizer splits into (nearly) as many
+/// tokens. Returns false when the server has no tokenizer.
 bool align_text(prompt& drawn, std::pair<std::int32_t, std::int32_t> range, token_service& tokens,
                 random_source& random) {
   const auto wanted = drawn.ids.size();
@@ -54,7 +54,7 @@ void write_words(prompt& drawn, random_source& random) {
     drawn.text += plain_words[static_cast<std::size_t>(random.between(0, plain_words.size() - 1))];
 }
 
-/// The ids that all prompts of one group begin with.
+/// The ids that all prompts of a group begin with.
 std::vector<std::int32_t> prefix_ids(const workload_source& from, std::size_t group,
                                      std::pair<std::int32_t, std::int32_t> range) {
   random_source random(from.options.seed * 0x9e3779b97f4a7c15ull + 0x70726566ull + (group << 32));
@@ -63,7 +63,8 @@ std::vector<std::int32_t> prefix_ids(const workload_source& from, std::size_t gr
   return ids;
 }
 
-/// Longer ones than the model takes are cut: first the output, then the prompt.
+/// Cuts a prompt that is longer than the model's context: first its output length, then its input
+/// length. Returns whether it did.
 bool cut_to_context(prompt& one, const model_facts& model) {
   if (!model.max_model_len || *model.max_model_len < 2) return false;
   const std::int64_t limit = *model.max_model_len;
@@ -73,7 +74,7 @@ bool cut_to_context(prompt& one, const model_facts& model) {
   return true;
 }
 
-/// Random prompts one after the other, and what went wrong with their lengths.
+/// Makes random prompts one after the other, and counts problems with their lengths.
 class random_prompts {
 public:
   random_prompts(const workload_source& from, std::uint64_t stream)
@@ -84,7 +85,7 @@ public:
       prefixes_.push_back(prefix_ids(from, group, range_));
   }
 
-  /// `follows`: a later turn, which no prefix opens.
+  /// `follows` says that the prompt is a later turn of a conversation, which begins with no prefix.
   prompt next(bool follows) {
     const serve_options& o = from_.options;
     const length_kind kind{o.range_ratio, o.length_cv};
@@ -97,7 +98,8 @@ public:
       one.ids = prefixes_[static_cast<std::size_t>(random_.between(0, last))];
       one.input_tokens += o.prefix_tokens;
     }
-    // Only drawn lengths are cut: fixed ones are what the user wants to see fail.
+    // Only randomly drawn lengths are cut. With fixed lengths, the user should see the request
+    // fail.
     if (kind.cv > 0) cut_ += cut_to_context(one, from_.model);
     const std::int32_t wanted = one.input_tokens;
     one.ids.resize(std::min(one.ids.size(), static_cast<std::size_t>(wanted)));

@@ -40,7 +40,7 @@ struct ws_reader::frame {
   bool control = false;
   bool masked = false;
   std::array<char, mask_bytes> mask{};
-  std::size_t header_bytes = 0; ///< 0: not all of it is there
+  std::size_t header_bytes = 0; ///< 0: the header has not arrived completely
   std::uint64_t length = 0;
 };
 
@@ -49,7 +49,8 @@ bool ws_reader::fail(const char* why) {
   return false;
 }
 
-/// False when it is there and wrong; one that is not all there yet has `header_bytes` 0.
+/// Returns false when the header is invalid. For an incomplete header it returns true and leaves
+/// `header_bytes` 0.
 bool ws_reader::read_header(std::string_view bytes, frame& out) {
   if (bytes.size() < 2) return true;
   const std::uint8_t first = byte_at(bytes, 0), second = byte_at(bytes, 1);
