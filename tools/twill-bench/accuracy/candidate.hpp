@@ -1,8 +1,8 @@
-// candidate: a model whose accuracy is measured, and the tokens that it is measured on.
+// candidate: a model whose accuracy is measured, and the tokens that it is measured with.
 //
-// Golden folders need no tokenizer: their golden.json lists prompts and the greedy tokens that a
-// reference implementation continued them with. Any other model takes a text. Immutable; any
-// thread.
+// Golden folders need no tokenizer: their golden.json lists prompts, and the greedy tokens with
+// which a reference implementation continued them. Any other model needs a text. A candidate is
+// immutable and may be used by any thread.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,11 @@ struct candidate {
   std::vector<token_sequence> sequences;
 };
 
-/// A folder with golden.json, on its prompts and greedy tokens.
+/// Opens a folder with golden.json and measures with its prompts and greedy tokens.
 models::result<candidate> open_golden(const std::string& folder, const std::string& name);
 
-/// Any model on a text, cut into windows of the model's context length at most.
+/// Opens any model and measures with a text, which is cut into windows of at most the model's
+/// context length.
 models::result<candidate> open_with_text(const std::string& path, const std::string& text);
 
 /// Folders at or below `root` that have a golden.json, sorted.

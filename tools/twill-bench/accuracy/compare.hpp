@@ -1,7 +1,8 @@
-// compare: one model in several compute and KV types, each against f32 with f32 KV.
+// compare: compares one model in several compute and KV types with the same model in f32 with f32
+// KV.
 //
-// The f32 decoder and one other are loaded at a time and run in step; no logits are kept. Call on
-// the device's thread.
+// Two decoders are loaded at a time, the f32 one and one other. They run the same tokens side by
+// side, and their logits are not kept. Call the functions on the device's thread.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@
 
 namespace twill::bench {
 
-/// In the words of `model.compute` and `kv.type`.
+/// A compute type and a KV type, spelled as in `model.compute` and `kv.type`.
 struct type_pair {
   std::string compute;
   std::string kv;
@@ -23,7 +24,7 @@ struct type_pair {
 /// "bf16/f16", or a failure that names the rule.
 models::result<type_pair> parse_type_pair(const std::string& text);
 
-/// One tally per pair, in their order. Fails as decoder::load does.
+/// Returns one tally per pair, in the order of `pairs`. Returns the errors of decoder::load.
 models::result<std::vector<tally>> compare_types(gpu::device& dev, const candidate& s,
                                                  const std::vector<type_pair>& pairs);
 

@@ -1,7 +1,8 @@
-// divergence: how far one row of logits is from another, and sums of that over many positions.
-// Pure functions.
+// divergence: measures how far one row of logits is from another, and sums this over many
+// positions. Pure functions.
 //
-// Logits are f32, everything computed from them is double. Natural logarithms: KL is in nats.
+// Logits are f32; everything computed from them is double. Logarithms are natural, so KL divergence
+// is in nats.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,24 @@ namespace twill::bench {
 /// log(sum(exp(row))), without overflow.
 double log_sum_exp(std::span<const float> row);
 
-/// Index of the largest value; the first of equal ones.
+/// Index of the largest value; the first one when several are equal.
 std::int32_t argmax(std::span<const float> row);
 
-/// KL(reference || other) of the two softmax distributions, in nats; never below 0. The rows have
-/// the same length. An entry that only the reference gives any probability makes it infinite.
+/// KL(reference || other) of the softmax distributions of the two rows, in nats; never below 0.
+/// Both rows have the same length. The result is infinite when `other` gives probability 0 to an
+/// entry to which `reference` does not.
 double kl_divergence(std::span<const float> reference, std::span<const float> other);
 
-/// Sums over the positions of one model in one pair of types.
+/// Sums over all positions of one model in one pair of types.
 class tally {
 public:
-  /// A position whose true next token is `next`. `is_greedy`: the reference that made the sequence
-  /// took it as the likeliest.
+  /// Adds a position whose true next token is `next`. `is_greedy` says that the reference
+  /// implementation that made the sequence chose `next` as the most likely token.
   void add(std::span<const float> reference, std::span<const float> row, std::int32_t next,
            bool is_greedy);
 
   std::int64_t positions() const { return positions_; }
-  /// Shares from 0 to 1; without positions they are 1.
+  /// Shares from 0 to 1; both are 1 when there are no positions.
   double same_argmax() const;
   double greedy_found() const;
   std::int64_t greedy_tokens() const { return greedy_; }

@@ -60,11 +60,11 @@ private:
   std::int32_t block_tokens_ = 0;
   std::int32_t rows_per_step_ = 0;
   const token_sequence* sequence_ = nullptr;
-  std::int32_t done_ = 0; ///< positions that have run
+  std::int32_t done_ = 0; ///< number of positions that have run
   std::vector<float> logits_;
 };
 
-/// Why the ids cannot run through a model; empty when they can.
+/// The reason why a model cannot run the ids; empty when it can.
 std::string reason_to_refuse(const token_sequence& sequence, const models::model_spec& spec);
 
 } // namespace twill::bench

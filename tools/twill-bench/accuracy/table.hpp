@@ -1,5 +1,5 @@
-// table: accuracy figures for people: a line per model and pair of types, or Markdown with a line
-// per model. Pure text.
+// table: formats accuracy figures for people, either as one text line per model and pair of types,
+// or as Markdown with one line per model. Pure functions.
 #pragma once
 
 #include <string>
@@ -15,9 +15,10 @@ std::string text_header();
 std::string text_lines(const std::string& model, const std::vector<type_pair>& pairs,
                        const std::vector<tally>& tallies);
 
-/// Two lines: names and rule.
+/// The two lines of the heading: column names, and the line below them.
 std::string markdown_header(const std::vector<type_pair>& pairs);
-/// One line; each pair's cell is "same argmax, mean KL (largest KL), change of perplexity".
+/// One line of the table. The cell of each pair has the form "same argmax, mean KL (largest KL),
+/// change of perplexity".
 std::string markdown_line(const std::string& model, const std::vector<tally>& tallies);
 
 } // namespace twill::bench

@@ -1,8 +1,9 @@
-// disk_reader: threads that read a file as fast as the disk gives it, as the disk tier is read:
-// parts of `transfer_bytes`, straight into long stretches of memory, again and again. What is read
-// is dropped.
+// disk_reader: threads that read a file as fast as the disk allows. They read as the disk tier
+// does, in parts of `transfer_bytes` that go directly into long stretches of memory, and start
+// again at the end of the file. The data is not used.
 //
-// Threads: its own while it lives; bytes() from any thread. A file of its own is gone when it is.
+// The object has threads of its own while it lives; bytes() may be called from any thread. If it
+// wrote a file of its own, it removes the file when it is destroyed.
 #pragma once
 
 #include <atomic>
@@ -18,28 +19,32 @@
 namespace twill::bench {
 
 struct disk_reading {
-  std::string file;   ///< one that is there, read where it holds data; empty: one of its own
-  std::string dir;    ///< of its own file; empty: the system's folder for temporary files
-  bool direct = true; ///< past the page cache
-  std::int64_t file_mib = 256; ///< so much is written first
-  std::int64_t ring_mib = 32;  ///< where reads go, over and over: a few layers of a small model
-  std::int32_t readers = 4;    ///< reads under way
+  /// An existing file, which is read where it holds data; empty: the reader writes a file of its
+  /// own.
+  std::string file;
+  /// Folder of the reader's own file; empty: the system's folder for temporary files.
+  std::string dir;
+  bool direct = true;          ///< reads bypass the page cache
+  std::int64_t file_mib = 256; ///< size of the reader's own file
+  /// Size of the memory that reads go to, over and over: as much as a few layers of a small model.
+  std::int64_t ring_mib = 32;
+  std::int32_t readers = 4; ///< number of reads under way at once
 };
 
 class disk_reader {
 public:
-  /// Begins to read, once its own file is written. Throws std::runtime_error: no folder, no file,
-  /// no space, no memory.
+  /// Writes a file of its own where `file` is empty, then begins to read. Throws std::runtime_error
+  /// when the folder or the file is missing, or when there is too little space or memory.
   explicit disk_reader(const disk_reading& settings);
   disk_reader(const disk_reader&) = delete;
   disk_reader& operator=(const disk_reader&) = delete;
   ~disk_reader();
 
-  /// So far.
+  /// Bytes read so far.
   std::int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  /// What ended the reading early; empty while nothing did.
+  /// The error that ended the reading early; empty when there was none.
   std::string error() const;
-  /// Of the file, each read in turn.
+  /// The parts of the file, which are read one after the other.
   const std::vector<stored_part>& parts() const { return parts_; }
   std::string describe() const { return store_->describe(); }
 

@@ -13,8 +13,8 @@ struct stored_part {
   std::int64_t offset = 0, bytes = 0; ///< multiples of store_alignment
 };
 
-/// The parts in ascending order. Bytes behind the last multiple of store_alignment are left out.
-/// Throws std::runtime_error when there is no such file or when it holds no data.
+/// Returns the parts in ascending order. Bytes after the last multiple of store_alignment are left
+/// out. Throws std::runtime_error when the file does not exist or holds no data.
 std::vector<stored_part> stored_parts(const std::string& path);
 
 } // namespace twill::bench

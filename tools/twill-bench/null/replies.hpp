@@ -1,4 +1,4 @@
-// replies: what the null server says in each backend's format, made once per request. Pure
+// replies: the null server's replies in each backend's format, made once per request. Pure
 // functions.
 #pragma once
 
@@ -8,21 +8,22 @@
 
 namespace twill::bench {
 
-/// What a request asked for.
+/// The values that a null reply needs from a request.
 struct null_request {
-  std::int64_t input_tokens = 0; ///< ids as they are; of a text a quarter of its bytes
+  std::int64_t input_tokens = 0; ///< the number of ids, or a quarter of the bytes of a text
   std::int64_t output_tokens = 16;
   bool stream = true;
-  std::string lane; ///< WebSocket: the id that every event carries
+  std::string lane; ///< for WebSocket: the stream id that every event carries
 };
 
-/// `target` is the path it was sent to.
+/// `target` is the path that the request was sent to.
 null_request read_null_request(std::string_view target, std::string_view body);
 
-/// Events of one generation: over HTTP with the framing of SSE, over WebSocket one message each.
+/// The events of one generation: with SSE framing over HTTP, one message each over WebSocket.
 struct null_replies {
-  std::string token; ///< of every token but the last
-  std::string last;  ///< the last token, where it has to bring the end with it; else like `token`
+  std::string token; ///< the event of every token but the last
+  /// The event of the last token. It differs from `token` where it has to contain the end.
+  std::string last;
   std::string end;   ///< finish reason and usage; may be empty
   std::string whole; ///< the reply to a request that does not stream
 };

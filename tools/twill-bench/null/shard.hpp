@@ -1,4 +1,5 @@
-// null_shard: one thread of the null server: its context, its listening socket, its connections.
+// null_shard: one thread of the null server, with its io_context, its listening socket and its
+// connections.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -51,7 +52,8 @@ private:
   null_options options_;
   boost::asio::io_context context_{1};
   boost::asio::ip::tcp::acceptor acceptor_{context_};
-  wait_queue round_; ///< generations without delays between tokens; each sends one piece a round
+  /// Generations without delays between tokens wait here; each sends one piece per round.
+  wait_queue round_;
 };
 
 } // namespace twill::bench

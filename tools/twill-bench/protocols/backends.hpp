@@ -1,4 +1,5 @@
-// backends: the constructors that protocol.cpp's table names; one file each implements them.
+// backends: the constructors in protocol.cpp's table of backends; each is implemented in a file of
+// its own.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// body: writes the JSON object of a request, piece by piece, without a tree.
+// body: writes the JSON object of a request, member by member, without building a tree.
 #pragma once
 
 #include <charconv>
@@ -19,9 +19,10 @@ public:
   body_writer& boolean(std::string_view key, bool value);
   body_writer& ids(std::string_view key, const std::vector<std::int32_t>& values);
   body_writer& raw(std::string_view key, std::string_view json);
-  /// Appends the members of a JSON object.
+  /// Appends the members of `json_object`.
   body_writer& merge(std::string_view json_object);
-  /// temperature, top_p, top_k, ignore_eos under vLLM's names, then --extra-body.
+  /// Appends temperature, top_p, top_k and ignore_eos under vLLM's names, then the members of
+  /// --extra-body.
   body_writer& sampling(const serve_options& options);
   std::string finish();
 

@@ -1,7 +1,8 @@
-// protocol: one backend's request and reply formats, without sockets.
+// protocol: the formats of one backend's requests and replies, without sockets.
 //
-// A protocol is built once and shared by all I/O threads: every function is const and pure. Reading
-// never fails hard: what can't be understood is reported in `update::malformed`.
+// A protocol object is constructed once and shared by all I/O threads: all its functions are const
+// and pure. Reading a reply never throws; a reply that can't be understood sets
+// `update::malformed`.
 #pragma once
 
 #include <cstddef>
@@ -16,34 +17,38 @@
 
 namespace twill::bench {
 
-/// What was said before in a conversation.
+/// An earlier prompt of a conversation and its answer.
 struct spoken_turn {
   std::string asked, answered;
 };
 
 /// One prompt of the workload, as ids or as text.
 struct prompt {
-  std::vector<std::int32_t> ids; ///< sent when not empty
+  std::vector<std::int32_t> ids; ///< sent instead of a text when not empty
   std::string text;
   std::int32_t input_tokens = 0;  ///< expected prompt length
-  std::int32_t output_tokens = 0; ///< asked for
-  bool follows = false; ///< the next turn of the conversation that the prompt before it is part of
+  std::int32_t output_tokens = 0; ///< the output length asked for
+  /// The next turn of the conversation that the previous prompt in the list belongs to.
+  bool follows = false;
   std::vector<spoken_turn> earlier; ///< of a conversation in text, oldest first
 };
 
-/// The whole conversation as one text, for backends that know no roles.
+/// The whole conversation as one text, for backends without roles.
 std::string whole_text(const prompt& asked);
 
-/// The contents of one event, or of one whole reply. Views point into the payload.
+/// The contents of one event or of one whole reply. Views point into the payload.
 struct update {
-  std::optional<std::size_t> owner; ///< WebSocket: the request it belongs to, when it says so
-  bool content = false;             ///< brought output: text, ids, or an empty piece of text
-  std::int32_t tokens = -1;         ///< how many ids it brought; -1: it does not say
-  std::string_view text_json;       ///< the text as a JSON string value
-  std::string_view ids_json;        ///< the ids as a JSON array, where the backend sends them
-  bool done = false;                ///< nothing follows
-  bool malformed = false;           ///< not what this backend sends
-  std::string_view finish_reason;   ///< stop, length, ...
+  /// WebSocket only: the request that the event belongs to, when the event names it.
+  std::optional<std::size_t> owner;
+  /// The event has output: text, ids, or an empty piece of text.
+  bool content = false;
+  std::int32_t tokens = -1;   ///< number of ids in the event; -1: not given
+  std::string_view text_json; ///< the text as a JSON string value
+  std::string_view ids_json;  ///< the ids as a JSON array, where the backend sends them
+  bool done = false;          ///< no further event follows
+  /// The payload is not in the format of this backend.
+  bool malformed = false;
+  std::string_view finish_reason;                          ///< stop, length, ...
   std::optional<std::int64_t> input_tokens, output_tokens; ///< usage
   bool failed = false;
   std::string_view error_json; ///< the error object, for the report
@@ -59,7 +64,7 @@ public:
   virtual std::string default_endpoint() const = 0;
   virtual bool takes_ids() const = 0;
 
-  /// The HTTP body or the WebSocket message that asks for request number `id`.
+  /// The HTTP body or the WebSocket message of request number `id`.
   virtual std::string request(const prompt& asked, std::size_t id) const = 0;
   /// Reads a streamed event.
   virtual update read_event(std::string_view payload) const = 0;
@@ -70,7 +75,8 @@ public:
   virtual std::string cancel(std::size_t /*id*/) const { return {}; }
 };
 
-/// By --backend's name; throws std::invalid_argument naming the known ones.
+/// Makes the protocol that `options.backend` names. Throws std::invalid_argument, which lists the
+/// known names.
 std::unique_ptr<protocol> make_protocol(const serve_options& options);
 std::vector<std::string> backend_names();
 

@@ -1,4 +1,4 @@
-// buckets: values sorted into a few ranges with round bounds, for charts. Pure functions.
+// buckets: sorts values into a few ranges with round bounds, for charts. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,18 @@
 
 namespace twill::bench {
 
-/// Ranges that follow each other; the last one takes everything above, too.
+/// Adjoining ranges. The last range also contains all larger values.
 struct buckets {
-  std::vector<double> bounds; ///< where each begins, rising // (n_buckets)
+  std::vector<double> bounds; ///< the start of each range, ascending // (n_buckets)
 
   std::size_t of(double value) const;
-  std::vector<std::string> names() const; ///< where each begins, as few digits as tell them apart
+  /// The start of each range, with as few digits as tell the ranges apart.
+  std::vector<std::string> names() const;
 };
 
-/// About `wanted` ranges over the values: of equal width, or where the values span more than a
-/// factor of 30, each about as wide as it is large. The tail beyond P99.5 shares the last one.
-/// Empty without values.
+/// About `wanted` ranges that cover the values. They have equal widths, unless the values span more
+/// than a factor of 30: then the width of a range grows in proportion to its start. Values beyond
+/// P99.5 are in the last range. Without values there are no ranges.
 buckets buckets_for(std::vector<double> values, std::size_t wanted);
 
 } // namespace twill::bench

@@ -1,6 +1,6 @@
-// html: one self-contained page per run: its look and its charts are those of the daemon's pages
-// (net/page/), and nothing is loaded from outside. Without JavaScript the charts are plain SVG.
-// Pure functions.
+// html: writes one self-contained page per run. Its style and its charts are those of the daemon's
+// pages (net/page/), and it loads nothing from outside. Without JavaScript the charts are plain
+// SVG. Pure functions.
 #pragma once
 
 #include <string>
@@ -12,12 +12,13 @@
 
 namespace twill::bench {
 
-/// A run of `serve`: its figures, its remarks, how its times are spread and follow the load, the
-/// run over time, the server's metrics meanwhile, its options, and this machine.
+/// The page of a run of `serve`: its figures, its remarks, the distribution of its latencies and
+/// their dependence on the load, the run over time, the server's metrics during the run, its
+/// options, and a description of this machine.
 std::string serve_page(const report_input& in, const std::vector<std::string>& remarks,
                        const scrape_log& server);
 
-/// A sweep: its table, its remarks, its charts.
+/// The page of a sweep: its table, its remarks, its charts.
 std::string sweep_page(const sweep& of);
 
 } // namespace twill::bench

@@ -1,4 +1,4 @@
-// markdown: the tables of sweep, campaign, compare and versus. Pure functions.
+// markdown: formats the tables of sweep, campaign, compare and versus. Pure functions.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// serve_charts: a run of `serve` as charts: how its requests' times are spread, how they follow the
-// load, and how the run went over time. Pure functions.
+// serve_charts: draws a run of `serve` as charts: the distribution of its latencies, how latencies
+// depend on the load, and the course of the run over time. Pure functions.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace twill::bench {
 
-/// How many requests had which TTFT and E2EL, and how many gaps which ITL; without what no request
-/// had.
+/// The number of requests per range of TTFT and of E2EL, and the number of gaps per range of ITL.
+/// Charts without any value are left out.
 std::vector<chart> distribution_charts(const report_input& in);
 
 /// Median and P95 of TTFT and E2EL against the requests that were sent per second, and against
@@ -18,17 +18,17 @@ std::vector<chart> distribution_charts(const report_input& in);
 std::vector<chart> load_charts(const report_input& in);
 
 /// Output tokens per second, and median and P95 of the latencies of the requests that began in each
-/// slice of time.
+/// time slice.
 std::vector<chart> time_charts(const report_input& in);
 
-/// Seconds cut into at most 120 slices of whole seconds.
+/// The time of a run, cut into at most 120 slices of whole seconds.
 struct time_slices {
   double length_s = 1;
   std::size_t n = 1;
 
   explicit time_slices(double duration_s);
   std::size_t of(double at_s) const;
-  std::vector<std::string> names() const; ///< where each begins
+  std::vector<std::string> names() const; ///< the start of each slice
 };
 
 } // namespace twill::bench

@@ -1,8 +1,9 @@
-// server_charts: what a server's /metrics said during a run, as charts. Pure functions.
+// server_charts: draws what a server's /metrics reported during a run as charts. Pure functions.
 //
-// A histogram is one chart: the mean of what it observed since the scrape before, its `_sum` by its
-// `_count`. Counters are rates. What most readers look for comes first, by the names that vLLM and
-// twill share; series that belong together share a chart.
+// A histogram becomes one chart: the mean of the values observed since the previous scrape, which
+// is the change of its `_sum` divided by the change of its `_count`. Counters become rates. The
+// charts that most readers look for come first; they are chosen by the metric names that vLLM and
+// twill share. Related series share a chart.
 #pragma once
 
 #include <vector>

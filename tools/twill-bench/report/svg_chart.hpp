@@ -1,6 +1,7 @@
-// svg_chart: a chart of lines or bars over named places as SVG text. Pure functions.
+// svg_chart: draws a chart of lines or bars over named places on the x axis as SVG text. Pure
+// functions.
 //
-// Self-contained: no script, no font file, no outside reference. A missing value breaks its line.
+// The SVG needs no script, font file or other file. A line has a gap where a value is missing.
 #pragma once
 
 #include <optional>
@@ -16,16 +17,16 @@ struct chart_series {
 
 struct chart {
   std::string title, x_title, y_title;
-  std::string subject;             ///< what all charts of a file are about; only SVG files say it
-  std::string now;                 ///< beside the title on a page; empty: the x title
-  bool bars = false;               ///< one series of counts, a bar for each
+  std::string subject;             ///< what all charts of a file are about; only SVG files show it
+  std::string now;                 ///< shown beside the title on a page; empty: x_title is shown
+  bool bars = false;               ///< one series of counts, each drawn as a bar
   std::vector<std::string> places; ///< on the x axis, evenly spaced
   std::vector<chart_series> series;
 };
 
 std::string svg_chart(const chart& of);
 
-/// "<" and its like as entities.
+/// Replaces "<" and the other special characters of markup by entities.
 std::string escape_markup(const std::string& text);
 
 } // namespace twill::bench

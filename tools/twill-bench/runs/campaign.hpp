@@ -1,9 +1,8 @@
-// campaign: sweeps every model on every server of a plan, one server at a time, and puts them side
-// by side. Sweeps that are complete are not measured again, so that giving the command again
-// resumes it.
+// campaign: sweeps every model on every server of a plan, one server at a time, and compares the
+// results. Sweeps that are complete are not measured again, so the same command resumes a campaign.
 //
-// Blocking, one thread. A server that does not start is reported and left out.
-// FOLDER/MODEL/SERVER holds a sweep and the server's log, FOLDER/MODEL the comparison.
+// Its calls block; one thread. A server that does not start is reported and left out.
+// FOLDER/MODEL/SERVER holds a sweep and the log of the server, FOLDER/MODEL the comparison.
 #pragma once
 
 #include <string>
@@ -24,7 +23,7 @@ struct campaign_order {
 
 struct campaign_result {
   bool interrupted = false;
-  std::vector<std::string> remarks; ///< what went wrong, one line each
+  std::vector<std::string> remarks; ///< what went wrong, one line per problem
 };
 
 campaign_result run_campaign(const campaign_order& order, load_runner& runner);

@@ -1,7 +1,8 @@
-// child: a program started for a measurement, in a process group of its own, ended with its owner.
+// child: a program that was started for a measurement, in a process group of its own. It ends with
+// this object.
 //
-// One thread. The constructor throws std::runtime_error when the program can't be started; the
-// destructor ends the group: SIGTERM, and SIGKILL after `grace`.
+// One thread. The constructor throws std::runtime_error when the program can't be started. The
+// destructor ends the process group with SIGTERM, and with SIGKILL after `grace`.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +15,12 @@
 namespace twill::bench {
 
 struct child_order {
-  std::vector<std::string> command; ///< program and arguments; the program is looked up on PATH
+  std::vector<std::string> command; ///< program and arguments; the program is searched on PATH
   std::vector<std::pair<std::string, std::string>>
-      environment;      ///< added to this process's environment
+      /// Added to the environment of this process.
+      environment;
   std::string folder;   ///< working directory; empty: this process's
-  std::string log_path; ///< takes standard output and standard error
+  std::string log_path; ///< receives standard output and standard error
   std::chrono::milliseconds grace{10'000};
 };
 
@@ -30,11 +32,12 @@ public:
   child& operator=(const child&) = delete;
 
   bool running();
-  /// Exit status; 128 + signal for one that a signal ended; -1 while it runs.
+  /// The exit status; 128 + signal when a signal ended the program; -1 while it runs.
   int exit_status() const { return status_; }
-  /// Waits; false when the program still runs after that time.
+  /// Waits for the program to end; returns false when it still runs after that time.
   bool wait_for_end(std::chrono::milliseconds limit);
-  /// True when it ended by SIGTERM within its grace; else its group was killed.
+  /// Ends the program. Returns true when it ended by SIGTERM within `grace`; otherwise its process
+  /// group was killed.
   bool end();
   std::chrono::steady_clock::time_point started() const { return started_; }
 

@@ -1,4 +1,4 @@
-// compare: results side by side, each with its ratio to the first. Pure functions.
+// compare: puts results side by side, each with its ratio to the first. Pure functions.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace twill::bench {
 
 struct named_sweep {
-  std::string name; ///< heads its columns
+  std::string name; ///< the heading of its columns
   sweep figures;
 };
 
@@ -26,8 +26,8 @@ std::string compare_sweeps(const std::vector<named_sweep>& runs,
 /// One chart per metric, with one line per run over the cells.
 std::vector<std::pair<std::string, chart>> compare_charts(const std::vector<named_sweep>& runs);
 
-/// One row per key of the result files of `serve` (JSON texts), with ratios to the first. Throws
-/// std::runtime_error for a text that is none.
+/// A table with one row per key of the result files of `serve`, given as JSON texts, with ratios to
+/// the first file. Throws std::runtime_error when a text is not such a file.
 std::string compare_serves(const std::vector<std::pair<std::string, std::string>>& named_texts);
 
 } // namespace twill::bench

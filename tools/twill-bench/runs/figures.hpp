@@ -1,5 +1,5 @@
-// figures: what is kept of one load on one server. A sweep keeps it for each phase of a cell,
-// versus for each round. Plain data.
+// figures: the figures that are kept of one load on one server. A sweep keeps them for each phase
+// of a cell, versus for each round. Plain data.
 #pragma once
 
 #include <string>
@@ -8,16 +8,19 @@
 
 namespace twill::bench {
 
-/// Counts are doubles too, so that one list of members reads and writes them all.
+/// Counts are doubles, too, so that one list of members serves to read and write all of them.
 struct run_figures {
   double asked = 0, completed = 0, failed = 0; ///< requests
-  double stopped_early = 0;                    ///< ended by a stop before the length asked for
-  double context_limited = 0;                  ///< cut by the server below the length asked for
-  double counted_lengths = 0; ///< requests whose length was counted here: the server gave no usage
+  /// requests that a stop ended before the length asked for
+  double stopped_early = 0;
+  /// requests that the server cut below the length asked for
+  double context_limited = 0;
+  /// Requests whose output length was counted here, because the server gave no usage.
+  double counted_lengths = 0;
   double input_mismatches = 0;
   double concurrency = 0; ///< most requests in flight
   double duration_s = 0;
-  double input_tokens = 0, output_tokens = 0; ///< actual, mean of the completed requests
+  double input_tokens = 0, output_tokens = 0; ///< actual means of the completed requests
   double requests_per_s = 0, output_tokens_per_s = 0;
   double total_tokens_per_s = 0;  ///< input and output
   double ms_per_token = 0;        ///< mean of latency / (input + output)
@@ -30,7 +33,7 @@ struct run_figures {
   std::string first_error;     ///< kind and message of the first failure; may be empty
 };
 
-/// `options` are those of the run; their first percentile must be the 99th.
+/// `options` are the options of the run; the first of its percentiles must be the 99th.
 run_figures figures_of(const load_result& result, const serve_options& options);
 
 } // namespace twill::bench

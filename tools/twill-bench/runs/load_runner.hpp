@@ -1,8 +1,8 @@
-// load_runner: starts servers and measures loads, one after the other, until a signal comes. It is
-// what sweep, campaign and versus have in common.
+// load_runner: starts servers and measures loads, one after the other, until a signal comes. sweep,
+// campaign and versus all use it.
 //
-// Blocking; use it from the main thread. SIGINT and SIGTERM are held while it lives: the first one
-// ends the load that runs and makes interrupted() true for good.
+// Its calls block; use it from the main thread. SIGINT and SIGTERM are blocked while the object
+// lives: the first one ends the load that runs, and interrupted() then stays true.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ public:
 
   /// True once a signal has come or interrupt() was called.
   bool interrupted();
-  /// For a caller that ran a load itself and found it interrupted.
+  /// To be called by a caller that ran a load itself and found it interrupted.
   void interrupt() { interrupted_ = true; }
 
   /// Starts a planned server and waits until it takes requests; null when a signal came. Throws

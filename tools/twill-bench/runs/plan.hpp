@@ -20,43 +20,44 @@ enum class plan_kind { versus, campaign };
 struct planned_server {
   std::string name;
   child_order order;
-  std::string ready_url; ///< answers 200 once the server takes requests
+  std::string ready_url; ///< this URL gives status 200 once the server accepts requests
   std::chrono::duration<double> ready_timeout{120};
   serve_options target; ///< address and protocol only; see with_target()
-  // Of a campaign:
+  // Only used by campaign:
   std::string title;               ///< server and version, for the tables
-  std::vector<std::string> models; ///< the models that it runs; empty: all of them
+  std::vector<std::string> models; ///< the models that this server runs; empty: all of them
 };
 
 struct planned_load {
   std::string name;
   serve_options load;     ///< lengths, concurrency, sampling
-  int busy_processes = 0; ///< programs that keep cores busy during the load
+  int busy_processes = 0; ///< number of programs that keep cores busy during the load
 };
 
 struct planned_model {
   std::string name, title;
-  /// A text for the shell that runs before the first server of the model: the model's own, else the
-  /// plan's. It may be empty.
+  /// A shell command that runs before the first server of the model starts: that of the model, or
+  /// that of the plan where the model has none. It may be empty.
   std::string prepare;
-  std::vector<name_value> environment; ///< of `prepare` and of the servers
+  std::vector<name_value> environment; ///< for `prepare` and for the servers
   sweep_order grid;
 };
 
 struct run_plan {
-  std::vector<planned_server> servers; ///< the others are compared with the first
-  // Of versus:
+  std::vector<planned_server> servers; ///< the first one is compared with each other one
+  // Only used by versus:
   int rounds = 5;
-  bool restart = true; ///< each round starts the servers anew; else they run from start to end
+  /// True: each round starts the servers anew. False: the servers run during all rounds.
+  bool restart = true;
   std::vector<planned_load> loads;
-  // Of a campaign:
+  // Only used by campaign:
   std::vector<planned_model> models;
   std::vector<std::string> references; ///< names of published sweeps to compare with
 };
 
 run_plan read_plan(const std::string& path, plan_kind kind);
 
-/// `load`, sent to the address and in the protocol of `server`.
+/// `load`, to be sent to the address and in the protocol of `server`.
 serve_options with_target(serve_options load, const planned_server& server);
 
 } // namespace twill::bench

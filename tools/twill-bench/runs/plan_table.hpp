@@ -1,6 +1,7 @@
-// plan_table: reads a table of a plan file, key by key, and names the line and the key of an error.
+// plan_table: reads a table of a plan file key by key.
 //
-// Every failure throws std::runtime_error; finish() refuses the keys that nobody asked for.
+// Every error throws std::runtime_error, which names the line and the key. finish() throws for a
+// key that was not read.
 #pragma once
 
 #include <toml++/toml.h>
@@ -18,7 +19,7 @@
 
 namespace twill::bench {
 
-/// A table whose keys are all asked for by name; the rest are errors.
+/// A table whose keys are each read by name; keys that were not read are errors.
 class plan_table {
 public:
   plan_table(const toml::table& table, std::string where)
@@ -44,7 +45,7 @@ public:
     if (const auto value = get<Value>(key)) into = static_cast<Target>(*value);
   }
 
-  /// A whole number of at least `least`.
+  /// Reads a whole number of at least `least`.
   template <class Target>
   void count(const std::string& key, Target& into, std::int64_t least) {
     const auto value = get<std::int64_t>(key);
@@ -78,7 +79,7 @@ public:
     }
   }
 
-  /// A list of words, or a text for the shell.
+  /// A list of words, or a single string with a shell command.
   std::vector<std::string> command(const std::string& key) {
     known_.insert(key);
     const toml::node* node = table_.get(key);
@@ -92,7 +93,7 @@ public:
     return out;
   }
 
-  /// A list of whole numbers of at least 1.
+  /// Reads a list of whole numbers of at least 1.
   void lengths(const std::string& key, std::vector<std::int32_t>& into) {
     known_.insert(key);
     const toml::node* node = table_.get(key);
@@ -106,7 +107,7 @@ public:
       fail(key, "must be a list of whole numbers >= 1");
   }
 
-  /// A list of texts.
+  /// Reads a list of strings.
   void texts(const std::string& key, std::vector<std::string>& into) {
     known_.insert(key);
     const toml::node* node = table_.get(key);

@@ -1,6 +1,8 @@
-// published_sweeps: published sweeps of the same form, for rows beside one's own. Pure functions.
+// published_sweeps: sweeps published by others in the same form, whose figures are shown beside
+// one's own. Pure functions.
 //
-// They were measured on other hardware by other tools, so they are a scale, not a rival.
+// They were measured on other hardware with other tools, so they give an order of magnitude, not a
+// fair comparison.
 #pragma once
 
 #include <string>
@@ -11,8 +13,8 @@
 namespace twill::bench {
 
 struct reference {
-  sweep figures;      ///< actual lengths are unknown: zero
-  std::string remark; ///< where its figures mislead; may be empty
+  sweep figures;      ///< lengths are 0, because the actual ones are unknown
+  std::string remark; ///< where its figures are misleading; may be empty
 };
 
 std::vector<std::string> reference_names();

@@ -1,8 +1,8 @@
 // sweep: a grid of input and output lengths, and what was measured in each cell. Plain data.
 //
-// Every cell has two phases, as the published sweeps it follows have: latency at concurrency 1, and
-// throughput with enough requests at once to saturate the server. Latencies are divided by actual
-// lengths, never by those asked for.
+// As in the published sweeps, every cell has two phases: latency at concurrency 1, and throughput
+// with enough requests at once to saturate the server. Latencies per token are computed with actual
+// lengths, never with the lengths asked for.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,15 @@ struct sweep_cell {
   bool done() const { return !skipped.empty() || (latency && throughput); }
 };
 
-/// What all cells have in common. A folder holds one setup: resuming with another is refused.
+/// The setup that all cells share. A folder holds the results of one setup; a sweep with another
+/// setup cannot resume in it.
 struct sweep_setup {
   std::string backend, model;
   std::uint64_t seed = 0;
   std::int64_t latency_requests = 0, throughput_requests = 0;
   std::int64_t throughput_concurrency = 0; ///< 0: all at once
   bool ignore_eos = true;
-  std::string request_extras; ///< sampling and other fields of every request, as text
+  std::string request_extras; ///< sampling parameters and other fields of every request, as text
   // Reports show the members below; resuming does not compare them.
   std::string title, server, hardware, date;
   std::int64_t context_limit = 0; ///< tokens; 0: unknown
@@ -42,9 +43,10 @@ struct sweep {
   bool interrupted = false;
 };
 
-/// A column of the published tables: which phase it is read from, and its member.
+/// A column of the published tables: the phase and the member of run_figures that it shows.
 struct sweep_metric {
-  const char* heading; ///< name and unit, as the published tables have them
+  /// Name and unit, as in the published tables.
+  const char* heading;
   const char* name;
   const char* unit;
   const char* file; ///< file name of its chart, without extension

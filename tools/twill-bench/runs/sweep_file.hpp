@@ -1,5 +1,5 @@
-// sweep_file: a sweep as JSON text, which is both its result and the state it resumes from. Pure
-// functions.
+// sweep_file: reads and writes a sweep as JSON text. The file is both the result of the sweep and
+// the state from which it resumes. Pure functions.
 #pragma once
 
 #include <string>
@@ -10,13 +10,14 @@ namespace twill::bench {
 
 std::string sweep_json(const sweep& of);
 
-/// `name` is for messages. Throws std::runtime_error for text that is no sweep.
+/// `name` is used in messages. Throws std::runtime_error when the text is not a sweep.
 sweep read_sweep(const std::string& text, const std::string& name);
 
-/// True when the text is a sweep's file, and not that of a single run.
+/// Whether the text is the file of a sweep, and not that of a single run.
 bool is_sweep(const std::string& text);
 
-/// What of the setups forbids going on: "seed is 1 there and 2 here"; empty: nothing.
+/// The first difference between the setups that forbids resuming, such as "seed is 1 there and 2
+/// here"; empty when there is none.
 std::string setup_conflict(const sweep_setup& recorded, const sweep_setup& ordered);
 
 } // namespace twill::bench

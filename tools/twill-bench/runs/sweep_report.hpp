@@ -1,5 +1,5 @@
-// sweep_report: a sweep as Markdown in the form of the published sweeps, as CSV, and as charts.
-// All functions but write_sweep() are pure.
+// sweep_report: writes a sweep as Markdown in the form of the published sweeps, as CSV, and as
+// charts. All functions but write_sweep() are pure.
 #pragma once
 
 #include <string>
@@ -11,18 +11,19 @@
 
 namespace twill::bench {
 
-/// The table in the published form, then a table of actual lengths, how requests ended, TTFT and
-/// TPOT. `image` is the extension of the charts it links ("svg", "png").
+/// The table in the published form, then a table with actual lengths, how requests ended, TTFT and
+/// TPOT. `image` is the file extension of the charts that it links to ("svg" or "png").
 std::string sweep_markdown(const sweep& of, const std::string& image);
-/// One line per cell and phase, every figure.
+/// One line per cell and phase, with all figures.
 std::string sweep_csv(const sweep& of);
-/// File name without extension, and chart: one line per input length over output lengths.
+/// Pairs of a file name without extension and a chart, which has one line per input length over the
+/// output lengths.
 std::vector<std::pair<std::string, chart>> sweep_charts(const sweep& of);
-/// Remarks that a reader must know before trusting the figures.
+/// What a reader must know before trusting the figures.
 std::vector<std::string> sweep_remarks(const sweep& of);
 
-/// sweep.md, sweep.csv, sweep.html and four charts in `folder`; returns a remark about the PNG
-/// files. Throws std::runtime_error for a file that can't be written.
+/// Writes sweep.md, sweep.csv, sweep.html and four charts to `folder`. Returns a remark about the
+/// PNG files. Throws std::runtime_error for a file that can't be written.
 std::string write_sweep(const std::string& folder, const sweep& of);
 
 } // namespace twill::bench

@@ -1,7 +1,8 @@
-// sweep_runner: measures the cells of a sweep that are not done yet, one phase after the other.
+// sweep_runner: measures the cells of a sweep that are not measured yet, one phase after the other.
 //
-// Blocking, one thread. The file is written after every phase, so nothing measured is lost. A phase
-// cut short by Ctrl-C is not kept. Throws std::runtime_error when the server can't be reached.
+// Its calls block; one thread. The file is written after every phase, so no finished measurement is
+// lost. A phase that Ctrl-C cuts short is not kept. Throws std::runtime_error when the server can't
+// be reached.
 #pragma once
 
 #include <string>
@@ -15,15 +16,18 @@ namespace twill::bench {
 class load_runner;
 
 struct sweep_order {
-  serve_options base; ///< target, sampling, seed; lengths and load are the sweep's own
+  /// Target, sampling and seed; the sweep sets lengths and load itself.
+  serve_options base;
   std::vector<std::int32_t> input_lengths, output_lengths; // tokens
   std::string state_path;
-  bool fresh = false;       ///< forget what the file holds
+  bool fresh = false;       ///< ignore the results in the file and measure everything
   bool retry_failed = true; ///< phases in which nothing succeeded are measured again
-  sweep_setup setup;        ///< model and context limit are asked of the server when not given
+  /// The model and the context limit are read from the server when they are not given.
+  sweep_setup setup;
 };
 
-/// All cells, input-major, those beyond the context limit marked as skipped.
+/// All cells of the grid, with the input length as the outer loop. Cells beyond the context limit
+/// are marked as skipped.
 std::vector<sweep_cell> sweep_grid(const std::vector<std::int32_t>& input_lengths,
                                    const std::vector<std::int32_t>& output_lengths,
                                    std::int64_t context_limit);

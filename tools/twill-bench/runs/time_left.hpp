@@ -1,14 +1,15 @@
-// time_left: how long the rest of a sweep will take, from what its done phases took. Pure
-// functions.
+// time_left: estimates how long the rest of a sweep will take, from the time that its finished
+// phases took. Pure functions.
 #pragma once
 
 #include "tools/twill-bench/runs/sweep.hpp"
 
 namespace twill::bench {
 
-/// Seconds for the phases that are not measured yet, without the `current` one. Decoding a token
-/// is taken to cost ten times a prompt token; each kind of phase has its own speed, and borrows the
-/// other's while it has none. 0 before the first phase.
+/// Seconds for the phases that are not measured yet, without the phase of `current` that is being
+/// measured. Decoding a token is assumed to cost ten times as much as a prompt token. Latency and
+/// throughput phases have separate speeds; while one of them has no finished phase, the speed of
+/// the other is used. The result is 0 before the first phase is finished.
 double seconds_left(const sweep& of, const sweep_cell& current, bool current_is_throughput);
 
 } // namespace twill::bench

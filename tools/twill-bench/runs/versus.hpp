@@ -1,8 +1,9 @@
-// versus: runs the loads of a plan on its servers by turns and keeps every round's figures.
+// versus: runs the loads of a plan on its servers in turn and keeps the figures of every round.
 //
-// Blocking; from the main thread. Servers are ended before it returns or throws. SIGINT and SIGTERM
-// end it after the request in flight, with the rounds that are complete. Throws std::runtime_error
-// when a server does not start, is not ready in time, or is already running.
+// Its calls block; use it from the main thread. Servers are ended before it returns or throws.
+// SIGINT and SIGTERM end it after the request in flight; the result then has the rounds that are
+// complete. Throws std::runtime_error when a server does not start, is not ready in time, or was
+// already running.
 #pragma once
 
 #include <string>
@@ -13,10 +14,11 @@
 
 namespace twill::bench {
 
-/// The times of one start of a server.
+/// The times that one start of a server took.
 struct server_start {
-  double ready_s = 0;       ///< from exec to the first good answer at the ready URL
-  double first_token_s = 0; ///< from exec to the end of a first request for one token
+  /// From exec to the first reply of the ready URL with status 200.
+  double ready_s = 0;
+  double first_token_s = 0; ///< from exec to the end of the first request, for one token
 };
 
 struct versus_result {
@@ -28,7 +30,7 @@ struct versus_result {
 
 struct versus_order {
   run_plan plan;
-  std::string log_folder; ///< NAME.log of each server
+  std::string log_folder; ///< holds a file NAME.log for each server
 };
 
 versus_result run_versus(const versus_order& order, load_runner& runner);

@@ -1,4 +1,4 @@
-// versus_report: the rounds of `versus` as medians and ratios. Pure functions.
+// versus_report: reports the rounds of `versus` as medians and ratios. Pure functions.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace twill::bench {
 
-/// Per load a Markdown table: each metric's median with its least and most over the rounds, and by
-/// how many times the first server is better than each other one: the median, least and most of the
-/// ratios of each round. Above 1 is better, for latencies too.
+/// One Markdown table per load. For each metric it shows the median, least and most over the
+/// rounds, and how many times better the first server is than each other server: the median, least
+/// and most of the ratios within each round. A ratio above 1 means that the first server is better,
+/// for latencies too.
 std::string versus_markdown(const run_plan& plan, const versus_result& result);
 
 /// The figures of every round, as JSON.
