@@ -34,7 +34,7 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Opens one model when its turn comes, so that only one is held.
+/// Opens one model. Models are opened one at a time, so that only one is in memory.
 using opener = std::function<models::result<candidate>()>;
 
 std::vector<opener> openers_of(const accuracy_arguments& arguments) {

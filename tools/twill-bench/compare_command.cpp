@@ -19,7 +19,7 @@ struct compare_arguments {
   std::string folder;
 };
 
-/// As given by --names, else the folder of a sweep or the file of a run.
+/// The name from --names, else the name of the sweep's folder or of the run's file.
 std::string name_of(const compare_arguments& arguments, std::size_t i) {
   if (i < arguments.names.size()) return arguments.names[i];
   const std::filesystem::path path(arguments.files[i]);

@@ -34,7 +34,7 @@ double seconds_since(clock::time_point start) {
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-/// Sequences of one length that are prefilled one after the other and then decoded together.
+/// Sequences of the same length, which are prefilled one after the other and then decoded together.
 class offline_batch {
 public:
   offline_batch(const engine_arguments& a)
@@ -63,7 +63,7 @@ public:
     std::shuffle(table_.begin(), table_.end(), std::mt19937(1));
   }
 
-  /// Seconds of all prompts; the first tokens are chosen on the way.
+  /// Prefills all prompts, which also chooses the first output tokens. Returns the seconds it took.
   double prefill() {
     std::mt19937 random(2);
     std::uniform_int_distribution<std::int32_t> any(0, model_->spec.vocab_size - 1);
@@ -79,8 +79,8 @@ public:
     return seconds_since(start);
   }
 
-  /// Seconds of the remaining output tokens of all sequences. A step takes its tokens from the
-  /// draws before it on the device.
+  /// Decodes the remaining output tokens of all sequences. Each step takes its input tokens from
+  /// the previous step's output on the device. Returns the seconds it took.
   double decode() {
     const auto n = static_cast<std::size_t>(a_.at_once);
     auto* chosen = static_cast<std::int32_t*>(chosen_.data());
@@ -132,7 +132,7 @@ private:
     return input;
   }
 
-  /// One step, and the most likely token of each wanted row.
+  /// Runs one step and returns the most likely token of each wanted row.
   ids step(const models::step_batch& input) {
     const gpu::tensor_ref logits =
         decoder_->forward(input).value(); // resident weights: cannot fail

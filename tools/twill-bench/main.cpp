@@ -1,5 +1,6 @@
-// twill-bench: load generator, timers of kernels and disks, accuracy tables. One file per
-// sub-command; the load engine is the library twill_bench, accuracy the library twill_accuracy.
+// twill-bench: a load generator, timers of kernels and disks, and accuracy tables. Each sub-command
+// is in a file of its own. The load engine is the library twill_bench, the accuracy code the
+// library twill_accuracy.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -34,7 +35,7 @@ int main(int argc, char** argv) {
   twill::bench::add_accuracy_command(app, exit_code);
 
   if (twill::tools::print_pages(app, argc, argv)) return 0;
-  // Flags without a sub-command mean `serve`.
+  // When the command line begins with a flag, the sub-command is `serve`.
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const bool bare_flag = !arguments.empty() && arguments.front().front() == '-' &&
                          arguments.front() != "-h" && arguments.front() != "--help" &&

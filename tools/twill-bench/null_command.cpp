@@ -13,7 +13,7 @@
 namespace twill::bench {
 namespace {
 
-/// "HOST:PORT" into both.
+/// Splits "HOST:PORT" and stores both parts in the options.
 void set_listen(null_options& options, const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const char* const digits = text.data() + (colon == std::string::npos ? 0 : colon + 1);

@@ -88,14 +88,14 @@ void save(const report_input& input) {
   std::fprintf(stderr, "saved %s\n", path.c_str());
 }
 
-/// What all repeats of a load gave.
+/// The results of all repeats of a load.
 struct repeated_loads {
   std::vector<load_result> results; // (n_repeats)
-  serve_options options;            ///< with the model as found
+  serve_options options;            ///< with the name of the model that was found
 
   bool interrupted() const { return !results.empty() && results.back().outcome.interrupted; }
 
-  /// The one in the middle by output throughput; the cut one when the last was cut.
+  /// The run with the median output throughput, or the last run when that was interrupted.
   const load_result& shown() const {
     if (interrupted()) return results.back();
     std::vector<const load_result*> order;
@@ -137,7 +137,7 @@ int serve(serve_arguments arguments) {
   check(arguments.options);
   if (!arguments.html_path.empty() && !arguments.scrape_given)
     arguments.options.scrape_interval = std::chrono::seconds(1);
-  std::optional<held_signals> held; // once there is something to lose
+  std::optional<held_signals> held; // signals are blocked only once there are results to lose
   repeated_loads loads;
   for (std::size_t turn = 0; turn < arguments.options.n_repeats && !loads.interrupted(); ++turn) {
     serve_options options = arguments.options;

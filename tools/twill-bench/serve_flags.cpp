@@ -16,7 +16,7 @@
 namespace twill::bench {
 namespace {
 
-/// Splits "K=V" (or K:V with another mark).
+/// Splits "K=V", or "K:V" where `mark` is a colon.
 name_value split_pair(const std::string& text, char mark, const std::string& flag) {
   const std::size_t at = text.find(mark);
   if (at == std::string::npos || at == 0)
@@ -35,7 +35,7 @@ CLI::Option* add_pairs(CLI::App& command, const std::string& flag, char mark,
       help);
 }
 
-/// CLI11's own check of positive numbers refuses infinity.
+/// A check of its own, because CLI11's check of positive numbers refuses infinity.
 std::string positive_or_inf(const std::string& text) {
   char* end = nullptr;
   return std::strtod(text.c_str(), &end) > 0 && *end == '\0' ? "" : "must be > 0, got " + text;

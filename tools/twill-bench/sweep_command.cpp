@@ -76,8 +76,8 @@ void add_output_flags(CLI::App& command, sweep_arguments& all) {
   command.add_flag("!--no-progress", all.show_progress, "Shows no progress line.");
 }
 
-/// Sampling and extra fields as they go into every request: part of what a resumed sweep must
-/// share.
+/// Sampling parameters and extra fields as they are sent in every request. A resumed sweep must
+/// have the same ones.
 std::string extras_of(const serve_options& options) {
   body_writer body;
   return body.sampling(options).finish();

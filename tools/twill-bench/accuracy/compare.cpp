@@ -11,7 +11,7 @@
 namespace twill::bench {
 namespace {
 
-/// Every position that has a next token.
+/// Compares the two decoders at every position that has a next token.
 tally run_side_by_side(forced_decoder& reference, forced_decoder& other,
                        const std::vector<token_sequence>& sequences) {
   tally sums;

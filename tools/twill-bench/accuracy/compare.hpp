@@ -21,7 +21,7 @@ struct type_pair {
   std::string kv;
 };
 
-/// "bf16/f16", or a failure that names the rule.
+/// Parses a text such as "bf16/f16". An error names the rule that the text breaks.
 models::result<type_pair> parse_type_pair(const std::string& text);
 
 /// Returns one tally per pair, in the order of `pairs`. Returns the errors of decoder::load.

@@ -18,8 +18,9 @@ double perplexity_of(double nll_sum, std::int64_t n) {
 /// KL(reference || other), given the log_sum_exp() of both rows.
 double kl_divergence(std::span<const float> reference, double log_p, std::span<const float> other,
                      double log_q) {
-  // Sum of p ln(p/q) - p + q, whose terms are never negative: the plain sum of p ln(p/q) cancels
-  // and would leave rounding errors, of either sign, where the rows are close.
+  // The sum of p ln(p/q) - p + q, whose terms are never negative. In the plain sum of p ln(p/q),
+  // terms of opposite sign cancel, so that for similar rows only rounding errors of either sign
+  // would remain.
   double sum = 0;
   for (std::size_t i = 0; i < reference.size(); ++i) {
     const double a = reference[i] - log_p, b = other[i] - log_q;
@@ -58,7 +59,7 @@ void tally::add(std::span<const float> reference, std::span<const float> row, st
   if (is_greedy) ++greedy_;
   if (is_greedy && likeliest == next) ++greedy_found_;
   kl_sum_ += kl;
-  if (!(kl <= max_kl_)) max_kl_ = kl; // NaN shows
+  if (!(kl <= max_kl_)) max_kl_ = kl; // written so that a NaN is kept, too
   nll_sum_ += log_q - row[at];
   reference_nll_sum_ += log_p - reference[at];
 }

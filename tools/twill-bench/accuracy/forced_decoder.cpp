@@ -7,7 +7,7 @@
 namespace twill::bench {
 namespace {
 
-/// Rows of one step: about 32 MiB of logits.
+/// Number of rows in one step, so that their logits take about 32 MiB.
 std::int32_t rows_per_step(std::int32_t vocab_size) {
   return std::clamp((8 << 20) / std::max(vocab_size, 1), 16, 256);
 }
@@ -61,7 +61,8 @@ logit_chunk forced_decoder::next() {
   std::iota(step.logit_rows.begin(), step.logit_rows.end(), 0);
   step.prompt_lengths = {sequence_->prompt_length};
 
-  const gpu::tensor_ref logits = decoder_->forward(step).value(); // resident weights: cannot fail
+  // cannot fail, because the weights are resident
+  const gpu::tensor_ref logits = decoder_->forward(step).value();
   const auto vocab_size = static_cast<std::size_t>(logits.row_size());
   logits_.resize(step.logit_rows.size() * vocab_size);
   dev_->fence();

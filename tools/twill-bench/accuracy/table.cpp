@@ -16,7 +16,7 @@ std::string formatted(const char* format, Values... values) {
   return {line.data(), std::min(static_cast<std::size_t>(n), line.size() - 1)};
 }
 
-/// Rounded as it is shown, so that no "-0.00" appears.
+/// The change in percent, rounded to the digits that are shown, so that "-0.00" never appears.
 double percent_change(const tally& t, int decimals) {
   const double last_digit = std::pow(10.0, -decimals);
   return last_digit *

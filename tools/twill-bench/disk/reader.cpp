@@ -16,7 +16,8 @@ constexpr std::int64_t mib = std::int64_t{1} << 20;
 using models::offload::disk_store;
 using models::offload::transfer_bytes;
 
-/// In huge pages where the system has them: reads scattered over small ones take twice as long.
+/// Allocates memory in huge pages where the system has them. Scattered reads into small pages take
+/// twice as long.
 unsigned char* ring_memory(std::int64_t bytes) {
   constexpr std::int64_t huge_page = 2 * mib;
   const auto size = static_cast<std::size_t>((bytes + huge_page - 1) / huge_page * huge_page);
@@ -48,7 +49,7 @@ disk_reader::disk_reader(const disk_reading& settings)
 
 void disk_reader::write_own(const disk_reading& settings) {
   store_ = opened(models::offload::open_file_store(settings.dir, settings.direct));
-  std::uint64_t state = 1; // not zeros, which some disks do not store
+  std::uint64_t state = 1; // random data, because some disks do not store zeros
   for (std::int64_t part = 0; part < settings.file_mib * mib / transfer_bytes; ++part) {
     unsigned char* const from = ring_.get() + part % slots_ * transfer_bytes;
     for (std::int64_t at = 0; at < transfer_bytes; at += 8) {

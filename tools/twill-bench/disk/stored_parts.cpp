@@ -33,10 +33,10 @@ std::vector<stored_part> stored_parts(const std::string& path) {
   if (fd < 0 || ::fstat(fd, &status) != 0)
     throw std::runtime_error("opening " + path + ": " + std::strerror(errno));
   std::vector<stored_part> parts;
-  if (!S_ISREG(status.st_mode)) status.st_size = 0; // a device: seeks there mean something else
+  if (!S_ISREG(status.st_mode)) status.st_size = 0; // on a device file, seeks have another meaning
 #ifdef SEEK_DATA
   for (off_t at = 0; at < status.st_size && (at = ::lseek(fd, at, SEEK_DATA)) >= 0;) {
-    const off_t hole = ::lseek(fd, at, SEEK_HOLE); // the end of the file counts as one
+    const off_t hole = ::lseek(fd, at, SEEK_HOLE); // the end of the file counts as a hole
     if (hole < 0) break;
     cut(at, hole, parts);
     at = hole;

@@ -99,7 +99,7 @@ null_replies responses(const null_request& r) {
   return out;
 }
 
-/// The first of the keys that is there.
+/// The value of the first of `keys` that `body` has.
 std::string_view first_of(std::string_view body, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     if (const auto found = js::member(body, key); js::present(found)) return found;

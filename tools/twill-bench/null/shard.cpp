@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::size_t most_request_bytes = 64u << 20;
 
-/// One piece of a chunked body.
+/// `text` as one chunk of a chunked HTTP body.
 std::string chunked(const std::string& text) {
   std::array<char, 24> size{};
   std::snprintf(size.data(), size.size(), "%zx\r\n", text.size());
@@ -56,7 +56,8 @@ std::string framed(std::string_view payload, ws_opcode kind = ws_opcode::text) {
   return out;
 }
 
-/// A message that cancels a request is ignored: by then the null server has sent everything.
+/// Whether a message asks for tokens. A message that cancels a request is ignored, because the null
+/// server has already sent everything by then.
 bool asks_for_tokens(std::string_view message, std::string_view target) {
   const std::string_view order =
       json_scan::string_body(json_scan::member(message, target == "/v1/stream" ? "op" : "type"));

@@ -15,7 +15,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr std::int32_t block_tokens = 16;
 
-/// CPU seconds of this thread, which leave out the time that other programs have the core.
+/// CPU seconds of this thread. They do not include time in which other programs use the core.
 double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -67,7 +67,7 @@ void load_batcher::submit() {
   order.spec.prompt = std::make_shared<const std::vector<std::int32_t>>(std::move(prompt));
   order.spec.sampling = sampling_;
   order.spec.stop_ids = stop_ids_;
-  // Lengths differ, so that requests end one by one.
+  // The lengths differ, so that requests do not all end at once.
   order.spec.max_new = settings_.output_tokens / 2 +
                        static_cast<std::int32_t>(
                            submitted_ * 31 % static_cast<std::uint64_t>(settings_.output_tokens));

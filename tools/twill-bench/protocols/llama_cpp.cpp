@@ -1,4 +1,4 @@
-// llama.cpp's own /completion (its tools/server/README.md).
+// llama_cpp: llama.cpp's own route /completion (as its tools/server/README.md describes it).
 #include "tools/twill-bench/engine/json_scan.hpp"
 #include "tools/twill-bench/protocols/backends.hpp"
 #include "tools/twill-bench/protocols/body.hpp"

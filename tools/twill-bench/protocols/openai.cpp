@@ -1,4 +1,4 @@
-// OpenAI's /v1/completions and /v1/chat/completions, as vLLM serves them.
+// openai: OpenAI's /v1/completions and /v1/chat/completions, as vLLM serves them.
 #include "tools/twill-bench/engine/json_scan.hpp"
 #include "tools/twill-bench/protocols/backends.hpp"
 #include "tools/twill-bench/protocols/body.hpp"
@@ -8,12 +8,13 @@ namespace {
 
 namespace js = json_scan;
 
-/// A choice: completions put the text in it, chat in its `delta` or `message`.
+/// The contents of a choice. Completions have the text in the choice itself, chat has it in the
+/// choice's `delta` or `message`.
 struct choice_text {
   std::string_view text; ///< raw JSON, may be null or absent
   std::string_view ids;  ///< raw JSON, may be null or absent
   std::string_view finish;
-  bool opens = false; ///< only names the role
+  bool opens = false; ///< the event only names the role
   bool extra = false; ///< reasoning or a tool call: output that is not in `text`
 };
 
@@ -99,14 +100,15 @@ public:
       return out;
     }
     const std::string_view choice = read_common(payload, out);
-    if (choice.empty()) return out; // an error, or the usage chunk
+    if (choice.empty()) return out; // the event has an error or the usage
     const choice_text now = choice_text_of(choice, chat_);
     out.ids_json = js::present(now.ids) ? now.ids : std::string_view();
     if (js::present(now.ids)) out.tokens = static_cast<std::int32_t>(js::length(now.ids));
     out.finish_reason = now.finish;
     out.text_json = now.text;
-    // An empty text without a finish reason is a token that yielded no character yet (or a special
-    // one): it counts. The opening role and a closing event that brings nothing do not.
+    // An empty text without a finish reason is a token that has not yielded a character yet (or a
+    // special token), so it counts as content. The opening event with the role, and a closing event
+    // without output, do not count.
     const bool has_text = !js::string_body(now.text).empty();
     const bool empty_token = js::present(now.text) && !now.opens && out.finish_reason.empty();
     out.content = has_text || now.extra || out.tokens > 0 || (out.tokens < 0 && empty_token);
@@ -128,7 +130,7 @@ public:
   }
 
 private:
-  /// Usage and errors; the first choice, empty when there is none.
+  /// Reads usage and errors into `out`. Returns the first choice; empty when there is none.
   static std::string_view read_common(std::string_view payload, update& out) {
     std::string_view choices, usage;
     for (js::members each(payload); each.next();) {

@@ -1,6 +1,8 @@
-// The Responses API's WebSocket mode: response.create out, typed events in.
+// responses_ws: the WebSocket mode of the Responses API. The client sends response.create and
+// receives typed events.
 //
-// Every request is its own lane (`stream_id`), so that several may share a socket.
+// Every request has a `stream_id` of its own (its lane), so that several requests may share a
+// socket.
 #include <charconv>
 
 #include "tools/twill-bench/engine/json_scan.hpp"
@@ -59,7 +61,7 @@ public:
       out.error_json = type == "error" ? error : js::member(response, "error");
       if (out.error_json.empty()) out.error_json = payload;
     }
-    if (!out.content) out.text_json = {}; // other events have a `delta` too
+    if (!out.content) out.text_json = {}; // other kinds of events have a `delta`, too
     out.malformed = type.empty();
     return out;
   }
@@ -67,7 +69,8 @@ public:
   update read_whole(std::string_view body) const override { return read_event(body); }
 
   std::string cancel(std::size_t id) const override {
-    if (options_.connections == 0) return {}; // late events of a socket without lanes have no name
+    // without lanes, a late event does not say which request it belongs to
+    if (options_.connections == 0) return {};
     return body_writer().text("type", "response.cancel").text("stream_id", lane_of(id)).finish();
   }
 

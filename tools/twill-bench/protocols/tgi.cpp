@@ -1,7 +1,8 @@
-// Text Generation Inference's own routes, /generate_stream and /generate (its OpenAPI document).
+// tgi: Text Generation Inference's own routes, /generate_stream and /generate (as its OpenAPI
+// document describes them).
 //
-// One event brings one token; the last one also brings the whole text and the details. There is no
-// ignore_eos, and a temperature of 0 is said by leaving it out.
+// An event brings one token. The last event also brings the whole text and the details. There is no
+// ignore_eos, and a temperature of 0 is requested by leaving the field out.
 #include "tools/twill-bench/engine/json_scan.hpp"
 #include "tools/twill-bench/protocols/backends.hpp"
 #include "tools/twill-bench/protocols/body.hpp"

@@ -1,4 +1,5 @@
-// twill's /v1/stream (net/STREAM.md): submit out; token frames and a finishing frame in.
+// twill_stream: twill's /v1/stream (net/STREAM.md). The client sends submit frames and receives
+// token frames and a finishing frame.
 #include <charconv>
 
 #include "tools/twill-bench/engine/json_scan.hpp"

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double wide_span = 30;
 
-/// 1, 2 or 5 times a power of ten, at least `least`.
+/// The smallest number of at least `least` that is 1, 2 or 5 times a power of ten.
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -31,7 +31,8 @@ std::vector<double> equal_bounds(double low, double high, std::size_t wanted) {
   return out;
 }
 
-/// Round numbers, so many to a power of ten that about `wanted` cover the span.
+/// Round numbers from `low` to `high`. As many of them are used per power of ten as give about
+/// `wanted` ranges.
 std::vector<double> growing_bounds(double low, double high, std::size_t wanted) {
   const std::vector<double> fine{1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8}, coarse{1, 2, 5};
   const double decades = std::log10(high / low);
@@ -64,7 +65,7 @@ std::vector<std::string> buckets::names() const {
   const bool equal = bounds.size() < 3 ||
                      std::abs((bounds.back() - bounds[bounds.size() - 2]) - least) < 1e-9 * least;
   for (const double bound : bounds) {
-    // Ranges that grow have two digits of their own each.
+    // Names of ranges with growing widths have two significant digits each.
     const double unit = equal ? least : std::max(bound, 1e-9) / 10;
     const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(unit) - 1e-9)), 0, 6);
     std::string name = fixed(bound, digits);
@@ -81,7 +82,7 @@ buckets buckets_for(std::vector<double> values, std::size_t wanted) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const double low = std::max(values.front(), 0.0), high = percentile(values, 99.5);
-  // What is shorter than a hundredth of the median shares the first range with zeros.
+  // Values below a hundredth of the median share the first range with zeros.
   const double floor = std::max({low, percentile(values, 50) / 100, 1e-6});
   if (high / floor > wide_span) return {growing_bounds(floor, high, wanted)};
   return {equal_bounds(low, high, wanted)};

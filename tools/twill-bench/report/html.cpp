@@ -25,8 +25,8 @@ std::string_view file(std::string_view name) {
   throw std::logic_error("no page has a file " + std::string(name));
 }
 
-/// What the pages of the daemon need not say of themselves. Headings of columns break between
-/// words, so that all columns are seen at once.
+/// Styles that the daemon's pages do not need. Column headings wrap between words, so that all
+/// columns are visible at once.
 constexpr std::string_view own_style =
     "body{max-width:76rem;margin:0 auto;padding:1.5rem 1.25rem 3rem}h1{font-size:var(--huge);"
     "overflow-wrap:anywhere}h2{font-size:var(--large);margin:1.75rem 0 .5rem}pre{"
@@ -46,7 +46,7 @@ constexpr std::string_view own_style =
     "svg{max-width:100%;height:auto}@media(max-width:40rem){td,th{font-size:.75rem;"
     "padding-right:.25rem}th{font-size:.6875rem}body{padding:1rem .75rem 2rem}}";
 
-/// Draws what draw() left in the page.
+/// Draws the charts whose data draw() has put into the page.
 constexpr std::string_view own_script = R"js(
 for (const place of document.querySelectorAll(".charts > div")) {
   const { title, names, bars, ...data } = JSON.parse(place.querySelector("script").textContent);
@@ -71,7 +71,7 @@ std::string page(const std::string& title, const std::string& body) {
   return out + "</script>\n</body></html>\n";
 }
 
-/// A JSON string that may stand inside a script element.
+/// `text` as a JSON string that may stand inside a script element.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -88,7 +88,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-/// "[...]" of what `entry` gives for each.
+/// "[...]" with the result of `entry` for each element.
 template <class Range, class Entry>
 std::string array_of(const Range& all, Entry entry) {
   std::string out = "[";
@@ -101,12 +101,12 @@ std::string number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fixed(*value, 6) : "null";
 }
 
-/// A chart as data for the script, and as SVG for those who run none.
+/// A chart as data for the script, and as SVG for readers without JavaScript.
 std::string draw(const chart& of) {
   const auto name = [](const chart_series& one) { return quoted(one.name); };
   const auto values = [](const chart_series& one) { return array_of(one.values, number); };
   const std::string unit = of.y_title.empty() || of.bars ? "" : " (" + of.y_title + ")";
-  chart alone = of; // the page's heading says the subject
+  chart alone = of; // the heading of the page already says the subject
   alone.subject.clear();
   return "<div><script type=\"application/json\">{\"title\":" + quoted(of.title + unit) +
          ",\"bars\":" + (of.bars ? "true" : "false") + ",\"names\":" + array_of(of.series, name) +
@@ -131,7 +131,8 @@ std::string list(const std::vector<std::string>& lines) {
   return out + "</ul>\n";
 }
 
-/// `label` names the table for screen readers; `kind` is "facts" for names and texts, else empty.
+/// A table. `label` is its name for screen readers; `kind` is "facts" for a table of names and
+/// texts, else empty.
 std::string rows(const std::string& label, const std::vector<std::vector<std::string>>& all,
                  const std::string& kind = {}) {
   std::string out = "<div class=\"table " + kind +
@@ -161,7 +162,7 @@ std::vector<std::vector<std::string>> machine_facts() {
   return out;
 }
 
-/// A figure in the place of a table, with about four digits.
+/// A figure as text with about four digits, for a table.
 std::string figure(double value) {
   const double size = std::abs(value);
   if (!std::isfinite(value)) return "none";
@@ -169,7 +170,7 @@ std::string figure(double value) {
   return fixed(value, size >= 100 ? 1 : size >= 10 ? 2 : size >= 0.1 || size == 0 ? 3 : 5);
 }
 
-/// Latencies, a row for each kind and a column for each statistic.
+/// A table of latencies with a row for each kind of latency and a column for each statistic.
 std::string latency_table(const report_input& in) {
   const serve_metrics& m = in.metrics;
   std::vector<std::vector<std::string>> table{{"ms", "Mean", "Median"}};

@@ -14,7 +14,8 @@ inline std::string markdown_row(const std::vector<std::string>& cells) {
   return out + "\n";
 }
 
-/// A row of names and the rule below it. Columns are aligned right, the first one as `first`.
+/// The row of column names and the line below it. `first` is the alignment of the first column; all
+/// other columns are aligned right.
 inline std::string markdown_heading(const std::vector<std::string>& names,
                                     const std::string& first = "---:") {
   std::vector<std::string> rule(names.size(), "---:");

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t most_slices = 120;
 constexpr std::size_t distribution_buckets = 24, load_buckets = 10;
 
-/// The completed requests that count: within what --warmup-percent and --cooldown-percent leave.
+/// The completed requests that count, because they are within the part of the run that
+/// --warmup-percent and --cooldown-percent leave.
 std::vector<const record*> counted(const report_input& in) {
   std::vector<const record*> out;
   const auto& m = in.metrics;
@@ -47,7 +48,7 @@ chart distribution(const std::string& title, const std::vector<double>& values_m
   return out;
 }
 
-/// Latencies by what the load was; each entry is a load and a latency.
+/// Median and P95 of latencies over ranges of a load; each point is a pair of a load and a latency.
 chart against(const std::string& title, const std::string& x_title,
               const std::vector<std::pair<double, double>>& points) {
   std::vector<double> loads;
@@ -72,7 +73,8 @@ chart against(const std::string& title, const std::string& x_title,
   return out;
 }
 
-/// Requests that were under way when each of these was sent, itself included.
+/// For each request of `asked`, the number of requests in flight when it was sent, including
+/// itself.
 std::vector<double> in_flight(const std::vector<record>& all,
                               const std::vector<const record*>& asked) {
   std::vector<double> starts, ends;
@@ -92,7 +94,8 @@ std::vector<double> in_flight(const std::vector<record>& all,
   return out;
 }
 
-/// The rate at which requests were sent around each of these: over slices that hold about ten.
+/// For each request of `asked`, the rate at which requests were sent around that time, computed
+/// over slices that hold about ten requests.
 std::vector<double> rates(const report_input& in, const std::vector<const record*>& asked) {
   const double duration = std::max(in.run.duration_s, 1e-3);
   const double length =

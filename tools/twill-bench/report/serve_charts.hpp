@@ -13,8 +13,9 @@ namespace twill::bench {
 /// Charts without any value are left out.
 std::vector<chart> distribution_charts(const report_input& in);
 
-/// Median and P95 of TTFT and E2EL against the requests that were sent per second, and against
-/// those in flight, when a request was sent. Without what did not vary.
+/// Median and P95 of TTFT and E2EL, drawn over the rate at which requests were sent and over the
+/// number in flight, each at the time when a request was sent. A load that did not vary gives no
+/// chart.
 std::vector<chart> load_charts(const report_input& in);
 
 /// Output tokens per second, and median and P95 of the latencies of the requests that began in each

@@ -19,7 +19,8 @@ constexpr std::size_t most_points = 120;
 
 enum class kind { value, rate, mean };
 
-/// One line: a gauge, a counter as a rate, or a histogram as the mean of its observations.
+/// A series to draw as one line: a gauge, a counter as a rate, or a histogram as the mean of its
+/// observations.
 struct told_series {
   std::string metric, labels;
   kind shown_as = kind::value;
@@ -27,13 +28,13 @@ struct told_series {
 };
 
 struct known_line {
-  const char* metric; ///< without its prefix
+  const char* metric; ///< without the server's prefix
   const char* name;
 };
 struct known_chart {
   const char* title;
   const char* unit;
-  double factor; ///< from the metric's unit to the chart's
+  double factor; ///< converts the unit of the metric into the unit of the chart
   std::vector<known_line> lines;
 };
 
@@ -98,7 +99,7 @@ public:
     return out;
   }
 
-  /// Every series that changed.
+  /// Returns every series whose value changed.
   std::vector<told_series> read() const {
     std::vector<told_series> out;
     for (const auto& [name, series] : log_) {
@@ -136,7 +137,7 @@ private:
     return !base.empty() && log_.count(base + other + labels) > 0;
   }
 
-  /// What a series was at one of the times; nothing before its first scrape.
+  /// The value of a series at a time; absent before the first scrape of the series.
   static std::optional<double> at(const scraped_series& series, double at_s) {
     const auto after =
         std::upper_bound(series.points.begin(), series.points.end(), at_s,
@@ -172,7 +173,7 @@ private:
   std::vector<double> times_; // (n_points)
 };
 
-/// Millions for what the axis has no room for.
+/// The unit of the axis: 1e6 where the numbers are too long for it, else 1.
 double unit_of(const told_series& series) {
   double most = 0;
   for (const auto& value : series.values)
@@ -202,7 +203,7 @@ chart own_chart(const told_series& one, bool alone, const std::vector<std::strin
                      : one.shown_as == kind::mean ? "mean"
                                                   : "";
   const char* separator = unit > 1 && *what != '\0' ? " " : "";
-  // Labels only where they tell series apart.
+  // The title has labels only where several series have the same metric name.
   chart out = empty_chart(alone ? one.metric : one.metric + one.labels,
                           std::string(unit > 1 ? "millions" : "") + separator + what, places);
   add_line(out, *what == '\0' ? "value" : what, one, 1 / unit);
@@ -231,7 +232,7 @@ server_chart_list server_charts(const scrape_log& server) {
       }
     }
     if (one.series.empty()) continue;
-    // A line that is alone has no legend.
+    // A chart with a single line has no legend.
     if (one.series.size() == 1 && known.lines.size() > 1) one.title += ", " + one.series[0].name;
     out.known.push_back(std::move(one));
   }

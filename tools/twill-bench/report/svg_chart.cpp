@@ -14,7 +14,7 @@ constexpr double left = 78, right = 220, top = 48, bottom = 64; // margins
 constexpr double plot_width = width - left - right, plot_height = height - top - bottom;
 constexpr std::size_t most_x_labels = 24;
 
-/// Told apart by most colour-blind readers too (Okabe and Ito 2008).
+/// Colours that readers with most kinds of colour blindness can tell apart (Okabe and Ito 2008).
 constexpr std::array<const char*, 8> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                              "#e69f00", "#56b4e9", "#000000", "#8c6d00"};
 
@@ -33,7 +33,7 @@ std::string line(double x1, double y1, double x2, double y2, const char* colour)
          "\" stroke=\"" + colour + "\"/>\n";
 }
 
-/// 1, 2 or 5 times a power of ten, so that about five steps reach the top.
+/// A step of 1, 2 or 5 times a power of ten, so that about five steps reach `most`.
 double step_for(double most) {
   const double raw = most / 5;
   const double power = std::pow(10.0, std::floor(std::log10(raw)));

@@ -18,7 +18,7 @@
 namespace twill::bench {
 namespace {
 
-/// All cells of the grid have both phases, or a reason to be skipped.
+/// Whether every cell of the grid has both phases, or a reason why it was skipped.
 bool measured(const sweep& before, const sweep_order& grid) {
   for (const std::int32_t input : grid.input_lengths)
     for (const std::int32_t output : grid.output_lengths) {
@@ -34,7 +34,7 @@ bool measured(const sweep& before, const sweep_order& grid) {
   return true;
 }
 
-/// Whether `names` are no restriction or hold the name.
+/// Whether `names` is empty, which means all names, or contains `name`.
 bool among(const std::string& name, const std::vector<std::string>& names) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -65,7 +65,8 @@ private:
     return folder_of(model) + "/" + server.name;
   }
 
-  /// A server that can't run a model must not end the others' sweeps.
+  /// Measures a model on a server. When the server cannot run the model, the sweeps of other
+  /// servers must still go on.
   void attempt(const planned_model& model, const planned_server& server) {
     try {
       measure(model, server);

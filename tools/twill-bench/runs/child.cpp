@@ -15,11 +15,11 @@
 namespace twill::bench {
 namespace {
 
-/// In the new process, between fork and exec. Writes the errno of a failed call to `report`.
+/// Runs in the new process between fork and exec. Writes the errno of a failed call to `report`.
 [[noreturn]] void become(const child_order& order, const std::vector<char*>& arguments,
                          pid_t parent, int log, int report) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGTERM); // should the parent be killed, the server must not stay
+  prctl(PR_SET_PDEATHSIG, SIGTERM); // if the parent is killed, the server must end, too
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -48,7 +48,9 @@ child::child(const child_order& order) : grace_(order.grace) {
     throw std::runtime_error("cannot write " + order.log_path + ": " + std::strerror(errno));
   }
   const pid_t parent = getpid();
-  prctl(PR_SET_CHILD_SUBREAPER, 1); // so that programs left by a shell can be waited for
+  // Programs that a shell leaves behind become children of this process, so that it can wait for
+  // them.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   started_ = std::chrono::steady_clock::now();
   pid_ = fork();
   if (pid_ == 0) become(order, arguments, parent, log, report[1]);
@@ -56,7 +58,8 @@ child::child(const child_order& order) : grace_(order.grace) {
   close(log);
   close(report[1]);
   int why = 0;
-  const auto n_read = pid_ < 0 ? 0 : read(report[0], &why, sizeof why); // ends when exec succeeds
+  // The pipe is closed when exec succeeds, and then read() returns 0.
+  const auto n_read = pid_ < 0 ? 0 : read(report[0], &why, sizeof why);
   close(report[0]);
   if (pid_ < 0) throw std::runtime_error(std::string("cannot fork: ") + std::strerror(fork_error));
   if (n_read > 0) {
@@ -92,7 +95,7 @@ bool child::end() {
     kill(-pid_, SIGTERM);
     willing = wait_for_group(grace_);
   }
-  kill(-pid_, SIGKILL); // programs that it left behind in its group
+  kill(-pid_, SIGKILL); // kills programs that the child left behind in its process group
   if (!willing) wait_for_end(std::chrono::seconds(5));
   return willing;
 }
@@ -102,7 +105,7 @@ bool child::wait_for_group(std::chrono::milliseconds limit) {
   for (;;) {
     const bool first_runs = running();
     while (!first_runs && waitpid(-pid_, nullptr, WNOHANG) > 0) {
-      // a program that a shell left behind has become our child
+      // a program that a shell left behind has become a child of this process
     }
     if (!first_runs && kill(-pid_, 0) != 0) return true;
     if (std::chrono::steady_clock::now() >= until) return false;

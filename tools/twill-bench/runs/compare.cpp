@@ -34,7 +34,7 @@ std::optional<double> value_at(const sweep& in, place at, const sweep_metric& me
   return cell == nullptr ? std::nullopt : value_of(*cell, metric);
 }
 
-/// False when both runs' output lengths are known and differ.
+/// Returns false when the output lengths of both runs are known and differ.
 bool alike(const sweep_cell& one, const sweep_cell& other) {
   const double a = one.throughput->output_tokens, b = other.throughput->output_tokens;
   return std::fabs(a - b) <= same_length * std::max(a, b);

@@ -1,4 +1,4 @@
-// The result files of `serve`, or of any tool that writes vLLM's keys, side by side.
+// compare_serves: compares result files of `serve`, or of any tool that writes vLLM's keys.
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-/// Latencies by their ending; the rest by name.
+/// Latencies are recognised by how the key ends, other figures by the whole key.
 bool is_figure(std::string_view key) {
   constexpr std::string_view ms = "_ms";
   if (key.size() > ms.size() && key.substr(key.size() - ms.size()) == ms) return true;

@@ -16,7 +16,7 @@
 namespace twill::bench {
 namespace {
 
-/// The URL's server and its path.
+/// Splits a URL into the server's URL and the path.
 std::pair<std::string, std::string> split_url(const std::string& url) {
   const std::size_t host = url.find("://") == std::string::npos ? 0 : url.find("://") + 3;
   const std::size_t path = url.find('/', host);
@@ -30,7 +30,7 @@ bool answers(const std::string& url, bool any_status) {
   return any_status ? answer.status != 0 : answer.ok();
 }
 
-/// The end of a log, for messages.
+/// The end of a log file, for messages.
 std::string tail_of(const std::string& path) {
   const std::string all = read_file(path);
   return all.substr(all.size() - std::min<std::size_t>(all.size(), 1500));

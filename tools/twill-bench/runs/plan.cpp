@@ -102,7 +102,7 @@ void read_grid(plan_table& from, sweep_order& grid) {
   from.read<std::string>("hardware", grid.setup.hardware);
 }
 
-/// `out` holds what the plan says for all models.
+/// `out` already has the values that the plan gives for all models.
 planned_model read_model(plan_table from, planned_model out) {
   out.name = out.title = from.required("name");
   from.read<std::string>("title", out.title);
@@ -113,7 +113,7 @@ planned_model read_model(plan_table from, planned_model out) {
   return out;
 }
 
-/// The keys that only a campaign has.
+/// Reads the keys that only the plan of a campaign has.
 void read_models(plan_table& from, run_plan& out) {
   planned_model all;
   sweep_order& grid = all.grid;

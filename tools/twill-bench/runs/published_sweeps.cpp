@@ -1,4 +1,4 @@
-// The published sweeps that twill-bench's tables follow, as published.
+// published_sweeps: the figures of the published sweeps whose form twill-bench's tables follow.
 #include "tools/twill-bench/runs/published_sweeps.hpp"
 
 #include <array>
@@ -109,7 +109,7 @@ constexpr std::array<row, 16> mistral_7b_awq_tgi{{
 struct table {
   const char* name;
   const char* title;
-  const char* remark; ///< why a figure misleads; empty: nothing known
+  const char* remark; ///< why a figure is misleading; empty when none is known to be
   const row* first;
   std::size_t n_rows;
 };

@@ -49,8 +49,8 @@ constexpr std::array<figure, 28> figures{{
     {"client_cpu_share", &run_figures::client_cpu_share},
 }};
 
-/// Rounded, so that a file that is read and written again stays as it is (the reader of Boost.JSON
-/// may miss the last bit of a double).
+/// A rounded number. Rounding keeps a file unchanged when it is read and written again, although
+/// Boost.JSON's reader may lose the last bit of a double.
 json::value number(double value) {
   if (std::fabs(value) < 1e9) value = std::round(value * 1e6) / 1e6;
   if (std::floor(value) == value && std::fabs(value) < 1e15)
@@ -120,7 +120,7 @@ json::object setup_object(const sweep_setup& of) {
 } // namespace
 
 std::string sweep_json(const sweep& of) {
-  // One line per cell, so that a diff of two files shows cells.
+  // Each cell is on a line of its own, so that a diff of two files shows which cells differ.
   std::string out = "{\"twill_bench_sweep\":1,\"version\":\"" TWILL_VERSION "\",\"interrupted\":";
   out += of.interrupted ? "true" : "false";
   out += ",\n\"setup\":" + json::serialize(setup_object(of.setup)) + ",\n\"cells\":[";

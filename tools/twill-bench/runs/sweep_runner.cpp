@@ -18,7 +18,8 @@
 namespace twill::bench {
 namespace {
 
-/// A far-off seed for each seed (Steele, Lea and Flood 2014, as in SplitMix64).
+/// Scrambles a seed, so that seeds that are close give unrelated ones (Steele, Lea and Flood 2014,
+/// as in SplitMix64).
 std::uint64_t stirred(std::uint64_t seed) {
   seed += 0x9e3779b97f4a7c15ull;
   seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -60,7 +61,7 @@ public:
   }
 
 private:
-  /// Takes over the cells that an earlier run of this sweep measured.
+  /// Keeps the cells that an earlier run of this sweep has measured.
   void resume() {
     if (order_.fresh || !std::filesystem::exists(order_.state_path)) return;
     const sweep before = read_sweep(read_file(order_.state_path), order_.state_path);
@@ -74,7 +75,7 @@ private:
         return c.input_tokens == old.input_tokens && c.output_tokens == old.output_tokens;
       });
       if (same == sweep_.cells.end()) {
-        sweep_.cells.push_back(old); // measured with other lists: kept
+        sweep_.cells.push_back(old); // cells measured with other lists of lengths are kept
         continue;
       }
       if (!same->skipped.empty()) continue;
@@ -108,7 +109,8 @@ private:
         std::size_t(throughput ? order_.setup.throughput_requests : order_.setup.latency_requests);
     out.max_concurrency = throughput ? std::size_t(order_.setup.throughput_concurrency) : 1;
     out.n_warmups = 0;
-    // Other prompts in every phase: a server that keeps prefixes must not find them again.
+    // Every phase has different prompts, so that a server with a prefix cache cannot reuse those of
+    // an earlier phase.
     out.seed = order_.setup.seed;
     for (const std::int32_t part :
          {cell.input_tokens, cell.output_tokens, std::int32_t(throughput)})

@@ -33,7 +33,8 @@ public:
         begin_server(s);
     for (int round = 0; round < plan_.rounds && !runner_.interrupted(); ++round) {
       for (std::size_t i = 0; i < plan_.servers.size() && !runner_.interrupted(); ++i) {
-        // Every other round runs backwards, so that a drift of the machine favours nobody.
+        // Every other round uses the servers in reverse order, so that a drift of the machine's
+        // speed favours no server.
         const std::size_t s = round % 2 == 0 ? i : plan_.servers.size() - 1 - i;
         if (plan_.restart) begin_server(s);
         for (std::size_t l = 0; l < plan_.loads.size() && !runner_.interrupted(); ++l)
@@ -87,7 +88,7 @@ private:
 
   serve_options options_for(int round, std::size_t s, std::size_t l) const {
     serve_options out = with_target(plan_.loads[l].load, plan_.servers[s]);
-    // All servers of a round get the same prompts; another round gets others.
+    // All servers of a round get the same prompts; each round has different prompts.
     out.seed += 0x10001ull * std::uint64_t(round) + 0x1000003ull * l;
     return out;
   }
@@ -113,7 +114,8 @@ private:
                  now.first_error.empty() ? "" : (", " + now.first_error).c_str());
   }
 
-  /// After an interruption some servers have measured a round more than others.
+  /// Drops unfinished rounds: after an interruption, some servers have measured one round more than
+  /// others.
   void drop_unpaired() {
     for (auto& load : out_.rounds) {
       std::size_t least = load[0].size();

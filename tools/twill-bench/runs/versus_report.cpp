@@ -46,7 +46,7 @@ std::vector<double> values_of(const std::vector<Item>& items, double Item::*memb
   return out;
 }
 
-/// "median (least to most)"
+/// Formats values as "median (least to most)".
 std::string spread(const std::vector<double>& values, int digits) {
   if (values.empty()) return "";
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
@@ -54,7 +54,7 @@ std::string spread(const std::vector<double>& values, int digits) {
          fixed(*most, digits) + ")";
 }
 
-/// How many times the first is better, round by round; empty where a figure is missing.
+/// How many times better the first server is, for each round; empty when a figure is missing.
 std::vector<double> ratios(const std::vector<double>& first, const std::vector<double>& other,
                            bool more_is_better) {
   std::vector<double> out;
