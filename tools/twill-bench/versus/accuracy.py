@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How far an OpenVINO model is from its f32 original, as `twill-bench accuracy` says it of twill.
+"""Measures how far an OpenVINO model is from its f32 original, with the figures of `twill-bench accuracy`.
 
     accuracy.py HF_FOLDER OPENVINO_FOLDER...
 
-HF_FOLDER: the f32 model that the others were converted from, read by transformers. The tokens are
-those of the golden text (tests/golden/smollm2/perplexity.json). Each model runs as OpenVINO GenAI
-would run it: its own precision and groups of activations.
+HF_FOLDER holds the f32 model that the other models were converted from; transformers reads it. The tokens are those of
+the golden text (tests/golden/smollm2/perplexity.json). Each OpenVINO model runs as OpenVINO GenAI would run it, with
+its own precision and its own groups of activations.
 """
 import json
 import os

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Do other load generators see the same server as twill-bench? One Markdown table.
+"""Compares what twill-bench and other load generators measure on the same server. Prints one Markdown table.
 
     agreement.py --tokenizer FOLDER [--vllm PROGRAM] [--aiperf PROGRAM] [--guidellm PROGRAM] [--rounds 3]
 
-All generators send the same closed-loop load, by turns, to one server: twill-bench's own paced null server, or any
-that answers /v1/completions (--base-url, --model). FOLDER holds a Hugging Face tokenizer; the others use it to make
-and count prompts. Cells are medians over the rounds and, beside them, the difference to twill-bench.
+All generators send the same closed-loop load, in turn, to one server: twill-bench's null server with pauses between
+tokens, or any server that answers /v1/completions (--base-url, --model). FOLDER holds a Hugging Face tokenizer, with
+which the other generators make and count prompts. A cell shows the median over the rounds and the difference from
+twill-bench.
 
-Names differ between them. "Per output token" here is (request latency - first token) / (tokens - 1) of a request:
-vLLM's TPOT, aiperf's inter_token_latency, guidellm's inter_token_latency_ms (its time_per_output_token_ms divides the
-whole latency by all tokens).
+The generators have different names for the same figure. "Per output token" here is (request latency - time to the first
+token) / (tokens - 1) of a request. It is called TPOT by vLLM, inter_token_latency by aiperf and inter_token_latency_ms
+by guidellm (whose time_per_output_token_ms is the whole latency divided by all tokens).
 """
 import contextlib
 import json
@@ -26,7 +27,7 @@ ROWS = ("output tokens/s", "requests/s", "first token p50 ms", "first token p99 
 
 
 def bench_figures(file):
-    """Of twill-bench's and vLLM's result files, whose keys are the same."""
+    """Reads the figures from a result file of twill-bench or vLLM, which have the same keys."""
     r = json.loads(file.read_text())
     return (r["output_throughput"], r["request_throughput"], r["p50_ttft_ms"], r["p99_ttft_ms"], r["p50_tpot_ms"],
             r["p99_tpot_ms"], r["p50_e2el_ms"], r["p99_e2el_ms"])
@@ -52,7 +53,7 @@ def vllm(load, path, folder):
 
 
 def aiperf(load, path, folder):
-    # It takes a relative folder for a local tokenizer and an absolute one for a name on a hub.
+    # aiperf takes a relative path as a local tokenizer and an absolute path as a name on a hub.
     os.symlink(load.tokenizer, folder / "tokenizer")
     output([path, "profile", "-m", load.model, "--endpoint-type", "completions", "--streaming", "--url", load.base_url,
          "--tokenizer", "./tokenizer", "--synthetic-input-tokens-mean", load.input_len, "--synthetic-input-tokens-stddev", 0,
@@ -69,7 +70,8 @@ def aiperf(load, path, folder):
 
 
 def guidellm(load, path, folder):
-    # Its first requests are load as well: it has no count of warm-up requests, only of seconds or shares.
+    # guidellm's first requests count as load, because it can skip a number of seconds or a share of requests, but not a
+    # number of requests.
     output([path, "run", "--backend", f"kind=openai_http,target={load.base_url},request_format=/v1/completions", "--profile",
          f"kind=concurrent,streams={load.concurrency}", "--constraint", f"kind=max_requests,count={load.requests}",
          "--tokenizer", f"kind=huggingface_auto,model={load.tokenizer}", "--data",

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What the load generator itself costs, on a server that does no work: one Markdown table.
+"""Measures the CPU time of the load generator itself, on a server that does no work. Prints one Markdown table.
 
     client_cost.py [--twill-bench PROGRAM] [--vllm PROGRAM --tokenizer FOLDER] [--rounds 5]
 
-Client and `twill-bench null` share this machine; the null server sends one token a write. Each round runs every client
-with few and with many requests: CPU per token (user and system time of the client) is of the difference, so that
-starting an interpreter does not count. "As fast as it can": a client that falls behind finds many tokens in one read,
-which makes each of them cheap. "Paced": a token every 20 ms on each stream, as servers send, and each is a read of its
-own. FOLDER holds a Hugging Face tokenizer, which vLLM's `bench serve` needs.
+The client and `twill-bench null` share this machine; the null server sends one token per write. Each round runs every
+client once with few and once with many requests. CPU per token (user and system time of the client) is computed from
+the difference of the two runs, so that starting an interpreter does not count. In rows "as fast as it can", a client
+that falls behind finds many tokens in one read, which makes each of them cheap. In rows "paced", the server sends a
+token every 20 ms on each stream, as real servers do, and each token needs a read of its own. FOLDER holds a Hugging
+Face tokenizer, which vLLM's `bench serve` needs.
 """
 import json
 import os
@@ -23,7 +24,7 @@ PACED_TOKENS = 200
 
 
 def timed(command, folder):
-    """CPU seconds of the command and its children, and its result file."""
+    """Runs the command. Returns the CPU seconds of the command and its children, and its result file."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     printed = output(command, cwd=folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -47,7 +48,8 @@ def common(url, at_once, output_len, n):
 
 
 def clients_of(a, fast, paced):
-    """What each row runs: command for n requests, few and many of them."""
+    """For each row of the table: a function that gives the command for n requests, and the two numbers of requests, few
+    and many."""
     def twill(url, backend, at_once, output_len):
         return lambda n: [a.twill_bench, "serve", "--backend", backend, "--no-progress",
                           *common(url, at_once, output_len, n)]

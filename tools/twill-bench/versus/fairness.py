@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""What tenants have of one daemon, under the fair policy and first come first served: fairness.py BIN [--seconds 15]
+"""Measures what each of two tenants gets from one daemon, with the fair policy and with first come, first served.
 
-Starts `BIN/twilld` on the default model with two tenants and 16 running sequences at most. First one tenant asks alone, then
-beside 220 requests of the other: the times to its first token. Then 60 clients of one and 20 of the other ask without a pause,
-with equal weights, and 40 and 40 with weights 3 to 1: the tokens that each tenant got. The client shares the cores.
+    fairness.py BIN [--seconds 15]
+
+Starts `BIN/twilld` on the default model with two tenants and at most 16 running sequences. The first measurement is one
+tenant's time to the first token: alone, and while 220 requests of the other tenant are running or waiting. The second
+is the number of tokens that each tenant gets while all clients send requests without a pause: with equal weights, 60
+clients of one tenant and 20 of the other; with weights 3 to 1, 40 clients each. The clients share the cores with the
+daemon.
 """
 
 import asyncio
@@ -23,7 +27,7 @@ def daemon(folder: str, policy: str, weights: tuple) -> Server:
 
 
 async def ask(port: int, tenant: str, prompt: list, tokens: int) -> tuple:
-    """Seconds to the first token, and when each came."""
+    """Sends one request. Returns the seconds to its first token, and the times at which its tokens arrived."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = json.dumps({"prompt": prompt, "max_tokens": tokens, "ignore_eos": True, "stream": True, "temperature": 0}).encode()
     writer.write(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {tenant}\r\n"

@@ -1,6 +1,7 @@
-"""What the scripts in this folder share: programs, servers that a measurement starts and ends, turns, and Markdown tables.
+"""Shared code of the scripts in this folder: programs, servers that a measurement starts and ends, the order of turns, and
+Markdown tables.
 
-A script imports this module from its own folder and holds only what it measures.
+A script imports this module from its own folder and contains only the code of its own measurement.
 """
 
 import argparse
@@ -21,17 +22,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]  # of the repository
 
 
 def parser(text: str, **more) -> argparse.ArgumentParser:
-    """Prints `text`, the script's docstring, unchanged as its help."""
+    """An argument parser that prints `text`, the script's docstring, unchanged as its help."""
     return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter, **more)
 
 
 def program(name: str) -> str:
-    """The path of one of twill's programs: in the folder that TWILL_BIN names, else in that of the release build."""
+    """The path of one of twill's programs: in the folder that TWILL_BIN names, else in the folder of the release build."""
     return str(pathlib.Path(os.environ.get("TWILL_BIN", "build/release/bin"), name).resolve())
 
 
 def output(command: list, **more) -> str:
-    """What the command writes to standard output. The script ends where the command fails."""
+    """Runs a command and returns what it writes to standard output. The script ends when the command fails."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **more)
     if done.returncode != 0:
         sys.exit(f"failed: {' '.join(map(str, command))}\n{(done.stdout + done.stderr)[-2000:]}")
@@ -45,10 +46,10 @@ def free_port() -> int:
 
 
 class Server:
-    """A server on this machine, started for a measurement. It takes requests once this is made.
+    """A server on this machine that is started for a measurement. The constructor returns when the server takes requests.
 
-    `ready` is a path that answers with status 200 as soon as the server takes requests. What the server prints is shown where it
-    does not start, and where the measurement fails.
+    `ready` is a path that gives status 200 as soon as the server takes requests. The output of the server is shown when
+    the server does not start, and when the measurement fails.
     """
 
     def __init__(self, command: list, port: int, ready: str, patience_s: float = 60, secure: bool = False):
@@ -78,14 +79,14 @@ class Server:
             time.sleep(0.05)
 
     def request(self, method: str, path: str, body=None) -> http.client.HTTPResponse:
-        """`body` is sent as JSON."""
+        """Sends a request, with `body` as JSON."""
         link = (http.client.HTTPSConnection("127.0.0.1", self.port, timeout=600, context=self.context) if self.context else
                 http.client.HTTPConnection("127.0.0.1", self.port, timeout=600))
         link.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
         return link.getresponse()
 
     def call(self, method: str, path: str, body=None) -> tuple:
-        """Status and text of an answer."""
+        """Sends a request and returns the status and the text of the reply."""
         with self.request(method, path, body) as reply:
             return reply.status, reply.read().decode()
 
@@ -109,7 +110,7 @@ class Server:
 
 
 def twilld(folder, *settings: str, model: str = "", secure: bool = False) -> Server:
-    """`folder`/twilld with the settings that `--set` takes; without `model`, on the default model."""
+    """Starts `folder`/twilld with these settings, in the form of `--set`; without `model`, on the default model."""
     port = free_port()
     command = [f"{folder}/twilld", "--listen", f"127.0.0.1:{port}", *(["--model", model] if model else [])]
     for one in ("log.level=warn", *settings):
@@ -118,18 +119,18 @@ def twilld(folder, *settings: str, model: str = "", secure: bool = False) -> Ser
 
 
 def null_server(program_path, *flags) -> Server:
-    """`twill-bench null`, which answers every backend's requests and computes nothing."""
+    """Starts `twill-bench null`, which answers every backend's requests and computes nothing."""
     port = free_port()
     return Server([program_path, "null", "--listen", f"127.0.0.1:{port}", *flags], port, "/v1/models")
 
 
 def in_turn(what, round_number: int) -> list:
-    """Every other round runs backwards, so that a drift of the machine's speed favours nobody."""
+    """The order for a round. Every other round is in reverse order, so that a drift of the machine's speed favours nobody."""
     return list(what) if round_number % 2 == 0 else list(what)[::-1]
 
 
 def spread(values, form: str = ",.0f") -> str:
-    """Median (least to most), each in Python's format `form`."""
+    """"median (least to most)", with each number in Python's format `form`."""
     middle, least, most = (format(value, form) for value in (statistics.median(values), min(values), max(values)))
     return middle if len(values) == 1 else f"{middle} ({least} to {most})"
 

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Decoding one sequence of a large model, by turns with llama.cpp's llama-bench: Markdown lines.
+"""Compares the decode speed of one sequence of a large model with that of llama.cpp's llama-bench, in turn. Prints a
+Markdown table.
 
     large.py MODEL GGUF [ROUNDS [TYPES]]
-    # MODEL: what twill serves, GGUF: the same shape as llama.cpp likes it, TYPES: twill's --compute, with commas
+    # MODEL: the model for twill; GGUF: a model of the same shape for llama.cpp
+    # TYPES: values of twill's --compute, separated by commas
 
-TWILL_BIN and LLAMA_BENCH say where the programs are. Both warm up before they are timed: llama-bench by a run of
-its own, twill by four, since its weights move to huge pages in the first seconds. Figures are tokens per second:
-means of a run's repetitions, medians of rounds (least to most) and the median of the rounds' ratios. Weights are
-read as fast as the machine's other tenants let them be, so reads are measured before, between and after the runs
-of a round: for each type one line is for all rounds, one each for those whose reads were all in the slower and in
-the faster half of the range.
+TWILL_BIN and LLAMA_BENCH say where the programs are. Both programs warm up before they are timed: llama-bench with a
+warm-up run of its own, twill with four runs, because its weights move to huge pages in the first seconds. Figures are
+tokens per second. A round's figure is the mean of the repetitions within a run; the table has the median of the rounds
+(least to most) and the median of the ratios within the rounds.
+
+How fast weights can be read depends on the machine's other users. Therefore the read rate is measured before, between
+and after the runs of a round. For each type, one line of the table is for all rounds, one for the rounds whose read
+rates were all in the slower half of the range, and one for those whose read rates were all in the faster half.
 """
 import csv
 import os
@@ -25,7 +29,7 @@ TWILL_BENCH = program("twill-bench")
 
 
 def reads():
-    """GB/s."""
+    """The read rate of the memory in GB/s."""
     text = output([TWILL_BENCH, "kernels", "--only", "no op", "--seconds", "0.001"])
     return float(re.search(r"read ([\d.]+) GB/s", text)[1])
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What the masks of structured output cost a step: masks.py BIN MODEL [--streams 32] [--tokens 128] [--rounds 5]
+"""Measures what the token masks of structured output cost.
 
-Starts `BIN/twilld` and, by turns, lets it write the same number of tokens for the same number of streams: without a format,
-and held to a JSON schema. Prints, per round and as medians, the processor time that the daemon took for a token and the
-tokens it wrote in a second, each as the masked turn's share of the plain one. Processor time is the steadier of the two on a
-machine that others use.
+    masks.py BIN MODEL [--streams 32] [--tokens 128] [--rounds 5]
+
+Starts `BIN/twilld` and has it write the same number of tokens for the same number of streams, in turn without a format
+and constrained to a JSON schema. Prints, for each round and as medians, the daemon's processor time per token and the
+tokens per second, each with the constrained turn as a share of the unconstrained one. Processor time is the steadier of
+the two figures on a machine that others use.
 """
 
 import concurrent.futures
@@ -47,7 +49,7 @@ def ask(daemon: Server, seed: int, tokens: int, masked: bool) -> int:
 
 
 def turn(daemon: Server, streams: int, tokens: int, masked: bool) -> tuple[float, float]:
-    """Processor seconds for a token, and tokens in a second."""
+    """Runs one turn. Returns the processor seconds per token, and the tokens per second."""
     cpu, clock = processor_seconds(daemon.pid), time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(streams) as pool:
         written = sum(pool.map(lambda seed: ask(daemon, seed, tokens, masked), range(streams)))
@@ -65,7 +67,7 @@ def main() -> None:
     flags.add_argument("--rounds", type=int, default=5)
     given = flags.parse_args()
     with twilld(given.bin, model=given.model) as daemon:
-        for masked in (False, True):  # The prompts are in the prefix cache and the grammar is compiled from here on.
+        for masked in (False, True):  # After this, the prompts are in the prefix cache and the grammar is compiled.
             turn(daemon, given.streams, 8, masked)
         cost, pace = [], []
         for number in range(given.rounds):

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Offline engines on the loads that `twill-bench engine` times: one line of tokens per second.
+"""Measures offline engines with the loads of `twill-bench engine`. Prints one line with tokens per second.
 
     offline.py openvino FOLDER     # openvino-genai, continuous batching
     offline.py onnxruntime FOLDER  # onnxruntime-genai, static batches
     offline.py twill FILE [TYPE]   # twill-bench engine; TWILL_BIN says where it is; TYPE: --compute
     offline.py turns ROUNDS twill:FILE,int8 twill:FILE,w8a8 openvino:FOLDER ...
 
-`turns` runs them by turns, every other round in reverse, and prints a Markdown table: medians (least to
-most), and twill's ratios to the best of the others in each round. ONLY=prefill in the environment measures
-that alone, in short rounds: the machine's speed moves less within one.
+`turns` runs several engines in turn, in reverse order in every other round, and prints a Markdown table with medians
+(least to most) and with twill's ratios to the best other engine of each round. ONLY=prefill in the environment measures
+only prefill, in short rounds, because the machine's speed changes less within a short round.
 
-Prompts are random tokens; every output has its full length. Prefill is 512 tokens, best of five; decode
-128 tokens after 128, best of two; then 8 and 32 at once, 128 in and 128 out, output tokens over all, one run.
+Prompts are random tokens, and every output has its full length. The loads are: prefill of 512 tokens, best of five
+runs; decoding of 128 tokens after a prompt of 128, best of two; and then 8 and 32 sequences at once with 128 tokens in
+and 128 out, where the figure is output tokens per second of the whole run, one run each.
 """
 import os
 import random
@@ -109,7 +110,7 @@ def twill(model, compute="auto"):
 
 
 def turns(n_rounds, *contestants):
-    """Each in a process of its own, so that none keeps memory or threads while another runs."""
+    """Runs each engine in a process of its own, so that no engine keeps memory or threads while another one runs."""
     rounds = []
     for i in range(int(n_rounds)):
         figures = {}

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Block schedules and tiers of `twill offload` by turns: a Markdown table of medians.
+"""Compares block schedules and tiers of `twill offload`, in turn. Prints a Markdown table of medians.
 
     offload.py --model dummy:opt-125m --prompt-len 512 --batches 4,8 --orders zigzag,diagonal,fused
     offload.py --model dummy:opt-125m --prompt-len 128 --batches 1,4,8 --tiers w25,w0,kv0 --rounds 3
 
-Tiers: `resident` (always run), wN: N % of the weights on the device, the rest on disk; kvN: the same of
-KV. For these the table has the share of two bounds that decoding reaches, over rounds that only decode:
-- each alone: the larger of what the resident run took for the round and of reading the bytes moved at the
-  speed that `twill-bench disk` has alone;
-- side by side: of the same two, at the speeds they have while both run (a resident run beside
-  `twill-bench disk`, round by round), until one is through, and alone from there on. Where the device is the
-  host's processor, they share cores and memory.
-What is read for the bounds is the very file that the run had, kept open for that: a disk may be a tenth slower in
-one place than in another, and on Linux alone can a file without a name be had.
-With tiers, `diagonal` is diagonal/1, the same rounds in every tier.
-What follows `--` goes to every run of twill offload. TWILL_BIN says where it is.
+Tiers: `resident` has everything on the device and is always run. wN has N % of the weights on the device and the rest
+on disk; kvN has N % of the KV on the device and the rest on disk. For wN and kvN, the table shows how near decoding
+comes to two bounds, in percent, over the rounds that only decode:
+- each alone: the larger of two times: the time of the same round in the resident run, and the time to read the moved
+  bytes at the speed that `twill-bench disk` reaches alone;
+- side by side: computing and reading run at the speeds that they have while both run (measured by a resident run beside
+  `twill-bench disk`, round by round) until one of them is finished, and the other then goes on at its speed alone.
+  Where the device is the host's processor, computing and reading share cores and memory.
+
+The speeds for the bounds are measured on the very file that the run used, which the script keeps open, because a disk
+may be a tenth slower in one place than in another. The file has no name any more, so the script works on Linux only,
+where an open file can be reached through /proc.
+With tiers, `diagonal` means diagonal/1, so that the rounds are the same in every tier. Arguments after `--` are passed
+to every run of twill offload. TWILL_BIN says where the programs are.
 """
 import bisect
 import csv
@@ -37,19 +40,19 @@ def percent(tier):
 
 
 def offload_file(process):
-    """The process's file of the disk tier, opened; None while it has none."""
+    """Opens the process's file of the disk tier; None while the process has none."""
     folder = f"/proc/{process.pid}/fd"
     try:
         for name in os.listdir(folder):
             if "/twill-offload-" in os.readlink(f"{folder}/{name}"):
                 return os.open(f"{folder}/{name}", os.O_RDONLY)
-    except FileNotFoundError:  # closed just now, or the process ended
+    except FileNotFoundError:  # the file was just closed, or the process has ended
         pass
     return None
 
 
 def output_and_store(command):
-    """What it prints, and the last file of the disk tier that it had, opened, or None."""
+    """Runs the command. Returns what it prints, and an open descriptor of its last file of the disk tier, or None."""
     store = None
     with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=printed, stderr=errors)
@@ -72,7 +75,7 @@ def output_and_store(command):
 
 
 def run(options, batches, order, tier):
-    """One run's figures by name, seconds and bytes; "store": its file of the disk tier, opened."""
+    """One run's figures by name, in seconds and bytes; "store" is an open descriptor of the run's file of the disk tier."""
     command = [program("twill"), "offload",
                "--model", options.model, "--prompt-len", str(options.prompt_len), "--gen-len",
                str(options.gen_len), "--gpu-batch-size", str(options.batch_size), "--num-gpu-batches",
@@ -88,7 +91,7 @@ def run(options, batches, order, tier):
     def number(pattern):
         return float(re.search(pattern, text)[1])
 
-    # Of rounds that decode and do nothing else; both times are rounded to microseconds.
+    # Only rounds that decode and do nothing else; both times are rounded to microseconds.
     decodes = [n for n, row in enumerate(each) if row["seconds"] - row["decode_seconds"] < 5e-6]
     rounds = number(r"per round \((\d+) rounds\)")
     return {
@@ -109,7 +112,7 @@ def run(options, batches, order, tier):
 
 
 class disk_reader:
-    """`twill-bench disk` over an open file while the block runs; afterwards what it read from one moment to another."""
+    """Runs `twill-bench disk` on an open file during the `with` block. Afterwards speed() gives its rate between two moments."""
 
     def __init__(self, store, seconds=3600.0):
         self.store = store
@@ -120,7 +123,7 @@ class disk_reader:
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True,
                                         pass_fds=[self.store])
-        self.process.stdout.readline()  # it reads
+        self.process.stdout.readline()  # the first line shows that it has begun to read
         return self
 
     def __exit__(self, *what):
@@ -139,14 +142,14 @@ class disk_reader:
 
 
 def disk_speed(store):
-    """Bytes per second where nothing else runs."""
+    """Bytes per second that `twill-bench disk` reads when nothing else runs."""
     with disk_reader(store, 1.5) as reader:
         reader.process.wait()
     return 1e9 * float(re.search(r"([\d.]+) GB/s", reader.result)[1])
 
 
 def run_beside_reader(options, batches, order, store):
-    """A resident run's figures, with what the reader had in each of its rounds."""
+    """A resident run's figures, with the rate that the disk reader reached during each of its rounds."""
     with disk_reader(store) as reader:
         figures = run(options, batches, order, "resident")
     figures["disk"] = {n: reader.speed(ended - figures["decode rounds"][n], ended)
@@ -155,7 +158,7 @@ def run_beside_reader(options, batches, order, store):
 
 
 def run_and_bounds(options, cell, resident):
-    """A run whose bytes are elsewhere, and how near it comes to what disk and compute allow."""
+    """The figures of a run with data outside the device, and how near it comes to the bounds that disk and compute set."""
     figures = run(options, *cell)
     store = figures["store"]
     if store is None:
@@ -171,18 +174,19 @@ def run_and_bounds(options, cell, resident):
 
 
 def bound_alone(compute, read, disk):
-    """Seconds of a round: `compute` seconds, and `read` bytes at `disk` bytes/s."""
+    """Seconds of a round that computes for `compute` seconds and at the same time reads `read` bytes at `disk` bytes/s."""
     return max(compute, read / disk)
 
 
 def bound_together(compute, read, disk, compute_beside, disk_beside):
-    """The same, where each is slower beside the other: so until one is through, then alone."""
+    """Seconds of a round in which computing and reading slow each other down until one is finished; the other then goes
+    on alone."""
     both = min(compute_beside, read / disk_beside)
     return both + max(compute * (1 - both / compute_beside), (read - both * disk_beside) / disk)
 
 
 def shares_of_bounds(figures, alone, beside):
-    """Percent: how near the rounds come to both bounds."""
+    """How near the rounds come to both bounds, in percent."""
     mine, moved = figures["decode rounds"], figures["read"]
     def share(bound):
         return 100 * sum(bound(n) for n in mine) / sum(mine.values())

@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
-"""What a daemon does under three times the load that it can serve: overload.py BIN [--minutes 5]
+"""Checks a daemon under three times the load that it can serve.
 
-Starts `BIN/twilld` with dummy:null, whose steps take a fixed time, so that what can be served is known and the load costs little.
-First it finds the peak: what is served per second at 0.8, 1 and 1.2 times the nominal capacity. Then three times the capacity
-arrives for some minutes, whatever the answers are. It prints what was served beside the peak, how long a refusal took, what
-Retry-After said, and the daemon's memory. Last, many clients come at once and honour Retry-After: it prints how long it takes to
-serve them all beside the least time that this can take, how often they asked, and how many asked at most within a second.
-Exit status 1 where served is under 0.9 of the peak, a refusal takes longer than 0.25 s at the median or has no Retry-After,
-memory grows by more than 1 %, or the clients are not served within twice the least time.
+    overload.py BIN [--minutes 5]
+
+Starts `BIN/twilld` with dummy:null, whose steps take a fixed time, so that its capacity is known and the load costs
+little.
+
+First the script finds the peak: the requests served per second at 0.8, 1 and 1.2 times the nominal capacity. Then
+requests arrive at three times the capacity for some minutes, whatever the replies are. The script prints the served
+requests per second beside the peak, how long a refusal took, the values of Retry-After, and the daemon's memory. Last,
+many clients start at once and wait as Retry-After says. The script prints how long it took to serve them all beside the
+least possible time, how many requests they sent, and the most requests within one second.
+
+The exit status is 1 when fewer requests are served than 0.9 of the peak, when a refusal takes longer than 0.25 s at the
+median or has no Retry-After, when memory grows by more than 1 %, or when the clients are not all served within twice
+the least possible time.
 """
 
 import asyncio
@@ -21,7 +28,7 @@ import time
 from harness import Server, parser, twilld
 
 RUNNING, QUEUED, TOKENS, STEP_US = 16, 32, 40, 20000
-CAPACITY = RUNNING / (TOKENS * STEP_US * 1e-6)  # requests a second
+CAPACITY = RUNNING / (TOKENS * STEP_US * 1e-6)  # requests per second
 
 
 def quantile(values, share):
@@ -32,13 +39,13 @@ def quantile(values, share):
 class Load:
     def __init__(self, port):
         self.port = port
-        self.served = []  # times of whole answers
+        self.served = []  # times at which whole replies had arrived
         self.refused = []  # (seconds until the refusal, Retry-After)
         self.other = collections.Counter()
         self.attempts = []
 
     async def ask(self):
-        """Status and Retry-After of one request."""
+        """Sends one request. Returns its status and Retry-After."""
         began = time.monotonic()
         self.attempts.append(began)
         body = json.dumps({"prompt": "Once upon a time", "max_tokens": TOKENS}).encode()
@@ -64,7 +71,7 @@ class Load:
         return status, int(found.group(1))
 
     async def arrive(self, rate, seconds):
-        """Requests at random times, at that mean rate, however they are answered."""
+        """Sends requests at random times with this mean rate, whatever the replies are."""
         rng, tasks = random.Random(1), set()
         end = due = time.monotonic()
         end += seconds
@@ -144,7 +151,7 @@ def main():
     flags.add_argument("bin", help="folder with twilld")
     flags.add_argument("--minutes", type=float, default=5)
     arguments = flags.parse_args()
-    # dummy:null has 65,536 blocks, and a prefix cache's records of them would fill slowly.
+    # The prefix cache is off, because dummy:null has 65,536 blocks, and the cache's records of them would fill slowly.
     with twilld(arguments.bin, f"scheduler.max_running={RUNNING}", f"scheduler.max_queued={QUEUED}", "log.level=error",
                 "kv.prefix_cache=false", "server.max_connections=4000", model=f"dummy:null?step-us={STEP_US}") as daemon:
         failures = asyncio.run(run(daemon, arguments.minutes))

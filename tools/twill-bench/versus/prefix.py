@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""What a cached prefix saves, and what is left of it after kill -9, by turns with llama.cpp's server and vLLM: two
-Markdown tables.
+"""Measures what a cached prefix saves, and how much of it remains after kill -9, in turn with llama.cpp's server and vLLM.
+Prints two Markdown tables.
 
     prefix.py BIN MODEL [--llama-server PROGRAM --gguf FILE] [--vllm PROGRAM --hf FOLDER] [--rounds 3] [--only restart|shared]
 
-restart: a conversation of 1,200 tokens has had a turn; the server is killed with kill -9 and starts again; then comes
-the next turn, the prompt with 32 further tokens. `BIN/twilld` has `kv.keep`. llama-server has `--slot-save-path`: its
-client must have saved the slot's file before the kill, and restores it before the turn; both calls are timed, and the
-restore belongs to the time to the first token. Beside them, the same turn where nothing was kept.
+restart: after one turn of a conversation of 1,200 tokens, the server is killed with kill -9 and started again. Then the
+next turn arrives: the same prompt with 32 further tokens. `BIN/twilld` runs with `kv.keep`. llama-server runs with
+`--slot-save-path`: its client must save the slot's file before the kill and restore it before the turn. Both calls are
+timed, and the time to the first token includes the restore. For comparison, the table also has the same turn on a
+server that kept nothing.
 
-shared: 32 requests, whose prompts share 1,000 tokens and go on with 24 of their own, come at once: where nobody was there
-before (cold), and where one request with the shared tokens was (warm); with the prefix cache and without. Work is prompt
-tokens computed, as the servers count them. llama-server has a slot for each request. vLLM is in this table alone, since it
-keeps nothing over a restart.
+shared: 32 requests arrive at once. Their prompts have 1,000 tokens in common and then 24 tokens of their own. They
+arrive at a server that has not seen the shared tokens (cold), or that has served one request with them (warm), each
+with and without the prefix cache. Work is the number of prompt tokens computed, as the servers count them. llama-server
+has one slot per request. vLLM is only in this table, since it keeps nothing across a restart.
 
-MODEL is what twilld serves, FILE what llama-server does (MODEL, unless given), FOLDER what vLLM does in bf16. Prompts are token
-ids, outputs greedy. Cells are medians (least to most) of the rounds.
+MODEL is the model for twilld, FILE the model for llama-server (MODEL, unless given), and FOLDER the model for vLLM,
+which runs it in bf16. Prompts are token ids, and decoding is greedy. Cells are medians (least to most) over the rounds.
 """
 
 import concurrent.futures
@@ -39,7 +40,7 @@ def words(seed: int, n: int) -> list:
 
 
 def stream(server: Server, path: str, body: dict) -> tuple:
-    """Seconds to the first event with text, and all events."""
+    """Returns the seconds to the first event with text, and all events."""
     began, first, events = time.monotonic(), None, []
     with server.request("POST", path, body) as reply:
         if reply.status != 200:
@@ -63,7 +64,7 @@ class Twill:
 
     @staticmethod
     def ask(server: Server, prompt: list, _cache: bool = True, n: int = OUTPUT) -> tuple:
-        """Seconds to the first token, and prompt tokens that were computed."""
+        """Returns the seconds to the first token, and the number of prompt tokens that were computed."""
         first, events = stream(server, "/v1/completions", {
             "prompt": prompt, "max_tokens": n, "temperature": 0, "ignore_eos": True, "stream": True,
             "stream_options": {"include_usage": True}})
@@ -88,7 +89,8 @@ class Twill:
 
     @staticmethod
     def wait_written(server: Server):
-        """Blocks are written behind; a person's next turn comes later than that."""
+        """Waits until twilld has written its blocks to disk, which it does in the background. A person's next turn
+        would come later than that."""
         before, since = None, time.monotonic()
         while time.monotonic() - since < 0.5:
             lines = server.call("GET", "/metrics")[1].splitlines()
@@ -189,7 +191,7 @@ def shared_table(peers: list, n_rounds: int):
         for peer in in_turn(peers, number):
             for cache in (True, False):
                 server = peer.start_shared(cache)
-                peer.ask(server, words(777, 512), cache, 1)  # weights have been touched from here on
+                peer.ask(server, words(777, 512), cache, 1)  # after this, the weights have been touched
                 for warm in (False, True):
                     salt = 100000 * (2 * number + warm + 1)
                     found[peer, cache, warm].append(together(peer, server, salt, cache, warm))

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""What an open socket costs a daemon: sockets.py BIN [N]
+"""Measures how much memory an open socket costs a daemon.
 
-Starts `BIN/twilld` with dummy:null, opens N (10,000) keep-alive HTTP sockets that have had one answer, or N WebSockets, and
-prints the growth of the daemon's memory for each. `ulimit -n` must allow N and some.
+    sockets.py BIN [N]
+
+Starts `BIN/twilld` with dummy:null and opens N (default 10,000) keep-alive HTTP sockets, each of which has had one
+reply, or N WebSockets. Prints by how much the daemon's memory grows per socket. `ulimit -n` must be somewhat larger
+than N.
 """
 
 import base64
@@ -26,7 +29,7 @@ def until(sock: socket.socket, end: bytes) -> bytes:
 
 
 def connect(port: int, source: int) -> socket.socket:
-    # A loopback address has too few ports for all sockets: they come from several.
+    # One loopback address has too few ports for all sockets, so they use several source addresses.
     return socket.create_connection(("127.0.0.1", port), 30, source_address=(f"127.0.0.{2 + source // 5000}", 0))
 
 

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""What storing responses costs: stored.py BIN MODEL [--rounds N]
+"""Measures what storing responses costs.
 
-One twilld with `responses.folder` serves 32 chat streams at once, in turn with `store: true` in the requests and without it.
-Every other round takes the two in reverse. Prints the output tokens/s of each round, and the median of the rounds' ratios.
+    stored.py BIN MODEL [--rounds N]
+
+One twilld with `responses.folder` serves 32 chat streams at once, in turn with and without `store: true` in the
+requests. Every other round has the two turns in reverse order. Prints the output tokens/s of each round, and the median
+of the ratios within the rounds.
 """
 
 import json

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What a streamed token costs a daemon whose model computes nothing, with and without TLS and keys: one Markdown table.
+"""Measures what a streamed token costs a daemon whose model computes nothing, with and without TLS and API keys. Prints
+one Markdown table.
 
     token_cost.py BIN [--streams 128] [--seconds 5] [--rounds 3] [--certificate PEM --key PEM]
 
-Starts `BIN/twilld` with dummy:null and keeps so many streams busy, each on a socket of its own; variants take turns. The client
-shares the machine, so tokens/s are both sides'. Microseconds are the daemon's processor time for each token: `net` is the
-thread that serves the sockets, `actors` all others. System calls are counted by perf where it may, in a window after that.
+Starts `BIN/twilld` with dummy:null and keeps --streams streams busy, each on a socket of its own. The variants take
+turns. The client shares the machine, so tokens/s depend on both sides. Microseconds are the daemon's processor time per
+token: `net` is the thread that serves the sockets, `actors` all other threads. System calls are counted with perf,
+where the system allows that, in a separate period after the timed one.
 """
 
 import base64
@@ -40,7 +42,7 @@ def websocket(key: str):
 
 
 class Streams:
-    """Reads all streams on a thread of its own, and asks anew when one ends."""
+    """A client that reads all streams on a thread of its own, and sends a new request when a stream ends."""
 
     def __init__(self, port: int, n: int, dialect, secure: bool):
         key = f"Authorization: Bearer {KEY}\r\n" if secure else ""
@@ -108,7 +110,7 @@ class Daemon:
         return net, actors
 
     def system_calls(self, seconds: float) -> tuple:
-        """Per token: of net, of actors; nothing where perf may not count them."""
+        """System calls per token of the net thread and of all other threads; None where perf may not count them."""
         command = ["perf", "stat", "-x", ";", "--per-thread", "-e", "raw_syscalls:sys_enter", "-p", str(self.server.pid),
                    "sleep", str(seconds)]
         before = self.tokens()
