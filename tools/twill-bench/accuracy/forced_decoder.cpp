@@ -61,7 +61,7 @@ logit_chunk forced_decoder::next() {
   std::iota(step.logit_rows.begin(), step.logit_rows.end(), 0);
   step.prompt_lengths = {sequence_->prompt_length};
 
-  // cannot fail, because the weights are resident
+  // Cannot fail, because the weights are resident.
   const gpu::tensor_ref logits = decoder_->forward(step).value();
   const auto vocab_size = static_cast<std::size_t>(logits.row_size());
   logits_.resize(step.logit_rows.size() * vocab_size);

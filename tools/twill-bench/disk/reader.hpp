@@ -2,8 +2,8 @@
 // does, in parts of `transfer_bytes` that go directly into long stretches of memory, and start
 // again at the end of the file. The data is not used.
 //
-// The object has threads of its own while it lives; bytes() may be called from any thread. If it
-// wrote a file of its own, it removes the file when it is destroyed.
+// The object has threads of its own while it lives; bytes() may be called from any thread. A file
+// that it wrote itself is gone once the object is destroyed.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// descriptors: how many sockets this process may open.
+// descriptors: the limit of sockets and files that this process may have open.
 #pragma once
 
 #include <sys/resource.h>

@@ -20,7 +20,7 @@ namespace twill::bench {
 struct cancel_plan {
   std::optional<std::int32_t> after_tokens;
   std::optional<double> after_s;
-  /// true: close the connection, even where a message could cancel the request
+  /// True: close the connection, even where a message could cancel the request.
   bool abrupt = false;
 };
 

@@ -38,7 +38,7 @@ struct http_connection : std::enable_shared_from_this<http_connection> {
 private:
   void watch();
 
-  /// one timer for all requests; when it expires, it checks whether the deadline has moved
+  /// One timer for all requests; when it expires, it checks whether the deadline has moved.
   boost::asio::steady_timer timer;
   clock::time_point deadline_ = clock::time_point::max();
   bool watching_ = false, timed_out_ = false;

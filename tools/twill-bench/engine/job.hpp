@@ -25,7 +25,7 @@ struct job {
   progress_counts& counts;
   std::atomic<bool>& stop;   ///< running requests end now
   std::atomic<bool>& closed; ///< no request is sent any more; running requests go on
-  /// no id is used twice, because a late frame of an earlier run may still arrive
+  /// No id is used twice, because a late frame of an earlier run may still arrive.
   std::size_t first_id;
   clock::time_point t0;
   std::atomic<std::size_t> next{0}; ///< index of the next conversation

@@ -27,7 +27,7 @@ public:
 
 private:
   std::string_view object_, key_, value_;
-  /// offset of the next key, or of the object's end when there is no further key
+  /// Offset of the next key, or of the object's end when there is no further key.
   std::size_t at_ = 0;
 };
 
@@ -38,7 +38,7 @@ std::string_view element(std::string_view array, std::size_t index);
 /// Number of elements of an array; 0 when `array` is not an array.
 std::size_t length(std::string_view array);
 
-/// True for a value that is there and is not null.
+/// Whether `raw` is a value other than null; false when it is empty.
 bool present(std::string_view raw);
 std::optional<std::int64_t> integer(std::string_view raw);
 /// The whole numbers of an array, in one pass; other elements are left out.

@@ -147,7 +147,7 @@ load_result load_run::measure() {
     out.outcome = drive(load.prompts, due_s, &guard);
     out.server_metrics = server.finish();
   }
-  // prompts that were not even made count as not sent
+  // Prompts that were not even made count as not sent.
   if (cut) out.outcome.records.resize(options_.n_prompts);
   out.metrics = compute_metrics(out.outcome, options_);
   out.remarks = load.remarks;

@@ -26,7 +26,7 @@ namespace twill::bench {
 struct serve_metrics {
   /// The window: the part of the run that --warmup-percent and --cooldown-percent leave.
   double window_from_s = 0, window_to_s = 0;
-  /// requests sent before or after the window, which the figures below leave out
+  /// Requests sent before or after the window, which the figures below leave out.
   std::size_t outside_window = 0;
   std::size_t completed = 0, failed = 0, cancelled = 0, interrupted = 0, unsent = 0;
   std::int64_t input_tokens = 0, output_tokens = 0;

@@ -41,7 +41,7 @@ struct serve_options {
   double ramp_start_per_s = 0, ramp_end_per_s = 0;
   std::size_t max_concurrency = 0;                             ///< 0: no limit
   std::optional<std::chrono::duration<double>> duration_limit; ///< nothing is sent after this time
-  /// given to requests that still run after duration_limit
+  /// Time after duration_limit in which requests that still run may end.
   std::chrono::duration<double> grace{30};
   bool stop_over_saturation = false; ///< end an open loop when the server can't keep up with it
   std::size_t n_repeats = 1;         ///< number of whole runs, each with the next seed
@@ -71,7 +71,7 @@ struct serve_options {
   /// Requests of a conversation; each one carries all earlier prompts and answers.
   std::size_t n_turns = 1;
   std::chrono::duration<double> turn_pause{0}; ///< pause between an answer and the next turn
-  /// random ids lie in this range, both ends included
+  /// Random ids lie in this range, both ends included.
   std::optional<std::pair<std::int32_t, std::int32_t>> id_range;
   bool lengths_given = false; ///< a flag set output_tokens
 
@@ -88,7 +88,7 @@ struct serve_options {
   /// Share of the run's time, at its beginning, that no figure counts.
   double warmup_percent = 0;
   double cooldown_percent = 0; ///< the share at the end of the run that no figure counts
-  /// interval between readings of the server's /metrics; 0: never
+  /// Interval between readings of the server's /metrics; 0: never.
   std::chrono::duration<double> scrape_interval{0};
   bool save_result = false;
   bool save_detailed = false;

@@ -18,7 +18,7 @@ struct report_input {
   const run_outcome& run;
   const serve_metrics& metrics;
   std::string date; ///< YYYYMMDD-HHMMSS
-  /// figures of --repeats, whose middle run is then the run reported here
+  /// Figures of --repeats, whose middle run is then the run reported here.
   std::vector<repeated_figure> repeats;
 };
 
@@ -27,7 +27,8 @@ std::string report_table(const report_input& in);
 /// What a reader must know before trusting the table: about lengths, how requests ended, errors,
 /// and whether the client itself was too slow.
 std::vector<std::string> report_remarks(const report_input& in);
-/// The JSON text of the result file; per-request lists only with --save-detailed.
+/// The JSON text of the result file. It has lists with an entry per request only with
+/// --save-detailed.
 std::string report_json(const report_input& in);
 
 } // namespace twill::bench

@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 std::vector<cancel_plan> plan_cancels(const serve_options& options,
                                       const std::vector<prompt>& prompts) {
   std::vector<cancel_plan> plans(prompts.size());
-  // independent of the random numbers for prompts
+  // Independent of the random numbers for prompts.
   random_source random(options.seed ^ 0x63616e63656cull);
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const double drawn = random.uniform() * 100.0;

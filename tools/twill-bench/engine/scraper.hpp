@@ -21,7 +21,7 @@ struct scraped_series {
   bool counter = false;                          ///< the value only rises, so reports show its rate
   std::vector<std::pair<double, double>> points; ///< (seconds since the start, value)
 };
-/// key: the metric's name with its labels
+/// A map from a metric's name with its labels to the values of the metric over time.
 using scrape_log = std::map<std::string, scraped_series>;
 
 /// Adds the metrics of one scrape to the log.

@@ -36,7 +36,8 @@ public:
   void close_intake();
 
   double cpu_s() const { return cpu_s_; } ///< CPU time of the latest run()
-  /// lateness of the timer that measures the client's own delays
+  /// How late each of the timer's beats was in the latest run(); it shows delays of the client
+  /// itself.
   const std::vector<double>& lags_ms() const { return lags_ms_; }
 
 private:

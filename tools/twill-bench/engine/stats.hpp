@@ -5,8 +5,9 @@
 
 namespace twill::bench {
 
-/// Linear interpolation between order statistics, numpy.percentile's default (Hyndman and Fan,
-/// type 7); `percent` in [0, 100]. 0 for no values.
+/// The percentile by linear interpolation between order statistics, as numpy.percentile computes it
+/// by default (Hyndman and Fan, type 7). `percent` is in [0, 100]. Returns 0 when there are no
+/// values.
 double percentile(std::vector<double> values, double percent);
 
 struct summary {

@@ -21,8 +21,9 @@ struct sequence {
   gpu::ragged_batch batch;
   std::int32_t n_blocks_of_turn = 0;
   std::int32_t turns = 1;
-  std::int64_t kv_positions = 0, kv_bytes = 0; ///< for one turn: positions of all KV heads; bytes
-                                               ///< of the keys or of the values
+  /// Both for one turn: positions of all KV heads together, and bytes of the keys (the values take
+  /// as many).
+  std::int64_t kv_positions = 0, kv_bytes = 0;
   mutable std::int64_t turn = 0;
 
   sequence(gpu::device& dev, const kernel_selection& selection, std::int32_t heads,
@@ -38,8 +39,8 @@ struct sequence {
     first_token = to_device(dev, std::vector<std::int32_t>{0, rows});
     lengths = to_device(dev, std::vector<std::int32_t>{past + rows});
     std::vector<std::int32_t> blocks(static_cast<std::size_t>(n_blocks));
-    for (std::int32_t i = 0; i < n_blocks; ++i) // backwards, so that neighbours in time are not
-                                                // neighbours in memory
+    // Backwards, so that neighbours in time are not neighbours in memory.
+    for (std::int32_t i = 0; i < n_blocks; ++i)
       blocks[static_cast<std::size_t>(i)] = n_blocks - 1 - i;
     table = to_device(dev, blocks);
     if (!dev.memory_is_host()) turns = turns_of(selection, kv_row_bytes() * (past + rows));

@@ -40,8 +40,8 @@ inline constexpr case_group case_groups[] = {case_group::linear, case_group::lay
 const char* name_of(case_group group);
 
 struct kernel_selection {
-  std::vector<std::int64_t> rows; ///< rows of activations in products; empty: each group has its
-                                  ///< own list
+  /// Rows of activations in products; empty: each group has its own list.
+  std::vector<std::int64_t> rows;
   std::vector<case_group> groups; ///< empty: all
   std::string only;               ///< cases whose "op shape" contains this; empty: all
   bool small = false;             ///< toy shapes, to test the program itself

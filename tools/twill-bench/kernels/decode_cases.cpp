@@ -69,8 +69,8 @@ private:
     std::vector<std::int32_t> each(n), first(n + 1), table(n * static_cast<std::size_t>(blocks_));
     std::iota(each.begin(), each.end(), 0);
     std::iota(first.begin(), first.end(), 0);
-    std::iota(table.rbegin(), table.rend(), 0); // backwards, so that neighbours in time are not
-                                                // neighbours in memory
+    // Backwards, so that neighbours in time are not neighbours in memory.
+    std::iota(table.rbegin(), table.rend(), 0);
     arrays_.push_back(to_device(dev_, std::vector<std::int32_t>(n, length_ - 1)));
     arrays_.push_back(to_device(dev_, each));
     arrays_.push_back(to_device(dev_, first));

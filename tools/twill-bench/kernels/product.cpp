@@ -21,8 +21,8 @@ void product::run(std::int64_t m, gpu::compute_type compute) {
   const std::int64_t at = turn_ % activation_copies_ * most_rows_;
   gpu::linear_args args;
   args.x = x_.matrix(m, cols_, at * cols_);
-  args.x.type = type_of_x(compute); // the values do not matter; rows of a 2-byte type use half of
-                                    // the buffer
+  // The values do not matter; rows of a 2-byte type use half of the buffer.
+  args.x.type = type_of_x(compute);
   args.out = out_.matrix(m, rows_, at * rows_);
   args.weights = &weights_.copy(turn_++);
   args.compute = compute;

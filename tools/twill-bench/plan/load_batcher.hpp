@@ -1,5 +1,5 @@
-// load_batcher: a batcher under a load of many requests, for timing how it plans steps. The block
-// pool is real; instead of an executor, made-up results come back at once.
+// load_batcher: runs a batcher under a load of many requests, to time how it plans steps. The block
+// pool is real. There is no executor: made-up results of a step are returned at once.
 //
 // One thread. No two requests have the same prompt. A request that ends is replaced by a new one,
 // so the number of waiting requests stays the same.
@@ -24,7 +24,7 @@ struct load_batcher_settings {
   bool prefix_cache = true;
 };
 
-/// CPU time of one step in seconds, by the part that spent it.
+/// CPU time of one step in seconds, split by the component that used it.
 struct plan_seconds {
   double plan = 0;      ///< the batcher, from the result of a step to the next plan
   double results = 0;   ///< the batcher, with the step's results

@@ -69,7 +69,7 @@ public:
   update read_whole(std::string_view body) const override { return read_event(body); }
 
   std::string cancel(std::size_t id) const override {
-    // without lanes, a late event does not say which request it belongs to
+    // Without lanes, a late event does not say which request it belongs to.
     if (options_.connections == 0) return {};
     return body_writer().text("type", "response.cancel").text("stream_id", lane_of(id)).finish();
   }

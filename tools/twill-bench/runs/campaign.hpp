@@ -15,8 +15,8 @@ namespace twill::bench {
 
 struct campaign_order {
   run_plan plan;
-  /// Names of the models to measure now; empty: all of them. Results that earlier runs left in the
-  /// folder are compared too.
+  /// Names of the models and servers to measure now; an empty list means all of them. Results that
+  /// earlier runs left in the folder are compared, too.
   std::vector<std::string> models, servers;
   std::string folder;
 };

@@ -105,7 +105,7 @@ bool child::wait_for_group(std::chrono::milliseconds limit) {
   for (;;) {
     const bool first_runs = running();
     while (!first_runs && waitpid(-pid_, nullptr, WNOHANG) > 0) {
-      // a program that a shell left behind has become a child of this process
+      // A program that a shell left behind has become a child of this process.
     }
     if (!first_runs && kill(-pid_, 0) != 0) return true;
     if (std::chrono::steady_clock::now() >= until) return false;

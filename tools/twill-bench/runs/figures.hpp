@@ -11,9 +11,9 @@ namespace twill::bench {
 /// Counts are doubles, too, so that one list of members serves to read and write all of them.
 struct run_figures {
   double asked = 0, completed = 0, failed = 0; ///< requests
-  /// requests that a stop ended before the length asked for
+  /// Requests that a stop ended before the length asked for.
   double stopped_early = 0;
-  /// requests that the server cut below the length asked for
+  /// Requests that the server cut below the length asked for.
   double context_limited = 0;
   /// Requests whose output length was counted here, because the server gave no usage.
   double counted_lengths = 0;

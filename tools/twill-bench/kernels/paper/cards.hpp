@@ -29,13 +29,13 @@ struct card {
 };
 
 /// These constants have the same value on every card.
-inline constexpr int registers_of_multiprocessor = 65536; // of a multiprocessor; CUDA C++
-                                                          // Programming Guide, compute capability
-                                                          // 8.0 to 9.0
-inline constexpr int schedulers = 4;                // of a multiprocessor; each issues one warp
-                                                    // instruction per cycle
-inline constexpr int shared_bytes_of_system = 1024; // added by the system to each block; CUDA C++
-                                                    // Programming Guide
+/// 32-bit registers of a multiprocessor (CUDA C++ Programming Guide, compute capability 8.0 to
+/// 9.0).
+inline constexpr int registers_of_multiprocessor = 65536;
+/// Warp schedulers of a multiprocessor; each issues one warp instruction per cycle.
+inline constexpr int schedulers = 4;
+/// Shared memory that the system adds to each block (CUDA C++ Programming Guide).
+inline constexpr int shared_bytes_of_system = 1024;
 /// Bytes that a multiprocessor takes from L2 per cycle. Assumption: this is the width of the port
 /// since Volta; all measured L2 rates are below it.
 inline constexpr double port_bytes_per_cycle = 64;
@@ -52,7 +52,7 @@ inline constexpr double most_issue_share = 0.8;
 inline constexpr double host_launch_s = 4e-6;
 
 std::span<const card> cards();
-/// The card of that name, which must be in the table.
+/// The card with this name, which must be in the table of cards.cpp.
 const card& card_of(std::string_view name);
 
 } // namespace twill::bench::paper

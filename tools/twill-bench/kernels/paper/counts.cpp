@@ -84,8 +84,8 @@ kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t col
   const double bytes = weight_bytes(static_cast<double>(columns) * static_cast<double>(outputs),
                                     format, plan_of(format).group_bytes);
   const double x_bytes = static_cast<double>(rows * columns) * bytes_of_activation(format);
-  const double each = gated ? 0.5 * 2 : 4; // bytes per output; a gated output is half as many
-                                           // values of 2 bytes
+  // Bytes per output. Of a gated product, only half as many values remain, with 2 bytes each.
+  const double each = gated ? 0.5 * 2 : 4;
   const double out_bytes = static_cast<double>(rows * outputs) * each;
   const double of_block = static_cast<double>(plan.outputs * plan.rows);
 

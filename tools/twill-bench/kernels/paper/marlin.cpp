@@ -58,8 +58,8 @@ kernel_counts marlin_counts(const card& on, std::int64_t rows, std::int64_t colu
       static_cast<double>(of_block * on.multiprocessors) / static_cast<double>(k_tiles * n_tiles);
   c.blocks = on.multiprocessors;
   c.warps_of_block = 8;
-  c.blocks_at_once = 1;                                               // a block asks for 96 KB of
-                                                                      // shared memory
+  // A block asks for 96 KB of shared memory.
+  c.blocks_at_once = 1;
   c.bytes_in_flight = 2.5 * static_cast<double>(k_tile * n_tile) / 2; // two to three of four stages
   // The last sums: one stripe waits for another, and each wait, read, write, fence and release
   // takes a round trip to L2. The sum within a block is assumed to take 0.5 us.

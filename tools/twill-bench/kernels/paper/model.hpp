@@ -37,8 +37,8 @@ namespace twill::bench::paper {
 /// says otherwise.
 struct kernel_counts {
   double dram_bytes = 0; ///< least number of bytes read or written
-  double l2_bytes = 0;   ///< between the multiprocessors and L2, including those that come from
-                         ///< DRAM
+  /// Bytes between the multiprocessors and L2, including those that come from DRAM.
+  double l2_bytes = 0;
   double warp_instructions = 0;
   double mmas = 0;            ///< number of mma.m16n8k16 instructions of warps
   double tensor_share = 1;    ///< the part of a card's mma.sync rate that this kernel reaches
@@ -57,10 +57,10 @@ const char* name_of(bound b); ///< "DRAM", ..., "launch"
 
 struct predicted {
   double seconds = 0;
-  bound by = bound::fixed; ///< the need that takes longest; `fixed` is the launch, the first loads
-                           ///< and the end
-  double dram_share = 0;   ///< share of the data sheet's bandwidth
-  double waves = 0;        ///< number of blocks divided by the number that run at once
+  /// The need that takes longest; `fixed` is the launch, the first loads and the end.
+  bound by = bound::fixed;
+  double dram_share = 0; ///< share of the data sheet's bandwidth
+  double waves = 0;      ///< number of blocks divided by the number that run at once
   /// The share of the predicted time that an even spread over the card, with enough bytes in
   /// flight, would save.
   double wave_loss = 0;

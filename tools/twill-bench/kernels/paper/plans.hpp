@@ -26,9 +26,9 @@ struct weight_format {
 struct gemm_plan {
   const char* name;
   weight_format weights;
-  std::int32_t segment; ///< columns between two scalings; every slice of the columns
-                        ///< holds whole segments
-  int group_bytes;      ///< bytes of the scale and the zero point of one group
+  /// Columns between two scalings; every slice of the columns holds whole segments.
+  std::int32_t segment;
+  int group_bytes; ///< bytes of the scale and the zero point of one group
   /// Instructions per weight of one thread, for 8, 16 and 32 rows; a weight takes 1/32 as many warp
   /// instructions.
   std::array<double, 3> instructions;
@@ -51,14 +51,14 @@ inline constexpr gemm_plan gemm_plans[] = {
     {"gemm_16", {16, 0}, 32, 0, {1.38, 1.62, 2.38}, {52, 70, 96, 124}},
 };
 
-inline constexpr std::array<int, 3> gemm_rows = {8, 16, 32}; ///< most rows of a thread block, one
-                                                             ///< value per variant
+/// The most rows of a thread block, for each variant of the kernel.
+inline constexpr std::array<int, 3> gemm_rows = {8, 16, 32};
 /// Blocks with more than 16 rows take two pairs of panels when the matrix has at least this many
 /// outputs.
 inline constexpr int gemm_outputs_for_two_pairs = 16384;
-inline constexpr int gemm_outputs = 32;                ///< of one pair of panels
-inline constexpr int gemm_slices = 8;                  ///< slices that the columns are cut into;
-                                                       ///< each warp of a block computes one
+inline constexpr int gemm_outputs = 32; ///< of one pair of panels
+/// Slices that the columns are cut into; each warp of a block computes one.
+inline constexpr int gemm_slices = 8;
 inline constexpr int gemm_bytes_in_flight = 48 * 1024; ///< of a block, in shared memory
 inline constexpr double gemm_end_s = 0.5e-6;           ///< adding up the slices. Assumption
 /// The share of the card's mma rate that this kernel's mma instructions reach. Derived from
@@ -93,13 +93,13 @@ inline constexpr int attention_tile_heads = 8;
 inline constexpr std::int64_t attention_enough_blocks = 2048;
 inline constexpr int attention_warps = 4; ///< of a block
 inline constexpr int attention_registers = 128;
-inline constexpr int attention_shared_bytes = 46176;        ///< of a block
-inline constexpr int attention_bytes_in_flight = 24 * 1024; ///< of a block: three of its four
-                                                            ///< buffer slots
-inline constexpr double attention_instructions = 2.8;       ///< warp instructions per 32 bytes of
-                                                            ///< KV
-inline constexpr int attention_first_loads = 3;             ///< loads that wait for each other:
-                                                            ///< length, block table, keys
+inline constexpr int attention_shared_bytes = 46176; ///< of a block
+/// Bytes in flight of a block: three of its four buffer slots.
+inline constexpr int attention_bytes_in_flight = 24 * 1024;
+/// Warp instructions per 32 bytes of KV.
+inline constexpr double attention_instructions = 2.8;
+/// Loads that wait for each other: length, block table, keys.
+inline constexpr int attention_first_loads = 3;
 inline constexpr double attention_end_s = 0.5e-6;
 inline constexpr double combine_s = 2e-6; ///< the whole launch that adds up the chunks
 
@@ -120,7 +120,7 @@ inline constexpr int row_registers = 40;
 inline constexpr double row_instructions = 0.25; ///< warp instructions per 32 bytes. Guess
 inline constexpr double row_end_s = 0.3e-6;      ///< a reduction over the block. Guess
 inline constexpr int rounding_columns = 1024;    ///< columns of a row that one block rounds to int8
-inline constexpr int choice_blocks = 16; ///< blocks per row of logits; a second launch merges their
-                                         ///< choices
+/// Blocks per row of logits; a second launch merges their choices.
+inline constexpr int choice_blocks = 16;
 
 } // namespace twill::bench::paper

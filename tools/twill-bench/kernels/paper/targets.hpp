@@ -22,8 +22,8 @@ struct target {
   std::string where; ///< the model, and the other conditions of the figure
   double figure = 0, wanted = 0;
   unit in = unit::share;
-  bool at_most = false; ///< true: the figure must not exceed the target; false: it must reach the
-                        ///< target
+  /// True: the figure must not exceed the target; false: it must reach the target.
+  bool at_most = false;
 
   bool met() const { return at_most ? figure <= wanted : figure >= wanted; }
 };
