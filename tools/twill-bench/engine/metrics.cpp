@@ -19,8 +19,8 @@ public:
   }
 
   void add(const record& one) {
-    // A chunk may have several tokens. Their number is not known, so the tokens of the request are
-    // spread evenly over its chunks.
+    // A chunk may have several tokens. The record does not say how many, so the tokens of the
+    // request are spread evenly over its chunks.
     const double chunks = double(one.itl_s.size() + 1);
     const double weight = double(one.output_tokens) / chunks;
     double at = one.start_s + (one.has_ttft ? one.ttft_s : one.latency_s);

@@ -5,7 +5,6 @@
 // connections. run() blocks its caller. stop() may be called from any thread, also from one that
 // handles signals; run() then returns early, with the requests that are complete. Failures at the
 // start throw std::runtime_error.
-// early, with the requests that are complete. Start-up failures throw std::runtime_error.
 #pragma once
 
 #include <atomic>

@@ -28,7 +28,8 @@ struct card {
   double read_bytes_per_s() const { return dram_bytes_per_s * read_share; }
 };
 
-/// These constants have the same value on every card.
+// The constants below have the same value on every card.
+
 /// 32-bit registers of a multiprocessor (CUDA C++ Programming Guide, compute capability 8.0 to
 /// 9.0).
 inline constexpr int registers_of_multiprocessor = 65536;
@@ -47,8 +48,8 @@ inline constexpr double loaded_latency = 1.46;
 inline constexpr double cycles_between_issues = 4;
 /// The most that can be used of the issue slots, however many warps there are. Assumption.
 inline constexpr double most_issue_share = 0.8;
-/// The time that the host spends on a launch outside of a CUDA graph. Assumption: between 3 and 5
-/// us.
+/// The time that the host spends on a launch outside of a CUDA graph. Assumption: launches take
+/// between 3 and 5 us.
 inline constexpr double host_launch_s = 4e-6;
 
 std::span<const card> cards();

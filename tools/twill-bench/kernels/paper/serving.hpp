@@ -4,8 +4,9 @@
 // As in the published sweeps, the number of requests under way is constant. Each decode step
 // computes one token for every request, over the prompt and half of the output as context. The
 // prompt of a request is computed in a step of its own, for which all other requests wait. (twill
-// mixes prompts and decodes in one step, which would save one reading of the weights.) The host and
-// the client take no time.
+// mixes prompts and decodes in one step, which would save one reading of the weights.) The time of
+// a step includes the host's launches (decode_step::step_s()); otherwise the host and the client
+// take no time.
 #pragma once
 
 #include "tools/twill-bench/kernels/paper/cards.hpp"
