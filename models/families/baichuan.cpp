@@ -1,13 +1,16 @@
-// Baichuan 1 and 2 (arXiv:2309.10305): fused W_pack; rotary positions in the 7B models, ALiBi in
-// the 13B ones; Baichuan 2 normalises each row of its head.
+// Baichuan 1 and 2 (arXiv:2309.10305): Q, K and V are fused in one matrix, W_pack; the 7B models
+// have rotary positions, the 13B models ALiBi; Baichuan 2 normalises each row of its head.
 //
-// A config does not say which of these it is; the authors' code for each size does. Positions are
-// rotary for a hidden size of 4096, and for an unpublished size that has `max_position_embeddings`.
-// The head is normalised unless the vocabulary is Baichuan 1's, of 64000 tokens.
+// config.json does not state which variant a model is; the code that the authors publish with each
+// size does. This file therefore infers the variant. Positions are rotary if the hidden size is
+// 4096; if the hidden size is neither 4096 nor 5120, which no published model has, they are rotary
+// if the config has `max_position_embeddings`. The head is normalised unless `vocab_size` is 64000,
+// the vocabulary of Baichuan 1.
 //
-// The mathematics of a GGUF file are llama.cpp's. Positions follow from the number of layers, since
-// no key tells them. The head is multiplied as it is: Baichuan 2's rows must have been brought to
-// length 1 before, as its authors advise for programs made for the first Baichuan.
+// A GGUF file is computed as llama.cpp computes it. No key of the file states the kind of
+// positions, so they follow from the number of layers. The head is used as the file stores it:
+// whoever made the file must have normalised the rows of Baichuan 2's head to length 1, as its
+// authors advise for programs that were written for Baichuan 1.
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,11 +71,12 @@ result<model_spec> baichuan_spec(const value& json, const checkpoint& weights) {
 
 constexpr std::int32_t layers_of_7b = 32;
 constexpr std::int32_t layers_of_13b = 40;
-constexpr std::int32_t most_heads = 1 << 12; // the bound of validate()
+constexpr std::int32_t most_heads = 1 << 12; // the upper bound that validate() checks
 
 void read_gguf_positions(gguf_reader& file, const checkpoint& weights, model_spec& spec) {
   if (spec.n_layers == layers_of_7b) {
-    // Converters make rotary pairs neighbours, as they do for Llama.
+    // Converters reorder the rows of Q and K so that the two values of a rotary pair are
+    // neighbours, as they do for Llama.
     read_gguf_rotary(file, weights, gpu::rope_kind::interleaved, spec);
   } else if (spec.n_layers == layers_of_13b) {
     spec.rope = {};
@@ -98,7 +102,7 @@ result<model_spec> gguf_baichuan_spec(const gguf::metadata& meta, const checkpoi
 
 // ---- text ---------------------------------------------------------------------------------------
 
-// build_chat_input of Baichuan2-13B-Chat puts the system text in front, without a role token.
+// build_chat_input of Baichuan2-13B-Chat puts the system text first, without a role token.
 constexpr std::string_view roles =
     "{% for message in messages %}"
     "{% if message['role'] == 'system' %}{{ CUT + message['content'] }}"
@@ -110,7 +114,7 @@ constexpr std::string_view roles =
 constexpr const char* role_keys[] = {"user_token_id", "assistant_token_id"};
 constexpr const char* role_tokens[] = {"<reserved_106>", "<reserved_107>"};
 
-/// The roles' tokens are those that generation_config.json names, else those of Baichuan 2.
+/// The role tokens are those that generation_config.json names, or otherwise those of Baichuan 2.
 std::string template_with_roles(const tokenizer& text, const value* generation_config) {
   const auto role = [&](std::size_t i) {
     const value* id =
@@ -127,12 +131,13 @@ std::string folder_template(const chat_source& model) {
       model.text, model.generation_config != nullptr ? model.generation_config : &model.config);
 }
 
-/// A GGUF file whose role tokens are ordinary ones cannot spell them.
+/// Returns no template if the text of a role token is not one token of the file's vocabulary,
+/// because the template can only spell role tokens as text.
 std::string gguf_template(const tokenizer& text) {
   return has_token(text, role_tokens[0]) ? template_with_roles(text, nullptr) : std::string();
 }
 
-// The first models spell the class in another way than the second ones.
+// The earliest models spell the class name differently (BaiChuan) from the later ones (Baichuan).
 constexpr std::string_view architectures[] = {"BaichuanForCausalLM", "BaiChuanForCausalLM"};
 constexpr std::string_view model_types[] = {"baichuan"};
 constexpr std::string_view gguf_architectures[] = {"baichuan"};
@@ -167,7 +172,8 @@ void plan_tensors(synth::plan_builder& plan) {
     plan.packable(at + "self_attn.o_proj", h, q, at + "o");
     plan_llama_mlp(plan, at);
   }
-  // A head of rows of length 1 has no scale of its own: the last norm gives the logits theirs.
+  // The rows of this head have length 1, so the head cannot set the size of the logits. The weight
+  // of the final norm sets it instead.
   plan.norm("model.norm.weight", synth::logit_deviation);
   plan.table("lm_head.weight", r.vocab_size, h, true);
 }
@@ -185,7 +191,8 @@ value_object make_config(const synth::recipe& r, const synth::vocabulary& ids) {
       {"hidden_size", r.hidden_size},
       {"initializer_range", 0.02},
       {"intermediate_size", r.mlp_size}};
-  // Only the rotary models say how many positions they have: readers take it as the sign of them.
+  // Only configs of rotary models have `max_position_embeddings`, so readers take the key as the
+  // sign of rotary positions.
   if (r.alibi)
     c.emplace_back("gradient_checkpointing", false);
   else
@@ -219,7 +226,7 @@ value_object make_generation_config(const synth::recipe&, const synth::vocabular
           {"transformers_version", "4.29.2"}};
 }
 
-/// Readers tell the kind of positions by these sizes, because a config does not say it.
+/// Readers infer the kind of positions from these sizes, because a config does not state it.
 result<nothing> check(const synth::recipe& r) {
   if (r.hidden_size != (r.alibi ? hidden_of_7b : hidden_of_13b)) return nothing{};
   return synth::wrong_recipe("hidden",
@@ -228,7 +235,8 @@ result<nothing> check(const synth::recipe& r) {
                              std::to_string(r.hidden_size));
 }
 
-/// llama.cpp tells the kind of positions by the number of layers; others would have none at all.
+/// llama.cpp infers the kind of positions from the number of layers. With any other number of
+/// layers it would apply no positions at all.
 result<nothing> check_gguf(const synth::recipe& r) {
   const std::int32_t layers = r.alibi ? layers_of_13b : layers_of_7b;
   if (r.n_layers == layers) return nothing{};
@@ -241,7 +249,7 @@ result<nothing> check_gguf(const synth::recipe& r) {
 constexpr synth::gguf_layout make_layout() {
   synth::gguf_layout layout = llama_gguf_layout("baichuan", true);
   layout.fused_qkv = "self_attn.W_pack";
-  layout.unit_head_rows = true; // llama.cpp multiplies by the head as it is
+  layout.unit_head_rows = true; // llama.cpp uses the head without normalising it
   layout.any_head_size = false;
   layout.check = check_gguf;
   return layout;

@@ -1,8 +1,10 @@
-// ChatGLM2 and ChatGLM3 (arXiv:2406.12793): multi-query groups, rotary positions interleaved on the
-// first half of each head, fused biased QKV, gate and up in one matrix.
+// ChatGLM2 and ChatGLM3 (arXiv:2406.12793): groups of query heads share key-value heads, the first
+// half of each head has interleaved rotary positions, QKV is one matrix with a bias, and gate and
+// up are one matrix.
 //
-// rope_ratio multiplies the base of the frequencies, as ChatGLM3-6B-32k's code does. GLM-4's GGUF
-// files from before it had an architecture of its own are of this kind too.
+// rope_ratio multiplies the base of the rotary frequencies, as the code of ChatGLM3-6B-32k does.
+// GGUF files of GLM-4 that were written before GLM-4 had its own architecture name also name this
+// architecture.
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,7 +60,8 @@ result<model_spec> chatglm_spec(const value& json, const checkpoint& weights) {
   spec.norm = config.flag_or("rmsnorm", true) ? norm_kind::rms : norm_kind::layer;
   spec.norm_epsilon = static_cast<float>(config.number_or({"layernorm_epsilon"}, 1e-5));
   config.require_flag("original_rope", true);
-  // The residual stream is the sum before the norm, unless the config asks for the normed one.
+  // A model that sets this flag adds the output of each norm to the residual stream, instead of the
+  // norm's input.
   config.require_flag("apply_residual_connection_post_layernorm", false);
   if (config.flag_or("post_layer_norm", true))
     spec.names.final_norm = "transformer.encoder.final_layernorm.weight";
@@ -75,7 +78,7 @@ result<model_spec> chatglm_spec(const value& json, const checkpoint& weights) {
 result<model_spec> gguf_chatglm_spec(const gguf::metadata& meta, const checkpoint& weights) {
   model_spec spec;
   spec.names = gguf_names(weights);
-  spec.names.gate_up = "blk.{}.ffn_up.weight"; // gate above up, in one matrix
+  spec.names.gate_up = "blk.{}.ffn_up.weight"; // the gate's rows precede those of up
   spec.qkv_bias = bias_rule::if_present;
   gguf_reader file(meta);
   read_gguf_sizes(file, spec);
@@ -86,9 +89,10 @@ result<model_spec> gguf_chatglm_spec(const gguf::metadata& meta, const checkpoin
 
 // ---- text ---------------------------------------------------------------------------------------
 
-// tokenization_chatglm.py appends these tokens to the pieces of tokenizer.model, in this order. A
-// user's text makes role tokens when it asks for parsing; the first five are words of prompts
-// alone. The model hands over to the user, or to a tool.
+// tokenization_chatglm.py appends these tokens to the pieces of tokenizer.model, in this order.
+// Text from a user becomes a role token only if special tokens are parsed in the text, and never
+// becomes one of the first five tokens. The model ends its turn with the role token of the user or
+// of a tool's output.
 constexpr appended_token appended[] = {
     {.text = "[MASK]", .for_templates = true},
     {.text = "[gMASK]", .for_templates = true, .in_prefix = true},
@@ -101,8 +105,9 @@ constexpr appended_token appended[] = {
     {.text = "<|observation|>", .ends_generation = true},
 };
 
-// build_chat_input of chatglm3-6b encodes each role's line and each content separately. The prefix
-// [gMASK] sop is the tokenizer's. The model itself writes the newline after the last role.
+// build_chat_input of chatglm3-6b encodes each role's line and each content separately. The
+// template does not print the prefix [gMASK] sop, because the tokenizer adds it. The model itself
+// generates the newline after the last role.
 constexpr std::string_view roles =
     "{% for message in messages %}"
     "{% if message['role'] == 'system' %}{{ '<|system|>' }}"
@@ -120,13 +125,15 @@ std::string folder_template(const chat_source&) {
   return with_cut_marks(roles);
 }
 
-/// Unlike the folder's tokenizer, a GGUF file's leaves the prefix to the template.
+/// The template begins with the prefix [gMASK] sop, because the tokenizer of a GGUF file does not
+/// add the prefix, unlike the tokenizer of a folder.
 std::string gguf_template(const tokenizer& text) {
   const bool fits = has_control_token(text, "[gMASK]") && has_control_token(text, "<|user|>");
   return fits ? with_cut_marks("[gMASK]sop" + std::string(roles)) : std::string();
 }
 
-// Folders name the class that they were saved from: the base model's, or the one of fine-tunes.
+// A folder names the class from which it was saved: the class of the base model or that of
+// fine-tuned models.
 constexpr std::string_view architectures[] = {"ChatGLMModel", "ChatGLMForConditionalGeneration"};
 constexpr std::string_view model_types[] = {"chatglm"};
 constexpr std::string_view gguf_architectures[] = {"chatglm"};

@@ -1,7 +1,8 @@
-// config_reader: typed access to a model folder's config.json, remembering the first failure.
+// config_reader: typed access to a model folder's config.json that remembers the first failure.
 //
-// A family reads its keys one after another and asks ok() at the end. After a failure, reads yield
-// their fallback. Messages read "config.json: `key` must be ..., got ...". One thread.
+// A family reads its keys one after another and checks ok() at the end. A read that fails returns
+// its fallback (1 for a required integer). Messages have the form "config.json: `key` must be ...,
+// got ...". An object is used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,14 @@ namespace twill::models::families {
 
 class config_reader {
 public:
-  /// Every message begins with `where`.
+  /// `where` is the beginning of every message.
   explicit config_reader(const value& config, std::string where = "config.json")
       : config_(&config), where_(std::move(where)) {}
 
-  /// A required integer in 1..2^31-1, under the first of `keys` that is there.
+  /// Reads a required integer in 1..2^31-1 from the first of `keys` that is present.
   std::int32_t size(std::initializer_list<const char*> keys);
-  /// An integer in 0..2^31-1, or `fallback` when none of `keys` is there or its value is null.
+  /// Reads an integer in 0..2^31-1; returns `fallback` if none of `keys` is present with a value
+  /// other than null.
   std::int32_t size_or(std::initializer_list<const char*> keys, std::int32_t fallback);
   double number_or(std::initializer_list<const char*> keys, double fallback);
   bool flag_or(const char* key, bool fallback);
@@ -32,10 +34,11 @@ public:
   /// Fails with unsupported unless `key` is absent, null or equal to `wanted`.
   void require_flag(const char* key, bool wanted);
 
-  /// The member; nullptr when absent or null.
+  /// Returns the value of `key`; nullptr if the key is absent or its value is null.
   const value* find(std::string_view key) const;
   void fail(errc code, const std::string& detail);
-  /// Takes over the failure of a reader of one of the members.
+  /// Copies the failure of `member`, a reader of one of this object's members, if this reader has
+  /// no failure yet.
   void adopt(const config_reader& member);
   const result<nothing>& outcome() const { return outcome_; }
   bool ok() const { return outcome_.ok(); }
@@ -48,7 +51,7 @@ private:
   result<nothing> outcome_ = nothing{};
 };
 
-/// A JSON value in a few words, for messages.
+/// Describes a JSON value in a few words, for messages.
 std::string describe(const value& v);
 
 } // namespace twill::models::families

@@ -12,9 +12,10 @@
 namespace twill::models::families {
 namespace {
 
-constexpr std::int32_t most_head_values = 4096; // the bound of validate()
+constexpr std::int32_t most_head_values = 4096; // the upper bound that validate() checks
 
-/// Llama 3.1's factors, one per frequency, which are a tensor of the file; empty when it has none.
+/// Reads Llama 3.1's factors, one per frequency, from a tensor of the file; empty if the file has
+/// no such tensor.
 std::vector<float> read_rope_factors(gguf_reader& file, const checkpoint& weights,
                                      const model_spec& spec) {
   const std::string& name = spec.names.rope_factors;
@@ -92,7 +93,7 @@ void read_gguf_vocabulary(gguf_reader& file, const checkpoint& weights, bool may
 void read_gguf_rotary(gguf_reader& file, const checkpoint& weights, gpu::rope_kind kind,
                       model_spec& spec) {
   const std::int32_t n = spec.rope.rotary_dim;
-  // The number comes from the file, so it is bounded before the frequencies are listed.
+  // `n` comes from the file, so it is checked before the list of frequencies is made.
   if (n > spec.head_dim || spec.head_dim > most_head_values)
     return file.fail(errc::bad_metadata,
                      file.quoted("rope.dimension_count") + " must be at most the head size, got " +

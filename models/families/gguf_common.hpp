@@ -1,6 +1,6 @@
-// gguf_common: readers of what the architectures of GGUF files have in common.
+// gguf_common: functions that read what all architectures of GGUF files have in common.
 //
-// Pure functions of the file; failures go to the gguf_reader.
+// Pure functions of the file; they report failures to the gguf_reader.
 #pragma once
 
 #include "models/checkpoint/checkpoint.hpp"
@@ -9,23 +9,25 @@
 
 namespace twill::models::families {
 
-/// The tensor names that every architecture uses. Q, K and V are one matrix or three, as they are
-/// in the first layer.
+/// Returns the tensor names that every architecture uses. The tensors of the first layer decide
+/// whether Q, K and V are one matrix or three.
 tensor_names gguf_names(const checkpoint& weights);
 
-/// Reads layers, widths, heads, context length, epsilon and attention scale; refuses experts.
+/// Reads the numbers of layers and heads, the widths, the context length, the epsilon of norms and
+/// the attention scale. Fails for mixtures of experts.
 void read_gguf_sizes(gguf_reader& file, model_spec& spec);
 
-/// Sets vocab_size from the rows of the embedding. A head that is absent is tied if `may_be_tied`.
+/// Sets vocab_size to the number of rows of the embedding. An absent head is tied if `may_be_tied`.
 void read_gguf_vocabulary(gguf_reader& file, const checkpoint& weights, bool may_be_tied,
                           model_spec& spec);
 
-/// Sets the frequencies: base^(-2i / rotary_dim), divided by the linear factor and by the factors
-/// of the tensor names.rope_factors. The sizes must have been read.
+/// Sets the rotary kind and frequencies: base^(-2i / rotary_dim), divided by the factors in the
+/// tensor names.rope_factors and then scaled by read_gguf_scaling(). The sizes must have been read
+/// before.
 void read_gguf_rotary(gguf_reader& file, const checkpoint& weights, gpu::rope_kind kind,
                       model_spec& spec);
 
-/// The spec, checked, or the first failure of the file.
+/// Returns the validated spec, or the first failure of the file.
 result<model_spec> finished(const gguf_reader& file, model_spec spec);
 
 } // namespace twill::models::families

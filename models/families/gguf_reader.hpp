@@ -1,8 +1,9 @@
-// gguf_reader: typed access to what a GGUF file says of its model, remembering the first failure.
+// gguf_reader: typed access to the metadata of a GGUF file that remembers the first failure.
 //
-// The counterpart of config_reader. A family reads its keys one after another and asks ok() at the
-// end; after a failure, reads yield their fallback. Keys are given without the architecture with
-// which they begin in files. One thread.
+// This is the counterpart of config_reader for GGUF files. A family reads its keys one after
+// another and checks ok() at the end. A read that fails returns its fallback (1 for a required
+// integer, 0 for a required number). Callers pass keys without the architecture's name, with which
+// they begin in the file. An object is used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace twill::models::families {
 
 class gguf_reader {
 public:
-  /// Keys begin with the general.architecture of `meta`, which must be there.
+  /// `meta` must have general.architecture, because the keys begin with that name.
   explicit gguf_reader(const gguf::metadata& meta);
 
   /// A required integer in 1..2^31-1.
@@ -26,7 +27,7 @@ public:
   std::string word_or(const char* key, const std::string& fallback);
   bool has(const char* key) const { return meta_->has(prefix_ + key); }
 
-  /// The key as the file spells it, quoted for messages.
+  /// Returns the key as the file spells it, in quotes for messages.
   std::string quoted(const char* key) const { return "`" + prefix_ + key + "`"; }
   void fail(errc code, const std::string& detail);
   const result<nothing>& outcome() const { return outcome_; }

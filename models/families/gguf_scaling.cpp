@@ -11,18 +11,20 @@
 namespace twill::models::families {
 namespace {
 
-// llama.cpp reads the betas, the extrapolation factor and the logarithm's multiplier of a file
-// (`rope.scaling.yarn_*`) for other architectures than twill's, so their defaults hold here.
+// llama.cpp reads the keys `rope.scaling.yarn_*` (the betas, the extrapolation factor and the
+// multiplier of the logarithm) only for architectures that twill does not support. Its defaults
+// therefore apply here.
 constexpr float beta_fast = 32, beta_slow = 1;
 
-/// The dimension that turns `rotations` times within the trained length. In f32, because rounding
-/// it to a whole number must give what llama.cpp gets.
+/// Returns the dimension that turns `rotations` times within the trained length. It is computed in
+/// f32, so that rounding it to an integer gives the same result as in llama.cpp.
 float turning_dimension(float dims, float trained, float rotations, float base) {
   return dims * std::log(trained / (rotations * 2 * std::numbers::pi_v<float>)) /
          (2 * std::log(base));
 }
 
-/// Keeps fast dimensions and divides slow ones by the factor, with a linear ramp between.
+/// YaRN keeps the frequencies of dimensions that turn fast, divides those of slow dimensions by the
+/// factor, and interpolates linearly between them.
 void scale_yarn(float trained, float base, double factor, model_spec& spec,
                 std::vector<double>& freq) {
   const auto dims = static_cast<float>(spec.rope.rotary_dim);
@@ -34,7 +36,8 @@ void scale_yarn(float trained, float base, double factor, model_spec& spec,
     const double divided = std::clamp(y, 0.0f, 1.0f);
     freq[i] = freq[i] / factor * divided + freq[i] * (1 - divided);
   }
-  // llama.cpp takes ggml's own magnitude out of this one again.
+  // llama.cpp divides its own magnitude by the magnitude that ggml multiplies in, so the magnitude
+  // counts once.
   if (factor > 1) spec.rope.magnitude *= static_cast<float>(1 + 0.1 * std::log(factor));
 }
 
@@ -50,11 +53,11 @@ double number_from_0(gguf_reader& file, const char* key, double fallback) {
 
 void read_gguf_scaling(gguf_reader& file, double base, model_spec& spec,
                        std::vector<double>& freq) {
-  // Files that are older than `scaling.type` have the factor under its older name alone.
+  // Files from before the key `rope.scaling.type` have the factor only under its older name.
   const std::string type = file.word_or("rope.scaling.type", "linear");
   const char* key = file.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   const double given = number_from_0(file, key, 0);
-  const double factor = given == 0 ? 1 : given; // 0 means that nothing is scaled
+  const double factor = given == 0 ? 1 : given; // 0 means no scaling
   spec.rope.magnitude = static_cast<float>(file.number_or("rope.scaling.attn_factor", 1));
   if (type == "none") return;
   if (type == "linear") {

@@ -1,6 +1,6 @@
-// gguf_scaling: how a GGUF file scales rotary frequencies, as llama.cpp computes it.
+// gguf_scaling: scales rotary frequencies as a GGUF file demands, with llama.cpp's formulas.
 //
-// Pure; failures go to the gguf_reader.
+// Pure function; it reports failures to the gguf_reader.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace twill::models::families {
 
-/// Scales `freq`, the frequencies of spec.rope with the file's own factors applied, and sets
-/// rope.magnitude. YaRN lengthens spec.context_length, which must be set. `base` is that of the
-/// frequencies, above 0. // freq: (rotary_dim / 2)
+/// Scales `freq` and sets rope.magnitude. `freq` holds the frequencies of spec.rope, already
+/// divided by the factors in the file's tensor; `base`, above 0, is the base of the frequencies.
+/// YaRN lengthens spec.context_length, which must be set. // freq: (rotary_dim / 2)
 void read_gguf_scaling(gguf_reader& file, double base, model_spec& spec, std::vector<double>& freq);
 
 } // namespace twill::models::families

@@ -18,7 +18,7 @@ result<model_spec> gguf_llama_spec(const gguf::metadata& meta, const checkpoint&
   return gguf_llama_like_spec(meta, weights, gpu::rope_kind::interleaved);
 }
 
-// Early conversions spell the architecture in the paper's way.
+// Early conversions spell the class name as the paper spells Llama (LLaMA).
 constexpr std::string_view architectures[] = {"LlamaForCausalLM", "LLaMAForCausalLM"};
 constexpr std::string_view model_types[] = {"llama"};
 constexpr std::string_view gguf_architectures[] = {"llama"};
@@ -40,7 +40,7 @@ void add_presets(std::vector<synth::recipe>& all, const synth::recipe& blank) {
   r.rope_theta = 100000;
   r.tied_head = true;
   all.push_back(r);
-  // The daemon runs no step of this one: it draws tokens without computing.
+  // The daemon runs no forward pass for this preset: it draws tokens without computing anything.
   r = make_preset(blank, "null", text_kind::smollm_json, storage_type::bf16,
                   {32, 1, 1, 1, 64, 4096, 8192});
   all.push_back(r);

@@ -27,8 +27,8 @@ tensor_names llama_names() {
   return n;
 }
 
-/// Which layers have the window: `layer_types` says it where given, else the layers from
-/// max_window_layers on have it.
+/// Reads which layers have the sliding window: those that `layer_types` marks, or, if that key is
+/// absent, the layers from max_window_layers on.
 void read_windowed_layers(config_reader& config, model_spec& spec) {
   const auto first = config.size_or({"max_window_layers"}, spec.n_layers);
   const value* types = config.find("layer_types");

@@ -1,7 +1,8 @@
-// llama_like: what Llama, Mistral, Qwen2 and Qwen3 share: RMS norm, rotary positions in halves,
-// grouped heads, gated MLP. They differ in biases, in norms of query and key heads and in windows.
+// llama_like: code that Llama, Mistral, Qwen2 and Qwen3 share. All have RMS norms, half-split
+// rotary positions, grouped key-value heads and a gated MLP. They differ in biases, in norms of the
+// query and key heads, and in sliding windows.
 //
-// Pure functions; failures of config keys go to the config_reader.
+// Pure functions; they report failures of config keys to the config_reader.
 #pragma once
 
 #include "models/families/config_reader.hpp"
@@ -11,41 +12,44 @@
 
 namespace twill::models::families {
 
-/// The spec without biases, norms of heads and windows.
+/// Returns the spec without biases, head norms and windows; the caller adds those.
 model_spec llama_like_spec(config_reader& config, const checkpoint& weights);
-/// Biases of attention as `attention_bias` says; false when it is absent.
+/// Returns the rule for the biases of attention: required if `attention_bias` is true, otherwise
+/// none.
 bias_rule attention_bias(config_reader& config);
-/// Qwen's sliding windows, which are off unless `use_sliding_window` is set.
+/// Reads Qwen's sliding windows, which are off unless `use_sliding_window` is true.
 void read_qwen_window(config_reader& config, model_spec& spec);
 
-/// The spec of a GGUF file. Converters reorder Llama's rows of Q and K so that rotary pairs adjoin
-/// (`interleaved`), and leave those of Qwen as they are (`half_split`).
+/// Makes the spec of a GGUF file. Converters reorder the rows of Llama's Q and K so that the two
+/// values of a rotary pair are neighbours (`interleaved`), and keep the order of Qwen's rows
+/// (`half_split`).
 result<model_spec> gguf_llama_like_spec(const gguf::metadata& meta, const checkpoint& weights,
                                         gpu::rope_kind kind);
 
 // ---- random models ------------------------------------------------------------------------------
 
-/// A preset of Qwen2 or Qwen3, which share vocabulary, epsilon and base frequency.
+/// Makes a preset of Qwen2 or Qwen3, which share vocabulary, epsilon and base of the frequencies.
 synth::recipe make_qwen_preset(const synth::recipe& blank, const char* name,
                                const synth::published_shape& sizes, bool tied);
 
 struct llama_like_tensors {
   bool qkv_bias = false;
   bool o_bias = false;
-  bool head_norms = false; ///< norms of query and key heads
+  bool head_norms = false; ///< norms of the query and key heads
 };
 void plan_llama_like(synth::plan_builder& plan, const llama_like_tensors& has);
-/// Norm, gate, up and down of one layer's MLP; `at` is what its names begin with.
+/// Adds norm, gate, up and down of one layer's MLP; `at` is the prefix of their names.
 void plan_llama_mlp(synth::plan_builder& plan, const std::string& at);
 
-/// Members of config.json that not all of these families' folders have.
+/// The members of config.json that only some of these families' folders have.
 struct llama_like_keys {
   std::string_view architecture;
   const char* transformers_version = "4.40.1";
-  bool llama = false;          ///< _name_or_path and pretraining_tp in place of attention_dropout
-  bool attention_bias = false; ///< with rope_scaling
-  bool window = false;         ///< sliding_window, null for none
-  bool window_switch = false;  ///< Qwen's keys of windows, all off
+  bool llama = false;          ///< the folder has _name_or_path and pretraining_tp, not
+                               ///< attention_dropout
+  bool attention_bias = false; ///< the folder has attention_bias and rope_scaling
+  bool window = false;         ///< the folder has sliding_window, null without a window
+  bool window_switch = false;  ///< the folder has Qwen's keys of windows, set to no window
 };
 value_object llama_like_config(const synth::recipe& r, const synth::vocabulary& ids,
                                const llama_like_keys& has);
@@ -59,7 +63,8 @@ inline constexpr std::pair<std::string_view, std::string_view> llama_gguf_parts[
     {"mlp.down_proj", "ffn_down"},
 };
 
-/// The layout of a GGUF file; `pairs_rotary_rows` for architectures that rotate neighbours.
+/// Makes the layout of a GGUF file. `pairs_rotary_rows` must be true for architectures whose rotary
+/// pairs are neighbours.
 constexpr synth::gguf_layout llama_gguf_layout(std::string_view architecture,
                                                bool pairs_rotary_rows) {
   synth::gguf_layout layout;

@@ -1,5 +1,5 @@
-// Mistral 7B (arXiv:2310.06825): Llama's architecture with a sliding window. Its GGUF files call
-// themselves llama.
+// Mistral 7B (arXiv:2310.06825): Llama's architecture with a sliding window. Its GGUF files have
+// the architecture name "llama".
 #include "models/families/common.hpp"
 #include "models/families/llama_like.hpp"
 
@@ -9,13 +9,13 @@ namespace {
 result<model_spec> mistral_spec(const value& json, const checkpoint& weights) {
   config_reader config(json);
   model_spec spec = llama_like_spec(config, weights);
-  // The published default, 4096, is for files that do not have the key; null means no window.
+  // If the key is absent, the window is the published default, 4096; null means no window.
   const bool absent = json.find("sliding_window") == nullptr;
   spec.window = absent ? 4096 : config.size_or({"sliding_window"}, 0);
   return finished(config, std::move(spec));
 }
 
-// The template of Mistral-7B-Instruct. The model knows no system role, and an answer is encoded
+// The template of Mistral-7B-Instruct. The model has no system role, and an answer is encoded
 // separately from the question.
 constexpr std::string_view instruct =
     "{{ bos_token }}{% for message in messages %}"
@@ -25,7 +25,7 @@ constexpr std::string_view instruct =
     "{% elif message['role'] == 'assistant' %}{{ CUT + message['content'] + eos_token }}"
     "{% else %}{{ raise_exception('Roles are user and assistant') }}{% endif %}{% endfor %}";
 
-/// Fine-tuned models such as OpenOrca add ChatML's tokens and speak ChatML.
+/// Fine-tuned models such as OpenOrca add ChatML's tokens to the vocabulary and use ChatML.
 std::string chat_template(const chat_source& model) {
   const std::string chatml = chatml_template(model.text);
   return chatml.empty() ? with_cut_marks(instruct) : chatml;
@@ -42,7 +42,7 @@ void add_presets(std::vector<synth::recipe>& all, const synth::recipe& blank) {
                          synth::storage_type::bf16, {4096, 32, 32, 8, 14336, 32000, 32768});
   r.window = 4096;
   all.push_back(r);
-  r.preset = "mistral-7b-awq"; // the shape of Mistral-7B-OpenOrca-AWQ
+  r.preset = "mistral-7b-awq"; // has the shape of Mistral-7B-OpenOrca-AWQ
   r.vocab_size = 32002;
   r.chatml = true;
   r.dtype = synth::storage_type::f16;

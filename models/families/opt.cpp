@@ -1,7 +1,8 @@
-// OPT (arXiv:2205.01068): learned positions from row 2 on, layer norms, ReLU, tied head.
+// OPT (arXiv:2205.01068): learned positions, which begin at row 2 of their table, layer norms, ReLU
+// and a tied head.
 //
-// The 350M model norms after each residual sum, has no final norm, and projects from and to a
-// smaller embedding. llama.cpp has no architecture for OPT.
+// The 350M model normalises after each residual sum, has no final norm, and projects from and to an
+// embedding that is narrower than the hidden size. llama.cpp has no architecture for OPT.
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,9 +1,10 @@
-// Qwen v1 (arXiv:2309.16609): fused c_attn with bias, an MLP pair of half the stated width, rotary
-// positions with dynamic NTK and log-n attention beyond the training length.
+// Qwen v1 (arXiv:2309.16609): QKV is one matrix with a bias, c_attn; gate and up of the MLP each
+// have half of the stated width; beyond the training length, rotary positions use dynamic NTK
+// scaling and attention uses log-n scaling.
 //
-// The mathematics of a GGUF file are llama.cpp's: such a file says nothing of dynamic NTK and log-n
-// scaling, so that past the trained length (2048 or 8192 tokens, which the file does not say
-// either) answers differ from those of Qwen's own folder.
+// A GGUF file is computed as llama.cpp computes it. The file has no keys for dynamic NTK scaling,
+// for log-n scaling and for the training length (2048 or 8192 tokens). Beyond that length, answers
+// therefore differ from those of Qwen's own folder.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -51,7 +52,7 @@ void read_positions(config_reader& config, model_spec& spec, std::int32_t traine
   if (config.flag_or("use_logn_attn", true)) spec.log_n_length = trained;
 }
 
-// Older files use GPT-2's key names (n_embd, n_head, ...).
+// Older files use the key names of GPT-2 (n_embd, n_head, ...).
 result<model_spec> qwen_spec(const value& json, const checkpoint& weights) {
   config_reader config(json);
   model_spec spec;
@@ -60,7 +61,7 @@ result<model_spec> qwen_spec(const value& json, const checkpoint& weights) {
   spec.hidden_size = spec.embedding_size = config.size({"hidden_size", "n_embd"});
   spec.n_heads = spec.n_kv_heads = config.size({"num_attention_heads", "n_head"});
   spec.head_dim = config.size_or({"kv_channels"}, spec.hidden_size / spec.n_heads);
-  // The config counts both halves of the MLP pair.
+  // The config's number is the sum of the widths of gate and up.
   const std::int32_t both = config.size({"intermediate_size", "ffn_hidden_size"});
   if (both % 2 != 0)
     config.fail(errc::bad_metadata,
@@ -87,7 +88,7 @@ result<model_spec> gguf_qwen_spec(const gguf::metadata& meta, const checkpoint& 
   spec.qkv_bias = bias_rule::required;
   gguf_reader file(meta);
   read_gguf_sizes(file, spec);
-  // The key counts both halves of the MLP pair, as the model's own config does.
+  // The key, like the model's own config, has the sum of the widths of gate and up.
   if (file.ok() && (spec.mlp_size < 2 || spec.mlp_size % 2 != 0))
     file.fail(errc::bad_metadata, file.quoted("feed_forward_length") +
                                       " must be even and above 0, got " +
@@ -100,7 +101,7 @@ result<model_spec> gguf_qwen_spec(const gguf::metadata& meta, const checkpoint& 
 
 // ---- text ---------------------------------------------------------------------------------------
 
-// make_context of Qwen-7B-Chat encodes role, newline and content one by one.
+// make_context of Qwen-7B-Chat encodes role, newline and content separately.
 constexpr std::string_view chat_source_text =
     "{% if not messages or messages[0]['role'] != 'system' %}{{ '<|im_start|>system' + CUT + '\\n' "
     "+ CUT + 'You are a helpful assistant.' + '<|im_end|>' + '\\n' }}{% endif %}"
@@ -164,7 +165,7 @@ value_object make_config(const synth::recipe& r, const synth::vocabulary&) {
           {"fp16", r.dtype == synth::storage_type::f16},
           {"fp32", r.dtype == synth::storage_type::f32},
           {"hidden_size", r.hidden_size},
-          {"intermediate_size", 2 * r.mlp_size}, // the config counts both halves
+          {"intermediate_size", 2 * r.mlp_size}, // the width of gate plus that of up
           {"initializer_range", 0.02},
           {"kv_channels", r.head_size()},
           {"layer_norm_epsilon", r.norm_epsilon},

@@ -1,5 +1,5 @@
-// Qwen3 (arXiv:2505.09388): Llama's architecture with norms of query and key heads, and a head size
-// of its own.
+// Qwen3 (arXiv:2505.09388): Llama's architecture with norms of the query and key heads, and with a
+// head size that is independent of the hidden size.
 #include "models/families/common.hpp"
 #include "models/families/llama_like.hpp"
 

@@ -9,7 +9,7 @@
 
 namespace twill::models::families {
 
-// Each is defined in the file of its name.
+// Each family is defined in the file of its name.
 extern const family baichuan;
 extern const family chatglm;
 extern const family llama;
@@ -28,7 +28,7 @@ bool has(name_list names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// "llama, qwen2": the names that the families have in `list`.
+/// Lists the names that all families have in `list`, as in "llama, qwen2".
 std::string known_names(name_list family::*list) {
   std::string known;
   for (const family* f : families)
@@ -37,7 +37,7 @@ std::string known_names(name_list family::*list) {
   return known;
 }
 
-/// The names in `architectures`; none when the key is absent or malformed.
+/// Returns the names in `architectures`; none if the key is absent or malformed.
 std::vector<std::string> architectures_of(const value& config) {
   std::vector<std::string> names;
   const value* list = config.find("architectures");
@@ -56,7 +56,8 @@ failure unknown_config(const std::vector<std::string>& architectures, const valu
                                  known_names(&family::architectures) + "; got " + given};
 }
 
-/// `dtype`, which was `torch_dtype` before transformers 4.56, or Qwen's `bf16` and `fp16`.
+/// Reads the element type from `dtype` (named `torch_dtype` before transformers 4.56), or from the
+/// flags `bf16` and `fp16` that Qwen's configs have.
 std::optional<gpu::dtype> stated_type(const value& config) {
   for (const char* key : {"dtype", "torch_dtype"}) {
     const value* given = config.find(key);

@@ -1,4 +1,5 @@
-// registry: the families that twill runs, and which of them a config.json or a GGUF file names.
+// registry: the families that twill supports, and the lookup of a config.json's or GGUF file's
+// family.
 //
 // Pure functions over constant descriptors; any thread may call.
 #pragma once
@@ -10,25 +11,27 @@
 
 namespace twill::models::families {
 
-/// All families.
+/// Returns all families.
 std::span<const family* const> all();
 
-/// The family of that name; null when there is none.
+/// Returns the family with this name; null if there is none.
 const family* find(std::string_view name);
 
-/// The family of a folder. `architectures` decides, because folders copy `model_type` from one
-/// another; a config without `architectures` goes by its `model_type`. Fails with `unsupported`.
+/// Returns the family of a folder. `architectures` decides, because folders copy `model_type` from
+/// one another. `model_type` decides only if the config has no `architectures`. Fails with
+/// `unsupported`.
 result<const family*> family_of(const value& config);
 
-/// The family of a GGUF file, by its general.architecture. Fails with `unsupported`, or
+/// Returns the family that general.architecture of a GGUF file names. Fails with `unsupported` or
 /// missing_metadata.
 result<const family*> gguf_family_of(const gguf::metadata& meta);
 
-/// The spec of a folder, or of a GGUF file, of whichever family it is.
+/// Make the spec of a folder or of a GGUF file, whatever its family.
 result<model_spec> spec_of(const value& config, const checkpoint& weights);
 result<model_spec> gguf_spec_of(const gguf::metadata& meta, const checkpoint& weights);
 
-/// What the tokenizer of a folder needs to know; the defaults for a config of no known family.
+/// Returns what the tokenizer of a folder has to know about its family; the default hints if no
+/// family is known for the config.
 tokenizer_hints tokenizer_hints_of(const value& config);
 
 } // namespace twill::models::families

@@ -15,8 +15,8 @@ std::vector<float> rounded(const std::vector<double>& values) {
   return {values.begin(), values.end()};
 }
 
-/// Llama 3.1 divides frequencies of long wavelengths by the factor, keeps those of short ones, and
-/// blends those between.
+/// Llama 3.1 divides frequencies of long wavelengths by the factor, keeps those of short
+/// wavelengths, and interpolates between them.
 void scale_llama3(config_reader& scaling, std::vector<double>& freq) {
   const double factor = scaling.number_or({"factor"}, 8);
   const double low = scaling.number_or({"low_freq_factor"}, 1);
@@ -39,7 +39,8 @@ double yarn_magnitude(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
 }
 
-/// YaRN keeps fast dimensions and divides slow ones by the factor, with a linear ramp between.
+/// YaRN keeps the frequencies of dimensions that turn fast, divides those of slow dimensions by the
+/// factor, and interpolates linearly between them.
 void scale_yarn(config_reader& scaling, double base, double trained, rope_rule& rope,
                 std::vector<double>& freq) {
   const double factor = scaling.number_or({"factor"}, 1);
@@ -113,7 +114,7 @@ std::int32_t lengthened(std::int32_t length, double factor) {
 }
 
 void read_rotary(config_reader& config, model_spec& spec) {
-  // Newer files keep everything about positions in one object.
+  // Newer files have all keys of rotary positions in one object, `rope_parameters`.
   const value* parameters = config.find("rope_parameters");
   const value* scaling = parameters != nullptr ? parameters : config.find("rope_scaling");
   const value nobody = value_object{};

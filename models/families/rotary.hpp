@@ -1,7 +1,8 @@
-// rotary: frequencies of rotary position embeddings from a config, scaling kinds included.
+// rotary: computes the frequencies of rotary position embeddings from a config, with scaling.
 //
-// Linear scaling divides positions; for dynamic see rope_growth; llama3 scales by wavelength (Llama
-// 3.1); yarn is arXiv:2309.00071 with Hugging Face's rules for the magnitude. Pure; in double.
+// `linear` scaling divides positions by the factor; rope_growth describes `dynamic`; `llama3`
+// scales each frequency by its wavelength (Llama 3.1); `yarn` is arXiv:2309.00071 with Hugging
+// Face's rules for the magnitude. Pure functions that compute in double precision.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,13 @@
 
 namespace twill::models::families {
 
-/// Sets kind half_split, frequencies and growth from `rope_theta`, `rope_scaling` (or
-/// `rope_parameters`) and `partial_rotary_factor`; scales spec.context_length where the kind
-/// lengthens it. spec.head_dim and spec.context_length must be set. Failures go to `config`.
+/// Sets the kind (half_split), frequencies and growth of spec.rope from `rope_theta`,
+/// `rope_scaling` (or `rope_parameters`) and `partial_rotary_factor`. Also scales
+/// spec.context_length if the kind of scaling lengthens it. spec.head_dim and spec.context_length
+/// must be set. Reports failures to `config`.
 void read_rotary(config_reader& config, model_spec& spec);
 
-/// The context length of a model whose positions scaling by `factor` lengthens; at most 2^26.
+/// Returns the context length after scaling by `factor` has lengthened it; at most 2^26.
 std::int32_t lengthened(std::int32_t length, double factor);
 
 } // namespace twill::models::families

@@ -5,7 +5,7 @@
 namespace twill::models {
 namespace {
 
-/// Activations of all micro-batches.
+/// Returns the bytes of the activations of all micro-batches.
 std::int64_t batches_bytes(const model_spec& spec, const decoder_options& options,
                            const std::vector<offload::job_prompt>& prompts,
                            const offload::job_options& run, const offload::job_needs& needs) {
@@ -40,7 +40,8 @@ job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
     memory.weights += packed.matrices();
   memory.weights += streamed.resident;
   memory.ring = streamed.ring + streamed.embedding_rows;
-  // The job allocates these after the model has been loaded.
+  // The job allocates `images` and `batches` only after the model has been loaded, so loading may
+  // use their memory.
   std::int64_t images = 0, batches = 0;
   if (!options.kv_staged.empty())
     images = offload::kv_stream::device_bytes(offload::kv_options_of(spec, options, prompts, run));

@@ -1,5 +1,5 @@
-// job_memory: the device memory that an offline job takes, added up from memory_estimate and the
-// sizes of the job's streams before anything is allocated. Any thread.
+// job_memory: estimates the device memory that an offline job takes, before anything is allocated.
+// It adds the sizes of the job's streams to the results of memory_estimate. Any thread may call.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct job_memory {
   std::int64_t ring = 0;
   std::int64_t kv = 0;          ///< the KV arena, and buffers for streamed KV
   std::int64_t activations = 0; ///< activations of all micro-batches, workspace and scratch memory
-  std::int64_t loading = 0;     ///< memory beyond the above that loading needs for a while
+  std::int64_t loading = 0;     ///< further memory that loading needs temporarily
   std::int64_t all() const { return weights + ring + kv + activations + loading; }
 };
 

@@ -45,7 +45,8 @@ std::vector<product> mlp_of(const model_spec& spec, const checkpoint& weights,
   return all;
 }
 
-/// The embedding or the head is packed in its own kind, because single rows of it are read too.
+/// Returns the embedding or the head. Its values are packed exactly, without rounding to the
+/// compute type, because single rows of the matrix are read too.
 std::vector<product> table_of(const checkpoint& weights, const std::string& name,
                               gpu::compute_type compute) {
   std::vector<product> all;
@@ -74,7 +75,8 @@ std::int64_t estimate_scratch_bytes(const gpu::device& dev, const model_spec& sp
   std::int64_t most = gpu::attention_scratch_bytes(
       dev, spec.n_heads, spec.n_kv_heads, spec.head_dim, o.max_step_tokens,
       std::int64_t{decoder::block_table_width(spec, o)} * o.block_tokens);
-  // Whoever draws tokens with log-probabilities takes the larger of this and what it needs itself.
+  // This counts sampling without log-probabilities. Code that samples with log-probabilities takes
+  // the larger of this estimate and its own need.
   most =
       std::max(most, gpu::sampling_scratch_bytes(dev, o.max_logit_rows, spec.vocab_size, false, 0));
   const auto add = [&](const std::vector<product>& products, std::int64_t rows) {

@@ -8,7 +8,7 @@
 namespace twill::models {
 namespace {
 
-/// The bytes of models/decoder/workspace.
+/// Returns the bytes that models/decoder/workspace allocates for `n` tokens and `r` rows of logits.
 std::int64_t workspace_bytes(const model_spec& s, gpu::dtype input_type, std::int64_t n,
                              std::int64_t r) {
   const std::int64_t either = std::max(n, r);

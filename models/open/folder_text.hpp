@@ -1,6 +1,6 @@
-// folder_text: the tokenizer of a folder alone, for programs that need no weights.
+// folder_text: opens only the tokenizer of a folder, for programs that need no weights.
 //
-// Any thread. Fails as make_folder_tokenizer() does, and when a JSON file cannot be read.
+// Any thread may call. Fails as make_folder_tokenizer() does, and if a JSON file cannot be read.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace twill::models {
 
-/// The tokenizer of the folder at `path`. A folder of no known family gets the default hints.
+/// Opens the tokenizer of the folder at `path`. If the family is unknown, the default hints are
+/// used.
 result<std::shared_ptr<const tokenizer>> open_folder_tokenizer(const std::string& path);
 
 } // namespace twill::models

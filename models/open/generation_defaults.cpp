@@ -35,7 +35,7 @@ result<config::sampling_params> generation_defaults(const value* generation_conf
   }
   if (const value* v = generation_config->find("top_k"); v != nullptr && !v->is_null()) {
     if (v->as_int() == nullptr) return not_a_number("top_k");
-    // The usual top_k of 50 may exceed a small vocabulary.
+    // Many configs have the usual top_k of 50, which may exceed a small vocabulary.
     params.top_k =
         static_cast<std::int32_t>(std::clamp<std::int64_t>(*v->as_int(), INT32_MIN, vocab_size));
   }

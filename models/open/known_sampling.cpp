@@ -9,12 +9,12 @@ namespace twill::models {
 namespace {
 
 struct advice {
-  std::string_view name; ///< in small letters and digits alone, as a part of the model's name
+  std::string_view name; ///< a part of the model's name, in small letters and digits only
   float temperature;
   float top_p;
 };
 
-/// From the models' own pages. Files of these models carry no defaults.
+/// Values from the models' own web pages. The files of these models have no sampling defaults.
 constexpr advice known[] = {
     {"smollm2", 0.2f, 0.9f},
 };

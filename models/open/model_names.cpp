@@ -30,7 +30,7 @@ bool all_digits(std::string_view text) {
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// "q4_1", "iq4_xs", "q4_k_m", "f16", "bf16", "fp32", ...
+/// True for a kind of weights: "q4_1", "iq4_xs", "q4_k_m", "f16", "bf16", "fp32", ...
 bool is_kind_of_weights(const std::string& word) {
   for (const char* plain : {"f16", "f32", "bf16", "fp16", "fp32"})
     if (word == plain) return true;
@@ -42,7 +42,7 @@ bool is_kind_of_weights(const std::string& word) {
          (rest.size() == 2 || rest[2] == '_');
 }
 
-/// Without "-00001-of-00003".
+/// Removes "-00001-of-00003" from the end of `name`.
 std::string without_shard(std::string name) {
   const auto of = name.rfind("-of-");
   if (of == name.npos || !all_digits(std::string_view(name).substr(of + 4))) return name;
@@ -54,7 +54,8 @@ std::string without_shard(std::string name) {
   return name;
 }
 
-/// Without ".Q4_1", "-Q4_K_M" or "_f16" at the end; a name that is nothing else stays.
+/// Removes a kind of weights (".Q4_1", "-Q4_K_M" or "_f16") from the end of `name`. A name that is
+/// nothing but a kind of weights stays.
 std::string without_kind(std::string name) {
   for (auto at = name.find_first_of(".-_", 1); at != name.npos && at > 0;
        at = name.find_first_of(".-_", at + 1))
@@ -65,7 +66,8 @@ std::string without_kind(std::string name) {
   return name;
 }
 
-/// ".../models--ORGANISATION--NAME/snapshots/REVISION" is how Hugging Face's cache keeps NAME.
+/// Returns the last part of `path`, without ".gguf". In Hugging Face's cache, where the path is
+/// ".../models--ORGANISATION--NAME/snapshots/REVISION", this function returns NAME.
 std::string last_part(const std::string& path) {
   auto whole = fs::path(path).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
@@ -78,7 +80,7 @@ std::string last_part(const std::string& path) {
   return whole.extension() == ".gguf" ? whole.stem().string() : whole.filename().string();
 }
 
-/// '-' for every run of characters that would need quotes in a shell or an address.
+/// Puts '-' in place of every run of characters that would need quotes in a shell or in a URL.
 std::string without_spaces(const std::string& name) {
   std::string out;
   for (const char c : name) {
@@ -94,7 +96,7 @@ std::string without_spaces(const std::string& name) {
   return out;
 }
 
-/// Names that converters give to every model's file.
+/// True for names that converters give to the file of any model.
 bool says_nothing(const std::string& name) {
   const auto word = lower(name);
   for (const char* usual :

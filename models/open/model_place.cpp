@@ -25,9 +25,10 @@ bool begins_as_gguf(const std::string& path) {
   return std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
-/// The files of models in GGUF in a folder: one of each model, the one whose name comes first.
+/// Finds the GGUF models in a folder. The result has one file of each model: the one whose name
+/// sorts first.
 std::map<std::string, std::string> models_in(const fs::path& folder) {
-  std::map<std::string, std::string> first_of; // by the name without the number of the part
+  std::map<std::string, std::string> first_of; // key: the file name without the number of its part
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
     std::error_code ignored;
@@ -65,7 +66,8 @@ result<model_place> find_model(const std::string& path) {
     if (models.size() > 1) return several(path, models);
     return model_place{model_kind::gguf, (where / models.begin()->second).string()};
   }
-  // Any other file belongs to the folder around it, unless it is a GGUF file, whatever its name.
+  // A path to a file stands for the folder around the file. Exceptions are a GGUF file, whatever
+  // its name, and a file without a config.json beside it: such a path is opened as GGUF.
   const bool is_gguf = begins_as_gguf(path) || where.extension() == gguf_extension ||
                        !fs::exists(where.parent_path() / "config.json", unreadable);
   return model_place{is_gguf ? model_kind::gguf : model_kind::folder, path};

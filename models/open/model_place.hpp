@@ -1,5 +1,6 @@
-// model_place: what a path that somebody gave as a model is: a preset of random weights, a model in
-// GGUF or a Hugging Face folder. Looks at names and at the first bytes of a file. Any thread.
+// model_place: determines whether the path that a user gave as a model is a preset of random
+// weights, a GGUF model or a Hugging Face folder. Looks at names and at the first bytes of a file.
+// Any thread may call.
 #pragma once
 
 #include <string>
@@ -12,13 +13,13 @@ enum class model_kind { dummy, gguf, folder };
 
 struct model_place {
   model_kind kind = model_kind::folder;
-  std::string
-      path; ///< as given; for a folder that holds a model in GGUF, the path of its (first) file
+  std::string path; ///< the given path; for a folder that holds a GGUF model, the path of the
+                    ///< model's (first) file
 };
 
-/// A folder without config.json that holds one model in GGUF, in one file or several, is that
-/// model's place; several models in it are an error that names them (`unsupported`). What does not
-/// exist is found out by whoever opens it.
+/// Finds the kind and the path of a model. If a folder has no config.json and holds one GGUF model,
+/// in one file or several, the result is that model. If it holds several models, this fails with
+/// `unsupported` and names them. Whether the path exists is not checked; opening it fails if not.
 result<model_place> find_model(const std::string& path);
 
 } // namespace twill::models

@@ -13,12 +13,12 @@
 namespace twill::models {
 namespace {
 
-/// The parts of a model that folders and random models have in common.
+/// The parts of a model that both folders and random models have.
 struct parts {
   const value* config = nullptr;
   const value* generation_config = nullptr;
   const families::family* family = nullptr;
-  template_sources templates; ///< those that the folder brings
+  template_sources templates; ///< templates from the folder's files
 };
 
 result<nothing> read_spec(const value& config, model& opened) {
@@ -28,7 +28,7 @@ result<nothing> read_spec(const value& config, model& opened) {
   return nothing{};
 }
 
-/// Adds all that follows from spec and tokenizer.
+/// Sets all members of `opened` that depend on its spec and tokenizer.
 result<nothing> finish(const parts& p, const std::string& template_path, model& opened) {
   if (opened.quantization.empty()) opened.quantization = main_kind(*opened.weights);
   if (auto fits = check_vocabulary(*opened.text, opened.spec); !fits.ok()) return fits;

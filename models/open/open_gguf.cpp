@@ -13,7 +13,7 @@
 namespace twill::models {
 namespace {
 
-/// Reads the generation defaults that newer files carry under general.sampling.
+/// Reads the default sampling parameters that newer files have under general.sampling.
 result<config::sampling_params> read_sampling(const gguf::metadata& meta, std::int32_t vocab_size) {
   config::sampling_params params;
   const std::pair<const char*, float*> numbers[] = {

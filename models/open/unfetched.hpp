@@ -1,5 +1,5 @@
-// unfetched: finds pointers of Git LFS among the files of a folder whose absence would go
-// unnoticed.
+// unfetched: finds Git LFS pointers in place of a folder's optional files. Such files would
+// otherwise be ignored without a message.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace twill::models {
 
-/// Fails with file_unreadable when one of the folder's optional text files (chat templates, names
-/// of special tokens) is a pointer of Git LFS. All other files that are opened tell it themselves.
+/// Fails with file_unreadable if one of the folder's optional text files (chat templates, names of
+/// special tokens) is a Git LFS pointer. For all other files, opening the file reports the pointer.
 result<nothing> check_fetched(const std::string& folder);
 
 } // namespace twill::models

@@ -1,4 +1,5 @@
-// configs: the JSON files beside the weights, with the keys of the family's published folders.
+// configs: makes the JSON files beside the weights, with the keys of the family's published
+// folders.
 //
 // Pure functions of a valid recipe.
 #pragma once
@@ -17,8 +18,8 @@ value make_config(const recipe& r);            ///< config.json
 value make_generation_config(const recipe& r); ///< generation_config.json
 value make_tokenizer_config(const recipe& r);  ///< tokenizer_config.json
 
-/// Name and body of quantize_config.json (GPTQ) or quant_config.json (AWQ); nothing for dense
-/// weights.
+/// Returns name and contents of quantize_config.json (GPTQ) or quant_config.json (AWQ); nothing for
+/// dense weights.
 std::optional<std::pair<std::string, value>> make_quantization_file(const recipe& r);
 
 } // namespace twill::models::synth

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view prefix = "dummy:";
 
-/// A temporary folder that only this process reads; the destructor removes it.
+/// A temporary folder that only this process reads. The destructor removes the folder.
 class private_folder {
 public:
   static result<private_folder> create() {

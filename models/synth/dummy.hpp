@@ -1,10 +1,10 @@
-// dummy: a random model without any file, for paths like "dummy:opt-1.3b?layers=2&seed=3".
+// dummy: makes a random model without files, for paths like "dummy:opt-1.3b?layers=2&seed=3".
 //
-// What open_dummy() returns is immutable; any thread may read it. Weights are made row by row while
-// they are packed and take no memory before; packed, they equal those of the folder that
-// write_checkpoint() writes for the same recipe, bit by bit. The tokenizer is read from files in a
-// private temporary folder that is removed before returning. Fails with bad_metadata on an unknown
-// preset or option.
+// The model that open_dummy() returns is immutable; any thread may read it. Rows of weights are
+// generated while they are packed, so weights take no memory before that. Packed weights equal, bit
+// for bit, those of the folder that write_checkpoint() writes for the same recipe. The tokenizer is
+// read from files in a private temporary folder, which is removed before open_dummy() returns.
+// Fails with bad_metadata for an unknown preset or option.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ namespace twill::models::synth {
 struct dummy_model {
   std::string name;         ///< "opt-1.3b?layers=2"
   std::string quantization; ///< "GPTQ-4", "AWQ-4", ...; empty for dense weights
-  value config;             ///< the contents of its config.json
+  value config;             ///< the contents of config.json
   value generation_config;
   value tokenizer_config;
   std::shared_ptr<const checkpoint> weights;
@@ -32,12 +32,12 @@ struct dummy_model {
 /// True for paths that begin with "dummy:".
 bool is_dummy(std::string_view path);
 
-/// The part after "dummy:" as a recipe.
+/// Parses the part of `path` after "dummy:".
 result<recipe> parse_dummy(std::string_view path);
 
 result<dummy_model> open_dummy(const std::string& path);
 
-/// Makes the weights alone.
+/// Makes only the weights.
 std::shared_ptr<const checkpoint> make_dummy_weights(const recipe& r);
 
 } // namespace twill::models::synth

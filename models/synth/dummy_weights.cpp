@@ -1,4 +1,4 @@
-// dummy_weights: a checkpoint whose rows are made when they are read.
+// dummy_weights: a checkpoint whose rows are generated when they are read.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,8 +12,8 @@
 namespace twill::models::synth {
 namespace {
 
-/// Memory for a row of this thread. The last 16 rows stay valid, so that a caller may look at
-/// several at a time.
+/// Returns memory for one row, which belongs to the calling thread. The last 16 rows of a thread
+/// stay valid, so that a caller may look at several at a time.
 std::byte* next_row_buffer(std::size_t bytes) {
   thread_local std::array<std::vector<std::byte>, 16> ring;
   thread_local std::size_t turn = 0;
@@ -39,7 +39,7 @@ gpu::weight_source dense_source(const planned_tensor& t, std::uint64_t seed) {
   return source;
 }
 
-/// Reads a packed module in the forms that packing asks for.
+/// Reads a packed module by single rows or by blocks of rows, as packing requests them.
 class grouped_reader {
 public:
   grouped_reader(const packed_module& m, std::uint64_t seed)

@@ -1,7 +1,8 @@
-// family_recipe: how random models of one family are made; a part of the family's descriptor.
+// family_recipe: describes how random models of one family are made; part of the family's
+// descriptor.
 //
-// Constant data and pure functions. `recipe` says the sizes of one model; what is here turns them
-// into tensors, config files and (for tools/twill-synth) the layout of a GGUF file.
+// Constant data and pure functions. A `recipe` holds the sizes of one model; a family_recipe turns
+// a recipe into tensors, config files and (for tools/twill-synth) the layout of a GGUF file.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +18,42 @@
 
 namespace twill::models::synth {
 
-/// How llama.cpp's converter lays the family's folder out as a GGUF file. Names are those of the
-/// folder's tensors.
+/// How llama.cpp's converter turns the family's folder into a GGUF file. Tensors are named as in
+/// the folder.
 struct gguf_layout {
   std::string_view architecture; ///< the file's general.architecture
   std::string_view embedding;
   std::string_view final_norm;
   std::string_view head;
-  std::string_view layers; ///< stands before the layer's number: "model.layers."
-  /// Pairs of a name in the folder and in the file, without layer and suffix.
+  std::string_view layers; ///< prefix of the layer's number: "model.layers."
+  /// Pairs of a part's name in the folder and its name in the file, both without layer and suffix.
   std::span<const std::pair<std::string_view, std::string_view>> parts;
-  std::string_view fused_qkv = {}; ///< a part of the name of a matrix that becomes three
-  bool pairs_rotary_rows = false;  ///< rows of Q and K are reordered so that rotary pairs adjoin
-  bool unit_head_rows = false;     ///< rows of the head are brought to length 1
+  std::string_view fused_qkv = {}; ///< part of the name of a matrix that is split into three
+  bool pairs_rotary_rows = false;  ///< rows of Q and K are reordered so that the two values of a
+                                   ///< rotary pair are neighbours
+  bool unit_head_rows = false;     ///< rows of the head are normalised to length 1
   bool any_head_size = false;      ///< heads * head_size may differ from the hidden size
-  std::int32_t mlp_factor = 1;     ///< feed_forward_length counts the MLP's width this many times
-  std::int32_t rotary_share = 1;   ///< one of so many dimensions of a head rotates
+  std::int32_t mlp_factor = 1;     ///< feed_forward_length is the MLP's width times this factor
+  std::int32_t rotary_share = 1;   ///< 1 / rotary_share of the dimensions of a head are rotary
   result<nothing> (*check)(const recipe& r) = nullptr; ///< further rules; may be null
 };
 
 struct family_recipe {
-  /// Appends the shapes of published models.
+  /// Appends recipes with the shapes of published models.
   void (*add_presets)(std::vector<recipe>& all, const recipe& blank);
-  /// The tensors, in the order in which files hold them.
+  /// Adds the tensors to `plan`, in the order in which files hold them.
   void (*plan)(plan_builder& plan);
-  /// config.json without `quantization_config`.
+  /// Makes config.json without `quantization_config`.
   value_object (*config)(const recipe& r, const vocabulary& ids);
-  /// generation_config.json. When this is null it has the ids of special tokens alone.
+  /// Makes generation_config.json. If this is null, the file has only the ids of special tokens.
   value_object (*generation_config)(const recipe& r, const vocabulary& ids) = nullptr;
 
   // Which sizes and options a recipe of the family may have.
   bool grouped_heads = true;           ///< fewer key-value heads than heads
   bool any_head_size = false;          ///< heads * head_size may differ from the hidden size
   std::int32_t head_size_multiple = 2; ///< what the head size must be a multiple of
-  /// Options that not every family has, of: window, embed, pre-norm, alibi, theta, rope-ratio,
-  /// bias, tied.
+  /// The options that recipes of this family may use, out of those that some families lack: window,
+  /// embed, pre-norm, alibi, theta, rope-ratio, bias, tied.
   std::span<const std::string_view> options = {};
   result<nothing> (*check)(const recipe& r) = nullptr; ///< further rules; may be null
 
@@ -63,18 +65,19 @@ struct family_recipe {
 struct published_shape {
   std::int32_t hidden, layers, heads, kv_heads, mlp, vocab, context;
 };
-/// `blank` (which knows its family) with a name, a tokenizer, a storage type and sizes.
+/// Returns a copy of `blank`, whose family is set, with a name, a tokenizer, a storage type and
+/// sizes.
 recipe make_preset(const recipe& blank, const char* name, text_kind text, storage_type dtype,
                    const published_shape& sizes);
 
-/// A failure of a rule: "`field` must be <rule>, got <given>".
+/// Makes the failure of a rule: "`field` must be <rule>, got <given>".
 failure wrong_recipe(const std::string& field, const std::string& rule, const std::string& given);
 
-/// "float16", as config.json's torch_dtype says it.
+/// Returns the name that config.json has in torch_dtype, such as "float16".
 const char* torch_name(storage_type type);
-/// A list of one text.
+/// Makes a list with one text.
 value list_of(std::string_view text);
-/// Appends the members of `more`.
+/// Appends the members of `more` to `to`.
 void append(value_object& to, value_object more);
 
 } // namespace twill::models::synth

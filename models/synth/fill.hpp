@@ -1,7 +1,8 @@
-// fill: makes any rows of a planned tensor from its seed, its name and the index of each value.
+// fill: generates any rows of a planned tensor from its seed, its name and the index of each value.
 //
-// Immutable; any thread may call. tensor_filler makes the bytes that the tensor has in a file;
-// module_source gives the same numbers row by row of the matrix, as weight sources want them.
+// Objects are immutable; any thread may call. tensor_filler generates the bytes that the tensor has
+// in a file. module_source gives the same numbers row by row of the matrix, as weight sources need
+// them.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace twill::models::synth {
 
-/// Makes rows of a dense or packed tensor.
+/// Generates rows of a dense or packed tensor.
 class tensor_filler {
 public:
   tensor_filler(const planned_tensor& tensor, std::uint64_t seed);
@@ -30,27 +31,28 @@ private:
   planned_tensor tensor_;
   std::uint64_t key_;
   std::uint64_t seed_;
-  std::vector<std::uint16_t> table16_; ///< normal quantiles in the tensor's type
+  std::vector<std::uint16_t> table16_; ///< normal quantiles in the tensor's 16-bit type
   std::vector<float> table32_;
 };
 
-/// The numbers behind a packed module.
+/// The numbers of a packed module: codes, zero points, scales and the order of columns.
 class module_source {
 public:
   module_source(const packed_module& m, std::uint64_t seed);
 
-  /// 16 codes of 4 bits, or 8 of 8 bits, of consecutive columns, lowest bits first.
+  /// Returns the codes of consecutive columns of a row: 16 codes of 4 bits or 8 codes of 8 bits,
+  /// with the first column in the lowest bits.
   std::uint64_t code_word(std::int64_t row, std::int64_t word) const;
   std::int64_t codes_per_word() const { return 64 / module_.bits; }
   std::uint32_t zero(std::int64_t group, std::int64_t row) const;
   std::uint16_t scale_bits(std::int64_t group, std::int64_t row) const;
-  /// The group of every column, as stored in g_idx. // (cols)
+  /// Returns the group of every column, as g_idx stores it. // (cols)
   std::vector<std::int32_t> group_index() const;
-  /// Columns in the order of their groups; null when they are in order. // (cols)
+  /// Returns the columns sorted by group; null if they already are in that order. // (cols)
   std::shared_ptr<const std::vector<std::int32_t>> column_order() const;
   const packed_module& module() const { return module_; }
 
-  // The tensors that store the module, as tensor_filler wants them.
+  // These fill rows of the tensors that store the module, as tensor_filler needs them.
   void fill_codes(std::int64_t first, std::int64_t n, std::uint32_t* out) const;
   void fill_zeros(std::int64_t first, std::int64_t n, std::uint32_t* out) const;
   void fill_scales(std::int64_t first, std::int64_t n, std::uint16_t* out) const;
@@ -68,13 +70,14 @@ private:
   std::array<std::uint16_t, 256> scale_table_;
 };
 
-/// The output that nibble k of an AWQ word belongs to (GEMM order).
+/// Nibble k of an AWQ word belongs to output awq_order[k] of the word's eight (AutoAWQ's GEMM
+/// order).
 inline constexpr std::array<int, 8> awq_order = {0, 2, 4, 6, 1, 3, 5, 7};
 
-/// All values of a small tensor of a float type, as f32.
+/// Returns all values of a small tensor of a float type, as f32.
 std::vector<float> values_of(const planned_tensor& tensor, std::uint64_t seed);
 
-/// Widens `n` values of a float type.
+/// Widens `n` values of the float type `type` to f32.
 void widen(element type, const std::byte* values, std::int64_t n, float* out);
 
 } // namespace twill::models::synth

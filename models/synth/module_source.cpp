@@ -1,7 +1,8 @@
-// The numbers behind GPTQ and AWQ modules, and the layouts in which checkpoints store them.
+// Generates the numbers of GPTQ and AWQ modules, in the layouts in which checkpoints store them.
 //
-// Layouts are those of AutoGPTQ (codes packed along the input, zeros along the output and stored
-// less one) and of AutoAWQ's GEMM version (both along the output, in awq_order, zeros as they are).
+// AutoGPTQ packs codes along the input dimension, and zero points along the output dimension; it
+// stores each zero point less one. The GEMM version of AutoAWQ packs both along the output
+// dimension, in awq_order, and stores zero points unchanged.
 #include <algorithm>
 #include <cstring>
 
@@ -25,7 +26,8 @@ module_source::module_source(const packed_module& m, std::uint64_t seed)
 std::uint64_t module_source::code_word(std::int64_t row, std::int64_t word) const {
   const std::uint64_t w =
       random_word(codes_key_, static_cast<std::uint64_t>(row * words_per_row_ + word));
-  // Code 0 becomes the middle: the rest is symmetric around it, so that weights have no mean.
+  // Code 0 is replaced by the middle code. The remaining codes are symmetric around the middle, so
+  // weights have mean 0.
   if (module_.bits == 4) {
     const std::uint64_t set = w | w >> 1 | w >> 2 | w >> 3;
     return w | (~set & 0x1111111111111111U) << 3;
@@ -57,7 +59,7 @@ std::vector<std::int32_t> module_source::group_index() const {
   for (std::int64_t i = 0; i < module_.cols; ++i)
     index[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i / module_.group);
   if (!module_.act_order) return index;
-  for (std::size_t i = index.size() - 1; i > 0; --i) // Fisher and Yates
+  for (std::size_t i = index.size() - 1; i > 0; --i) // Fisher-Yates shuffle
     std::swap(index[i], index[random_word(order_key_, i) % (i + 1)]);
   return index;
 }
@@ -83,7 +85,7 @@ void module_source::fill_gptq_codes(std::int64_t row, std::uint32_t* out) const 
 void module_source::fill_awq_codes(std::int64_t first, std::int64_t n, std::uint32_t* out) const {
   const std::int64_t width = module_.rows / 8;
   for (std::int64_t row = first; row < first + n;) {
-    // One word holds 16 input rows: make it once for all of them.
+    // One word holds the codes of 16 input rows, so it is generated once for all of them.
     const std::int64_t end = std::min(first + n, (row / 16 + 1) * 16);
     for (std::int64_t j = 0; j < width; ++j) {
       std::array<std::uint64_t, 8> words;

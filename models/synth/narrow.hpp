@@ -1,5 +1,5 @@
 // narrow: rounds f32 to 16-bit floats, to nearest even. Pure functions; values must be finite and
-// in range.
+// in the range of the 16-bit type.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,8 @@ inline std::uint16_t narrow_bf16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
-/// IEEE 754 binary16. Subnormals are rounded by an f32 addition whose last place is 2^-24.
+/// Rounds to IEEE 754 binary16. Subnormal results are rounded by adding 0.5 in f32, because the
+/// last place of f32 is 2^-24 there.
 inline std::uint16_t narrow_f16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = (bits >> 16) & 0x8000U;

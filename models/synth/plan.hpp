@@ -1,6 +1,7 @@
-// plan: the tensors of a recipe, with the names, types and shapes of the family's real folders.
+// plan: lists the tensors of a recipe, with the names, types and shapes that real folders of the
+// family have.
 //
-// Plain values. `content` says what a tensor holds; models/synth/fill makes its bytes.
+// Plain values. `content` states what a tensor holds; models/synth/fill generates its bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ enum class element : std::uint8_t { f32, f16, bf16, i32 };
 
 /// Bytes of one value.
 std::int64_t bytes_of(element e);
-/// As safetensors spells it: "F32", "F16", "BF16", "I32".
+/// Returns the name in safetensors files: "F32", "F16", "BF16", "I32".
 const char* name_of(element e);
 
 enum class content : std::uint8_t {
   normal,      ///< normal values around `mean`
-  frequencies, ///< mean^(-i / n): a stored table of rotary frequencies
+  frequencies, ///< mean^(-i / n): a table of rotary frequencies, as some checkpoints store it
   codes,       ///< packed codes of a module: qweight
   zeros,       ///< packed zero points: qzeros
   scales,      ///< scales of a module
@@ -38,8 +39,8 @@ struct packed_module {
   std::int64_t group = 128; ///< columns per scale
   bool act_order = false;
   bool symmetric = true;
-  double scale = 0;         ///< the value around which scales lie
-  std::string order_stream; ///< modules with the same name here share their column order
+  double scale = 0;         ///< scales lie around this value
+  std::string order_stream; ///< modules whose order_stream is equal have the same column order
 
   std::int64_t groups() const { return cols / group; }
 };
@@ -59,7 +60,7 @@ struct planned_tensor {
   std::int64_t bytes() const { return rows() * row_bytes(); }
 };
 
-/// The tensors of a valid recipe, in the order in which files hold them.
+/// Returns the tensors of a valid recipe, in the order in which files hold them.
 std::vector<planned_tensor> plan_tensors(const recipe& r);
 
 std::int64_t total_bytes(const std::vector<planned_tensor>& tensors);

@@ -5,8 +5,8 @@
 namespace twill::models::synth {
 namespace {
 
-// Codes are 1..15 (1..255) with the middle twice as likely: their mean is the middle, and these are
-// their deviations.
+// Codes are 1..15 (with 8 bits 1..255), and the middle code is twice as likely as each other code.
+// Their mean is therefore the middle; the constants are their standard deviations.
 constexpr double code_deviation_4 = 4.1833;
 constexpr double code_deviation_8 = 73.611;
 

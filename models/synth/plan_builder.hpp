@@ -1,7 +1,7 @@
-// plan_builder: the words in which a family says what tensors its checkpoints hold.
+// plan_builder: the functions with which a family lists the tensors that its checkpoints hold.
 //
-// One thread. Values are scaled so that inputs of unit size give outputs of unit size, as far as
-// a matrix is concerned; heads give logits of deviation 3.
+// An object is used by one thread. Values are scaled so that each matrix turns inputs of unit size
+// into outputs of unit size; heads give logits with a standard deviation of 3.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace twill::models::synth {
 
-/// Logits of this deviation are neither flat nor certain.
+/// With this standard deviation of the logits, the next token is neither arbitrary nor certain.
 inline constexpr double logit_deviation = 3;
 
 class plan_builder {
@@ -25,23 +25,23 @@ public:
   const recipe& made_from() const { return recipe_; }
   std::vector<planned_tensor> take() { return std::move(tensors_); }
 
-  /// Normal values around `mean`.
+  /// Adds a tensor of normal values around `mean`.
   void add(const std::string& name, std::vector<size> shape, double mean, double deviation);
-  /// A stored table of `n` rotary frequencies: base^(-i / n).
+  /// Adds a table of `n` rotary frequencies, as a checkpoint stores it: base^(-i / n).
   void frequencies(const std::string& name, size n, double base);
-  /// `module`.weight, (rows, cols), which no quantised checkpoint packs.
+  /// Adds `module`.weight, (rows, cols), a matrix that quantised checkpoints leave dense.
   void matrix(const std::string& module, size rows, size cols);
-  /// A matrix that quantised checkpoints pack. Modules of one `order` share their input, and so
-  /// the act-order of its columns.
+  /// Adds a matrix that quantised checkpoints pack. Modules with the same `order` have the same
+  /// input, so they have the same act-order of columns.
   void packable(const std::string& module, size rows, size cols, const std::string& order);
-  /// A packable matrix and its bias.
+  /// Adds a packable matrix and its bias.
   void biased(const std::string& module, size rows, size cols, const std::string& order);
   void bias(const std::string& name, size n);
-  /// The weight of an RMS norm over the hidden size.
+  /// Adds the weight of an RMS norm over the hidden size.
   void norm(const std::string& name, double mean = 1);
-  /// Weight and bias of a layer norm over the hidden size.
+  /// Adds weight and bias of a layer norm over the hidden size.
   void layer_norm(const std::string& module);
-  /// An embedding, or a head (or an embedding that serves as one).
+  /// Adds an embedding or a head. `is_head` is also true for an embedding that serves as the head.
   void table(const std::string& name, size rows, size cols, bool is_head);
 
 private:

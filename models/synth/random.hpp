@@ -1,7 +1,7 @@
-// random: counter-based random numbers, which give any word of any stream without state.
+// random: counter-based random numbers, which give any word of any stream without stored state.
 //
-// Pure functions. Words are the SplitMix64 sequence (Steele, Lea, Flood 2014) of the stream's key,
-// whose n-th member costs no more than the first.
+// Pure functions. The words of a stream are the SplitMix64 sequence (Steele, Lea, Flood 2014) that
+// starts at the stream's key. Any word of the sequence costs as much as the first.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline std::uint64_t mixed(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// The key of the stream `name` (FNV-1a) under `seed`.
+/// Returns the key of the stream `name`: the FNV-1a hash of the name, mixed with `seed`.
 inline std::uint64_t stream_key(std::uint64_t seed, std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : name)

@@ -72,7 +72,7 @@ result<nothing> set_quantization(recipe& r, std::string_view text) {
   return nothing{};
 }
 
-/// Sets the heads, and the key-value heads too where the preset has one for each head.
+/// Sets the number of heads. If the preset has as many key-value heads as heads, sets both numbers.
 result<nothing> set_heads(recipe& r, std::string_view text) {
   const bool grouped = r.n_kv_heads != r.n_heads;
   auto done = set_int(r.n_heads, "heads", text, 1);

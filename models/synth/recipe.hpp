@@ -1,7 +1,8 @@
-// recipe: what a random checkpoint looks like, whatever its file format.
+// recipe: describes a random checkpoint, whatever its file format.
 //
-// A plain value. A recipe and its seed name every byte of the checkpoint: files written from it and
-// weights made from it in memory are the same. Sizes are those of the published models' configs.
+// A plain value. A recipe, which includes the seed, determines every byte of the checkpoint: files
+// written from it and weights generated from it in memory are equal. The sizes of a preset are
+// those of the published model's config.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace twill::models::synth {
 enum class storage_type : std::uint8_t { f32, f16, bf16 };
 enum class packing : std::uint8_t { none, gptq, awq };
 
-/// The kind of tokenizer that the folder brings.
+/// The kind of tokenizer whose files the folder has.
 enum class text_kind : std::uint8_t {
   gpt2_files,     ///< vocab.json and merges.txt (OPT)
   sentence_piece, ///< tokenizer.model (Llama, Mistral)
@@ -33,7 +34,7 @@ enum class text_kind : std::uint8_t {
 };
 
 struct recipe {
-  std::string preset;                       ///< the name it was made from
+  std::string preset;                       ///< name of the preset from which the recipe was made
   const families::family* family = nullptr; ///< never null in a preset
   text_kind text = text_kind::sentence_piece;
   std::int32_t vocab_size = 0; ///< rows of the embedding
@@ -53,16 +54,18 @@ struct recipe {
   bool alibi = false;          ///< Baichuan: ALiBi instead of rotary
   bool tied_head = false;      ///< the head is the embedding
   bool attention_bias = false; ///< Llama: biases on q, k, v and o
-  bool chatml = false;         ///< <|im_end|> and <|im_start|> after a SentencePiece vocabulary
+  bool chatml = false;         ///< <|im_end|> and <|im_start|> follow a SentencePiece vocabulary
   storage_type dtype = storage_type::f16;
   packing packed = packing::none;
   std::int32_t bits = 4;
   std::int32_t group = 128; ///< input columns per scale; -1 for all of them
-  bool act_order = false;   ///< GPTQ: columns belong to groups out of order
-  bool symmetric = true;    ///< GPTQ: zero points in the middle
+  bool act_order = false;   ///< GPTQ: the columns of a group are spread over the matrix
+  bool symmetric = true;    ///< GPTQ: zero points are the middle code
   std::uint64_t seed = 1;
-  std::int32_t step_us = 0;       ///< null: how long a step takes; it is slept through
-  std::int32_t fault_every_s = 0; ///< null: a step fails after so many seconds, again and again
+  std::int32_t step_us = 0;       ///< preset null: microseconds for which a step sleeps instead of
+                                  ///< computing
+  std::int32_t fault_every_s = 0; ///< preset null: a step fails each time so many seconds have
+                                  ///< passed; 0: none
 
   std::int32_t head_size() const;
   std::int32_t embedding_size() const { return embed_dim > 0 ? embed_dim : hidden_size; }
@@ -80,15 +83,16 @@ struct option_help {
 };
 const std::vector<option_help>& options();
 
-/// The recipe that a text such as "opt-125m" or "opt-125m?layers=2&seed=3" names: a preset with
-/// options, its sizes checked.
+/// Parses a text such as "opt-125m" or "opt-125m?layers=2&seed=3": the name of a preset, with
+/// options. The sizes of the result have been checked.
 result<recipe> parse_recipe(std::string_view text);
 
-/// Fails with bad_metadata when sizes do not fit together or an option is not for the family.
+/// Fails with bad_metadata if sizes do not fit together or if an option does not apply to the
+/// family.
 result<nothing> validate(const recipe& r);
 
 const char* name_of(storage_type t);
-/// The weights in words: "f16", "GPTQ-4 group 128", ...
+/// Describes the weights in words: "f16", "GPTQ-4 group 128", ...
 std::string describe_weights(const recipe& r);
 
 } // namespace twill::models::synth

@@ -1,5 +1,5 @@
-// A SentencePiece ModelProto, written field by field (sentencepiece_model.proto, protobuf wire
-// format): BPE with byte fallback, text taken as it is.
+// Writes a SentencePiece ModelProto field by field (sentencepiece_model.proto, protobuf wire
+// format): BPE with byte fallback, and no normalisation of text.
 #include <bit>
 #include <cstdint>
 #include <string_view>
@@ -46,10 +46,10 @@ std::string trainer_spec(const vocabulary& v) {
   for (const piece& p : v.pieces)
     if (p.type == piece_type::user_defined) spec.bytes(31, p.text);
   spec.integer(35, 1); // byte_fallback
-  spec.integer(40, 0); // unk_id, bos_id, eos_id, pad_id
+  spec.integer(40, 0); // unk_id; the next three fields are bos_id, eos_id and pad_id
   spec.integer(41, 1);
   spec.integer(42, 2);
-  spec.integer(43, ~std::uint64_t{0}); // none
+  spec.integer(43, ~std::uint64_t{0}); // -1: there is no padding token
   return spec.text();
 }
 
@@ -71,7 +71,7 @@ std::string sentence_piece_model(const recipe& r, const vocabulary& v) {
     message entry;
     entry.bytes(1, p.text);
     entry.number(2, p.type == piece_type::normal ? score : 0.0f);
-    if (p.type == piece_type::normal) score -= 1; // earlier merges first
+    if (p.type == piece_type::normal) score -= 1; // earlier merges have higher scores
     if (p.type != piece_type::normal) entry.integer(3, static_cast<std::uint64_t>(p.type));
     model.bytes(1, entry.text());
   }

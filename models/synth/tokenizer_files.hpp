@@ -1,4 +1,4 @@
-// tokenizer_files: writes a made-up vocabulary as the files of a recipe's kind of tokenizer.
+// tokenizer_files: writes a synthetic vocabulary as the files of the recipe's kind of tokenizer.
 //
 // Pure functions of a valid recipe. The files of a vocabulary of 150000 pieces take about 10 MB.
 #pragma once
@@ -16,16 +16,16 @@ struct text_file {
   std::string bytes;
 };
 
-/// Every file of the tokenizer, tokenizer_config.json included.
+/// Returns every file of the tokenizer, including tokenizer_config.json.
 std::vector<text_file> tokenizer_files(const recipe& r);
 
-/// A piece of a byte-level vocabulary as files spell it.
+/// Spells a piece of a byte-level vocabulary as tokenizer files do.
 std::string byte_level_spelling(const std::string& bytes);
 
-/// tokenizer.json of a byte-level kind.
+/// Makes tokenizer.json of a byte-level kind of tokenizer.
 std::string tokenizer_json(const recipe& r, const vocabulary& v);
 
-/// A SentencePiece model of the vocabulary's first `n_base` pieces.
+/// Makes a SentencePiece model of the vocabulary's first `n_base` pieces.
 std::string sentence_piece_model(const recipe& r, const vocabulary& v);
 
 } // namespace twill::models::synth

@@ -1,4 +1,5 @@
-// Writes tokenizer.json as the tokenizers library does: byte-level BPE of three published kinds.
+// Writes tokenizer.json in the format of Hugging Face's tokenizers library: byte-level BPE, as
+// three published kinds of tokenizers have it.
 #include "config/base/json_text.hpp"
 #include "config/base/value.hpp"
 #include "models/synth/tokenizer_files.hpp"
@@ -41,7 +42,7 @@ value pre_tokenizer(text_kind kind) {
   return object{{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
 
-/// Llama 3 begins every text with its BOS.
+/// Makes the template that puts Llama 3's BOS token before every text.
 value bos_template(const vocabulary& v) {
   const std::string& text = v.pieces[static_cast<std::size_t>(v.bos)].text;
   const value bos = object{{"SpecialToken", object{{"id", text}, {"type_id", 0}}}};

@@ -1,5 +1,4 @@
-// Checks that the sizes of a recipe fit together, and that its options mean something for its
-// family.
+// Checks that the sizes of a recipe fit together and that its options apply to its family.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -10,7 +9,8 @@
 namespace twill::models::synth {
 namespace {
 
-/// Bounds keep every count below 2^48 and generated vocabularies within what can be spelled.
+/// These bounds keep every count below 2^48, and keep vocabularies smaller than the number of
+/// pieces that models/synth/vocabulary can make.
 constexpr std::pair<const char*, std::pair<std::int32_t recipe::*, std::int32_t>> most[] = {
     {"vocab", {&recipe::vocab_size, 800000}},    {"hidden", {&recipe::hidden_size, 1 << 17}},
     {"layers", {&recipe::n_layers, 1024}},       {"heads", {&recipe::n_heads, 4096}},
@@ -49,7 +49,8 @@ result<nothing> check_family_options(const recipe& r) {
       {!r.pre_norm, "pre-norm"},        {r.alibi, "alibi"},
       {r.rope_theta != 10000, "theta"}, {r.rope_ratio != 1, "rope-ratio"},
       {r.attention_bias, "bias"},       {r.tied_head, "tied"}};
-  // What computes nothing has its time and its faults by order; a real model has its own.
+  // Only the preset `null`, which computes nothing, may have a chosen duration and chosen failures
+  // of steps; those of a real model follow from its computation.
   if (r.preset != "null" && r.step_us > 0) return refuse("step-us");
   if (r.preset != "null" && r.fault_every_s > 0) return refuse("fault-every");
   for (const auto& [set, option] : used)

@@ -12,7 +12,7 @@ constexpr std::string_view letters = "etaoinshrdlucmfwygpbvkxjqz"; // by frequen
 constexpr int n_letters = 26;
 constexpr int n_pairs = n_letters * n_letters;
 
-/// Visits (i, j), 0 <= i, j < n, by ascending i + j until `visit` says stop.
+/// Calls `visit` with all (i, j), 0 <= i, j < n, by ascending i + j, until `visit` returns false.
 template <class Visit>
 bool diagonal(int n, const Visit& visit) {
   for (int sum = 0; sum <= 2 * (n - 1); ++sum)
@@ -21,7 +21,7 @@ bool diagonal(int n, const Visit& visit) {
   return true;
 }
 
-/// The first `count` merges; `space` spells a space.
+/// Makes the first `count` merges; `space` is the spelling of a space in pieces.
 std::vector<std::pair<std::string, std::string>> make_merges(std::size_t count,
                                                              const std::string& space) {
   std::vector<std::pair<std::string, std::string>> merges;
@@ -125,7 +125,7 @@ private:
     return std::move(made_);
   }
 
-  /// Published models keep their pieces in this order: control, reserved, bytes, the rest.
+  /// Makes the pieces in the order of published models: control, reserved, bytes, the rest.
   vocabulary sentence_piece(int n_reserved, const std::vector<std::string>& after) {
     const std::string space = "\xe2\x96\x81"; // U+2581
     add("<unk>", piece_type::unknown);
