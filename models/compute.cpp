@@ -17,9 +17,10 @@ gpu::compute_type auto_compute(const model_spec& spec, const checkpoint& weights
   const std::string kind = main_kind(weights);
   if (kind == "F32") return gpu::compute_type::f32;
   const bool halves = kind == "F16" || kind == "BF16";
-  // Weights of 16 bits are multiplied as they are. Quantised ones may be in either type:
-  // activations of a model that was trained in bf16 may overflow f16, so f16 must be stated. On a
-  // GPU int8 is not expected to be faster with few rows.
+  // Weights of 16 bits are multiplied in their own type. Quantised weights can be multiplied in
+  // either 16-bit type, but activations of a model that was trained in bf16 may overflow f16, so
+  // f16 is chosen only if the config states f16. On a GPU, int8 is not expected to be faster with
+  // few rows.
   if (device.multiplies_f16) {
     if (kind == "F16" || (!halves && spec.stated_type == gpu::dtype::f16))
       return gpu::compute_type::f16;
@@ -31,7 +32,7 @@ gpu::compute_type auto_compute(const model_spec& spec, const checkpoint& weights
 
 gpu::dtype auto_kv_type(gpu::compute_type compute, const gpu::device_info& device) {
   if (compute == gpu::compute_type::f32) return gpu::dtype::f32;
-  // What overflows f16 among activations may do so among keys and values.
+  // Keys and values may overflow f16 if activations do, so both are kept in bf16.
   if (device.multiplies_f16 && compute == gpu::compute_type::bf16) return gpu::dtype::bf16;
   return device.half_kv;
 }
@@ -49,7 +50,7 @@ std::optional<gpu::dtype> kv_type_named(const std::string& key, gpu::kv_element_
   return found;
 }
 
-/// "auto, f32, f16, bf16 or int8".
+/// Lists the accepted words, as in "auto, f32, f16, bf16 or int8".
 template <class... Elements>
 std::string kv_type_words(gpu::kv_element_list<Elements...>) {
   std::string words = "auto";

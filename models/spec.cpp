@@ -41,7 +41,7 @@ result<nothing> validate(const rope_rule& rope) {
 } // namespace
 
 result<nothing> validate(const model_spec& spec) {
-  // The upper bounds keep every product of two of these, times an element size, in 63 bits.
+  // The upper bounds keep the product of any two of these sizes and an element size below 2^63.
   const bound bounds[] = {
       {"vocab_size", spec.vocab_size, 1, 1 << 24},
       {"hidden_size", spec.hidden_size, 1, 1 << 20},

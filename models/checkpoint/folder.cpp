@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t max_config_bytes = std::int64_t{16} << 20;
 
-/// A folder, and the file in it that `path` names, if it names one.
+/// A folder, and the name of a file in the folder if the given path was the path of that file.
 struct place {
   std::string folder;
   std::string file;
@@ -43,7 +43,8 @@ result<place> find_place(const std::string& path) {
 
 using file_list = std::vector<std::shared_ptr<const mapped_file>>;
 
-/// Reads an optional file that must hold an object, and adds it to `files`, where given.
+/// Reads an optional file that must hold a JSON object. If `files` is not null, appends the file to
+/// it.
 result<std::optional<value>> read_optional(const std::string& folder, const char* name,
                                            file_list* files = nullptr) {
   const std::string path = (fs::path(folder) / name).string();

@@ -14,11 +14,11 @@
 namespace twill::models {
 namespace {
 
-/// Builds the tree from the parser's events; the open containers are an explicit stack.
+/// Builds a tree of values from the parser's events. The open containers are an explicit stack.
 class builder final : public nlohmann::json_sax<nlohmann::json> {
 public:
   builder() = default;
-  /// Nulls become the numbers that they stand for.
+  /// `nulls` says for each null of the text, in order, which number replaces it, if any.
   explicit builder(std::vector<std::optional<double>> nulls) : nulls_(std::move(nulls)) {}
 
   value take() { return std::move(root_); }
@@ -38,7 +38,7 @@ public:
     return put(value(static_cast<std::int64_t>(u)));
   }
   bool number_float(number_float_t d, const string_t& text) override {
-    // The parser also calls whole numbers beyond 64 bits floats.
+    // The parser also reports integers beyond 64 bits as floats.
     if (text.find_first_of(".eE") == string_t::npos) return put(value::whole_number(text));
     return put(value(d));
   }
@@ -66,8 +66,9 @@ public:
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& e) override {
     error_byte_ = position;
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...":
-    // parse_json() writes the place in twill's own form.
+    // The parser's message is "[json.exception.parse_error.101] parse error at line 1, column 2:
+    // syntax error ...". Only the part after the position is kept, because parse_json() adds the
+    // position in twill's own format.
     const std::string what = e.what();
     const std::size_t place = what.find(": ");
     error_ = place == std::string::npos ? what : what.substr(place + 2);
@@ -112,14 +113,14 @@ private:
 
 namespace {
 
-/// "WHERE:LINE" of the byte at `at`.
+/// Returns "WHERE:LINE" for the byte at index `at`.
 std::string line_at(std::string_view text, const std::string& where, std::size_t at) {
   const std::string_view before = text.substr(0, at);
   return where + ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n'));
 }
 
 result<value> parse(std::string_view text, const std::string& where, builder& events) {
-  // The parser takes a NUL for the end, and would pass over all that follows.
+  // The parser takes a NUL for the end of the text, and would ignore everything after the NUL.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos)
     return failure{errc::bad_format, line_at(text, where, nul) + ": a NUL is in no JSON text"};
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &events)) return events.take();

@@ -15,8 +15,9 @@
 namespace twill::models {
 namespace {
 
-/// How far read_ahead() goes beyond what was asked for. Advice on a whole file of many gigabytes
-/// would block until most of it is read, and would evict what is needed first.
+/// How many bytes after the requested part read_ahead() asks the kernel to read too. A request for
+/// a whole file of many gigabytes would block until most of the file is read, and would evict the
+/// pages that are needed first.
 constexpr std::size_t ahead_bytes = std::size_t{128} << 20;
 
 struct descriptor {
@@ -42,7 +43,7 @@ failure unreadable(const std::string& path, const std::string& why) {
 } // namespace
 
 result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path) {
-  // With O_NONBLOCK a FIFO or a device is opened at once, and refused below.
+  // With O_NONBLOCK, opening a FIFO or a device returns at once; the S_ISREG check refuses it.
   const descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) return unreadable(path, std::strerror(errno));
   struct stat status {};
@@ -83,7 +84,7 @@ void mapped_file::read_ahead(std::span<const std::byte> part) const {
   const auto begin = part.data() == nullptr ? 0 : static_cast<std::size_t>(part.data() - data_);
   const std::size_t from = begin / page * page;
   const std::size_t length = std::min(size_ - from, begin - from + part.size() + ahead_bytes);
-  // This is advice: a failure changes nothing but speed.
+  // The kernel takes this call as advice: if it fails, only speed is lost.
   ::madvise(const_cast<std::byte*>(data_) + from, length, MADV_WILLNEED);
 }
 
@@ -92,7 +93,8 @@ void mapped_file::release(std::span<const std::byte> part) const {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = static_cast<std::size_t>(part.data() - data_);
   const std::size_t from = (begin + page - 1) / page * page;
-  // Nothing follows the file in its last page, so that page may go too.
+  // The last page of the file holds nothing after the file's end, so the whole page may be
+  // released.
   const std::size_t end = begin + part.size();
   const std::size_t to = end == size_ ? end : end / page * page;
   if (from < to) ::madvise(const_cast<std::byte*>(data_) + from, to - from, MADV_DONTNEED);

@@ -11,16 +11,18 @@ namespace twill::models {
 
 namespace {
 
-/// A free slot has no bytes. `data` is written before `bytes` and stays until the slot is free.
+/// A slot is free if `bytes` is 0. `data` is written before `bytes`, and does not change until the
+/// slot is free again.
 struct slot {
   std::atomic<std::uintptr_t> data{0};
   std::atomic<std::size_t> bytes{0};
 };
 
-// Models have at most some hundred files. The handler may only touch what needs no lock.
+// A model has at most some hundred files. The table has a fixed size because the signal handler may
+// only use data that needs no lock.
 std::array<slot, 2048> slots;
 std::atomic<std::uint64_t> n_faults{0};
-std::mutex adding; ///< of guards
+std::mutex adding; ///< held while a guard is added
 struct sigaction before {};
 long page_bytes = 4096;
 
@@ -36,13 +38,13 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) break;
     n_faults.fetch_add(1, std::memory_order_relaxed);
-    return; // the read is repeated
+    return; // the faulting read is repeated, and reads zeros
   }
   if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr)
     return before.sa_sigaction(signal, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return before.sa_handler(signal);
-  ::sigaction(SIGBUS, &before, nullptr); // the read is repeated and ends the process
+  ::sigaction(SIGBUS, &before, nullptr); // the faulting read is repeated, and ends the process
 }
 
 void install() {

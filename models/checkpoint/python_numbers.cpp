@@ -19,7 +19,7 @@ const word words[] = {{"null", {}},
                       {"Infinity", infinity},
                       {"-Infinity", -infinity}};
 
-/// The position after the string that begins at `at`.
+/// Returns the position after the JSON string that begins at `at`.
 std::size_t end_of_string(std::string_view json, std::size_t at) {
   for (++at; at < json.size() && json[at] != '"'; ++at)
     if (json[at] == '\\') ++at;

@@ -21,7 +21,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 }
 
 std::int64_t value_count(const std::vector<std::int64_t>& shape) {
-  constexpr std::int64_t most = std::int64_t{1} << 56; // a value takes at most 8 bytes
+  constexpr std::int64_t most = std::int64_t{1} << 56; // with 8 bytes per value: below 2^63 bytes
   std::int64_t n = 1;
   bool empty = false;
   for (const std::int64_t extent : shape) {
@@ -59,7 +59,7 @@ std::vector<tensor_info> tensor_table::tensors() const {
 
 std::vector<std::shared_ptr<const mapped_file>> tensor_table::files() const {
   std::vector<std::shared_ptr<const mapped_file>> all;
-  for (const stored_tensor& t : tensors_) // those of a file follow each other
+  for (const stored_tensor& t : tensors_) // tensors of the same file are adjacent
     if (all.empty() ||
         (all.back() != t.file && std::find(all.begin(), all.end(), t.file) == all.end()))
       all.push_back(t.file);

@@ -38,7 +38,7 @@ result<nothing> read_file(tensor_table& table, const std::string& path) {
                                          : pytorch::read_into(table, path);
 }
 
-/// An index file, which says the shard of each tensor.
+/// The contents of an index file, which names the shard that holds each tensor.
 struct shard_index {
   std::string path;
   std::map<std::string, std::string> shard_of; ///< tensor -> file name
@@ -49,7 +49,8 @@ struct shard_index {
   }
 };
 
-/// A shard is a plain file name: an index must not reach outside its folder.
+/// True for a plain file name. The shards in an index must have plain names, so that the index
+/// cannot refer to files outside its folder.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos &&
@@ -88,7 +89,7 @@ result<nothing> read_shards(tensor_table& table, const std::string& folder,
   for (const auto& [tensor, file] : index.shard_of) {
     const stored_tensor* found = table.peek(tensor);
     if (found == nullptr)
-      table.note_absent(tensor); // an error if the model needs it
+      table.note_absent(tensor); // loading fails if the model needs this tensor
     else if (found->file->path() != join(folder, file))
       return failure{errc::missing_tensor, index.path + ": tensor " + quoted_name(tensor) +
                                                " must be in " + quoted_name(file) + ", it is in " +
@@ -97,7 +98,8 @@ result<nothing> read_shards(tensor_table& table, const std::string& folder,
   return nothing{};
 }
 
-/// The name of the folder's only .safetensors file, which quantisers name in ways of their own.
+/// Returns the name of the folder's only .safetensors file. This finds the files of quantisers that
+/// do not use one of the standard names.
 result<std::string> only_weight_file(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code failed;

@@ -19,7 +19,7 @@ constexpr std::size_t max_source_bytes = 1u << 20;
 
 using jinja::val;
 
-/// Converts a value of the request; every string in it is tainted.
+/// Converts a value of the request. Every string in the value is marked as tainted.
 val convert(jinja::runtime& rt, const value& v) {
   const jinja::depth_guard guard(rt);
   if (v.is_null()) return val(jinja::none_t{});
@@ -43,7 +43,7 @@ val convert(jinja::runtime& rt, const value& v) {
   }
   jinja::dict_data* d = rt.make_dict();
   rt.charge_elements(v.as_object()->size());
-  // The keys are unique, because the JSON reader merges equal ones.
+  // Keys are unique, because the JSON reader merges equal keys.
   for (const auto& [key, member] : *v.as_object()) {
     if (!is_utf8(key)) rt.fail("text in the request must be valid UTF-8");
     d->items.emplace_back(rt.make_text(jinja::text(key, true)), convert(rt, member));
@@ -51,7 +51,7 @@ val convert(jinja::runtime& rt, const value& v) {
   return val(d);
 }
 
-/// Removes the cut marks that the template printed; those in messages stay.
+/// Removes the cut marks that the template printed. Cut marks in the text of messages stay.
 rendered_prompt take_cut_marks(jinja::text rendered) {
   rendered_prompt out;
   auto range = rendered.taint.begin();
@@ -76,7 +76,7 @@ rendered_prompt take_cut_marks(jinja::text rendered) {
   return out;
 }
 
-/// `message`: the one that the template was at, or -1.
+/// `message` is the index of the message at which the template failed; -1: unknown.
 std::string describe(const jinja::template_error& error, int message = -1) {
   const std::string at =
       message < 0 ? std::string() : "messages[" + std::to_string(message) + "], ";

@@ -10,7 +10,8 @@ namespace {
 constexpr const char* replacement = "\xEF\xBF\xBD"; // U+FFFD
 
 struct scan {
-  std::size_t length; ///< bytes of the character, of the maximal subpart, or of what has been seen
+  std::size_t length; ///< bytes of a whole character, of the maximal subpart of an invalid
+                      ///< character, or of the part of an unfinished character
   enum { whole, invalid, unfinished } state;
 };
 
@@ -80,7 +81,7 @@ std::string detokenizer::push(token_id id) {
 
 std::string detokenizer::flush() {
   if (pending_.empty()) return {};
-  pending_.clear(); // what is pending is one maximal subpart
+  pending_.clear(); // the pending bytes are one maximal subpart
   return replacement;
 }
 

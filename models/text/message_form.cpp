@@ -19,7 +19,7 @@ bool is_call_message(const value& message) {
   return calls != nullptr && calls->as_list() != nullptr && !calls->as_list()->empty();
 }
 
-/// A conversation with one call, which a template that knows calls prints.
+/// Makes a conversation with one tool call. A template that supports tool calls prints the call.
 value trial_messages(bool object_arguments, bool null_content) {
   const value arguments = value_object{{"needle", "thread"}};
   value_object function{{"name", "sew_it"},
@@ -41,7 +41,7 @@ value trial_tools() {
   return value_list{value_object{{"type", "function"}, {"function", std::move(function)}}};
 }
 
-/// What mistral-common takes: such an id stays as it is.
+/// True if `id` has the form that mistral-common accepts. Such an id is not replaced.
 bool is_short_id(const std::string& id) {
   return id.size() == 9 && std::all_of(id.begin(), id.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -61,7 +61,7 @@ std::string short_id(const std::string& id) {
   return out;
 }
 
-/// The JSON text of an object, opened; anything else as it is.
+/// Parses `given` if it is the JSON text of an object. Returns any other value unchanged.
 value open_arguments(const value& given) {
   const auto* text = given.as_string();
   if (text == nullptr) return given;
@@ -93,14 +93,14 @@ value fit_call(const value& call, const message_form& form) {
   return fitted;
 }
 
-/// The calls as text, for templates that would drop them.
+/// Returns the message's tool calls as JSON text, for templates that ignore tool calls.
 std::string written_calls(const value& message) {
   std::string text;
   for (const value& call : *message.find("tool_calls")->as_list()) {
     const auto* function = call.find("function");
     if (function == nullptr) continue;
     if (!text.empty()) text += '\n';
-    text += to_json(fit_function(*function, {})); // the arguments opened
+    text += to_json(fit_function(*function, {})); // with parsed arguments
   }
   return text;
 }
@@ -125,7 +125,7 @@ std::string text_of(const value& message, std::string_view name) {
   return found != nullptr && found->as_string() != nullptr ? *found->as_string() : std::string();
 }
 
-/// False where the template fails on a message of this role, or prints the other messages alone.
+/// False if the template fails on a message of this role, or prints the other messages without it.
 bool knows_role(const try_template& render, const char* role, value_list before) {
   before.push_back(plain_message(role, "needle"));
   if (before.size() == 1) before.push_back(plain_message("user", "thread"));
@@ -133,7 +133,9 @@ bool knows_role(const try_template& render, const char* role, value_list before)
   return holds(text, "needle") || (!text.empty() && !holds(text, "thread"));
 }
 
-/// `text` at the end of the system message, or in front of all.
+/// Appends `text` to the system message. If there is none, `text` goes before the text of the first
+/// message, if that is the user's and the template does not support the system role, or becomes a
+/// new first message.
 void add_system_text(value_list& messages, const message_form& form, const std::string& text) {
   if (!messages.empty()) {
     const auto role = text_of(messages.front(), "role");
@@ -152,7 +154,7 @@ void add_system_text(value_list& messages, const message_form& form, const std::
   messages.insert(messages.begin(), plain_message(form.knows_system ? "system" : "user", text));
 }
 
-/// What functions returned becomes what the user says, results of one turn in one message.
+/// Turns results of tool calls into messages of the user, one message for all results of a turn.
 void say_results(value_list& messages) {
   value_list said;
   bool in_results = false;
@@ -213,7 +215,7 @@ message_form find_message_form(std::string_view template_source, const try_templ
     return form;
   }
   const value tools = trial_tools();
-  // Empty text does for every template but those that ask whether content is null.
+  // Empty content works with every template except those that test whether the content is null.
   for (const bool null_content : {false, true}) {
     const auto takes = [&](bool object_arguments) {
       const auto text = render(trial_messages(object_arguments, null_content), tools);

@@ -19,7 +19,7 @@ constexpr std::int64_t max_template_bytes = std::int64_t{1} << 20;
 constexpr std::int64_t max_json_file_bytes = std::int64_t{4} << 20;
 constexpr std::size_t max_templates = 64;
 
-/// Gathers templates; of two with one name the later one counts.
+/// Collects templates. If two have the same name, the later one replaces the earlier one.
 class gatherer {
 public:
   void add(const std::string& name, std::string source) {
@@ -51,7 +51,7 @@ public:
       fault(source.detail());
   }
 
-  /// `chat_template` as JSON files have it. `where` names the file.
+  /// Adds `given`, the value of `chat_template` in a JSON file. `where` names the file in messages.
   void add_value(const value& given, const std::string& where) {
     if (given.is_null()) return;
     if (const auto* source = given.as_string()) return add(default_template_name, *source);
@@ -86,7 +86,7 @@ private:
   }
 };
 
-/// The files of additional_chat_templates, by name.
+/// Returns the template files in the folder additional_chat_templates, sorted by name.
 std::vector<fs::path> additional_files(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code failed;
@@ -126,7 +126,7 @@ template_sources folder_template_sources(const std::string& folder, const value*
     else if (const value* given = legacy.value().find("chat_template"))
       configured.add_value(*given, "chat_template.json");
   }
-  // Templates in files of their own stand above those of the same names in JSON.
+  // A template in a file of its own replaces a template of the same name in a JSON file.
   for (auto& [name, source] : files.out.others)
     configured.add(name, std::move(source));
   for (std::string& why : files.out.faults)
