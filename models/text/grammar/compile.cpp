@@ -24,7 +24,8 @@ key key_of(const config::grammar_spec& spec) {
   return {hash.high64, hash.low64};
 }
 
-/// Whether asking again could give another answer: limits depend on what else the machine does.
+/// False if a second try could give another answer: the limits of time, memory and resources depend
+/// on what else the machine does.
 bool is_lasting(const answer& a) {
   return a.ok() || (a.code() != errc::timed_out && a.code() != errc::out_of_memory &&
                     a.code() != errc::abandoned && a.code() != errc::overdue &&
@@ -39,7 +40,7 @@ std::size_t size_of(const answer& a) {
 
 struct grammar_compiler::state {
   struct entry {
-    std::optional<answer> done; ///< nothing while a caller compiles it
+    std::optional<answer> done; ///< empty while a caller compiles the grammar
     std::list<key>::iterator age;
     std::size_t bytes = 0;
   };
@@ -48,7 +49,7 @@ struct grammar_compiler::state {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<key, entry> entries;
-  std::list<key> by_age; ///< oldest use first; finished entries only
+  std::list<key> by_age; ///< finished entries only; the one unused for longest is first
   std::size_t bytes = 0;
 
   void keep(const key& k, const answer& a) {
@@ -115,7 +116,7 @@ answer grammar_compiler::compile(const config::grammar_spec& spec,
   lock.unlock();
   const auto made = compile_in_helper(spec, s.tokens, s.limits, is_abandoned);
   lock.lock();
-  // Whoever waits for an answer that does not last compiles the grammar by itself.
+  // A caller that waits for an answer which does not last compiles the grammar itself.
   if (is_lasting(made))
     s.keep(k, made);
   else

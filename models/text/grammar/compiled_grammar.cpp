@@ -9,7 +9,7 @@
 namespace twill::models::grammar {
 namespace {
 
-/// XGrammar's message without its source file and time.
+/// Returns XGrammar's message without the source file and the time in it.
 std::string plain_message(const std::exception& e) {
   std::string text = e.what();
   for (const auto* mark : {"Check failed: ", ".cc:"}) {

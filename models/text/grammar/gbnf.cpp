@@ -12,12 +12,12 @@
 namespace twill::models::grammar {
 namespace {
 
-constexpr int max_depth = 200; ///< of parentheses
+constexpr int max_depth = 200; ///< greatest nesting of parentheses
 constexpr int max_repeats = 1'000'000;
 
 const code_points any_character = code_points::all() - code_points(0xd800, 0xdfff);
 
-/// Thrown and caught here alone: the text is no GBNF.
+/// Thrown and caught in this file only: the text is not GBNF.
 struct not_gbnf {};
 
 bool is_word(std::uint32_t c) {
@@ -25,8 +25,8 @@ bool is_word(std::uint32_t c) {
          c == '_';
 }
 
-/// Reads as llama.cpp's parser does: line ends separate rules, unless they stand in parentheses or
-/// behind `::=` or `|`.
+/// Parses GBNF as llama.cpp does: a line end separates rules, unless it stands in parentheses or
+/// after `::=` or `|`.
 class gbnf_parser {
 public:
   explicit gbnf_parser(std::string_view text) : text_(code_points_of(text)) {}
@@ -63,7 +63,7 @@ private:
     if (!take(c)) throw not_gbnf();
   }
 
-  /// White space and comments.
+  /// Skips white space and comments.
   void skip_space(bool over_lines) {
     for (; !at_end(); ++at_) {
       const auto c = text_[at_];

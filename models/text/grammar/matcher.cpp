@@ -13,11 +13,11 @@ namespace twill::models::grammar {
 
 namespace {
 
-/// The answer so far, where it is JSON, and its keys.
+/// The JSON text of the answer so far, with its keys. Used only if the answer is JSON.
 struct json_answer {
   unique_keys keys;
   std::string text;
-  std::vector<std::size_t> sizes; ///< of the text before each step
+  std::vector<std::size_t> sizes; ///< size of the text before each step
 
   void push(std::string_view bytes) {
     sizes.push_back(text.size());

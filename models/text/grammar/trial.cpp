@@ -17,9 +17,9 @@ namespace twill::models::grammar {
 namespace {
 
 constexpr int n_walks = 4, n_tokens = 192;
-constexpr std::chrono::milliseconds enough{1000}; ///< of processor time in all
+constexpr std::chrono::milliseconds enough{1000}; ///< of processor time for all walks together
 
-/// The tokens with bytes that a mask allows: all but those that end an answer.
+/// Returns the tokens that a mask allows and that have bytes; tokens that end an answer have none.
 std::vector<token_id> allowed(const std::vector<std::int32_t>& mask, const vocabulary& tokens) {
   std::vector<token_id> all;
   for (std::size_t i = 0; i < mask.size(); ++i)
@@ -65,7 +65,8 @@ std::optional<failure> try_masks(const compiled_grammar_ptr& grammar) {
                        "without itself"};
       const auto choice = allowed(mask, tokens);
       if (choice.empty()) break;
-      // Odd walks are drawn to what ends strings and opens the next part.
+      // In odd walks, one step in four prefers tokens that end strings or values, so that the walk
+      // reaches further parts of the grammar.
       std::vector<token_id> marks;
       if (walk % 2 == 1 && random() % 4 == 0)
         for (const token_id id : choice)

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::string_view white_space = " \t\r\n";
 
-/// Dead ends are looked for at the ends of keys up to this size, and in this many of their last
-/// bytes: a schema may force tails of thousands. A key whose dead ends are unknown is kept from
-/// standing twice all the same where the answer has another way at its end.
+/// Dead ends are searched only in keys up to this size, and only in this many of a key's last
+/// bytes, because a schema may force tails of thousands of bytes. Even without known dead ends, a
+/// key is kept from occurring twice if the answer has another way to go on at the key's end.
 constexpr std::size_t most_key_bytes = 256;
 constexpr std::size_t most_tail_bytes = 32;
 
@@ -24,7 +24,7 @@ std::int32_t with_bit(std::int32_t word, token_id id, bool on) {
   return static_cast<std::int32_t>(on ? bits | bit : bits & ~bit);
 }
 
-/// A string that is spelled as itself.
+/// True if the string contains nothing that JSON has to escape.
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
@@ -45,8 +45,8 @@ std::optional<std::uint32_t> hex_of(std::string_view digits) {
   return out;
 }
 
-/// What the inside of a string stands for; nothing where it breaks off within an escape sequence or
-/// between two that make one character.
+/// Decodes the raw inside of a string; empty if it ends within an escape sequence or between the
+/// two surrogates of one character.
 std::optional<std::string> decoded(std::string_view raw) {
   std::string out;
   while (!raw.empty()) {
@@ -79,7 +79,7 @@ std::optional<std::string> decoded(std::string_view raw) {
   return out;
 }
 
-/// Whether a token holds a whole key when what stands before it leads to `place`.
+/// True if a token contains a whole key when the answer before the token leads to `place`.
 bool holds_key(std::string_view token, json_place place) {
   bool began = false;
   for (const char c : token) {
@@ -99,12 +99,12 @@ json_place place_after(std::string_view text) {
 
 } // namespace
 
-/// A mask out of which tokens are taken.
+/// A mask from which tokens are removed.
 class unique_keys::narrowing {
 public:
   narrowing(std::span<std::int32_t> mask, const std::vector<std::string>& bytes)
       : mask_(mask), bytes_(&bytes) {
-    // XGrammar also sets the bits of the last word that no token has.
+    // XGrammar also sets the bits of the last word that belong to no token.
     for (std::size_t id = bytes.size(); id < mask_.size() * 32; ++id)
       set(static_cast<token_id>(id), false);
   }
@@ -133,7 +133,7 @@ public:
         if (test(bytes_of(id))) take(id);
       }
   }
-  /// False, and the mask is as it was, when nothing was taken or nothing would be left.
+  /// Returns false and restores the mask if no token was removed or none would remain.
   bool settle() {
     if (taken_.empty()) return false;
     if (std::any_of(mask_.begin(), mask_.end(), [](auto word) { return word != 0; })) return true;
@@ -235,12 +235,12 @@ bool unique_keys::push(std::string_view bytes) {
   return unique;
 }
 
-/// As push() would find, without a copy of the keys that stand.
+/// Returns whether push() would find a repeated key, without copying the keys.
 bool unique_keys::repeats(std::string_view bytes) const {
   auto place = place_;
   auto key = key_;
-  std::size_t depth = open_.size(), least_depth = depth; ///< least: of those so far
-  std::map<std::size_t, std::set<std::string>> added;    ///< by depth, since `bytes` began
+  std::size_t depth = open_.size(), least_depth = depth; ///< least_depth: the lowest depth so far
+  std::map<std::size_t, std::set<std::string>> added;    ///< keys in `bytes` so far, by depth
   for (const char c : bytes)
     switch (place.push(c)) {
     case json_place::event::opens:
@@ -258,8 +258,8 @@ bool unique_keys::repeats(std::string_view bytes) const {
       break;
     case json_place::event::key_ends: {
       auto name = decoded(key).value_or(key);
-      // What the bytes opened is deeper than where they began, or takes the place of what they
-      // closed.
+      // At a greater depth than least_depth, the object was opened by `bytes`, so keys from before
+      // do not belong to it.
       const bool stands = depth <= least_depth && open_[depth - 1].keys.contains(name);
       if (stands || !added[depth].insert(std::move(name)).second) return true;
       break;
@@ -270,14 +270,14 @@ bool unique_keys::repeats(std::string_view bytes) const {
   return false;
 }
 
-/// Whether nothing but keys that stand may come of `key`, whose first `n_begun` bytes the answer
-/// has already, if any of the string.
+/// True if `key` can only continue as keys that the object already has. The answer already contains
+/// the first `n_begun` bytes of `key`, if it has begun the string at all.
 bool unique_keys::is_dead_end(const std::string& key, std::size_t n_begun,
                               const text_probe& probe) const {
   const auto& object = open_.back();
   if (!probe.go((place_.expects_key() ? "\"" : "") + key.substr(n_begun))) return false;
   bool dead = true;
-  // What most names go on with is tried first.
+  // Letters are tried first, because most names continue with a letter.
   for (int i = 0; i < 256 && dead; ++i) {
     const auto next = static_cast<char>(static_cast<unsigned char>('a' + i));
     if (next == '"' ? object.keys.contains(key) : object.dead_ends.contains(key + next)) continue;
@@ -289,7 +289,7 @@ bool unique_keys::is_dead_end(const std::string& key, std::size_t n_begun,
   return dead;
 }
 
-/// Looks at the keys that came since the last time and begin as the one that is written.
+/// Examines the keys that were added since the last call and that begin like the key being written.
 void unique_keys::find_dead_ends(const std::string& begun, const text_probe& probe) {
   auto& object = open_.back();
   for (auto it = object.keys.lower_bound(begun);
@@ -307,7 +307,8 @@ void unique_keys::find_dead_ends(const std::string& begun, const text_probe& pro
   }
 }
 
-/// Tokens that end the key which is written, `begun` so far, as one that stands.
+/// Removes tokens that end the key being written as a key that the object already has. `begun` is
+/// the text of the key so far.
 void unique_keys::forbid_ends(narrowing& mask, const std::string& begun,
                               const key_tokens& tokens) const {
   mask.take_if(tokens.escaping, [this](const auto& bytes) { return repeats(bytes); });
@@ -323,7 +324,7 @@ void unique_keys::forbid_ends(narrowing& mask, const std::string& begun,
   }
 }
 
-/// Tokens that lead to a dead end.
+/// Removes tokens that lead to a dead end.
 void unique_keys::forbid_dead_ends(narrowing& mask, const std::string& begun) const {
   const auto& ends = open_.back().dead_ends;
   std::vector<std::string> rests;

@@ -22,7 +22,7 @@ std::string json_string(const std::string& text) {
   return out + '"';
 }
 
-/// The schema of a tool's arguments: none where the tool does not say that it takes any.
+/// Returns the schema of a tool's arguments. A tool that declares no parameters takes no arguments.
 std::string arguments_of(const callable& tool) {
   return tool.parameters.empty() ? R"({"type": "object", "maxProperties": 0})" : tool.parameters;
 }
@@ -37,7 +37,7 @@ std::optional<config::grammar_spec> call_grammar(const tool_format& format,
   std::string begin, end;
   switch (format.syntax) {
   case call_syntax::chatglm3:
-    // The reader takes no other names (parser.cpp).
+    // The parser of this format accepts no other names (parser.cpp).
     for (const auto& tool : tools)
       if (tool.name.find_first_of(":/") != std::string::npos) return std::nullopt;
     out.repeated = false;

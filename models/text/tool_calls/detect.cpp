@@ -10,7 +10,8 @@ bool holds(std::string_view text, std::string_view part) {
 } // namespace
 
 std::optional<tool_format> detect_format(std::string_view source) {
-  // Calls as XML elements, one for each argument: no JSON to read.
+  // Such a template has calls as XML elements, one for each argument, and no JSON that could be
+  // read.
   if (holds(source, "<function=") || holds(source, "<arg_key>")) return std::nullopt;
   if (holds(source, "<tool_call>")) return format_named("hermes");
   if (holds(source, "[TOOL_CALLS]")) {
@@ -22,7 +23,7 @@ std::optional<tool_format> detect_format(std::string_view source) {
     return format_named("llama3_json");
   if (holds(source, "<|observation|>") || holds(source, "tool_call("))
     return format_named("chatglm3");
-  // Templates that know no tools get them as text, which asks for this format.
+  // A template without tool support gets the tools as text, and that text asks for this format.
   return format_named("json");
 }
 

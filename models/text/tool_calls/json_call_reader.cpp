@@ -100,7 +100,7 @@ json_call_reader::status json_call_reader::on_key_end() {
   return status::reading;
 }
 
-/// The first byte of a value.
+/// Handles the first byte of a value.
 json_call_reader::status json_call_reader::begin_value(char byte) {
   if (is_space(byte)) return status::reading;
   if (target_ == target::arguments) arguments_begun_ = true;
@@ -134,7 +134,7 @@ json_call_reader::status json_call_reader::in_value(char byte) {
       take_value_byte(byte);
       return status::reading;
     }
-    // Only the byte behind a number or a word shows its end.
+    // A number or a word ends only when a byte that does not belong to it is read.
     if (bare_value_ || end_value() == status::failed) return status::failed;
     return push(byte);
   }
@@ -172,7 +172,7 @@ void json_call_reader::take_value_byte(char byte) {
   if (target_ == target::arguments) arguments_ += byte;
 }
 
-/// A byte of a string that stands for the name, or for arguments as a JSON text.
+/// Decodes a byte of a string that is the name, or the arguments as a JSON text.
 void json_call_reader::decode(char byte) {
   std::string& out = target_ == target::name ? name_ : arguments_;
   if (escape_.empty()) {

@@ -21,12 +21,13 @@ bool is_name_byte(char c) {
          c == '-' || c == '.';
 }
 
-/// Names of functions may hold these two as well (net/protocol/tool_fields.cpp).
+/// True for bytes of function names, which may contain these two as well
+/// (net/protocol/tool_fields.cpp).
 bool is_bare_name_byte(char c) {
   return is_name_byte(c) || c == ':' || c == '/';
 }
 
-/// Whether what stands for a call's id can be given to a client, and back to any template.
+/// True if the text may serve as a call's id for clients and for any template.
 bool is_call_id(const std::string& id) {
   return !id.empty() && id.size() <= 64 && id != "null" && id.find('.') == std::string::npos;
 }
@@ -67,14 +68,14 @@ void parser::take(char byte) {
   case mode::python:
     return take_python(byte);
   case mode::after_python:
-    // What is left of the code block is no text.
+    // The rest of the code block is not text.
     if (byte == '\n' || byte == '`' || byte == ' ') return;
     mode_ = mode::text;
     return take_marked(byte);
   }
 }
 
-/// The markers that mean something where we are.
+/// Returns the markers that have a meaning in the current mode.
 std::vector<std::string> parser::markers() const {
   std::vector<std::string> out;
   if (mode_ == mode::reasoning) {
@@ -87,7 +88,7 @@ std::vector<std::string> parser::markers() const {
   return out;
 }
 
-/// A byte of text or reasoning: held back while it may go on a marker.
+/// Handles a byte of text or reasoning. The byte is held back while it may be part of a marker.
 void parser::take_marked(char byte) {
   held_ += byte;
   while (!held_.empty()) {
@@ -103,7 +104,7 @@ void parser::take_marked(char byte) {
     held_.erase(0, 1);
     take_text(first, mode_ == mode::reasoning ? event_kind::reasoning : event_kind::text);
     if (mode_ != mode::text && mode_ != mode::reasoning) {
-      // The byte opened a call: the rest belongs to it.
+      // The byte began a call, so the held bytes belong to the call.
       replay(std::exchange(held_, {}));
       return;
     }
@@ -137,7 +138,7 @@ void parser::take_text(char byte, call_event_kind what) {
     return;
   }
   only_text_ = only_text_ || bare;
-  // White space right behind a call is dropped with those calls' own.
+  // White space before a call is dropped. This space precedes text, so it is text too.
   emit_text(std::exchange(space_, {}));
   emit_text(std::string_view(&byte, 1));
 }
@@ -157,7 +158,7 @@ void parser::replay(std::string bytes) {
 void parser::on_marker(const std::string& marker) {
   std::string rest;
   if (!pending_.empty()) {
-    // A marker is ASCII, so an unfinished character before it stays unfinished.
+    // A marker is ASCII, so an unfinished character before it can no longer be completed.
     append(out_, mode_ == mode::reasoning ? event_kind::reasoning : event_kind::text,
            "\xef\xbf\xbd");
     pending_.clear();
@@ -180,7 +181,7 @@ void parser::on_marker(const std::string& marker) {
     in_list_ = false;
     mode_ = mode::list;
     return;
-  default: // bare JSON: the marker says only that calls follow
+  default: // bare JSON: the marker only announces that calls follow
     bare_marker_ = true;
     in_list_ = false;
     open_object();
@@ -193,7 +194,8 @@ void parser::open_object() {
   json_.emplace(options_.calls->syntax == call_syntax::bare_json);
 }
 
-/// An id that the model wrote is the call's, unless it is none or an earlier call has it.
+/// Begins a call. The call gets the id that the model wrote, unless that text is no valid id or an
+/// earlier call has the same id.
 void parser::begin_call(const std::string& name, const std::string& id) {
   space_.clear();
   in_call_ = true;
@@ -208,7 +210,8 @@ void parser::end_call(bool complete) {
   in_call_ = false;
 }
 
-/// What was held as a call is text, or the call that had begun is broken off.
+/// Treats the held bytes as text, or, if a call has already been reported, ends that call as
+/// incomplete.
 void parser::give_up() {
   auto raw = std::exchange(raw_, {});
   json_.reset();
@@ -222,13 +225,14 @@ void parser::give_up() {
     return;
   }
   emit_text(std::exchange(space_, {}));
-  // White space at its end waits again: a call may follow.
+  // White space at the end is held back again, because a call may follow.
   const auto last = std::find_if_not(raw.rbegin(), raw.rend(), is_white);
   emit_text(std::string_view(raw).substr(0, static_cast<std::size_t>(raw.rend() - last)));
   space_ = raw.substr(static_cast<std::size_t>(raw.rend() - last));
 }
 
-/// The answer was cut in what can only be a call, behind this much of its name.
+/// Handles an answer that was cut off within what can only be a call. `name` is the name of the
+/// called function, or the part of it that was written.
 void parser::break_off(std::string_view name, bool is_whole) {
   raw_.clear();
   space_.clear();
@@ -250,7 +254,7 @@ void parser::take_call(char byte) {
   if (now == status::failed) {
     const bool begun = in_call_;
     give_up();
-    if (begun) take(byte); // the byte is no part of the call that it broke off
+    if (begun) take(byte); // the byte does not belong to the call that it ended
     return;
   }
   if (json_->is_named() && !in_call_) begin_call(json_->name());
@@ -272,8 +276,8 @@ void parser::take_call(char byte) {
   }
 }
 
-/// After a tagged call's object: white space, then the end marker. Another text ends the call all
-/// the same.
+/// Expects white space and the end marker after a tagged call's object. Any other text ends the
+/// call too.
 void parser::take_after_tag(char byte) {
   if (held_.empty() && is_white(byte)) return;
   held_ += byte;
@@ -320,8 +324,8 @@ void parser::take_list(char byte) {
   give_up();
 }
 
-/// Mistral: a name, perhaps a marker and an id, perhaps a marker, and the arguments. White space
-/// may stand between these parts.
+/// Mistral: a name, optionally a marker and an id, optionally a marker, and then the arguments.
+/// White space may separate these parts.
 void parser::take_bare_call(char byte) {
   constexpr std::size_t longest_part = 256;
   raw_ += byte;
@@ -360,7 +364,7 @@ void parser::take_bare_call(char byte) {
   held_.clear();
 }
 
-/// Bare JSON: `;` and another object, or text.
+/// Bare JSON: expects `;` and another object, or text.
 void parser::take_between(char byte) {
   if (byte == ';' || is_white(byte)) return;
   if (byte == '{') {
@@ -374,14 +378,14 @@ void parser::take_between(char byte) {
   take_marked(byte);
 }
 
-/// ChatGLM3: "name\n ```python\ntool_call(", or text.
+/// ChatGLM3: expects "name\n ```python\ntool_call(", or text.
 void parser::take_first_line(char byte) {
   raw_ += byte;
   const auto line_end = raw_.find('\n');
   const auto decide_text = [this] {
     auto raw = std::exchange(raw_, {});
     mode_ = mode::text;
-    drop_space_ = true; // its answers begin with a line end that is no text
+    drop_space_ = true; // the answer begins with a line end that is not text
     replay(std::move(raw));
   };
   auto name = raw_.substr(0, line_end);
@@ -442,7 +446,7 @@ std::vector<call_event> parser::finish() {
                 bare_ended_ || bare_at_ != bare_part::name || !held_.empty());
     break;
   case mode::after_tag:
-    held_.clear(); // a beginning of the end marker
+    held_.clear(); // the held bytes are the beginning of the end marker
     break;
   case mode::first_line: {
     auto raw = std::exchange(raw_, {});

@@ -95,7 +95,7 @@ python_call_reader::status python_call_reader::push(char byte) {
     } else if (std::string_view("bfnrt\\\"").find(byte) != std::string_view::npos) {
       out_ += '\\';
       out_ += byte;
-    } else if (byte == '\'' || byte == '/') { // JSON may write \/
+    } else if (byte == '\'' || byte == '/') { // JSON allows \/ in strings
       out_ += byte;
     } else if (byte != '\n') {
       out_ += "\\\\";
@@ -165,7 +165,7 @@ python_call_reader::status python_call_reader::end_word() {
   return status::reading;
 }
 
-/// A byte after a value: what closes or separates.
+/// Handles a byte after a value: it must close a bracket or separate values.
 python_call_reader::status python_call_reader::close(char byte) {
   if (is_blank(byte)) return status::reading;
   if (open_.empty()) {
@@ -179,7 +179,7 @@ python_call_reader::status python_call_reader::close(char byte) {
     return status::done;
   }
   if (byte == open_.back()) {
-    // A comma before the bracket is Python's, not JSON's.
+    // Python allows a comma before the bracket, JSON does not.
     if (out_.ends_with(", ")) out_.resize(out_.size() - 2);
     out_ += byte == '}' ? '}' : ']';
     open_.pop_back();

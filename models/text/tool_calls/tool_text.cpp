@@ -5,7 +5,7 @@
 namespace twill::models::tool_calls {
 namespace {
 
-/// What a call looks like, and how several stand in one answer.
+/// Returns a description of what a call looks like, and of how one answer can hold several calls.
 std::string call_pattern(const tool_format& format) {
   const std::string object = R"({"name": "NAME", "arguments": {...}})";
   switch (format.syntax) {

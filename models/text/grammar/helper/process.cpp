@@ -30,7 +30,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_answer_bytes = std::size_t{64} << 20;
 
-/// A file descriptor that closes itself.
+/// Owns a file descriptor and closes it in the destructor.
 class descriptor {
 public:
   descriptor() = default;
@@ -52,7 +52,7 @@ private:
   int fd_ = -1;
 };
 
-/// The helper while it runs; ended and reaped at the latest here.
+/// Owns the running helper process. If the helper has not ended, the destructor kills and reaps it.
 class child {
 public:
   explicit child(pid_t pid) : pid_(pid) {}
@@ -63,7 +63,7 @@ public:
     ::kill(pid_, SIGKILL);
     wait();
   }
-  /// Its status as waitpid gives it.
+  /// Waits until the process ends and returns its status as waitpid() gives it.
   int wait() {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -76,7 +76,7 @@ private:
   pid_t pid_;
 };
 
-/// `error`: as errno has it.
+/// `error` is an errno value.
 failure cannot_start(int error, const std::string& what) {
   const bool passes = error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
   return {passes ? errc::no_resources : errc::helper_failed,
@@ -92,7 +92,7 @@ bool make_pipe(descriptor& read_end, descriptor& write_end) {
   return true;
 }
 
-/// Feeds the request and reads the answer until it ends or the deadline has passed.
+/// Writes the request and reads the answer until the answer ends or the deadline has passed.
 result<std::string> talk(descriptor& to, descriptor& from, std::string_view request,
                          const compile_limits& limits, clock::time_point deadline,
                          const std::function<bool()>& is_abandoned) {
@@ -130,7 +130,7 @@ result<std::string> talk(descriptor& to, descriptor& from, std::string_view requ
   }
 }
 
-/// Why a helper ended that gave no answer.
+/// Returns why a helper ended without an answer.
 failure unanswered(int status, const compile_limits& limits) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
     return {errc::timed_out,
@@ -148,13 +148,15 @@ failure unanswered(int status, const compile_limits& limits) {
                                    std::to_string(WEXITSTATUS(status))};
 }
 
-/// Compiles what the helper compiled within its limits, so that it takes the same time and memory
-/// here; on a thread of its own that yields to the others.
+/// Compiles a grammar that the helper has already compiled within its limits, so that compiling
+/// takes no more time and memory here. Uses a thread of its own with a lower priority than the
+/// others.
 result<compiled_grammar_ptr> compile_apart(const std::string& text, const vocabulary_ptr& tokens,
                                            bool is_json) {
   std::optional<result<compiled_grammar_ptr>> out;
   std::thread worker([&] {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 5); // of this thread alone, on Linux
+    // On Linux this call sets the priority of the calling thread only.
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 5);
     out.emplace(compile_here(text, tokens, is_json));
   });
   worker.join();
@@ -203,8 +205,8 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
   request_read.close();
   answer_write.close();
 
-  // A helper that dies early must not end this process by SIGPIPE: the pipe's signal is ours to
-  // block.
+  // If the helper ends early, writing to the pipe raises SIGPIPE, which must not end this process.
+  // So the signal is blocked in this thread and discarded afterwards.
   sigset_t pipe_signal, before;
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);
@@ -214,7 +216,7 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
   while (::sigtimedwait(&pipe_signal, nullptr, &now) > 0) {
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!answer.ok()) return answer.error(); // `running` is ended as it leaves
+  if (!answer.ok()) return answer.error(); // the destructor of `running` ends the helper
   if (answer.value().empty()) return unanswered(running.wait(), limits);
   const auto text = decoded_answer(answer.value());
   if (!text.ok()) return text.error();

@@ -30,7 +30,7 @@ public:
     left_.remove_prefix(sizeof n);
     return n;
   }
-  /// A count of things that take at least eight bytes each.
+  /// Reads the number of items that take at least eight bytes each.
   std::int64_t count() {
     const auto n = number();
     if (n < 0 || n > static_cast<std::int64_t>(left_.size() / 8)) whole_ = false;

@@ -36,8 +36,8 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-#ifndef __SANITIZE_ADDRESS__ // whose allocator reserves address space as it likes
-/// Address space in use now, in bytes.
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer reserves too much address space for a limit
+/// Returns the bytes of address space that are in use now.
 std::int64_t address_space() {
   long pages = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
@@ -53,9 +53,9 @@ void limit(int what, std::int64_t most) {
   ::setrlimit(static_cast<__rlimit_resource>(what), &bound);
 }
 
-/// Ends the process by SIGPROF once it has taken so much processor time from now on.
+/// Makes SIGPROF end the process once it has used `ms` milliseconds of processor time from now on.
 void limit_processor_time(std::int64_t ms) {
-  // What the daemon does with its signals is not the helper's way.
+  // The helper may have inherited the daemon's handling of SIGPROF, so the default is restored.
   std::signal(SIGPROF, SIG_DFL);
   sigset_t ours;
   sigemptyset(&ours);
@@ -85,11 +85,12 @@ result<std::string> compiled(const helper_request& request) {
 } // namespace
 
 int serve_one_request(int request_fd, int answer_fd) {
-  // It dies with the daemon, leaves no core, and yields to whatever else runs.
+  // The helper is killed when the daemon ends, writes no core file, and has a lower priority than
+  // the daemon.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   limit(RLIMIT_CORE, 0);
   if (::nice(5) == -1) {
-    // A lower priority is a courtesy; without it the limits hold all the same.
+    // The lower priority only spares other processes: if nice() fails, the limits still hold.
   }
   auto request = decoded_request(read_all(request_fd));
   if (!request) return 2;

@@ -16,7 +16,7 @@ namespace {
   refuse(errc::too_large, "a string's patterns and lengths together need too many states");
 }
 
-/// A non-deterministic automaton of one expression (Thompson's construction).
+/// The non-deterministic automaton of one regular expression (Thompson's construction).
 struct nfa {
   enum class epsilon { always, at_begin, at_end };
   struct state {
@@ -35,7 +35,7 @@ struct nfa {
     states[static_cast<std::size_t>(from)].epsilons.push_back({when, to});
   }
 
-  /// Adds `node` after state `from`; returns the state behind it.
+  /// Adds `node` after state `from`. Returns the state that is reached after `node`.
   int append(const regex_node& node, int from) {
     switch (node.kind) {
     case regex_node_kind::empty:
@@ -99,7 +99,8 @@ struct nfa {
 
 using state_set = std::vector<int>;
 
-/// States reached without a character; assertions hold at the places that are given.
+/// Returns the states that `from` reaches without a character. The assertions ^ and $ hold if
+/// `at_begin` and `at_end` are set.
 state_set closure(const nfa& n, state_set from, bool at_begin, bool at_end) {
   std::vector<bool> seen(n.states.size());
   state_set out, todo = std::move(from);
@@ -117,7 +118,8 @@ state_set closure(const nfa& n, state_set from, bool at_begin, bool at_end) {
   return out;
 }
 
-/// Disjoint sets, each with all targets that its characters lead to.
+/// Splits the characters of `edges` into disjoint sets, each with all states to which its
+/// characters lead.
 std::vector<std::pair<code_points, state_set>>
 split(const std::vector<std::pair<code_points, int>>& edges) {
   std::map<std::uint32_t, std::pair<std::vector<int>, std::vector<int>>> bounds; // starts, ends
@@ -148,7 +150,8 @@ split(const std::vector<std::pair<code_points, int>>& edges) {
 automaton determinised(const nfa& n, int start, int accept) {
   automaton out;
   out.states.clear();
-  // The first state differs from a later one of the same set: `^` holds there.
+  // The first state is kept apart from a later state with the same set, because `^` holds only in
+  // the first state.
   std::map<std::pair<bool, state_set>, int> ids;
   std::vector<std::pair<bool, state_set>> todo;
   const auto id_of = [&](bool at_begin, state_set set) {
@@ -178,7 +181,7 @@ automaton determinised(const nfa& n, int start, int accept) {
   return minimal(out);
 }
 
-/// Strings in which `node` is found; with `from_begin` only at their beginning.
+/// Accepts strings that contain a match of `node`; with `from_begin`, strings that begin with one.
 automaton found_anywhere(const regex_node& node, bool from_begin) {
   nfa n;
   const int start = n.add();
@@ -187,12 +190,13 @@ automaton found_anywhere(const regex_node& node, bool from_begin) {
   const int enter = n.add();
   n.skip(start, enter);
   const int found = n.append(node, enter);
-  // Whatever follows is free; after `$` nothing can follow, which the assertion itself sees to.
+  // Any characters may follow a match. After `$` none can follow, because the assertion does not
+  // hold if a character follows.
   n.states[static_cast<std::size_t>(found)].edges.push_back({code_points::all(), found});
   return determinised(n, start, found);
 }
 
-/// One alternative: lookaheads right after `^` restrict the whole string.
+/// Makes the automaton of one alternative. Lookaheads right after `^` restrict the whole string.
 automaton found_alternative(const regex_node& node) {
   std::vector<const regex_node*> lookaheads;
   regex_node rest = node;
@@ -213,7 +217,7 @@ automaton found_alternative(const regex_node& node) {
 
 template <class Accepts>
 automaton product(const automaton& a, const automaton& b, const Accepts& accepts) {
-  // -1 is the dead state of either side.
+  // State -1 of `a` or `b` is the dead state.
   automaton out;
   out.states.clear();
   std::map<std::pair<int, int>, int> ids;
@@ -259,7 +263,7 @@ automaton product(const automaton& a, const automaton& b, const Accepts& accepts
   return minimal(out);
 }
 
-/// Which states lead to an accepting one.
+/// Returns for each state whether it leads to an accepting state.
 std::vector<bool> productive_states(const automaton& a) {
   std::vector<std::vector<int>> from(a.states.size());
   std::vector<int> todo;
@@ -279,7 +283,8 @@ std::vector<bool> productive_states(const automaton& a) {
   return out;
 }
 
-/// Moore's algorithm takes quadratic time on long chains; beyond this size they are only trimmed.
+/// Moore's algorithm takes quadratic time on long chains, so an automaton with more states than
+/// this is only trimmed.
 constexpr std::size_t max_minimised_states = 400;
 
 automaton trimmed(const automaton& a, const std::vector<bool>& productive) {
@@ -329,7 +334,8 @@ automaton::lengths automaton::length_bounds() const {
   const auto n = states.size();
   const auto productive = productive_states(*this);
   lengths out;
-  // Level by level: the first accepting level is the least length; past n levels there is a cycle.
+  // Visits the states by distance from the start. The first distance with an accepting state is the
+  // least length. Distances beyond the number of states mean that there is a cycle.
   std::vector<bool> level(n);
   level[0] = true;
   bool found = false;
@@ -358,12 +364,12 @@ automaton::lengths automaton::length_bounds() const {
 
 std::optional<std::vector<std::string>> words_of(const automaton& a, std::size_t most) {
   const auto productive = productive_states(a);
-  // Each round lengthens all beginnings of words by one code point.
+  // Each round lengthens all prefixes of words by one code point.
   std::vector<std::string> words;
   std::vector<std::pair<int, std::string>> beginnings;
   if (productive[0]) beginnings.push_back({0, ""});
   for (std::size_t length = 0; !beginnings.empty(); ++length) {
-    if (length > a.states.size()) return std::nullopt; // went in a circle
+    if (length > a.states.size()) return std::nullopt; // there is a cycle
     std::vector<std::pair<int, std::string>> longer;
     for (const auto& [at, text] : beginnings) {
       const auto& state = a.states[static_cast<std::size_t>(at)];
@@ -372,7 +378,7 @@ std::optional<std::vector<std::string>> words_of(const automaton& a, std::size_t
         if (!productive[static_cast<std::size_t>(e.target)]) continue;
         for (const auto& range : e.set.ranges())
           for (auto c = range.first; c <= range.last; ++c) {
-            // Each beginning leads to a word of its own.
+            // Each prefix can be completed to a different word.
             if (words.size() + longer.size() >= most) return std::nullopt;
             longer.push_back({e.target, text});
             append_utf8(longer.back().second, c);
@@ -388,7 +394,7 @@ automaton search_automaton(std::string_view pattern) {
   const auto node = parse_regex(pattern);
   try {
     if (node.kind != regex_node_kind::choice) return found_alternative(node);
-    // One automaton for all alternatives, unless one of them needs its lookahead apart.
+    // One automaton serves all alternatives, unless an alternative begins with a lookahead.
     const auto has_lookahead = [](const regex_node& part) {
       return part.parts.size() > 1 && part.parts[1].kind == regex_node_kind::lookahead;
     };
@@ -469,7 +475,8 @@ automaton minimal(const automaton& a) {
   if (!productive[0]) return {};
   const auto n = a.states.size();
   if (n > max_minimised_states) return trimmed(a, productive);
-  // Moore's algorithm: classes are refined by where their characters lead until nothing changes.
+  // Moore's algorithm: groups of states are split by the groups to which their characters lead,
+  // until no group changes.
   std::vector<int> group(n, -1);
   for (std::size_t i = 0; i < n; ++i)
     if (productive[i]) group[i] = a.states[i].accepts ? 1 : 0;
@@ -510,7 +517,7 @@ automaton minimal(const automaton& a) {
     if (ids.size() == n_groups) break;
     n_groups = ids.size();
   }
-  // Numbers follow a walk from the start, so that state 0 is the start.
+  // Groups are numbered by a walk from the start, so that state 0 is the start.
   automaton out;
   out.states.clear();
   std::vector<int> number(n_groups, -1);

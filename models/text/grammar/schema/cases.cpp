@@ -28,7 +28,7 @@ void add_literal(node& n, literal l) {
   if (at == n.end() || *at != l) n.insert(at, l);
 }
 
-/// A schema that every value satisfies, as far as one look shows.
+/// True if every value satisfies the schema, as far as a look at the schema itself shows.
 bool is_trivial(const value& schema) {
   if (const auto* always = schema.as_bool()) return *always;
   return schema.as_object() != nullptr && schema.as_object()->empty();
@@ -62,8 +62,8 @@ const std::vector<schema_case>& cases::of(const node& n) {
   return known_.emplace(n, std::move(out)).first->second;
 }
 
-/// What was added after the given numbers of entries stands inside `not`: it must hold, but
-/// unevaluatedProperties does not see its properties.
+/// Marks all entries of `at` after the given numbers of entries as being inside `not`: they must
+/// hold, but unevaluatedProperties does not count their properties as evaluated.
 void cases::suppress_annotations(pending& at, std::size_t n_todo, std::size_t n_choices,
                                  std::size_t n_parts) {
   for (auto i = n_todo; i < at.todo.size(); ++i)
@@ -109,7 +109,7 @@ void cases::run(pending at, const node& whole, std::vector<schema_case>& out) {
                           [&](const literal& l) { return check_.valid(*l.schema, *v) == l.holds; });
     });
     if (c.values->empty()) return;
-    // Another case may have the same values already.
+    // An earlier case may allow the same values.
     for (const auto& other : out)
       if (other.values == c.values) return;
   } else if (is_empty_case(c)) {
@@ -322,7 +322,8 @@ bool cases::is_empty(const node& n) {
   if (found != empty_.end()) return found->second;
   if (emptiness_depth_ >= max_emptiness_depth) return false;
   ++emptiness_depth_;
-  empty_[n] = false; // while it is being looked at: a recursive schema is not empty for certain
+  // While `n` is being examined, a recursive reference to it counts as not known to be empty.
+  empty_[n] = false;
   bool out = false;
   bool certain = true;
   try {

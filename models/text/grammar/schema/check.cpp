@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  /// Keywords whose values are no schemas.
+  /// Checks keywords whose values are not schemas.
   void check_values(const value& schema) const {
     if (const auto* type = member(schema, "type")) {
       try {
@@ -57,7 +57,7 @@ private:
       try {
         doc_.resolve(schema, *reference);
       } catch (const refusal& r) {
-        if (r.why.code != errc::unsupported) throw; // another document may hold it
+        if (r.why.code != errc::unsupported) throw; // the reference may point into another document
       }
     }
   }

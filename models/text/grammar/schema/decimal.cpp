@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t max_modulus = 2000;
 
-/// `digits` scaled by 10^shift as a decimal.
+/// Returns `digits` * 10^shift as a decimal.
 decimal from_scientific(bool negative, std::string digits, int point) {
   if (point <= 0) {
     digits.insert(0, static_cast<std::size_t>(1 - point), '0');
@@ -41,7 +41,7 @@ int compare_absolute(const decimal& a, const decimal& b) {
   return fraction < 0 ? -1 : fraction > 0 ? 1 : 0;
 }
 
-/// A multiple as modulus / 10^places.
+/// The divisor of `multipleOf`, as modulus / 10^places.
 struct multiple_rule {
   std::int64_t modulus = 1;
   int places = 0;
@@ -60,19 +60,20 @@ multiple_rule rule_of(const decimal& multiple) {
   return rule;
 }
 
-/// What is known of a number after some of its characters.
+/// The state after some characters of a number have been read.
 struct reading {
   enum class phase { start, sign, zero, whole, point, fraction };
   phase at = phase::start;
   bool negative = false;
-  bool has_fraction = false; ///< a digit after the point that is not zero
+  bool has_fraction = false; ///< a digit after the point was not zero
   bool not_zero = false;
-  int n_whole = 0;        ///< digits before the point, up to the longest bound's and one more
-  int n_fraction = 0;     ///< digits after the point, up to the longest bound's
-  std::vector<int> order; ///< per compared number: the digits so far against its absolute value
+  int n_whole = 0;        ///< digits before the point; at most the longest bound's plus 1
+  int n_fraction = 0;     ///< digits after the point; at most the longest bound's
+  std::vector<int> order; ///< by compared number: -1, 0 or 1 as the digits so far compare with its
+                          ///< absolute value
   std::vector<std::int64_t> remainders;
-  std::vector<int> places; ///< per multiple: digits after the point that count
-  std::vector<bool> past;  ///< per multiple: a digit beyond its places was not zero
+  std::vector<int> places; ///< by multiple: digits read after the point, at most its places
+  std::vector<bool> past;  ///< by multiple: a digit beyond its places was not zero
 
   auto key() const {
     return std::tie(at, negative, has_fraction, not_zero, n_whole, n_fraction, order, remainders,
@@ -167,7 +168,7 @@ public:
   }
 
 private:
-  /// Once the digits before the point are over, a shorter number is smaller.
+  /// At the end of the digits before the point, a number with fewer digits is smaller.
   void close_whole(reading& r) const {
     for (std::size_t i = 0; i < compared_.size(); ++i)
       if (r.n_whole < static_cast<int>(compared_[i].whole.size())) r.order[i] = -1;
@@ -202,13 +203,14 @@ private:
     }
   }
 
-  /// The number read against compared_[i], signs included.
+  /// Returns the order of the number read and compared_[i], including signs.
   int final_order(const reading& r, std::size_t i) const {
     const auto& other = compared_[i];
     const bool negative = r.negative && r.not_zero;
     if (negative != other.negative) return negative ? -1 : 1;
     int order = r.order[i];
-    // The other number has more digits after the point, the last of which is not zero.
+    // The other number has more digits after the point, and its last digit is not zero, so it is
+    // greater.
     if (order == 0 && r.n_fraction < static_cast<int>(other.fraction.size())) order = -1;
     return negative ? -order : order;
   }
@@ -269,7 +271,7 @@ bool is_rounded(const value& v) {
 }
 
 automaton number_automaton(const number_rules& given) {
-  // A bound that was rounded is drawn in by more than it can have been rounded.
+  // A bound that was rounded is moved inwards by more than the greatest possible rounding error.
   number_rules rules = given;
   for (auto& bound : rules.bounds) {
     if (bound.rounded == 0) continue;

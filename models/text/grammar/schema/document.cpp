@@ -29,7 +29,7 @@ std::string without_fragment(const std::string& uri) {
   return uri.substr(0, uri.find('#'));
 }
 
-/// Percent-encoding and ~0, ~1 of one part of a JSON pointer.
+/// Decodes the percent-encoding and the escapes ~0 and ~1 of one part of a JSON pointer.
 std::string unescaped_part(std::string_view part) {
   std::string plain;
   for (std::size_t i = 0; i < part.size(); ++i) {
@@ -53,8 +53,8 @@ std::string unescaped_part(std::string_view part) {
   return out;
 }
 
-/// Keywords that came with draft 2020-12, 2019-09, 7 and 6: to earlier drafts they are unknown, and
-/// what is unknown says nothing.
+/// True for keywords that were added by draft 2020-12, 2019-09, 7 or 6. An earlier draft does not
+/// know such a keyword, and a validator ignores unknown keywords.
 bool is_later_keyword(std::string_view key, int draft) {
   static const std::map<std::string_view, int> since{{"prefixItems", 2020},
                                                      {"$dynamicRef", 2020},
@@ -82,14 +82,14 @@ bool holds_data(std::string_view key) {
   return keys.contains(key);
 }
 
-/// Keywords whose members are names, each with a schema.
+/// True for keywords whose value is an object that maps names to schemas.
 bool holds_named_schemas(std::string_view key) {
   static const std::set<std::string_view> keys{"properties",  "patternProperties", "$defs",
                                                "definitions", "dependentSchemas",  "dependencies"};
   return keys.contains(key);
 }
 
-/// The schema without the keywords of later drafts.
+/// Returns the schema without the keywords of later drafts.
 value without_later_keywords(const value& v, int draft, bool is_schema) {
   if (const auto* list = v.as_list()) {
     value_list out;
@@ -110,7 +110,8 @@ value without_later_keywords(const value& v, int draft, bool is_schema) {
   return value(std::move(out));
 }
 
-/// `reference` against the URI around it, as RFC 3986 section 5.2 says, without "." and "..".
+/// Resolves `reference` against the URI `base` as RFC 3986 section 5.2 says, but without "." and
+/// "..".
 std::string resolved_uri(const std::string& base, const std::string& reference) {
   const auto scheme_end = [](const std::string& uri) {
     const auto colon = uri.find(':');
@@ -201,7 +202,7 @@ const value& document::follow(const value& base, std::string_view pointer,
                               const std::string& reference) const {
   const value* at = &base;
   while (!pointer.empty()) {
-    pointer.remove_prefix(1); // the slash
+    pointer.remove_prefix(1); // removes the slash
     const auto part = unescaped_part(pointer.substr(0, pointer.find('/')));
     pointer = pointer.find('/') == std::string_view::npos ? "" : pointer.substr(pointer.find('/'));
     const value* next = member(*at, part);
@@ -234,8 +235,8 @@ const value& document::resolve(const value& from, const std::string& reference) 
   const auto fragment = hash == std::string::npos ? std::string() : reference.substr(hash + 1);
   if (fragment.empty()) return *base;
   if (fragment.front() == '/') {
-    // Drafts differ in whether a pointer starts at the nearest $id; schemas in use mean the whole
-    // file.
+    // Drafts differ in whether a pointer starts at the nearest $id or at the root of the document.
+    // The nearest $id is tried first, and then the root, which schemas in use mean.
     try {
       return follow(*base, fragment, reference);
     } catch (const refusal&) {

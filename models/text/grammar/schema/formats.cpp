@@ -5,8 +5,9 @@
 namespace twill::models::grammar {
 namespace {
 
-/// At most 253 characters in all: up to three labels of any length, or up to ten short ones. An
-/// automaton that counts the whole name as well as each label would be too large.
+/// A host name has at most 253 characters. The pattern allows up to three labels of any length, or
+/// up to ten short labels, because an automaton that counts the whole name as well as each label
+/// would be too large.
 std::string hostname_pattern() {
   const auto labels = [](int inner, int more) {
     const std::string label =
@@ -16,8 +17,8 @@ std::string hostname_pattern() {
   return "^(?:" + labels(61, 2) + "|" + labels(22, 9) + ")$";
 }
 
-/// Regular expressions without lookaround and back-references, with groups up to two deep: what
-/// ECMA-262 and Python read alike.
+/// Regular expressions in the syntax that ECMA-262 and Python read alike: no lookaround, no
+/// back-references, and groups nested at most two deep.
 std::string regex_pattern() {
   const std::string escape = "\\\\[dDwWsSnrtfv.^$|?*+()\\[\\]{}/\\\\]";
   const std::string in_class =
@@ -34,7 +35,7 @@ std::string regex_pattern() {
 }
 
 std::map<std::string, std::string> make_patterns() {
-  // From year 1 on, where the dates of Python, pydantic and SQL begin.
+  // Years begin with year 1, as the dates of Python, pydantic and SQL do.
   const std::string year = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])";
   const std::string leap =
       "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)";
@@ -70,7 +71,8 @@ std::map<std::string, std::string> make_patterns() {
     const std::string path = "(?:" + pchar + "|/)*";
     const std::string tail = "(?:\\?(?:" + pchar + "|[/?])*)?(?:#(?:" + pchar + "|[/?])*)?";
     const std::string scheme = "[A-Za-z][A-Za-z0-9+.-]*:";
-    // A path that does not begin with // stands alone; else an authority comes first.
+    // A path that does not begin with // may stand alone. Otherwise an authority comes before the
+    // path.
     const std::string hier = "(?://" + authority + "(?:/" + path + ")?|/(?:" + pchar + path +
                              ")?|" + pchar + path + ")?";
     if (!reference) return "^" + scheme + hier + tail + "$";
@@ -91,7 +93,7 @@ std::map<std::string, std::string> make_patterns() {
       {"hostname", hostname_pattern()},
       {"regex", regex_pattern()},
       {"ipv4", "^" + ipv4 + "$"},
-      {"ip-address", "^" + ipv4 + "$"}, // draft 3's and many schemas' name for it
+      {"ip-address", "^" + ipv4 + "$"}, // the name in draft 3, which many schemas still use
       {"ipv6", "^" + ipv6 + "$"},
       {"uri", uri("", false)},
       {"uri-reference", uri("", true)},

@@ -15,14 +15,16 @@ namespace {
 
 using node_kind = regex_node_kind;
 
-const code_points surrogates(0xd800, 0xdfff); ///< which UTF-8 does not encode
+const code_points surrogates(0xd800, 0xdfff); ///< code points that UTF-8 does not encode
 const code_points unescaped = ~code_points({{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}) - surrogates;
-const code_points high = code_points(0x80, last_code_point) - surrogates; ///< all that is not ASCII
+const code_points high = code_points(0x80, last_code_point) - surrogates; ///< all outside ASCII
 
-/// Longer strings are refused by the mask rather than counted: each length is a state of its own.
+/// A greater maxLength is lowered to this one, because each length is a state of its own. The mask
+/// then refuses longer strings.
 constexpr std::int64_t max_counted = 1024;
 
-/// Alternatives for one code point as \uXXXX or as a pair of those; not of ASCII unless `ascii`.
+/// Returns alternatives that match one code point as \uXXXX or as a pair of surrogates. ASCII
+/// characters are included only if `ascii` is set.
 std::string escaped_unit(bool ascii) {
   const std::string hex = "[0-9a-fA-F]", start = "|\\\\u";
   std::string out = start + "[1-9abcefABCEF]" + hex + "{3}" + start + "0[1-9a-fA-F]" + hex + "{2}" +
@@ -42,14 +44,14 @@ expression hex_digits(int n) {
   return repeat_of(one_of("0123456789abcdefABCDEF"), n, n);
 }
 
-/// Four hexadecimal digits of a code unit that is not ASCII.
+/// Matches the four hexadecimal digits of a UTF-16 code unit outside ASCII.
 expression high_unit() {
   return choice_of({sequence_of({one_of("123456789abcdefABCDEF"), hex_digits(3)}),
                     sequence_of({text_of("0"), one_of("123456789abcdefABCDEF"), hex_digits(2)}),
                     sequence_of({text_of("00"), one_of("89abcdefABCDEF"), hex_digits(1)})});
 }
 
-/// \uXXXX, or a pair of them, as Python's json.dumps writes it.
+/// Spells `c` as \uXXXX, or as a pair of surrogates, as Python's json.dumps does.
 std::string escaped_units(std::uint32_t c) {
   char text[16];
   if (c < 0x10000)
@@ -60,7 +62,7 @@ std::string escaped_units(std::uint32_t c) {
   return text;
 }
 
-/// Code points that have a short escape.
+/// Returns the code points that have a short escape, such as \n.
 code_points short_escaped() {
   std::vector<code_point_range> ranges;
   for (const auto& escape : short_escapes)
@@ -135,8 +137,8 @@ expression json_text::string_of_class(const code_points& set, std::int64_t min, 
   return sequence_of({text_of("\""), into_->reference(known->second)});
 }
 
-/// One character of the set in a regular expression; empty where none has a spelling. `escapes`:
-/// all that is not ASCII may also stand as \uXXXX.
+/// Returns a regular expression for one character of the set; empty if no character of the set can
+/// be spelled. With `escapes`, characters outside ASCII may also be spelled \uXXXX.
 std::string json_text::unit_of(const code_points& set, bool escapes) {
   const auto plain = set & unescaped;
   code_points letters;
@@ -169,7 +171,8 @@ std::optional<expression> json_text::string_counting(const regex_node& node) {
   return sequence_of({text_of("\""), into_->reference(rule)});
 }
 
-/// A string is followed by what separates or ends values, or by the colon of a member.
+/// Returns what may follow a string: characters that separate or end values, or the colon of a
+/// member.
 expression json_text::after_string() const {
   return sequence_of({space(), one_of(after_value_)});
 }
@@ -193,8 +196,8 @@ expression json_text::emit(const automaton& language, const std::string& hint, b
   for (const auto& s : language.states)
     for (const auto& e : s.edges)
       ++n_entries[static_cast<std::size_t>(e.target)];
-  // A state that one edge enters is written in place, every other one is a rule; and so is each
-  // sixteenth, so that no rule nests deeply.
+  // A state that only one edge enters is written in place. Every other state becomes a rule, and so
+  // does every sixteenth state, so that no rule nests deeply.
   std::vector<int> rule(n, -1);
   for (std::size_t i = 0; i < n; ++i)
     if ((n_entries[i] > 1 || i % 16 == 15) &&
@@ -208,7 +211,8 @@ expression json_text::emit(const automaton& language, const std::string& hint, b
     for (const auto& e : language.states[at].edges) {
       const auto to = static_cast<std::size_t>(e.target);
       auto next = rule[to] >= 0 ? into_->reference(rule[to]) : after(to);
-      // Where the string becomes free, one rule has all escapes.
+      // If every continuation of the string is allowed after this edge, one shared rule has all
+      // escapes.
       const bool frees =
           quoted && language.is_universal(e.target) && e.set.covers(high | short_escaped());
       if (frees) parts.push_back(into_->reference(free_escape_));
@@ -287,7 +291,7 @@ expression json_text::fixed(const value& v) const {
   if (v.is_null()) return text_of("null");
   if (v.as_number().has_value()) {
     const auto text = number_text(v);
-    // A whole number that the schema writes as 1.0 is 1 as well.
+    // An integer that the schema spells 1.0 may also be spelled 1.
     if (text.ends_with(".0"))
       return choice_of({text_of(text), text_of(text.substr(0, text.size() - 2))});
     return text_of(text);
@@ -298,7 +302,7 @@ expression json_text::fixed(const value& v) const {
       auto spelled = char_in({c, c});
       if (c >= 0x80 || c < 0x20)
         spelled = choice_of({std::move(spelled), text_of(escaped_units(c))});
-      // One spelling for plain characters: a fixed text is quickest.
+      // A plain character has only one spelling here: a fixed text is the fastest to match.
       if (c < 0x80 && unescaped.contains(c)) {
         std::string text;
         append_utf8(text, c);

@@ -91,7 +91,7 @@ number_rules number_rules_of(const value& schema, const document& doc) {
     const auto* v = member(schema, keyword);
     return is_rounded(*v) ? *v->as_double() : 0.0;
   };
-  // Draft 4: exclusiveMinimum is a boolean beside minimum.
+  // In draft 4, exclusiveMinimum is a boolean that belongs to minimum.
   const auto flag = [&](const char* keyword) {
     const auto* v = member(schema, keyword);
     return v == nullptr ? nullptr : v->as_bool();
@@ -132,7 +132,7 @@ items_shape items_of(const value& schema, const document& doc) {
   items_shape out;
   const auto* items = member(schema, "items");
   const auto* prefix = member(schema, "prefixItems");
-  if (prefix != nullptr && doc.draft() < 2020) prefix = nullptr; // unknown there, an annotation
+  if (prefix != nullptr && doc.draft() < 2020) prefix = nullptr; // unknown to earlier drafts
   if (prefix != nullptr) {
     out.prefix = schemas_of(schema, "prefixItems", doc);
     out.rest = items;

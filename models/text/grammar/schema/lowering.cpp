@@ -8,14 +8,16 @@
 namespace twill::models::grammar {
 namespace {
 
-/// States of a pattern and a length together; a longer maxLength is lowered to fit.
+/// Most states of an automaton that combines a pattern with a length. A greater maxLength is
+/// lowered to fit.
 constexpr std::int64_t max_counted_states = 1200;
-/// Different values of an array, in any order: 2^n rules. Up to max_listed_values in one order.
+/// Most different values of an array whose items may come in any order, which takes 2^n rules. An
+/// array with up to max_listed_values values may have them in one order only.
 constexpr std::size_t max_unique_values = 6;
 constexpr std::size_t max_listed_values = 64;
 constexpr std::int64_t max_items = 1'000'000;
 
-/// A language of the form [set]{least,most}; most -1: no bound.
+/// A language of the form [set]{least,most}. A `most` of -1 means no bound.
 struct counted_class {
   code_points set;
   std::int64_t least = 0, most = -1;
@@ -90,7 +92,7 @@ void lowering::lower_waiting() {
     const node next = std::move(todo_.front());
     todo_.pop_front();
     std::vector<expression> parts;
-    // Copied: lowering a case expands other nodes.
+    // The cases are copied, because lowering one of them expands other nodes.
     const auto alternatives = cases_->of(next);
     for (const auto& c : alternatives)
       parts.push_back(case_of(c));
@@ -194,7 +196,8 @@ expression lowering::string_of(const string_rules& rules) {
     }
     rules_->define(rule, text_.string_in(language_of(rules), "string"));
   } catch (const refusal& r) {
-    // A pattern with large counts is written as it stands, when nothing else must hold.
+    // A pattern with large counts is written with its counts, if no other pattern or length must
+    // hold.
     if (r.why.code != errc::too_large || !plain || rules.min > 0 || rules.max >= 0) throw;
     auto written = text_.string_matching(parse_regex(*rules.patterns.begin()));
     if (!written) throw;
@@ -219,7 +222,8 @@ automaton lowering::names_language(const node& n) {
   return out;
 }
 
-/// `min` to `max` items (-1: no bound) after a first one, and the closing bracket.
+/// Returns `min` to `max` further items (-1: no bound) after the first item, and the closing
+/// bracket.
 expression lowering::list_rest(const expression& item, std::int64_t min, std::int64_t max) {
   if (min > max_items) refuse(errc::too_large, "`minItems` beyond 1000000 is not enforced");
   const auto ws = text_.space();
@@ -231,7 +235,7 @@ expression lowering::list_rest(const expression& item, std::int64_t min, std::in
 expression lowering::array_of(const array_rules& rules) {
   if (rules.unique != nullptr && (rules.max < 0 || rules.max > 1)) return unique_array_of(rules);
   if (!rules.contains.empty()) return array_with_wanted(rules);
-  std::int64_t n_apart = 0; // items that have nodes of their own
+  std::int64_t n_apart = 0; // number of items that have a node of their own
   for (const auto& part : rules.parts)
     n_apart = std::max(n_apart, static_cast<std::int64_t>(part.prefix.size()));
   if (!rules.items.empty()) n_apart = std::max(n_apart, rules.items.rbegin()->first + 1);
@@ -244,7 +248,8 @@ expression lowering::array_of(const array_rules& rules) {
   if (cases_->is_empty(rest_node)) max = max < 0 ? n_apart : std::min(max, n_apart);
   if (max >= 0 && min > max) return never();
 
-  // From the last item that stands apart back to the first: what may follow n items.
+  // `tail` is what may follow the first n items. It is built from the last item with its own node
+  // back to the first item.
   const auto item = value_of(rest_node);
   expression tail;
   if (n_apart == 0) {
@@ -277,7 +282,7 @@ expression lowering::array_of(const array_rules& rules) {
   return tail;
 }
 
-/// `contains`: other items, the wanted ones among them.
+/// An array with `contains`: any items, with the wanted ones among them.
 expression lowering::array_with_wanted(const array_rules& rules) {
   const auto& wanted = rules.contains.front();
   const auto where = cases_->doc().pointer_to(*wanted.item.schema);
@@ -308,7 +313,8 @@ expression lowering::array_with_wanted(const array_rules& rules) {
   return sequence_of(std::move(parts));
 }
 
-/// `uniqueItems` over fixed values: every order of every choice of a few, one order of more.
+/// An array with `uniqueItems` over fixed values. Few values may come in every order, more values
+/// only in the order of the schema.
 expression lowering::unique_array_of(const array_rules& rules) {
   const auto item = cases::item_node(rules, 0);
   std::vector<value> values;
@@ -345,7 +351,7 @@ expression lowering::unique_array_of(const array_rules& rules) {
   const auto n = values.size();
   const auto ws = text_.space();
   const auto is_full = [&](int count) { return rules.max >= 0 && count >= rules.max; };
-  std::vector<int> after(std::size_t{1} << n); // by the set of values that stand already
+  std::vector<int> after(std::size_t{1} << n); // rules by the set of values written so far
   for (auto& rule : after)
     rule = rules_->add("unique");
   const auto items_from = [&](std::size_t used) {
@@ -369,16 +375,18 @@ expression lowering::unique_array_of(const array_rules& rules) {
   return sequence_of({text_of("["), ws, choice_of(std::move(ways))});
 }
 
-/// Any of the values, in their order; what an array that is a set means does not depend on it.
+/// Any subset of the values, in their order. The array stands for a set, so the order does not
+/// change its meaning.
 expression lowering::listed_array_of(const array_rules& rules, const std::vector<value>& values) {
   const auto n = values.size();
   const auto count = [](std::int64_t items) { return static_cast<std::size_t>(items); };
   if (rules.min > static_cast<std::int64_t>(n)) return never();
   const auto most = rules.max < 0 ? n : std::min(n, count(rules.max));
-  // Items are counted as far as a bound needs it.
+  // Items are counted only as far as a bound needs the count.
   const auto counted = most < n ? most : count(rules.min);
   const auto ws = text_.space();
-  // By the next value that may stand and the items before it: an item, or what follows one.
+  // Both are indexed by the next value that may come and by the number of items before it: `item`
+  // is an item, `rest` is what follows an item.
   std::vector<std::vector<expression>> item(n + 1), rest(n + 1);
   for (std::size_t i = n + 1; i-- > 0;)
     for (std::size_t k = 0; k <= counted; ++k) {
@@ -420,8 +428,8 @@ std::string grammar_of_frames(const config::grammar_spec& spec, bool repeated_it
     const document doc(frame.schema);
     patterns known;
     cases all(doc, known);
-    // An answer stands by itself and may be any value. What stands in a call is its arguments: a
-    // function takes no others than it declares.
+    // A frame without text before it holds a plain answer, which may be any value. Any other frame
+    // is a tool call and holds arguments; a function takes no arguments that it does not declare.
     const bool is_answer = frame.before.empty();
     lowering lower(all, into,
                    {!is_answer || spec.closed_objects, spec.as_arguments, repeated_items});

@@ -9,18 +9,19 @@
 namespace twill::models::grammar {
 namespace {
 
-/// Properties whose order is free: 2^n rules.
+/// Most properties whose order is free, which takes 2^n rules.
 constexpr std::size_t max_any_order = 8;
-/// As many where properties are counted, so that each number of them has rules of its own.
+/// The same bound for objects whose properties are counted, where each count has rules of its own.
 constexpr std::size_t max_any_order_counted = 4;
-/// Sets of properties that stand already, for which a larger object may have rules.
+/// Most sets of properties written so far for which a large object may have rules of their own.
 constexpr std::size_t max_sets = 512;
-/// From so many rules of the whole schema on, an object gets as few as it can do with.
+/// If the whole schema has more rules than this, an object gets as few rules as possible.
 constexpr std::size_t many_rules = 4000;
-/// Properties for which a second order is worth its rules.
+/// Most properties for which a second order is worth its rules.
 constexpr std::size_t max_two_orders = 24;
 constexpr std::size_t max_classes = 64;
-/// Names that are no property of the schema, but the only ones that it leaves.
+/// Most names that are not properties of the schema but are listed, because the schema allows no
+/// others.
 constexpr std::size_t max_listed_names = 64;
 
 bool is_identifier(const std::string& name) {
@@ -65,7 +66,7 @@ expression object_lowering::whole() {
   return sequence_of({text_of("{"), ws, choice_of(std::move(ways))});
 }
 
-/// Whether the schema says what the properties are, so that there need be no others.
+/// True if the schema declares the properties, so that the object need not have others.
 bool object_lowering::declares() const {
   if (rules_.min > static_cast<std::int64_t>(named_.size())) return false;
   return std::any_of(rules_.parts.begin(), rules_.parts.end(), [](const auto& part) {
@@ -78,9 +79,11 @@ std::size_t object_lowering::group::n_states() const {
   return any_order ? std::size_t{1} << n : n + 1;
 }
 
-/// Splits the properties so that as many orders as possible are left to the writer: any order at
-/// all, else of the required ones and of the optional ones each by themselves, in any order or in
-/// that of the schema, and the two mixed as the writer likes; else that of the schema for all.
+/// Splits the properties into groups so that the writer has as much freedom of order as possible.
+/// Preferably all properties may come in any order. Otherwise the required and the optional
+/// properties are two groups, each in any order or in the order of the schema, and members of the
+/// two groups may be mixed freely. If even that takes too many rules, all properties come in the
+/// order of the schema.
 void object_lowering::collect_groups() {
   const bool counts = counts_min_ || counts_max_;
   const bool is_large = outer_.rules_->size() > many_rules;
@@ -109,7 +112,7 @@ void object_lowering::collect_groups() {
   add_order(groups_[0]);
 }
 
-/// A second order: what the schema lists as required first, as it lists it.
+/// Adds a second order: first the properties in `required`, in the order of that list.
 void object_lowering::add_order(group& g) {
   const auto listed = g.orders.front();
   if (listed.size() > max_two_orders) return;
@@ -139,7 +142,7 @@ expression object_lowering::argument_of(const std::string& name, const node& n) 
   return outer_.rules_->reference(outer_.rules_->add("argument", std::move(all)));
 }
 
-/// False: a required property can have no value.
+/// Returns false if a required property can have no value.
 bool object_lowering::collect_named() {
   auto& cases = *outer_.cases_;
   std::vector<std::string> names;
@@ -176,7 +179,8 @@ bool object_lowering::collect_named() {
   return true;
 }
 
-/// The names of properties that have no fixed name, split by what their values must satisfy.
+/// Splits the names that the schema does not list into classes, by the schemas that their values
+/// must satisfy.
 std::vector<std::pair<automaton, node>> object_lowering::other_classes() {
   auto& cases = *outer_.cases_;
   automaton free = complement(literal_automaton(excluded_));
@@ -240,7 +244,7 @@ void object_lowering::collect_others() {
   if (rules_.max >= 0 && rules_.max <= static_cast<std::int64_t>(rules_.required.size())) return;
   for (const auto& [language, n] : other_classes()) {
     if (language.empty() || outer_.cases_->is_empty(n)) continue;
-    // A few names are as good as declared: each may stand once.
+    // A few names are treated like declared properties: each may occur once.
     if (const auto names = words_of(language, max_listed_names)) {
       for (const auto& name : *names)
         named_.push_back({name, false, member_of(outer_.text_.fixed(value(name)), n)});
@@ -273,7 +277,7 @@ object_lowering::state object_lowering::after_named(const state& s, std::size_t 
 
 object_lowering::state object_lowering::after_other(const state& s) const {
   state next = s;
-  // Other names may stand twice and be one property, so that they count once.
+  // Other names count as one property, because the same name may occur twice.
   if (counts_min_ && !s.has_other) {
     next.counted = std::min(s.counted + 1, rules_.min);
     next.has_other = true;
@@ -282,8 +286,8 @@ object_lowering::state object_lowering::after_other(const state& s) const {
   return next;
 }
 
-/// In order: the next property of group `at` is the first that is not past or, behind optional
-/// ones, a later one.
+/// For a group in fixed order: the next member of group `at` is the first property that has not
+/// been passed, or a later one if all properties before it are optional.
 expression object_lowering::next_named(const state& s, std::size_t at) {
   const auto& order = groups_[at].order(s.order);
   const auto from = static_cast<std::size_t>(s.seen[at]);
@@ -324,7 +328,7 @@ expression object_lowering::next_member(const state& s) {
   return outer_.rules_->reference(rule);
 }
 
-/// What follows a member: the end, or a comma and another member.
+/// Returns what follows a member: the end of the object, or a comma and another member.
 expression object_lowering::tail(const state& s) {
   const auto [it, is_new] = tails_.emplace(s, -1);
   if (!is_new) return outer_.rules_->reference(it->second);

@@ -1,5 +1,4 @@
-// What it takes that a schema does not hold: one branch for each of its keywords that can be
-// violated.
+// Finds what makes a schema fail to hold: one branch for each of its keywords that can be violated.
 #include <algorithm>
 #include <utility>
 
@@ -44,7 +43,7 @@ void cases::apply_not(pending& at, const value& schema, int depth) {
   refute_items(branches, schema);
   refute_members(branches, schema);
   refute_combined(branches, schema, depth);
-  // Without branches the schema always holds, and an empty choice leaves no case.
+  // If there are no branches, the schema always holds. The empty choice then leaves no case.
   at.choices.push_back(std::move(branches));
 }
 
@@ -201,7 +200,7 @@ void cases::refute_members(choice& branches, const value& schema) {
         p.so_far.object.members[name] = with(p.so_far.object.members[name], {&part, false});
       });
     }
-  // That some other property exists, or has a value of some kind, no rule of ours can express.
+  // No rule can express that some other property exists or has a value of some kind.
   const auto unsupported = [&](const char* keyword) {
     branches.push_back([this, &schema, keyword](pending& p) {
       only(p.so_far, type_object);

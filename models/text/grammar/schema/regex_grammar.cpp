@@ -18,7 +18,8 @@ using node_kind = regex_node_kind;
 
 const code_points halves_of_pairs(0xd800, 0xdfff);
 
-/// The expression as it stands, counts as counts; nothing where an assertion stands inside.
+/// Converts the regular expression directly, with counts as counts; empty if it contains an
+/// assertion.
 std::optional<expression> written(const regex_node& node) {
   switch (node.kind) {
   case node_kind::empty:
@@ -46,7 +47,8 @@ std::optional<expression> written(const regex_node& node) {
   }
 }
 
-/// ^ at the beginning and $ at the end of an expression that matches whole texts say nothing.
+/// Removes ^ from the beginning and $ from the end, which have no effect in an expression that must
+/// match the whole text.
 regex_node without_anchors(regex_node node) {
   auto& parts = node.parts;
   if (node.kind == node_kind::choice)
@@ -73,7 +75,7 @@ std::string grammar_of_regex(std::string_view pattern) {
       });
   auto body = counting ? std::optional(regex_of(*counting)) : written(whole);
   if (!body) {
-    // Lookahead and inner anchors need the automaton, which knows ^ and $ where they stand.
+    // Lookaheads and inner anchors need the automaton, which evaluates ^ and $ at their places.
     const bool anchored = node.kind == node_kind::sequence && node.parts.size() > 1 &&
                           node.parts.front().kind == node_kind::begin &&
                           node.parts.back().kind == node_kind::end;

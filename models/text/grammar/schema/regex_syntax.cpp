@@ -98,7 +98,7 @@ private:
     return repeated(std::move(out));
   }
 
-  /// {n}, {n,} or {n,m}; anything else in braces stands for itself.
+  /// Reads {n}, {n,} or {n,m}. Any other text in braces is literal.
   bool braces(int& min, int& max) {
     const auto start = at_++;
     const auto number = [this](int& out) {
@@ -187,7 +187,7 @@ private:
           out = out | code_points(first, last);
           continue;
         }
-        at_ = dash; // `[a-\d]`: the dash stands for itself
+        at_ = dash; // in `[a-\d]` the dash is literal
       }
       out = out | low;
     }
@@ -277,7 +277,8 @@ private:
       [[fallthrough]];
     case 'B':
       fail(errc::unsupported, "uses \\b, which twill does not enforce");
-    // Python's and PCRE's anchors, in patterns that are no ECMA-262.
+    // These are anchors of Python and PCRE, which occur in patterns although ECMA-262 has no such
+    // anchors.
     case 'A':
     case 'Z':
     case 'z':

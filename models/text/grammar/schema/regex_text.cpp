@@ -9,9 +9,10 @@ namespace {
 using node_kind = regex_node_kind;
 using unit_text = std::function<std::optional<std::string>(const code_points&)>;
 
-/// Counts up to this one are as cheap in rules.
+/// Up to this count, rules are as cheap as a counted expression.
 constexpr int few = 16;
-/// Longer counts, and more characters in all, take more states than one automaton should have.
+/// A larger count, or more characters in all, would take more states than one automaton should
+/// have.
 constexpr int most_counted = 1024;
 constexpr std::int64_t most_characters = 4096;
 
@@ -19,7 +20,7 @@ int count_of(const regex_node& node) {
   return std::max(node.min, node.max);
 }
 
-/// Characters of the expression with its counts written out.
+/// Returns the number of characters of the expression with its counts written out.
 std::int64_t n_characters(const regex_node& node) {
   std::int64_t n = node.kind == node_kind::chars ? 1 : 0;
   for (const auto& part : node.parts)
@@ -67,7 +68,8 @@ std::optional<std::string> written(const regex_node& node, const unit_text& unit
 } // namespace
 
 std::string regex_repeat(const std::string& unit, std::int64_t min, std::int64_t max) {
-  // XGrammar writes out up to 128 repetitions in the automaton, so that more of them are nested.
+  // XGrammar writes out up to 128 repetitions in the automaton and nests larger counts, so larger
+  // counts are split into blocks here.
   constexpr std::int64_t block = 128;
   const auto times = [&](std::int64_t from, std::int64_t to) {
     return unit + "{" + std::to_string(from) + "," + (to < 0 ? "" : std::to_string(to)) + "}";

@@ -11,7 +11,7 @@
 namespace twill::models::grammar {
 namespace {
 
-/// Compiling more takes longer than any limit that is worth waiting for.
+/// Compiling more rules than this takes longer than any useful time limit.
 constexpr std::size_t max_rules = 15000;
 
 void print_code_point(std::string& out, std::uint32_t c) {
@@ -24,8 +24,8 @@ void print_code_point(std::string& out, std::uint32_t c) {
     std::snprintf(text, sizeof text, "\\U%08X", c), out += text;
 }
 
-/// The set in parts whose code points take equally many bytes in UTF-8: XGrammar's automata accept
-/// overlong encodings where one range spans several lengths.
+/// Splits the set into parts whose code points have equal numbers of bytes in UTF-8. If one range
+/// spans several lengths, XGrammar's automata accept overlong encodings.
 std::vector<code_points> by_width(const code_points& set) {
   std::vector<code_points> out;
   std::uint32_t first = 0;
@@ -89,7 +89,8 @@ public:
   printer(const std::vector<bool>& rules_end, std::vector<std::string> names)
       : rules_end_(rules_end), names_(std::move(names)) {}
 
-  /// `e` can end; `tight`: it stands where only one element may.
+  /// Prints `e`, which must have a finite text. With `tight`, only one grammar element may stand at
+  /// its place, so parentheses are added where needed.
   void print(std::string& out, const expression& e, bool tight) {
     switch (e.kind) {
     case expression_kind::text:
@@ -193,7 +194,7 @@ expression sequence_of(std::vector<expression> parts) {
   for (auto& part : parts) {
     if (part.kind == expression_kind::never) return never();
     if (part.kind != expression_kind::sequence) {
-      // Texts that follow each other are one text.
+      // Adjacent texts are joined into one.
       if (part.kind == expression_kind::text && !e.parts.empty() &&
           e.parts.back().kind == expression_kind::text)
         e.parts.back().text += part.text;

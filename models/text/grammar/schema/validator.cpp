@@ -181,8 +181,8 @@ bool validator::valid_unevaluated(const value& schema, const value& instance, in
       });
 }
 
-/// Adds the properties of a valid instance that the schema evaluates; `all`: with its own
-/// unevaluatedProperties, which evaluates whatever is left.
+/// Adds the names of the properties of a valid instance that the schema evaluates. With `all`, the
+/// schema's own unevaluatedProperties counts too, which evaluates all remaining properties.
 void validator::add_evaluated(std::set<std::string>& names, const value& schema,
                               const value& instance, int depth, bool all) {
   if (depth > max_reference_depth) refuse(errc::unsupported, "`$ref` leads to itself without end");
