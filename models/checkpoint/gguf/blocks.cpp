@@ -17,7 +17,7 @@ unsigned at(const std::byte* p, int i) {
   return std::to_integer<unsigned>(p[i]);
 }
 
-/// 16 bytes hold 32 codes: the low nibbles are values 0..15, the high nibbles 16..31.
+/// Splits 16 bytes that hold 32 codes: the low nibbles are codes 0..15, the high nibbles 16..31.
 void split_nibbles(const std::byte* packed, std::uint8_t* codes) {
   for (int i = 0; i < 16; ++i) {
     codes[i] = static_cast<std::uint8_t>(at(packed, i) & 0x0fU);
@@ -25,14 +25,15 @@ void split_nibbles(const std::byte* packed, std::uint8_t* codes) {
   }
 }
 
-/// 16 bytes hold the low four bits of 32 codes, and `high` holds the fifth bit of each.
+/// Joins the low four bits of 32 codes, from 16 bytes, with the fifth bits from `high`.
 void split_five_bits(const std::byte* high, const std::byte* packed, std::uint8_t* codes) {
   split_nibbles(packed, codes);
   for (int i = 0; i < 32; ++i)
     codes[i] |= static_cast<std::uint8_t>((at(high, i / 8) >> (i % 8) & 1U) << 4);
 }
 
-/// Scale and minimum of group j of a Q4_K or Q5_K block, which has 8 pairs of 6 bits in 12 bytes.
+/// Scale and minimum of group j of a Q4_K or Q5_K block. The block has 8 such pairs of 6-bit
+/// numbers in 12 bytes.
 struct scale_min {
   unsigned scale;
   unsigned min;
@@ -43,7 +44,8 @@ scale_min six_bit_pair(const std::byte* packed, int j) {
           at(packed, j + 4) >> 4 | at(packed, j) >> 6 << 4};
 }
 
-/// Scales and offsets of the 8 groups of a Q4_K or Q5_K block, which begins with d, dmin and the
+/// Reads scales and offsets of the 8 groups of a Q4_K or Q5_K block. The block begins with d, dmin
+/// and the 12 bytes of packed pairs.
 /// packed pairs.
 void decode_six_bit_terms(const std::byte* block, const decoded_block& out) {
   const float d = load_f16(block), dmin = load_f16(block + 2);
@@ -54,7 +56,8 @@ void decode_six_bit_terms(const std::byte* block, const decoded_block& out) {
   }
 }
 
-/// 128 bytes hold 256 codes: for each 32 bytes first the low nibbles, then the high ones.
+/// Splits 128 bytes that hold 256 codes: each 32 bytes hold 32 codes in their low nibbles, then 32
+/// in their high nibbles.
 void decode_four_bits(const std::byte* packed, std::uint8_t* codes) {
   for (int chunk = 0; chunk < 4; ++chunk)
     for (int l = 0; l < 32; ++l) {
@@ -63,7 +66,8 @@ void decode_four_bits(const std::byte* packed, std::uint8_t* codes) {
     }
 }
 
-/// 64 bytes hold 256 codes of 2 bits: for each 32 bytes bits 0-1, then 2-3, 4-5 and 6-7.
+/// Splits 64 bytes that hold 256 codes of 2 bits: each 32 bytes hold 32 codes in bits 0-1, then in
+/// bits 2-3, 4-5 and 6-7.
 void decode_two_bits(const std::byte* packed, std::uint8_t* codes) {
   for (int i = 0; i < 256; ++i)
     codes[i] =

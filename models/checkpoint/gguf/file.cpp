@@ -11,9 +11,9 @@
 namespace twill::models::gguf {
 namespace {
 
-constexpr std::int64_t most_parts = 65535; // the key is a u16
+constexpr std::int64_t most_parts = 65535; // the file's key for the number of parts is a u16
 
-/// Which part of how many a file is, by its metadata.
+/// The number of a file and how many files the model has, from the file's metadata.
 struct place {
   int number = 1; ///< from 1
   int count = 1;
@@ -32,7 +32,8 @@ result<place> place_of(const part& p) {
   return place{static_cast<int>(number.value()) + 1, static_cast<int>(count.value())};
 }
 
-/// Opens part `number` of the model that `name` is a part of, and checks that it is that part.
+/// Opens part `number` of the model whose file names are like `name`, and checks that the file is
+/// that part.
 result<part> open_part(const split_name& name, int number) {
   const std::string path = name.of_part(number);
   const place wanted{number, name.count};
@@ -49,7 +50,7 @@ result<part> open_part(const split_name& name, int number) {
                                          is.value().text()};
 }
 
-/// All parts of the model of which `opened` at `path` is one, in their order.
+/// Returns all parts of a model in order; `opened`, from `path`, is one of them.
 result<std::vector<part>> with_its_neighbours(part opened, const std::string& path) {
   std::vector<part> parts;
   const auto is = place_of(opened);

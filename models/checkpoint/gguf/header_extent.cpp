@@ -8,10 +8,10 @@ namespace twill::models::gguf {
 namespace {
 
 constexpr std::uint32_t string_type = 8, array_type = 9;
-/// By the number of a type; 0 where the size is not fixed.
+/// bytes of each type, by its number; 0: no fixed size
 constexpr std::array<std::uint8_t, 13> type_bytes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-/// Steps over headers. Once a step leads beyond the bytes that are there, all further ones do
+/// Steps over headers. After a step beyond the end of the given bytes, all further steps do
 /// nothing.
 class header_walk {
 public:
@@ -24,11 +24,11 @@ public:
 
   void skip(std::uint64_t n) {
     if (!goes_on()) return;
-    // Longer than any file: the header lies.
+    // No file is as long as this, so the header is corrupt.
     if (n > std::numeric_limits<std::uint64_t>::max() / 4 - at_) return refuse();
     at_ += n;
   }
-  /// 0 when the number lies beyond the bytes that are there.
+  /// Reads a number; 0 if it lies beyond the end of the given bytes.
   template <class T>
   T read() {
     T value{};

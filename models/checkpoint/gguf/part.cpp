@@ -24,7 +24,7 @@ failure bad_tensor_header(std::string_view name, const std::string& why) {
   return bad_format("tensor " + quoted_name(name) + ": " + why);
 }
 
-/// Sets `info.bytes` and checks that the innermost dimension is whole blocks.
+/// Sets `info.bytes`. Fails if the innermost dimension is not a whole number of blocks.
 result<nothing> measure(tensor_info& info, const kind_info* kind, std::int64_t n_values) {
   if (kind == nullptr || kind->block_bytes == 0) return nothing{};
   if (info.shape.back() % kind->block_values != 0)
@@ -35,7 +35,8 @@ result<nothing> measure(tensor_info& info, const kind_info* kind, std::int64_t n
   return nothing{};
 }
 
-/// One entry of the header; `which` names it where it has no name.
+/// Reads one tensor entry of the header. `which` describes the entry in messages before its name is
+/// known.
 result<part_tensor> read_tensor(cursor& in, const std::string& which) {
   part_tensor t;
   t.info.name = in.read_string();
@@ -47,13 +48,13 @@ result<part_tensor> read_tensor(cursor& in, const std::string& which) {
   std::int64_t n_values = 1;
   for (std::uint32_t d = 0; d < n_dims; ++d) {
     const auto extent = in.read<std::uint64_t>();
-    // A byte count of at most 4 bytes per value must stay representable too.
+    // The number of bytes, at most 4 per value, must be representable too.
     constexpr auto most = std::uint64_t{1} << 60;
     if (!in.failed() && (extent == 0 || extent > most / static_cast<std::uint64_t>(n_values)))
       return bad_tensor_header(t.info.name,
                                "a dimension of " + std::to_string(extent) + " is impossible");
     n_values *= std::max<std::int64_t>(1, static_cast<std::int64_t>(extent));
-    // The file has the innermost dimension first.
+    // The file lists the innermost dimension first.
     t.info.shape.insert(t.info.shape.begin(), static_cast<std::int64_t>(extent));
   }
   const auto kind_id = in.read<std::uint32_t>();
@@ -112,9 +113,10 @@ result<nothing> part::parse_tensors(cursor& in, std::uint64_t count) {
   return nothing{};
 }
 
-// With too small a count, the entries that it leaves out would be taken for the first values, and
-// all tensors would have the bytes of others. The padding behind the last entry is zeroes, and no
-// values read as a name, a kind and an offset that fits.
+// If the count of tensors is too small, the entries that it omits would be taken for the first
+// bytes of tensor data, and all tensors would have wrong bytes. This check therefore tries to read
+// one more entry. In a correct file the bytes there are zero padding or tensor data, which do not
+// look like a name, a kind and an offset that fits.
 result<nothing> part::check_is_last(cursor in, std::uint64_t align) const {
   const auto more = read_tensor(in, "padding");
   if (!more.ok() || more.value().kind == nullptr) return nothing{};
@@ -151,7 +153,8 @@ result<nothing> part::place_tensors(const cursor& in) {
   return nothing{};
 }
 
-// Tensors that share bytes would let a small file ask for any amount of packed memory.
+// Without this check, tensors that share bytes would let a small file demand any amount of packed
+// memory.
 result<nothing> part::check_overlaps() const {
   std::vector<const part_tensor*> by_offset;
   by_offset.reserve(tensors_.size());

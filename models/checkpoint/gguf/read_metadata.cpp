@@ -7,7 +7,7 @@
 namespace twill::models::gguf {
 namespace {
 
-// Value types of the GGUF specification.
+// The value types that the GGUF specification defines.
 enum class value_type : std::uint32_t {
   u8 = 0,
   i8,
@@ -25,7 +25,7 @@ enum class value_type : std::uint32_t {
 };
 constexpr std::uint32_t last_value_type = 12;
 
-/// Least bytes that one value of a type takes in the file.
+/// Returns the least number of bytes that a value of the type takes in the file.
 std::uint64_t least_bytes(value_type t) {
   switch (t) {
   case value_type::u8:
@@ -122,7 +122,7 @@ result<metadata::entry> read_array(cursor& in, std::string_view key) {
   if (type == value_type::array)
     return failure{errc::unsupported, "metadata key `" + std::string(key.substr(0, 200)) +
                                           "`: arrays of arrays are not supported"};
-  // A product could wrap around at a huge count; the quotient cannot.
+  // The division cannot overflow, as a product with a huge count could.
   if (count > in.remaining() / least_bytes(type))
     return bad(key, "an array of " + std::to_string(count) + " values passes the end of the file",
                at);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view form = "-00000-of-00000.gguf";
 
-/// The number in the five digits at `at`, or -1.
+/// Returns the number in the five digits at `at`; -1 if there are no five digits.
 int number_at(std::string_view text, std::size_t at) {
   int number = 0;
   for (const char c : text.substr(at, 5)) {

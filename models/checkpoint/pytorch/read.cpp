@@ -15,7 +15,7 @@ namespace {
 
 using bytes = std::span<const std::byte>;
 
-/// Most bytes of a pickle; a thousand tensors take about 200 kB.
+/// Greatest size of a pickle; a pickle of a thousand tensors takes about 200 kB.
 constexpr std::size_t max_pickle_bytes = std::size_t{32} << 20;
 
 bool begins_with(bytes all, std::string_view magic) {
@@ -31,7 +31,8 @@ bool is_row_major(const pickled_tensor& t) {
   return true;
 }
 
-/// The archive's entries by their names below its one top folder: "archive/data.pkl" is "data.pkl".
+/// Returns the archive's entries by their names within its one top folder: "archive/data.pkl"
+/// becomes "data.pkl".
 result<std::map<std::string_view, bytes>> entries_of(bytes all) {
   auto read = read_zip(all);
   if (!read.ok()) return read.error();

@@ -14,7 +14,7 @@ namespace {
 struct known_global {
   std::string_view module;
   std::string_view name;
-  const char* element; ///< element type of a storage; nullptr for functions
+  const char* element; ///< element type if the name is a storage class; nullptr for functions
 };
 
 constexpr std::array globals = {
@@ -148,7 +148,7 @@ void unpickler::run_opcode(unsigned char opcode) {
     return load_storage();
   case 'R': // REDUCE
     return reduce();
-  case 'b': // BUILD: attributes of the dictionary (its _metadata) are not needed
+  case 'b': // BUILD: the attributes of the dictionary (its _metadata) are not used
     machine_.pop();
     machine_.top(object_kind::dictionary);
     return;
@@ -238,7 +238,7 @@ bool unpickler::step_container(unsigned char opcode) {
   }
 }
 
-/// A little-endian two's complement number of n bytes.
+/// Pushes a little-endian two's complement integer of n bytes.
 void unpickler::push_long(std::uint64_t n) {
   if (n > 8) return bad("a whole number of " + std::to_string(n) + " bytes");
   const std::string_view digits = take_text(n);
@@ -309,7 +309,7 @@ void unpickler::reduce() {
   }
 }
 
-/// _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks[, metadata]).
+/// Handles _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks[, metadata]).
 void unpickler::rebuild(const std::vector<object_id>& arguments) {
   if (arguments.size() < 6 || !is(arguments[0], object_kind::storage) ||
       !is(arguments[1], object_kind::integer) || !is(arguments[2], object_kind::tuple) ||

@@ -19,7 +19,8 @@ constexpr std::uint64_t end_bytes = 22, locator64_bytes = 20, end64_bytes = 56, 
                         local_bytes = 30;
 constexpr std::uint16_t zip64_extra = 1;
 
-/// The little-endian number at `at`; the caller has checked that it lies inside.
+/// Returns the little-endian number at `at`. The caller must have checked that it lies within
+/// `from`.
 template <class T>
 T load(bytes from, std::uint64_t at) {
   T number{};
@@ -68,14 +69,14 @@ result<directory> find_directory(bytes all) {
   return d;
 }
 
-/// Sizes and place of an entry as its directory record states them.
+/// Sizes and position of an entry, as its record in the central directory states them.
 struct placement {
   std::uint64_t stored;
   std::uint64_t unpacked;
   std::uint64_t local;
 };
 
-/// Replaces each number that is 0xffffffff by that of the zip64 extra field.
+/// Replaces each number that is 0xffffffff by the number in the zip64 extra field.
 bool apply_zip64(bytes extra, placement& p) {
   constexpr std::uint64_t marked = 0xffffffff;
   if (p.stored != marked && p.unpacked != marked && p.local != marked) return true;
@@ -102,7 +103,7 @@ bool apply_zip64(bytes extra, placement& p) {
   return false;
 }
 
-/// Whether extra fields follow each other, each after its id and size, to the last byte.
+/// True if `extra` is a sequence of extra fields, each after its id and size, up to the last byte.
 bool is_row_of_fields(bytes extra) {
   while (inside(extra, 0, 4)) {
     const std::uint64_t n = load<std::uint16_t>(extra, 2);
@@ -130,7 +131,7 @@ result<zip_entry> read_entry(bytes all, bytes record, std::string_view name, byt
   const std::uint64_t own_extra = own_name + own_name_bytes;
   const std::uint64_t own_extra_bytes = load<std::uint16_t>(all, p.local + 28);
   const std::uint64_t begin = own_extra + own_extra_bytes;
-  // A wrong length here would take the entry's bytes from another place.
+  // With a wrong length here, the entry's bytes would be read from a wrong position.
   if (!inside(all, own_name, own_name_bytes + own_extra_bytes) ||
       text(all, own_name, own_name_bytes) != name ||
       !is_row_of_fields(all.subspan(own_extra, own_extra_bytes)))

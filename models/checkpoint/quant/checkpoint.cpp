@@ -126,7 +126,7 @@ private:
   std::shared_ptr<const tensor_table> table_;
   quant_config config_;
   std::vector<tensor_info> shown_;
-  std::map<std::string, matrix_entry, std::less<>> matrices_; ///< by "x.weight"
+  std::map<std::string, matrix_entry, std::less<>> matrices_; ///< key: the name "x.weight"
   std::set<std::string, std::less<>> others_;
 };
 

@@ -9,7 +9,7 @@
 namespace twill::models::quant {
 namespace {
 
-/// The first of `keys` that the object has with a value.
+/// Returns the value of the first of `keys` that the object has with a value other than null.
 const value* find_any(const value& object, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     if (const value* found = object.find(key); found != nullptr && !found->is_null()) return found;

@@ -20,7 +20,8 @@ column_layout lay_out(std::span<const std::int32_t> group_of_column) {
              group_of_column[static_cast<std::size_t>(b)];
     });
 
-  std::size_t size = 0; // the greatest common divisor of the runs' lengths
+  // `size` becomes the greatest common divisor of the lengths of all runs of columns in one group.
+  std::size_t size = 0;
   for (std::size_t first = 0, at = 1; at <= cols; ++at) {
     if (at < cols && group_at(at) == group_at(first)) continue;
     size = std::gcd(size, at - first);

@@ -14,7 +14,7 @@ failure wrong(const std::string& name, const std::string& expected, const tensor
                                 found.type + " " + shape_text(found.shape)};
 }
 
-/// Finds a stored tensor and checks its type and shape.
+/// Finds a stored tensor, and fails if its type or shape is not the given one.
 result<const stored_tensor*> expect(const tensor_table& table, const std::string& name,
                                     const char* type, const std::vector<std::int64_t>& shape) {
   auto found = table.stored(name);

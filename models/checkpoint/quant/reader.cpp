@@ -9,7 +9,7 @@
 namespace twill::models::quant {
 namespace {
 
-// Rows of a panel, one per lane.
+// Number of rows of a panel, one for each lane.
 constexpr std::int64_t lanes = 16;
 
 std::uint32_t load_word(const std::byte* words, std::int64_t index) {
@@ -24,10 +24,12 @@ std::uint16_t load_half(const std::byte* halves, std::int64_t index) {
   return half;
 }
 
-/// The nibble of word j in which AWQ keeps output 8j + i: the inverse of 0 2 4 6 1 3 5 7.
+/// awq_nibble[i] is the nibble of word j in which AWQ stores output 8j + i: the inverse of the
+/// order 0 2 4 6 1 3 5 7.
 constexpr std::array<std::int32_t, 8> awq_nibble = {0, 4, 1, 5, 2, 6, 3, 7};
 
-/// A code from words that run along rows, as the zeros of both formats and the codes of AWQ do.
+/// Reads a code from words that are packed along rows. Zero points of both formats and codes of AWQ
+/// are packed in this way.
 std::uint32_t code_along_row(const stored_codes& from, const std::byte* words, std::int64_t line,
                              std::int64_t row) {
   const std::int64_t per = 32 / from.bits;
@@ -42,7 +44,7 @@ std::int64_t stored_column(const stored_codes& from, std::int64_t c) {
   return from.layout.order ? (*from.layout.order)[static_cast<std::size_t>(c)] : c;
 }
 
-/// For GPTQ with columns in stored order: the words of the file are those of the packed matrix.
+/// For GPTQ with the columns in stored order: words of the file and of the packed matrix are equal.
 void copy_words(const stored_codes& from, const gpu::grouped_rows& out, std::int64_t row_words) {
   for (std::int64_t w = 0; w < row_words; ++w) {
     const std::byte* line = from.parts.codes + (w * from.parts.rows + out.first_row) * 4;
@@ -57,7 +59,8 @@ void copy_words(const stored_codes& from, const gpu::grouped_rows& out, std::int
   }
 }
 
-/// For GPTQ with columns in another order: a packed word takes each code from another stored word.
+/// For GPTQ with the columns in another order: each code of a packed word comes from another stored
+/// word.
 void gather_words(const stored_codes& from, const gpu::grouped_rows& out, std::int64_t row_words) {
   const std::int64_t per = 32 / from.bits;
   const std::uint32_t mask = (1U << from.bits) - 1;
@@ -83,7 +86,7 @@ void gather_words(const stored_codes& from, const gpu::grouped_rows& out, std::i
 
 using word_lines = std::array<std::array<std::uint32_t, lanes>, 8>;
 
-/// Transposes 16 squares of 8 words, which lie side by side: nibble i of word n becomes nibble n of
+/// Transposes 16 adjacent squares of 8 words by 8 nibbles: nibble i of word n becomes nibble n of
 /// word i.
 void transpose_nibbles(word_lines& a) {
   const auto swap = [&a](std::size_t apart, std::uint32_t low, std::uint32_t shift) {
@@ -108,7 +111,8 @@ void read_terms(const stored_codes& from, std::int64_t first, std::int64_t n, fl
   const auto groups = static_cast<std::int64_t>(from.layout.stored_group.size());
   const std::uint32_t mask = (1U << from.bits) - 1;
   const bool f16 = from.parts.scale_kind == gpu::weight_kind::f16;
-  // The rows of one word of zeros are read together; each row has its zero at its own place in it.
+  // Rows whose zero points are in the same word are read together. Each row has its zero point in a
+  // nibble or byte of its own in the word.
   const std::int64_t per = 32 / from.bits;
   const std::int64_t end = first + n;
   for (std::int64_t g = 0; g < groups; ++g) {
@@ -160,7 +164,8 @@ void read_awq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
   const std::int64_t row_words = out.words == nullptr ? 0 : from.parts.cols / 8;
   const std::int64_t stored_line = from.parts.rows / 8; // words per column
   const std::int64_t n_words = out.n_rows / 8;
-  // The words of each column lie on another page, which the hardware prefetcher does not reach.
+  // The words of each column lie on another memory page, which the hardware prefetcher does not
+  // reach.
   constexpr std::int64_t ahead = 4;
   word_lines lines{};
   const auto line_at = [&](std::int64_t column) {

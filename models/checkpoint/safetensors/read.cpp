@@ -12,7 +12,7 @@
 namespace twill::models::safetensors {
 namespace {
 
-/// The format allows 100 MB; a third of a million tensors fit into this.
+/// The format allows headers of 100 MB. This bound is enough for a third of a million tensors.
 constexpr std::uint64_t max_header_bytes = std::uint64_t{32} << 20;
 
 failure bad_format(std::string detail) {
@@ -23,7 +23,7 @@ failure bad_tensor(std::string_view name, const std::string& why) {
   return bad_format("tensor " + quoted_name(name) + ": " + why);
 }
 
-/// The list of whole numbers >= 0 that `v` is, or nothing.
+/// Reads a list of integers that are at least 0. Returns false if `list` is not such a list.
 bool read_numbers(const value* list, std::vector<std::int64_t>& out) {
   if (list == nullptr || list->as_list() == nullptr) return false;
   for (const value& item : *list->as_list()) {
@@ -35,7 +35,7 @@ bool read_numbers(const value* list, std::vector<std::int64_t>& out) {
 
 struct placed_tensor {
   stored_tensor tensor;
-  std::uint64_t begin = 0; ///< in the data section
+  std::uint64_t begin = 0; ///< offset in the data section
   std::uint64_t end = 0;
 };
 
@@ -71,7 +71,7 @@ result<placed_tensor> read_tensor(const std::string& name, const value& entry,
   return read;
 }
 
-/// The tensors must cover the data section without gap or overlap.
+/// Fails unless the tensors cover the data section without gap or overlap.
 result<nothing> check_cover(std::vector<placed_tensor>& tensors, std::uint64_t data_bytes) {
   std::sort(tensors.begin(), tensors.end(), [](const placed_tensor& a, const placed_tensor& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;

@@ -13,7 +13,8 @@ std::string quoted_type(const val& v) {
   return v.is_none() ? "'None'" : "'" + type_name(v) + " object'";
 }
 
-/// Python's slice.indices: which of `n` items a slice takes, in order.
+/// Returns the positions of the items, out of `n`, that a slice takes, in order (Python's
+/// slice.indices).
 std::vector<std::size_t> slice_positions(runtime& rt, std::int64_t n,
                                          std::optional<std::int64_t> start,
                                          std::optional<std::int64_t> stop, std::int64_t step) {
@@ -25,7 +26,7 @@ std::vector<std::size_t> slice_positions(runtime& rt, std::int64_t n,
   };
   const std::int64_t first = clamp(start, step > 0 ? low : high);
   const std::int64_t last = clamp(stop, step > 0 ? high : low);
-  // A longer step leaves the range at once too.
+  // With a step longer than `n`, the second position is out of range too, so the step is clamped.
   step = std::clamp<std::int64_t>(step, -n - 1, n + 1);
   std::vector<std::size_t> positions;
   for (std::int64_t i = first; step > 0 ? i < last : i > last; i += step)
@@ -34,7 +35,7 @@ std::vector<std::size_t> slice_positions(runtime& rt, std::int64_t n,
   return positions;
 }
 
-/// The position of index `i` among `n` items; negative indices count from the end.
+/// Returns the position of index `i` among `n` items. Negative indices count from the end.
 std::optional<std::size_t> position(std::int64_t i, std::size_t n) {
   const auto size = static_cast<std::int64_t>(n);
   if (i < 0) i += size;

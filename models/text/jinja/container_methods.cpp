@@ -7,9 +7,9 @@
 #include "models/text/jinja/arguments.hpp"
 #include "models/text/jinja/methods.hpp"
 
-// Hugging Face renders in an immutable sandbox, where the methods that change a list or dict raise.
-// They are offered here all the same: other engines allow them, and everything that a template can
-// reach is a copy made for this render.
+// Hugging Face renders templates in an immutable sandbox, where methods that change a list or a
+// dict raise. This engine allows these methods, because other engines do, and because everything
+// that a template can reach is a copy made for the current render.
 
 namespace twill::models::jinja {
 namespace {
@@ -168,7 +168,7 @@ val update_method(runtime& rt, const val& self, const call_args& args) {
   if (!args.positional.empty()) {
     const auto* other = args.positional[0].as_dict();
     if (other == nullptr) rt.fail("update() takes a dict, given " + type_name(args.positional[0]));
-    const auto copy = other->items; // it may be the same dict
+    const auto copy = other->items; // copied, because `other` may be the dict that is updated
     for (const auto& [key, member] : copy)
       rt.set(d, key, member);
   }

@@ -142,7 +142,7 @@ call_args evaluator::eval_args(const expr& e, scope& s) {
 
 val evaluator::eval_call(const expr& e, scope& s) {
   const expr& callee = *e.items[0];
-  if (callee.kind == expr_kind::attribute) { // a method is called without an object that holds it
+  if (callee.kind == expr_kind::attribute) { // for a method call no bound-method object is made
     const val self = eval(*callee.items[0], s);
     if (const method_fn method = find_method(self, callee.name)) {
       const call_args args = eval_args(e, s);
@@ -170,7 +170,7 @@ val evaluator::call(const val& callee, call_args& args) {
 }
 
 val evaluator::eval_filter(const expr& e, scope& s, const val* input) {
-  // The innermost filter of a filter block has the captured text as its operand.
+  // The innermost filter of a filter block is applied to the captured text.
   const val operand = !e.items[0]                             ? *input
                       : e.items[0]->kind == expr_kind::filter ? eval_filter(*e.items[0], s, input)
                                                               : eval(*e.items[0], s);

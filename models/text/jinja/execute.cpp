@@ -11,7 +11,7 @@
 namespace twill::models::jinja {
 namespace {
 
-/// A macro as a value: `{% macro %}`, or the body of a call block as `caller`.
+/// A macro as a value: one of `{% macro %}`, or the body of a call block, which is named `caller`.
 struct macro_object final : object {
   macro_object(evaluator& e, const stmt& m, scope& s) : ev(e), macro(m), closure(s) {}
   std::string type_name() const override { return "Macro"; }
@@ -44,7 +44,8 @@ void evaluator::watch(const val& list) {
 text evaluator::capture(const body& statements, scope& s, flow* left_by) {
   text out;
   text* outer = std::exchange(out_, &out);
-  const flow how = exec(statements, s); // an exception ends the render, so nothing is restored
+  // An exception ends the render, so `out_` need not be restored after one.
+  const flow how = exec(statements, s);
   out_ = outer;
   if (left_by != nullptr) *left_by = how;
   return out;
@@ -129,9 +130,10 @@ std::vector<val> evaluator::loop_items(const stmt& node, scope& s, const val& it
 evaluator::flow evaluator::exec_loop(const stmt& node, scope& s, const val& items, int depth) {
   auto* loop = rt_.make_object<loop_object>(*this, node, s, loop_items(node, s, items), depth);
   const val loop_value(loop);
-  bool has_completed = false; // an iteration reached the end of the body
+  bool has_completed = false; // true after an iteration has reached the end of the body
   scope reused(&s);
-  const int outer_item = watched_item_; // an error ends the render, so that it is kept then
+  // After an error, which ends the render, watched_item_ must keep the item that failed.
+  const int outer_item = watched_item_;
   for (std::size_t i = 0; i < loop->size(); ++i) {
     rt_.add_work();
     rt_.line = node.line;

@@ -11,7 +11,7 @@ namespace twill::models::jinja {
 namespace {
 
 constexpr int max_nesting = 100; ///< most nested brackets and operators in the source
-// The greatest height of the tree: chains like a + b + c are high without nesting.
+// The greatest height of the tree: a chain like a + b + c makes a high tree without nesting.
 constexpr int max_height = 400;
 
 } // namespace

@@ -29,8 +29,8 @@ std::optional<val> parse_decimal(std::string_view digits, std::size_t sign) {
   return whole_val((digits.front() == '-' && rest != "0" ? "-" : "") + std::string(rest));
 }
 
-/// Python's int(text): white space around, a sign, digits with single underscores. Only decimal
-/// numbers may be beyond 64 bits.
+/// Converts text like Python's int(text): white space around the number, a sign, and digits with
+/// single underscores are allowed. Only decimal numbers may exceed 64 bits.
 std::optional<val> parse_whole(const text& t, std::int64_t base) {
   std::string s = strip(t, nullptr, sides::both).bytes;
   std::string digits;
@@ -50,7 +50,7 @@ std::optional<val> parse_whole(const text& t, std::int64_t base) {
   return val(std::int64_t{n});
 }
 
-/// Python's float(text).
+/// Converts text like Python's float(text).
 std::optional<double> parse_real(const text& t) {
   std::string s = strip(t, nullptr, sides::both).bytes;
   if (s.empty() || s.size() > 400 || s.find_first_of("xXpP(") != std::string::npos)
@@ -61,7 +61,7 @@ std::optional<double> parse_real(const text& t) {
   return d;
 }
 
-/// Python's int(float).
+/// Converts like Python's int(float).
 std::optional<val> truncate(double d) {
   if (!std::isfinite(d)) return std::nullopt;
   char digits[320];
@@ -107,7 +107,7 @@ val abs_filter(evaluator& ev, const val& input, const call_args& args) {
   ev.rt().fail("bad operand type for abs(): '" + type_name(input) + "'");
 }
 
-/// round(d, places), half to even on the exact decimal value as Python does.
+/// Returns round(d, places), rounding the exact decimal value half to even as Python does.
 double round_places(double d, std::int64_t places) {
   if (!std::isfinite(d) || places > 300) return d;
   if (places < -300) return 0.0 * d;
@@ -137,7 +137,7 @@ val round_filter(evaluator& ev, const val& input, const call_args& args) {
   if (how != "ceil" && how != "floor") ev.rt().fail("method must be common, ceil or floor");
   const double scale = std::pow(10.0, static_cast<double>(places));
   const double whole = how == "ceil" ? std::ceil(*d * scale) : std::floor(*d * scale);
-  return val((whole + 0.0) / scale); // Python rounds to an integer here, which has no negative zero
+  return val((whole + 0.0) / scale); // adding 0.0 turns -0.0 into 0.0: Python rounds to an int here
 }
 
 val default_filter(evaluator& ev, const val& input, const call_args& args) {

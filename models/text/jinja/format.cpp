@@ -176,7 +176,8 @@ private:
     append_digits(out, c, negative, number.digits.substr(negative ? 1 : 0));
   }
 
-  /// Python writes a sign and digits for every base, where C knows unsigned numbers only.
+  /// Writes a sign and digits in any base, as Python does; C prints unsigned numbers only in such
+  /// bases.
   void append_digits(text& out, const conversion& c, bool negative, std::string digits) {
     std::string lead = negative ? "-" : c.plus ? "+" : c.space ? " " : "";
     if (c.alternate && (c.type == 'x' || c.type == 'X' || c.type == 'o'))

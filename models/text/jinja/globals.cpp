@@ -31,7 +31,7 @@ val range_function(runtime& rt, const call_args& args) {
   else
     last = a.whole(1, 0);
   if (step == 0) rt.fail("range() arg 3 must not be zero");
-  // Jinja's sandbox allows the same number.
+  // Jinja's sandbox has the same limit.
   constexpr std::uint64_t most = 100'000;
   const auto distance = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
   const bool empty = step > 0 ? first >= last : first <= last;

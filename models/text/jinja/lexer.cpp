@@ -22,7 +22,7 @@ bool is_name_char(char c) {
          static_cast<std::uint8_t>(c) >= 0x80;
 }
 
-/// Every line end becomes \n, and one at the very end is dropped.
+/// Replaces every line end by \n, and removes a line end at the very end.
 std::string normalize(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -73,7 +73,7 @@ private:
     return std::min(i, s_.size());
   }
 
-  /// The first of {{, {% and {# at or after `from`.
+  /// Returns the position of the first {{, {% or {# at or after `from`.
   std::size_t find_tag(std::size_t from) const {
     for (;; ++from) {
       from = s_.find('{', from);
@@ -83,7 +83,8 @@ private:
     }
   }
 
-  /// The part of the text before a tag that stays; `sign` is the character after the tag's opening.
+  /// Returns the part of the text before a tag that is kept; `sign` is the character after the
+  /// tag's opening.
   std::string_view strip_before(std::string_view data, char sign, bool is_variable) const {
     if (sign == '-') {
       while (!data.empty()) {
@@ -136,7 +137,7 @@ private:
     after_tag(sign, true);
   }
 
-  /// Skips whitespace after a closing tag, and notes whether the next text begins a line.
+  /// Skips white space after a closing tag, and records whether the next text begins a line.
   void after_tag(char sign, bool trims) {
     const std::size_t from = at_;
     if (sign == '-')
@@ -146,7 +147,7 @@ private:
     line_starting_ = at_ > from && s_[at_ - 1] == '\n';
   }
 
-  /// Reads {% raw %}: everything up to {% endraw %} is data.
+  /// Reads {% raw %}: everything up to {% endraw %} is literal text.
   bool take_raw(std::size_t inside) {
     std::size_t i = skip_space(inside);
     if (s_.substr(i, 3) != "raw") return false;
@@ -173,7 +174,7 @@ private:
 
   void read_expression(bool is_variable) {
     const std::string_view close = is_variable ? "}}" : "%}";
-    std::string brackets; // the open ones; a closing tag counts only outside of them
+    std::string brackets; // open brackets; a closing tag counts only outside of brackets
     for (;;) {
       advance(skip_space(at_));
       if (at_ >= s_.size()) fail("unexpected end of template inside a tag");

@@ -55,7 +55,7 @@ val whole_arithmetic(runtime& rt, std::string_view op, std::int64_t a, std::int6
   if (op == "/" || op == "//" || op == "%") {
     if (b == 0) rt.fail("division by zero");
     if (op == "/") return val(static_cast<double>(a) / static_cast<double>(b));
-    if (b == -1) { // the one quotient that can overflow
+    if (b == -1) { // the quotient of the least integer and -1 overflows
       if (op == "%") return val(std::int64_t{0});
       if (!__builtin_sub_overflow(std::int64_t{0}, a, &result)) return val(result);
       fail_overflow(rt);
@@ -73,8 +73,9 @@ val real_arithmetic(runtime& rt, std::string_view op, double a, double b) {
   if (op == "**") return val(std::pow(a, b));
   if (b == 0) rt.fail("division by zero");
   if (op == "/") return val(a / b);
-  // As Python does: a remainder has the sign of the divisor, a remainder of zero too. The floored
-  // quotient comes from the exact remainder, since a / b may round up to the next integer.
+  // As in Python, a remainder has the sign of the divisor, and so has a remainder of zero. The
+  // floored quotient is computed from the exact remainder, because a / b may round up to the next
+  // integer.
   double r = std::fmod(a, b);
   if (r != 0 && (r < 0) != (b < 0)) r += b;
   if (op == "%") return val(r != 0 ? r : std::copysign(0.0, b));

@@ -38,8 +38,8 @@ private:
 
   void end_tag() { tokens_.expect(token_kind::block_end, "'%}'"); }
 
-  /// Parses statements up to a tag whose first word is in `ends`; that word is then the current
-  /// token.
+  /// Parses statements up to a tag whose first word is in `ends`. Afterwards that word is the
+  /// current token.
   body parse_body(words ends) {
     if (++nesting_ > max_block_nesting) tokens_.fail("blocks nest too deep");
     body out;
@@ -77,7 +77,7 @@ private:
     return node;
   }
 
-  /// Parses one statement; the current token is then behind the words of its last tag.
+  /// Parses one statement. Afterwards the current token is the one after the words of its last tag.
   stmt_ptr parse_statement() {
     const std::string word = tokens_.take_any_name();
     if (word == "if") return parse_if();
@@ -198,7 +198,8 @@ private:
     tokens_.expect_op(")");
   }
 
-  /// Parses the body of a macro, in which break and continue do not reach the loops around it.
+  /// Parses the body of a macro. In that body, break and continue do not affect loops around the
+  /// macro.
   void parse_macro_body(stmt& node, const char* end) {
     const int outer_loops = std::exchange(loops_, 0);
     const macro_names outer_seen = std::exchange(expressions_.seen, {});
@@ -248,7 +249,8 @@ private:
     return node;
   }
 
-  /// Parses a generation tag, which marks assistant text for training; rendering ignores it.
+  /// Parses a generation tag, which marks the assistant's text for training. Rendering ignores the
+  /// tag.
   stmt_ptr parse_generation() {
     stmt_ptr node = make(stmt_kind::scoped);
     parse_rest(*node, "endgeneration");

@@ -8,7 +8,7 @@
 namespace twill::models::jinja {
 namespace {
 
-// The characters that str.isprintable refuses, as far as texts really contain them.
+// Refuses the characters that str.isprintable refuses, as far as they occur in real texts.
 bool is_printable(char32_t c) {
   if (c < 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0xAD) return false;
   if (c == 0x1680 || (c >= 0x2000 && c <= 0x200F) || (c >= 0x2028 && c <= 0x202F)) return false;

@@ -7,7 +7,7 @@
 #include "models/text/jinja/filters.hpp"
 
 // The filters map, select, reject, selectattr and rejectattr, which apply other filters and tests.
-// Their results are always true and can be read once, as Python's generators.
+// As in Python, where they are generators, their results are always true and can be read only once.
 
 namespace twill::models::jinja {
 namespace {

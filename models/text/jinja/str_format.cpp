@@ -125,7 +125,7 @@ private:
     return pad_to(body, std::atoi(width.c_str()), fill, where);
   }
 
-  /// format() puts the odd fill character right, unlike str.center.
+  /// Pads `body`. To centre, format() puts an odd fill character on the right, unlike str.center.
   text pad_to(const text& body, std::int64_t width, const std::string& fill, int where) {
     if (where != 0) return pad(rt_, body, width, fill, where);
     const auto n = static_cast<std::int64_t>(count_characters(body.bytes));

@@ -14,7 +14,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-/// Reads `n` hex digits at `i` and moves behind them.
+/// Reads `n` hexadecimal digits at `i` and moves `i` past them.
 std::optional<char32_t> read_hex(std::string_view s, std::size_t& i, std::size_t n) {
   if (i + n > s.size()) return std::nullopt;
   char32_t c = 0;
@@ -52,7 +52,7 @@ std::optional<std::string> decode_string_literal(std::string_view inside) {
       if (!c) return std::nullopt;
       append_character(out, *c);
     } else if (e == 'N') {
-      return std::nullopt; // \N{name} would need the table of names
+      return std::nullopt; // \N{name} would need the table of character names
     } else if (e >= '0' && e <= '7') {
       append_character(out, read_octal(inside, i));
     } else if (const std::size_t known = letters.find(e); known != std::string_view::npos) {
@@ -60,7 +60,7 @@ std::optional<std::string> decode_string_literal(std::string_view inside) {
       ++i;
     } else {
       if (e != '\n')
-        (out += '\\') += e; // an escaped line end is dropped, other escapes stay as they are
+        (out += '\\') += e; // an escaped line end is dropped; unknown escapes stay as they are
       ++i;
     }
   }

@@ -58,7 +58,7 @@ bool is_sequence(evaluator&, const val& v, const call_args&) {
          (v.as_list() && v.as_list()->kind != list_data::generator);
 }
 bool is_callable(evaluator&, const val& v, const call_args&) {
-  // Jinja's undefined value has the method that a call needs; the method then fails.
+  // In Jinja an undefined value has the method that makes it callable, although calling it fails.
   return v.is_undefined() || (v.as_object() && v.as_object()->callable());
 }
 template <bool Upper>
@@ -66,7 +66,7 @@ bool is_case(evaluator& ev, const val& v, const call_args&) {
   return has_case(to_text(ev.rt(), v), Upper);
 }
 
-/// v % n == remainder.
+/// Returns whether v % n == remainder.
 bool divides(evaluator& ev, const val& v, std::int64_t n, std::int64_t remainder) {
   return equal(apply_binary(ev.rt(), "%", v, val(n)), val(remainder));
 }

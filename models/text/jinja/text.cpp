@@ -124,8 +124,8 @@ std::string change_case(std::string_view s, bool upper) {
     }
     return out;
   }
-  // PCRE2 carries the Unicode case table; a substitution with \U or \L applies it.
-  std::string out(s.size() + s.size() / 2 + 16, '\0'); // a mapping never adds more than half
+  // PCRE2 has the Unicode case table, and a substitution with \U or \L applies it.
+  std::string out(s.size() + s.size() / 2 + 16, '\0'); // case mapping adds at most half of the size
   PCRE2_SIZE length = out.size();
   const char* replacement = upper ? "\\U$0" : "\\L$0";
   const int done =

@@ -85,7 +85,7 @@ val indent_filter(evaluator& ev, const val& input, const call_args& args) {
     unit = text(std::string(static_cast<std::size_t>(std::max<std::int64_t>(width, 0)), ' '));
   }
   text with_end = *input.as_text();
-  with_end.append("\n"); // as Jinja does: a last line end counts as a line of its own
+  with_end.append("\n"); // as in Jinja, a line end at the end begins one more line
   const auto lines = split_lines(with_end, false);
   ev.rt().charge_text(with_end.bytes.size() + lines.size() * unit.bytes.size());
   text out;

@@ -61,7 +61,7 @@ val partition_method(runtime& rt, const val& self, const call_args& args) {
   return val(rt.make_list(list_data::tuple, std::move(parts)));
 }
 
-/// s[start:end] as bytes of `t`; nothing when start lies behind the end.
+/// Returns s[start:end] as bytes of `t`; nothing if `start` is after the end.
 std::optional<text> window(runtime& rt, const text& t, const arguments& a) {
   const auto bound = [&](std::size_t i) {
     return a.get(i) == nullptr || a.get(i)->is_none() ? std::nullopt : std::optional(a.whole(i, 0));
@@ -171,7 +171,7 @@ val join_method(runtime& rt, const val& self, const call_args& args) {
   return rt.make_text(join(rt, self_text(self), parts));
 }
 
-/// The condition that a test such as isalpha() sets for every character.
+/// Returns whether all characters satisfy `test`, for methods such as isalpha().
 template <class Test>
 val all_characters(const text& t, Test test) {
   if (t.bytes.empty()) return val(false);
@@ -180,7 +180,7 @@ val all_characters(const text& t, Test test) {
   return val(true);
 }
 
-bool is_letter(char32_t c) { // beyond ASCII: everything that is neither space nor symbol there
+bool is_letter(char32_t c) { // outside ASCII: everything but spaces and symbols
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c >= 0xC0 && c != 0xD7 && c != 0xF7 && !is_space(c) && !(c >= 0x2000 && c <= 0x2BFF) &&
           !(c >= 0x3000 && c <= 0x3004) && !(c >= 0xFF00 && c <= 0xFF20) && c < 0x1F000);

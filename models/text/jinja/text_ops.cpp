@@ -7,14 +7,14 @@
 namespace twill::models::jinja {
 namespace {
 
-/// True when `c` (a whole character) is to be stripped.
+/// True if the character `c` is to be stripped.
 bool is_stripped(std::string_view c, const text* chars) {
   if (chars != nullptr) return chars->bytes.find(c) != std::string::npos;
   std::size_t length = 0;
   return is_space(character_at(c, 0, length));
 }
 
-/// A transformed text is wholly tainted when a part was tainted.
+/// Makes the result of a transformation. The whole result is tainted if any part of `source` is.
 text transformed(const text& source, std::string bytes) {
   return text(std::move(bytes), source.tainted());
 }
@@ -36,7 +36,7 @@ std::vector<text> split_space(const text& t, std::int64_t most, bool from_right)
   std::vector<text> out;
   const std::size_t n = words.size();
   const std::size_t cuts = most < 0 ? n : static_cast<std::size_t>(most);
-  if (n > cuts + 1 && !from_right) { // the rest stays whole, without space around it
+  if (n > cuts + 1 && !from_right) { // the rest is one part, without white space on its left
     const text rest =
         strip(slice_bytes(t, words[cuts].first, t.bytes.size()), nullptr, sides::left);
     words.resize(cuts);
@@ -59,7 +59,7 @@ bool is_line_end(char32_t c) {
          c == 0x2029;
 }
 
-/// Upper and lower form of every character, for operations that mix them.
+/// The upper-case and the lower-case form of every character, for operations that need both.
 struct both_cases {
   explicit both_cases(const text& t)
       : upper(change_case(t.bytes, true)), lower(change_case(t.bytes, false)),
@@ -106,7 +106,7 @@ text replace(runtime& rt, const text& t, const text& from, const text& to, std::
     rt.add_work(1 + to.bytes.size() / 64);
     if (out.bytes.size() > (16u << 20)) rt.charge_text(out.bytes.size());
   };
-  if (from.bytes.empty()) { // between all characters
+  if (from.bytes.empty()) { // inserts between all characters
     for (const std::size_t at : character_offsets(t.bytes)) {
       if (!left()) break;
       put(at);
@@ -184,7 +184,7 @@ text join(runtime& rt, const text& separator, const std::vector<text>& parts) {
 }
 
 text with_case(const text& t, bool upper) {
-  constexpr std::string_view sharp_s = "\u00DF"; // the one common letter whose upper case is two
+  constexpr std::string_view sharp_s = "\u00DF"; // a common letter; its upper case is "SS"
   std::string source = t.bytes;
   for (std::size_t at = 0; upper && (at = source.find(sharp_s, at)) != std::string::npos; at += 2)
     source.replace(at, sharp_s.size(), "SS");
@@ -229,7 +229,7 @@ text pad(runtime& rt, const text& t, std::int64_t width, std::string_view fill, 
   if (width <= n) return t;
   rt.charge_text(static_cast<std::size_t>(width));
   const std::int64_t missing = width - n;
-  // str.center puts the odd space left when the width is odd.
+  // str.center puts an odd space on the left if the width is odd.
   const std::int64_t left = where < 0   ? 0
                             : where > 0 ? missing
                                         : missing / 2 + (missing & width & 1);

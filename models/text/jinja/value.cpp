@@ -19,12 +19,12 @@ int three_way(const T& a, const T& b) {
   return a < b ? -1 : b < a ? 1 : 0;
 }
 
-/// The digits of an int.
+/// Returns the digits of an int.
 big_integer digits_of(const val& v) {
   return v.as_big() ? *v.as_big() : big_integer{std::to_string(v.whole().value_or(0))};
 }
 
-/// The whole part of a finite float, exactly.
+/// Returns the integer part of a finite float, exactly.
 big_integer whole_part(double d) {
   char digits[320];
   const auto end =
@@ -33,14 +33,15 @@ big_integer whole_part(double d) {
   return {std::string(all == "-0" ? "0" : all)};
 }
 
-/// An int and a float, exactly, as Python compares them; not NaN.
+/// Compares an int with a float exactly, as Python does. `real` must not be NaN.
 int compare_mixed(const val& whole, double real) {
   if (std::isinf(real)) return real > 0 ? -1 : 1;
   if (const int order = compare(digits_of(whole), whole_part(real)); order != 0) return order;
   return three_way(std::trunc(real), real);
 }
 
-/// Every comparison with NaN is false; 2 is neither less, equal nor greater to the callers.
+/// Compares two numbers. Every comparison with NaN is false: the result 2 means neither less, equal
+/// nor greater.
 int compare_numbers(const val& a, const val& b) {
   if (const auto x = a.whole(), y = b.whole(); x && y) return three_way(*x, *y);
   const double *x = a.as_double(), *y = b.as_double();
@@ -154,7 +155,7 @@ bool equal(const val& a, const val& b, int depth) {
 std::optional<int> compare(const val& a, const val& b, int depth) {
   if (depth > max_compare_depth) return std::nullopt;
   if (a.is_number() && b.is_number()) return compare_numbers(a, b);
-  // The byte order of UTF-8 is the order of code points.
+  // UTF-8 has the same order by bytes as by code points.
   if (const auto* x = a.as_text(), *y = b.as_text(); x && y) return three_way(x->bytes, y->bytes);
   const auto *x = a.as_list(), *y = b.as_list();
   if (!x || !y || x->kind != y->kind || x->kind == list_data::generator) return std::nullopt;
