@@ -70,7 +70,7 @@ private:
     pieces.push_back(word.substr(begin));
   }
 
-  /// Two unknown characters that become one token must stay together.
+  /// Two unknown characters that become one token must not be separated.
   bool may_fuse(std::string_view word, std::size_t at, std::size_t middle, std::size_t end) const {
     return parts_.fuse_unknown && symbol_of(word.substr(at, middle - at)) == none &&
            symbol_of(word.substr(middle, end - middle)) == none;

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path of the first *.tiktoken file by name; empty when there is none.
+/// Returns the path of the *.tiktoken file whose name sorts first; empty if there is none.
 std::string find_tiktoken(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code failed;

@@ -30,7 +30,8 @@ enum class token_type : std::int64_t {
   byte = 6,
 };
 
-/// Control tokens of letters alone, such as ChatGLM's "sop", occur within ordinary words too.
+/// True for text of lower-case letters only. Control tokens such as ChatGLM's "sop" are of this
+/// form, and occur within ordinary words too.
 bool is_one_word(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
@@ -144,7 +145,7 @@ private:
     }
     bytes = spaces_for_marks(text);
     parts_.drops_space[at] = text.starts_with(space_mark);
-    // Merging walks characters.
+    // Merging works on whole characters.
     usable_[at] = !text.empty() && is_utf8(text);
   }
 
@@ -204,7 +205,7 @@ private:
     return nothing{};
   }
 
-  /// The id under an optional key; -1 when it is absent, or -1 as converters write it.
+  /// Returns the id under an optional key; -1 if the key is absent or if a converter wrote -1.
   result<std::int64_t> optional_id(std::string_view name) const {
     const std::string key = "tokenizer.ggml." + std::string(name) + "_token_id";
     constexpr std::int64_t none = std::numeric_limits<std::uint32_t>::max();
@@ -234,7 +235,8 @@ private:
     return nothing{};
   }
 
-  /// ChatGLM ends an answer with the role that speaks next, which its files rarely say.
+  /// ChatGLM ends an answer with the token of the role that speaks next. Its files rarely name
+  /// these tokens as ends, so they are added here.
   void add_hand_overs() {
     const auto find = [this](std::string_view text) {
       for (std::size_t i = 0; i < parts_.bytes.size(); ++i)

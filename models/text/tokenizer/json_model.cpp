@@ -31,14 +31,14 @@ result<nothing> read_vocabulary(const value& model, token_map& vocabulary) {
     if (id.as_int() == nullptr || *id.as_int() < 0 ||
         *id.as_int() > std::numeric_limits<token_id>::max())
       return malformed("`model.vocab`, `" + text + "` must be a token id");
-    // Merging walks characters.
+    // Merging works on whole characters.
     if (!is_utf8(text)) return malformed("`model.vocab`, texts must be valid UTF-8");
     vocabulary.try_emplace(text, static_cast<token_id>(*id.as_int()));
   }
   return nothing{};
 }
 
-/// Merges, which are lines "left right" or pairs.
+/// Reads merges, each of which is a text "left right" or a pair.
 result<merge_list> read_merges(const value& model) {
   merge_list merges;
   const value* list = model.find("merges");

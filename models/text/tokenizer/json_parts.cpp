@@ -74,7 +74,7 @@ token_id id_in(const value& list) {
   return fits ? static_cast<token_id>(*id) : -1;
 }
 
-/// Reads TemplateProcessing: the ids before and after the text of a single sequence.
+/// Reads TemplateProcessing: the ids that come before and after the text of a single sequence.
 result<nothing> add_template(const value& component, frame_part& frame) {
   const value* single = component.find("single");
   const value* tokens = component.find("special_tokens");

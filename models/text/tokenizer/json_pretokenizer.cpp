@@ -20,7 +20,7 @@ std::optional<match_behavior> behavior_of(const value& component) {
   return std::nullopt;
 }
 
-/// An expression that matches the text `what` alone.
+/// Returns an expression that matches only the text `what`.
 std::string quoted_pattern(std::string_view what) {
   std::string out;
   for (const char c : what) {
@@ -81,7 +81,7 @@ result<nothing> add_metaspace(const value& component, std::vector<split_rule>& r
   return nothing{};
 }
 
-/// Adds a kind that is one fixed expression.
+/// Adds a kind of pre-tokenizer that is one fixed expression.
 result<nothing> add_fixed(const value& component, std::vector<split_rule>& rules) {
   constexpr const char* punctuation = R"([!-/:-@\[-`{-~\p{P}])";
   const std::string_view type = type_of(component);
@@ -107,7 +107,8 @@ result<nothing> add_fixed(const value& component, std::vector<split_rule>& rules
 result<nothing> add_pretokenizer(const value& component, int depth, bool& byte_level,
                                  std::vector<split_rule>& rules) {
   const std::string_view type = type_of(component);
-  // After ByteLevel, words are spelled in its alphabet, which only the model can read.
+  // ByteLevel spells words in its own alphabet, which only the model can read, so nothing may
+  // follow.
   if (byte_level)
     return failure{errc::unsupported, "`pre_tokenizer`, ByteLevel must be the last, given \"" +
                                           std::string(type.substr(0, 80)) + "\" behind it"};

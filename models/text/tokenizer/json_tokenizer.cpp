@@ -1,4 +1,4 @@
-// tokenizer.json of a folder (Hugging Face tokenizers).
+// Reads tokenizer.json of a folder (the format of Hugging Face's tokenizers library).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -116,7 +116,7 @@ private:
     return nothing{};
   }
 
-  /// LlamaTokenizerFast writes its own post-processor from these flags.
+  /// LlamaTokenizerFast replaces the post-processor by one that it makes from these flags.
   void use_class_flags() {
     if (files_.tokenizer_config == nullptr ||
         !json::text(*files_.tokenizer_config, "tokenizer_class").starts_with("LlamaTokenizer"))

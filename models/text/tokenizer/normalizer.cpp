@@ -8,7 +8,7 @@
 namespace twill::models {
 namespace {
 
-/// How many bytes rules may make of one byte, and how many more of a short text.
+/// Returns the greatest size of a normalized text: 32 bytes for each byte before, and 65536 more.
 std::size_t size_limit(std::size_t before) {
   return 32 * before + 65536;
 }
@@ -127,8 +127,8 @@ normalize_rule nmt_rules() {
 
 namespace {
 
-/// A double array (Aoe 1989) as darts-clone stores it. It comes from a file, so each index is
-/// checked before it is used.
+/// A double array (Aoe 1989) in the format of darts-clone. The array comes from a file, so each
+/// index is checked before use.
 class compiled_map {
 public:
   compiled_map(std::vector<std::uint32_t> units, std::string texts)
@@ -139,7 +139,7 @@ public:
     std::uint32_t value = 0;
   };
 
-  /// The longest key that `text` begins with.
+  /// Returns the longest key with which `text` begins.
   found longest(std::string_view text) const {
     found best;
     std::size_t node = 0;
@@ -159,7 +159,7 @@ public:
     return best;
   }
 
-  /// The replacement at `value`, which ends with a NUL.
+  /// Returns the replacement at offset `value`, which ends at a NUL.
   std::string_view text_at(std::uint32_t value) const {
     if (value >= texts_.size()) return {};
     return std::string_view(texts_).substr(value, std::strlen(texts_.c_str() + value));
@@ -194,7 +194,7 @@ result<normalize_rule> compiled_rules(std::string charsmap) {
     out.reserve(text.size());
     for (std::size_t at = 0; at < whole.size();) {
       const auto rule = map->longest(whole.substr(at));
-      // A key that ends within a character, or a text that begins within one, would break the text.
+      // A key that ends within a character would break the text, so such a match is not used.
       const std::size_t next = at + rule.length;
       const bool is_whole = next >= whole.size() || (whole[next] & 0xC0) != 0x80;
       const std::string_view by = map->text_at(rule.value);

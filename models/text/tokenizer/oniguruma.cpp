@@ -17,14 +17,14 @@ using oniguruma::is_digit;
 constexpr std::size_t max_bytes = 64u << 10;
 constexpr int unlimited = -1;
 
-/// The options that hold at a place of the expression.
+/// The options that apply at a position of the expression.
 struct options {
   bool ignore_case = false;
   bool dot_is_any = false; ///< `(?m)` of Ruby
   bool extended = false;   ///< white space and comments are left out
 };
 
-/// A part of the expression, written for PCRE2.
+/// A part of the expression, translated to the syntax of PCRE2.
 struct piece {
   std::string text;
   bool may_be_empty = false;
@@ -36,7 +36,8 @@ struct quantifier {
   const char* suffix = "";
 };
 
-/// A descent that writes what it reads. The first fault ends it: each function returns false then.
+/// A recursive-descent parser that writes the translation while it reads. The first fault ends the
+/// translation: after it, every function returns false.
 class translator : oniguruma::reader {
 public:
   explicit translator(std::string_view expression) : reader(expression) {}
@@ -52,7 +53,7 @@ public:
   }
 
 private:
-  // Alternatives end at `)` or at the end of the expression, which stay unread.
+  // Alternatives end at `)` or at the end of the expression; neither is consumed.
   bool read_alternatives(const options& given, piece& out) {
     if (!descend()) return false;
     out = {};
@@ -73,7 +74,8 @@ private:
     while (skip_ignored(given) && at_ < in_.size() && !next_is("|") && !next_is(")")) {
       options changed = given;
       if (bool isolated = false; read_options(changed, isolated), !fault_.empty() || isolated) {
-        // Isolated options hold up to the end of the group, over all its further alternatives.
+        // Isolated options apply up to the end of the group, including all its further
+        // alternatives.
         piece rest;
         if (!fault_.empty() || !read_alternatives(changed, rest)) return false;
         out.text += group_with(given, changed, rest.text);
@@ -105,7 +107,7 @@ private:
     return true;
   }
 
-  /// Reads `(?imx-imx)` or, unless it is isolated, `(?imx-imx:`; leaves other groups unread.
+  /// Reads `(?imx-imx)`, which sets `isolated`, or `(?imx-imx:`. Does not consume other groups.
   void read_options(options& changed, bool& isolated) {
     const std::size_t begin = at_;
     if (!take("(?")) return;
@@ -153,7 +155,7 @@ private:
     return fault_.empty();
   }
 
-  /// Leaves what is no quantifier unread: `{` begins none in `a{`, `a{,}` and `a{x}`.
+  /// Does not consume text that is not a quantifier: `{` begins none in `a{`, `a{,}` and `a{x}`.
   bool read_quantifier(quantifier& q) {
     q = {};
     if (take("*")) {
@@ -187,10 +189,10 @@ private:
     if ((!has_least && !is_range) || !take("}")) return at_ = begin, false;
     if (std::max(q.least, q.most) == too_many)
       return wrong("must repeat nothing more than 65535 times");
-    if (q.most != unlimited && q.least > q.most) { // the bounds in this order: possessive
+    if (q.most != unlimited && q.least > q.most) { // reversed bounds: possessive
       std::swap(q.least, q.most);
       q.suffix = "+";
-    } else if (is_range && take("?")) { // behind `{n}` it is a quantifier of its own, as `+` is
+    } else if (is_range && take("?")) { // after `{n}`, `?` is a new quantifier
       q.suffix = "?";
     }
     return true;
@@ -238,7 +240,7 @@ private:
     std::string open;
     for (const char* kind : {"(?=", "(?!", "(?<=", "(?<!", "(?>", "(?:"})
       if (open.empty() && take(kind)) open = kind;
-    if (open.empty() && !next_is("(?")) { // a group that captures, to no purpose
+    if (open.empty() && !next_is("(?")) { // captures are not used
       ++at_;
       open = "(?:";
     }
@@ -333,7 +335,8 @@ private:
     }
   }
 
-  /// Oniguruma folds the case of no set outside of a class; PCRE2 may, of `\p{Lu}`.
+  /// Outside of a class, Oniguruma does not fold the case of any set, while PCRE2 may, as for
+  /// `\p{Lu}`.
   bool write_set(const options& given, piece& out, const character_set& set) {
     return write_matcher(out, given.ignore_case ? "(?-i:" + set.matcher() + ")" : set.matcher());
   }
@@ -347,8 +350,8 @@ private:
     return write_matcher(out, set.matcher());
   }
 
-  int n_looks_ = 0;       ///< groups around this place that look ahead or behind
-  char32_t previous_ = 0; ///< the literal before this place; 0 when there is none
+  int n_looks_ = 0;       ///< number of enclosing groups that look ahead or behind
+  char32_t previous_ = 0; ///< the literal before this position; 0 if there is none
 };
 
 } // namespace

@@ -107,7 +107,8 @@ bool reader::read_number(int base, int least, int most, char32_t& out) {
   return true;
 }
 
-/// Other bytes are parts of a character, which nobody spells in this way.
+/// Other bytes would be parts of a character, and spelling characters by their bytes is not
+/// supported.
 bool reader::is_ascii(char32_t c) {
   return c < 0x80 || refuse("character given by its bytes");
 }
@@ -166,7 +167,7 @@ bool reader::read_item(bool ignore_case, character_set& out) {
   } else if (take("[")) {
     if (!read_class(ignore_case, set)) return false;
     if (ignore_case && set.negated) return refuse("case folding of a class with sets");
-    // Oniguruma 6.9 takes the complement of all characters beyond ASCII for all of them here.
+    // In this case Oniguruma 6.9 replaces the complement by all characters outside ASCII.
     if (set.negated && set.n_sets > 1 && set.has_complement)
       return refuse("class within a class that may exclude everything");
     out.n_sets += std::max(1, set.n_sets);
@@ -196,7 +197,7 @@ bool reader::read_range(bool ignore_case, character_set& out) {
   char32_t first = 0, last = 0;
   if (!read_class_character(first)) return false;
   last = first;
-  // A hyphen at either end of a class stands for itself, as that behind a range does.
+  // A hyphen at either end of a class is literal, and so is a hyphen after a range.
   const bool is_range = next_is("-") && !next_is("-]") && !next_is("-&&");
   if (is_range && first == U'-') return refuse("range in a class that begins with `-`");
   if (is_range) {

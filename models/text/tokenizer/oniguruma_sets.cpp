@@ -12,8 +12,8 @@ constexpr const char* white_space =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr const char* no_white_space =
     R"(\x{0}-\x{8}\x{E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
-// Alphabetic, Mark, Decimal_Number and Connector_Punctuation: the ranges are the letters in circles
-// and squares, which are symbols.
+// Alphabetic, Mark, Decimal_Number and Connector_Punctuation. The ranges are the letters in circles
+// and squares, which are symbols by their general category.
 constexpr const char* word =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 constexpr const char* latin1_digits = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
@@ -27,7 +27,7 @@ character_set complement_of(std::string items) {
   return {.items = std::move(items), .negated = true};
 }
 
-/// Names are compared without case, spaces, hyphens and underscores.
+/// Removes what does not count when names are compared: case, spaces, hyphens and underscores.
 std::string normalized(std::string_view name) {
   std::string out;
   for (const char c : name)
@@ -41,7 +41,7 @@ struct named {
   const char* items;
 };
 
-/// General categories and few other properties, by all of their names.
+/// General categories and a few other properties, under all of their names.
 constexpr named properties[] = {
     {"any", R"(\p{Any})"},
     {"assigned", R"(\P{Cn})"},
@@ -158,7 +158,7 @@ const named* find(const named (&list)[N], std::string_view name) {
 std::string character_set::matcher() const {
   std::string united = items.empty() ? std::string() : "[" + items + "]";
   if (matchers.empty()) return negated ? "[^" + items + "]" : united;
-  // The group is atomic, so that a character which two parts match is not tried twice.
+  // The group is atomic, so that a character that two parts match is not tried twice.
   std::string all = united;
   for (const std::string& one : matchers)
     all += (all.empty() ? "" : "|") + one;
@@ -210,7 +210,7 @@ std::optional<character_set> type_set(char letter, bool in_class) {
 
 std::optional<character_set> posix_set(std::string_view name) {
   if (name == "graph") return complement_of(std::string(white_space) + R"(\p{Cc}\p{Cn}\p{Cs})");
-  // What is printed are the characters of [:graph:] and the spaces.
+  // [:print:] has the characters of [:graph:] and the spaces.
   if (name == "print") return complement_of(R"(\x{2028}\x{2029}\p{Cc}\p{Cn}\p{Cs})");
   const named* found = find(posix, name);
   return found == nullptr ? std::nullopt : std::optional(of(found->items));
@@ -221,8 +221,8 @@ std::optional<character_set> property_set(std::string_view name, bool in_class) 
   if (key == "word") return type_set('w', in_class);
   if (const named* found = find(properties, key)) return of(found->items);
   if (auto found = posix_set(key)) return found;
-  // What is left are scripts; PCRE2 refuses names that it does not know. Without the type it would
-  // take the characters that other scripts share with this one too.
+  // All remaining names are taken as scripts; PCRE2 refuses names that it does not know. Without
+  // the type `sc:`, PCRE2 would add the characters that other scripts share with this one.
   if (key.empty() ||
       !std::all_of(key.begin(), key.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
     return std::nullopt;

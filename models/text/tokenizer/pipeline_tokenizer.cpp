@@ -11,7 +11,7 @@
 namespace twill::models {
 namespace {
 
-/// Between so many words the limits of the text are looked at.
+/// The limits of the text are checked each time this many words have been encoded.
 constexpr std::size_t words_at_once = 8192;
 
 class pipeline_tokenizer final : public tokenizer {
@@ -38,7 +38,7 @@ public:
     const auto n = static_cast<std::ptrdiff_t>(parts_.prefix.size());
     const bool is_doubled = static_cast<std::ptrdiff_t>(ids.size()) >= 2 * n &&
                             std::equal(ids.begin(), ids.begin() + n, ids.begin() + n);
-    if (is_doubled) ids.erase(ids.begin(), ids.begin() + n); // the template wrote it
+    if (is_doubled) ids.erase(ids.begin(), ids.begin() + n); // the template wrote the prefix
     return ids;
   }
 
@@ -74,7 +74,7 @@ private:
     while (from < text.size()) {
       const auto found = parts_.specials.find(text, from, classes, literal);
       const std::size_t end = found ? found->begin : text.size();
-      // An empty literal range asks to begin afresh there.
+      // An empty literal range means that encoding starts afresh at that position.
       for (; range != literal.end() && range->first < end; ++range) {
         if (range->first != range->second || range->first < from) continue;
         auto done = encode_segment(text.substr(from, range->first - from), at_start, words, ids);

@@ -18,7 +18,7 @@ struct part {
   bool matched;
 };
 
-/// The matches and the ranges between them, in order; together they cover `size` bytes.
+/// Lists the matches and the ranges between them, in order; together they cover `size` bytes.
 void cover(const match_list& matches, std::size_t size, bool invert, std::vector<part>& parts) {
   parts.clear();
   std::size_t done = 0;
@@ -30,7 +30,7 @@ void cover(const match_list& matches, std::size_t size, bool invert, std::vector
   if (done < size) parts.push_back({done, size, invert});
 }
 
-/// Joins matches with a neighbour as `behavior` says; each match joins one neighbour only.
+/// Joins each match with one neighbour, as `behavior` says.
 void join(std::vector<part>& parts, match_behavior behavior) {
   std::vector<part> kept;
   kept.reserve(parts.size());
@@ -75,7 +75,7 @@ void join(std::vector<part>& parts, match_behavior behavior) {
   parts.swap(kept);
 }
 
-/// Cuts `word` before each `mark` except one at its very beginning.
+/// Cuts `word` before each `mark`, except a mark at the very beginning.
 void split_before(std::string_view word, std::string_view mark,
                   std::vector<std::string_view>& out) {
   std::size_t begin = 0;

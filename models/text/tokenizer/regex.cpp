@@ -26,8 +26,8 @@ constexpr std::string_view white_space =
 constexpr std::string_view word =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 
-/// Writes the class that `\c` stands for; false when the escape stays as it is, as a negated class
-/// inside another one must.
+/// Appends the class that `\c` stands for. Returns false if the escape must stay as it is, as a
+/// negated class inside another class must.
 bool expand_class(char c, bool in_class, std::string& out) {
   const bool negated = c == 'S' || c == 'W';
   if ((c != 's' && c != 'w' && !negated) || (in_class && negated)) return false;
@@ -66,7 +66,7 @@ std::string error_text(int code) {
 
 struct regex::impl {
   std::unique_ptr<pcre2_code, code_deleter> code;
-  std::unique_ptr<pcre2_match_context, context_deleter> context; ///< the limits; constant
+  std::unique_ptr<pcre2_match_context, context_deleter> context; ///< the match limits; constant
 };
 
 struct regex::finder::impl {
@@ -102,10 +102,10 @@ result<std::shared_ptr<const regex>> regex::compile(const std::string& source,
   if (!compiled->impl_->code)
     return failure{errc::unsupported, "expression, offset " + std::to_string(at) + ", " +
                                           error_text(error) + ": " + given};
-  // Without a JIT the interpreter finds the same matches more slowly.
+  // If there is no JIT, the interpreter finds the same matches, but more slowly.
   pcre2_jit_compile(compiled->impl_->code.get(), PCRE2_JIT_COMPLETE);
   compiled->impl_->context.reset(pcre2_match_context_create(nullptr));
-  // A match of a known expression needs far less; the limit bounds hostile texts.
+  // A match of a known expression needs far less; this limit bounds the time of hostile texts.
   pcre2_set_match_limit(compiled->impl_->context.get(), 64u << 20);
   pcre2_set_heap_limit(compiled->impl_->context.get(), 256u << 10); // KiB
   return std::shared_ptr<const regex>(std::move(compiled));
@@ -124,9 +124,10 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
   pcre2_match_data* data = impl_->data.get();
   pcre2_match_context* context = impl_->what->context.get();
   const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data);
-  std::size_t last_end = text.size() + 1; // of the last match; nowhere before the first
+  std::size_t last_end = text.size() + 1; // end of the last match; invalid before it
   for (std::size_t from = 0; from <= text.size();) {
-    // The text was checked once as a whole; a check per match would cost quadratic time.
+    // The text was checked once as a whole, because a check for each match would take quadratic
+    // time.
     int found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, context);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
       found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
@@ -134,7 +135,7 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0)
       return failure{errc::bad_text, "text, cannot be cut into words: " + error_text(found)};
-    if (span[0] < from || span[1] < span[0]) // `\K` in a group that looks elsewhere
+    if (span[0] < from || span[1] < span[0]) // `\K` in a lookaround moved the match's start
       return failure{errc::bad_text, "text, cannot be cut into words: a match ends where it did "
                                      "not begin"};
     if (span[0] == span[1] && span[1] == last_end) {
@@ -142,7 +143,8 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
       continue;
     }
     matches.emplace_back(span[0], span[1]);
-    // Expressions that look far ahead at each match take quadratic time.
+    // This check is needed because expressions that look far ahead at each match take quadratic
+    // time.
     if (matches.size() % 4096 == 0 && text_limits::unwanted()) break;
     from = last_end = span[1];
   }

@@ -29,7 +29,7 @@ struct field {
   std::string_view content; ///< bytes of the length-delimited kind
 };
 
-/// Reads the fields of one message; every length is checked against the bytes that are left.
+/// Reads the fields of one message. Every length is checked against the bytes that remain.
 class message_reader {
 public:
   explicit message_reader(std::string_view bytes) : rest_(bytes) {}
@@ -86,15 +86,16 @@ private:
   std::string_view rest_;
 };
 
-/// A field that counts: its number, its type, and what takes it. All others are passed over.
+/// A field that is used: its number, its type, and the function that takes its value. Other fields
+/// are skipped.
 struct known_field {
   std::uint32_t number;
   wire type;
   std::function<void(const field&)> take;
 };
 
-/// Gives each known field of a message to what takes it; false when the bytes are not a message,
-/// or when a known field has another type.
+/// Passes each known field of a message to its function. Returns false if the bytes are not a
+/// message or if a known field has another type.
 bool read_message(std::string_view bytes, const std::vector<known_field>& known) {
   message_reader reader(bytes);
   while (!reader.done()) {

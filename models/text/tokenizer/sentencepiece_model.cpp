@@ -32,7 +32,7 @@ public:
                  file.escape_spaces && !file.add_dummy_prefix && !file.remove_extra_spaces &&
                  !file.space_is_suffix) {}
 
-  /// The library's status type has moved between versions.
+  /// The library's status type is in different places in different versions.
   auto load(const std::string& model) {
     auto status = processor_.LoadFromSerializedProto(model);
     std::vector<int> encoded;
@@ -68,8 +68,8 @@ private:
     return marked;
   }
 
-  /// The library takes a text as one word. Parts that no piece joins are encoded separately, equal
-  /// parts once.
+  /// Cuts a text, which the library would take as one word, between characters that no piece joins.
+  /// The parts are encoded separately, and equal parts only once.
   void cut(std::string_view text, std::vector<std::string_view>& parts) const {
     parts.clear();
     std::size_t begin = 0, at = 0;
@@ -99,9 +99,9 @@ private:
 
   sentencepiece::SentencePieceProcessor processor_;
   neighbour_set neighbours_;
-  std::string lead_; ///< in front of it, the library keeps the first space of a text
+  std::string lead_; ///< prefix that makes the library keep the first space of a text
   std::size_t n_lead_ids_ = 0;
-  bool may_cut_; ///< the library encodes each part as it would within the text
+  bool may_cut_; ///< the library encodes each part as it would within the whole text
 };
 
 } // namespace
@@ -110,7 +110,7 @@ result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentenc
                                                                    std::string lead) {
   auto model = std::make_unique<sentencepiece_model>(file, std::move(lead));
   std::string refused;
-  try { // the library's trie throws
+  try { // the library's trie may throw
     if (const auto status = model->load(file.write()); !status.ok()) refused = status.ToString();
   } catch (const std::exception& error) {
     refused = error.what();

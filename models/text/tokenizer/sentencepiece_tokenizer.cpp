@@ -1,4 +1,5 @@
-// Reads tokenizer.model of a folder: SentencePiece pieces, and the tokens that the family appends.
+// Reads tokenizer.model of a folder: the SentencePiece pieces, and the tokens that the family
+// appends.
 #include <cstddef>
 #include <iterator>
 #include <string>
@@ -44,9 +45,9 @@ private:
     return nothing{};
   }
 
-  /// Whether a text gets the dummy prefix. Without `legacy`, LlamaTokenizer does not look at what
-  /// the model file says, and CodeLlamaTokenizer at nothing. With it, `add_prefix_space` counts in
-  /// the fast class alone, which is the one that transformers takes unless asked for the other.
+  /// Reads whether a text gets the dummy prefix. Without `legacy`, LlamaTokenizer ignores what the
+  /// model file says, and CodeLlamaTokenizer ignores `add_prefix_space` too. With `legacy`, only
+  /// the fast class of transformers, which is its default, obeys `add_prefix_space`.
   void read_prefix() {
     if (!files_.hints.reads_flags) return;
     const bool always =
@@ -93,8 +94,8 @@ private:
       bytes = std::string(1, static_cast<char>(byte_of_token(piece.text)));
       break;
     case piece_type::user_defined:
-      // The library finds user-defined pieces in any text, a user's too. Those that a template
-      // could use as structure are special tokens instead.
+      // The library finds user-defined pieces in any text, including a user's. Pieces that a
+      // template could use as structure are therefore special tokens.
       if (looks_like_markup(piece.text)) add_markup(id);
       break;
     default:
@@ -146,8 +147,8 @@ private:
   }
 
   result<nothing> make_rules() {
-    // The pre-tokenizer puts the dummy prefix where a text begins, with `legacy` also after control
-    // tokens; the library would put it at the start of every word.
+    // The pre-tokenizer puts the dummy prefix at the beginning of a text and, with `legacy`, also
+    // after control tokens. The library would put the prefix at the start of every word.
     const bool is_plain =
         file_.escape_spaces && !file_.remove_extra_spaces && !file_.space_is_suffix;
     if (file_.add_dummy_prefix && (is_plain || !legacy_)) {
@@ -192,7 +193,7 @@ private:
   const folder_files& files_;
   const std::string path_;
   sentencepiece_file file_;
-  bool legacy_ = true; ///< of LlamaTokenizer: each text between special tokens is one of its own
+  bool legacy_ = true; ///< LlamaTokenizer's flag: a text after a special token is separate
   pipeline_parts parts_;
 };
 

@@ -1,4 +1,4 @@
-// Reads *.tiktoken of a folder: each line has the bytes of a token in base64, and its rank.
+// Reads a *.tiktoken file of a folder: each line has the bytes of a token in base64, and its rank.
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_token_bytes = 4096;
 
-/// The texts of the tokens by rank; ranks must count up from 0.
+/// Returns the bytes of the tokens by rank. The ranks must count up from 0.
 result<std::vector<std::string>> read_ranks(std::string_view text, const std::string& path) {
   std::vector<std::string> tokens;
   for (std::size_t line = 1; !text.empty(); ++line) {
@@ -40,7 +40,8 @@ result<std::vector<std::string>> read_ranks(std::string_view text, const std::st
   return tokens;
 }
 
-/// Merges as tiktoken does them: any two neighbours whose union is a token, the lowest rank first.
+/// Makes merges as tiktoken does: any two neighbours whose union is a token merge, the lowest rank
+/// first.
 bpe merges_of(const std::vector<std::string>& tokens, const token_map& ids) {
   struct rule {
     token_id left, right, merged;
@@ -86,7 +87,7 @@ result<std::shared_ptr<const tokenizer>> read_tiktoken(const folder_files& files
   parts.kind = "tiktoken " + std::string(rules->name);
   byte_bpe_parts model;
   model.byte_ids.fill(-1);
-  model.ignore_merges = true; // tiktoken looks a whole word up first
+  model.ignore_merges = true; // tiktoken first looks up a whole word
   for (std::size_t i = 0; i < tokens.value().size(); ++i) {
     const std::string& token = tokens.value()[i];
     const auto id = static_cast<token_id>(i);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t max_small_file_bytes = 64 << 20;
 
-// Tokens that end a generation in published models, whichever token a file calls its EOS.
+// Tokens that end a generation in published models, even if a file names another token as EOS.
 constexpr std::string_view known_ends[] = {
     "<|im_end|>", "<|endoftext|>",   "<|eot_id|>",         "<|eom_id|>",
     "<|end|>",    "<|end_of_text|>", "<end_of_turn>",      "<|endofturn|>",
@@ -41,14 +41,14 @@ failure malformed(const std::string& what) {
   return {errc::bad_format, what};
 }
 
-/// The id that the whole key spells; -1 where it spells none.
+/// Returns the id that the whole key spells as a number; -1 if the key is not a number.
 std::int64_t id_of_key(std::string_view key) {
   std::int64_t id = -1;
   const auto read = std::from_chars(key.data(), key.data() + key.size(), id);
   return read.ec == std::errc() && read.ptr == key.data() + key.size() ? id : -1;
 }
 
-/// Tokens of one file by their ids. Of a token that several files list the first counts.
+/// The tokens of one file by their ids. If several files list a token, the first one counts.
 class file_tokens {
 public:
   file_tokens(std::string where, std::vector<added_token>& all)
@@ -217,7 +217,7 @@ result<nothing> place_added_tokens(const std::vector<added_token>& tokens, pipel
     parts.bytes[at] = token.text;
     parts.special[at] = token.special;
     const bool is_control = token.special || looks_like_markup(token.text);
-    // A plain token that is marked `normalized` is found in the normalized text.
+    // A plain token that is marked `normalized` is searched in the normalized text.
     const bool before = is_control || !token.normalized || parts.normal.empty();
     std::string text = token.text;
     if (!before) {
@@ -258,7 +258,7 @@ void set_named_ids(const folder_files& files,
   parts.bos = first_id("bos_token", "bos_token_id");
   parts.eos = first_id("eos_token", "eos_token_id");
   if (parts.eos >= 0) add_end(parts, parts.eos);
-  // Ids beyond the vocabulary can never come out of the model.
+  // Ids beyond the vocabulary are ignored, because the model can never generate them.
   for (const value* object : {files.generation_config, files.config})
     for (const std::int64_t id : listed_ids(object, "eos_token_id"))
       if (id >= 0 && id < n_tokens) add_end(parts, static_cast<token_id>(id));

@@ -20,8 +20,8 @@ int combining_class(utf8proc_int32_t c) {
   return utf8proc_get_property(c)->combining_class;
 }
 
-/// Sorts each run of combining marks by class, keeping the order of equals (canonical ordering).
-/// utf8proc's own sort takes quadratic time for a long run.
+/// Sorts each run of combining marks by class, and keeps the order of equal classes (canonical
+/// ordering). utf8proc's own sort takes quadratic time for a long run.
 void order_marks(std::vector<utf8proc_int32_t>& characters) {
   const auto is_starter = [](utf8proc_int32_t c) { return combining_class(c) == 0; };
   auto at = characters.begin();

@@ -34,7 +34,7 @@ public:
     if (ids_[node] == none) ids_[node] = id;
   }
 
-  /// The node behind the edge `c` of `node`; 0 when there is none.
+  /// Returns the node at the end of edge `c` of `node`; 0 if there is no such edge.
   std::uint32_t next(std::uint32_t node, char c) const { return edges_[slot(node, c)].to; }
   token_id id(std::uint32_t node) const { return ids_[node]; }
 

@@ -1,4 +1,4 @@
-// Reads vocab.json and merges.txt of a folder: GPT-2's byte-level BPE, which OPT uses.
+// Reads vocab.json and merges.txt of a folder: the byte-level BPE of GPT-2, which OPT uses too.
 #include <cstddef>
 #include <string>
 #include <string_view>
