@@ -137,7 +137,7 @@ val round_filter(evaluator& ev, const val& input, const call_args& args) {
   if (how != "ceil" && how != "floor") ev.rt().fail("method must be common, ceil or floor");
   const double scale = std::pow(10.0, static_cast<double>(places));
   const double whole = how == "ceil" ? std::ceil(*d * scale) : std::floor(*d * scale);
-  return val((whole + 0.0) / scale); // adding 0.0 turns -0.0 into 0.0: Python rounds to an int here
+  return val((whole + 0.0) / scale); // + 0.0 turns -0.0 into 0.0, as Python's int does
 }
 
 val default_filter(evaluator& ev, const val& input, const call_args& args) {

@@ -124,7 +124,7 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
   pcre2_match_data* data = impl_->data.get();
   pcre2_match_context* context = impl_->what->context.get();
   const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data);
-  std::size_t last_end = text.size() + 1; // end of the last match; invalid before it
+  std::size_t last_end = text.size() + 1; // end of the last match; too large at first
   for (std::size_t from = 0; from <= text.size();) {
     // The text was checked once as a whole, because a check for each match would take quadratic
     // time.

@@ -193,7 +193,7 @@ private:
   const folder_files& files_;
   const std::string path_;
   sentencepiece_file file_;
-  bool legacy_ = true; ///< LlamaTokenizer's flag: a text after a special token is separate
+  bool legacy_ = true; ///< LlamaTokenizer's flag: a new text begins after a special token
   pipeline_parts parts_;
 };
 
