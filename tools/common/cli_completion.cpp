@@ -10,7 +10,7 @@
 namespace twill::tools {
 namespace {
 
-/// "a,b" or "a, b" or "a->1,b->2" as names.
+/// Splits "a,b" or "a, b" or "a->1,b->2" into the names a and b.
 std::vector<std::string> split(std::string_view list) {
   std::vector<std::string> parts;
   while (!list.empty()) {
@@ -24,7 +24,8 @@ std::vector<std::string> split(std::string_view list) {
   return parts;
 }
 
-/// The name of a value's type, without the rules that CLI11 puts behind it: "TEXT:{a,b}".
+/// The name of a value's type without the restrictions that CLI11 appends to it, as in
+/// "TEXT:{a,b}".
 std::string without_rules(const std::string& type) {
   auto end = type.size();
   for (const auto* rule : {":{", ":FILE", ":DIR", ":PATH", ":INT", ":UINT", ":FLOAT", ":POSITIVE",
@@ -39,9 +40,9 @@ bool names_a_path(const std::string& type) {
   return false;
 }
 
-/// One command of the tree: its name with those above it ("models pull"), and its definition.
+/// A command of the program, with its full name such as "models pull" and its definition.
 struct node {
-  std::string path; ///< empty for the program
+  std::string path; ///< empty for the program itself
   const CLI::App* app;
 };
 
@@ -57,7 +58,7 @@ std::vector<node> tree(const CLI::App& app) {
   return nodes;
 }
 
-/// The text between single quotes, as every one of the shells reads it.
+/// Puts the text into single quotes in the way that each of the supported shells reads.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text)
@@ -65,7 +66,8 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-/// fish knows \' between single quotes, and needs its backslashes doubled.
+/// Puts the text into single quotes for fish, which reads \' within single quotes and needs
+/// backslashes doubled.
 std::string fish_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text)
@@ -80,12 +82,12 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-/// The first sentence.
+/// The first sentence of `text`.
 std::string brief(const std::string& text) {
   return text.substr(0, std::min(text.find_first_of(";\n"), text.find(". ")));
 }
 
-/// A function's name: letters, digits and underscores.
+/// Turns a name into the name of a shell function: letters, digits and underscores.
 std::string identifier(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return "_" + name;
@@ -102,7 +104,8 @@ std::string all_names(const CLI::App& app) {
   return words;
 }
 
-/// The patterns of `case "$command $word"` that go on to a command below: " chat" or "models pull".
+/// The patterns of `case "$command $word"` in which the word is a sub-command, such as " chat" or
+/// "models pull".
 std::string command_patterns(const std::vector<node>& nodes) {
   std::string out;
   for (const auto& one : nodes)
@@ -112,11 +115,12 @@ std::string command_patterns(const std::vector<node>& nodes) {
   return out;
 }
 
-/// Both shells step through the words alike and differ in how they offer words and files.
+/// The commands in which bash and zsh differ. Both walk through the words of the line in the same
+/// way, but offer words and files by different commands.
 struct dialect {
-  const char* words;    ///< a command that offers the words behind it
+  const char* words;    ///< the command that offers the words after it
   const char* files;    ///< a command that offers files
-  const char* previous; ///< the word before the one that is completed
+  const char* previous; ///< the word before the one being completed
 };
 
 std::string value_cases(const std::vector<node>& nodes, const dialect& shell) {
@@ -170,7 +174,8 @@ std::string bash_script(const CLI::App& app) {
   return out;
 }
 
-/// "name:what it is", as _describe takes it: a colon in the name would end it.
+/// "name:description", as zsh's _describe takes it. Colons in the name are escaped, because a colon
+/// ends the name.
 std::string described(const std::string& name, const std::string& what) {
   return quoted(name + ":" + brief(what));
 }
@@ -207,7 +212,8 @@ std::string zsh_script(const CLI::App& app) {
   return out;
 }
 
-/// What must stand on the line for a command's own options: `models pull` needs both words.
+/// The fish condition under which a command's own options are offered: for `models pull`, both
+/// words must be on the line.
 std::string fish_condition(const node& one) {
   if (one.path.empty()) return cli_commands(*one.app).empty() ? "" : " -n __fish_use_subcommand";
   std::string seen;

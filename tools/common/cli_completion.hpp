@@ -1,5 +1,5 @@
-// cli_completion: what completions and man pages need to know of a command line. For cli_pages
-// alone.
+// cli_completion: the data about a command line's options and commands from which cli_pages writes
+// shell completions and man pages. Only cli_pages uses this header.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ class App;
 namespace twill::tools {
 
 struct cli_option {
-  std::vector<std::string> names;   ///< "-q", "--quiet"; none for a positional argument
-  std::string value;                ///< what it takes: "FILE"; empty for a flag
-  std::vector<std::string> choices; ///< the values that it may have, where they are few
-  bool takes_path = false;          ///< whether files complete the value
+  std::vector<std::string> names;   ///< "-q", "--quiet"; empty for a positional argument
+  std::string value;                ///< the name of its value, such as "FILE"; empty for a flag
+  std::vector<std::string> choices; ///< the permitted values, if there is a short list of them
+  bool takes_path = false;          ///< whether the shell completes the value with file names
   std::string description;
 };
 
-/// All options that --help lists, in its order.
+/// All options that --help lists, in the same order as there.
 std::vector<cli_option> cli_options(const CLI::App& app);
 
-/// All sub-commands that --help lists, in their order.
+/// All sub-commands that --help lists, in the same order as there.
 std::vector<const CLI::App*> cli_commands(const CLI::App& app);
 
 } // namespace twill::tools

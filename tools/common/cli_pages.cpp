@@ -12,7 +12,8 @@
 namespace twill::tools {
 namespace {
 
-/// Text as roff prints it literally. A line must not begin with a control character.
+/// Escapes the text so that roff prints it literally. A line must not begin with a control
+/// character of roff.
 std::string roff(std::string_view text) {
   std::string out;
   bool at_start = true;
@@ -30,7 +31,7 @@ std::string roff(std::string_view text) {
   return out;
 }
 
-/// Plain text as paragraphs: an empty line begins one.
+/// Converts plain text to roff paragraphs, which empty lines separate.
 std::string paragraphs(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -47,14 +48,14 @@ std::string upper(std::string text) {
   return text;
 }
 
-/// The first sentence of a description, as the NAME section wants it: "serves a model" for "twilld
-/// serves a model. More."
+/// The first sentence of a description in the form that the NAME section needs: "serves a model"
+/// for "twilld serves a model. More."
 std::string summary(const CLI::App& app) {
   auto text = app.get_description();
   text = text.substr(0, text.find(". "));
   if (text.ends_with('.')) text.pop_back();
   if (text.starts_with(app.get_name() + " ")) text.erase(0, app.get_name().size() + 1);
-  // "LLM servers" keeps its capitals, "Measures" does not.
+  // The first letter becomes lower case in "Measures" but not in "LLM servers".
   if (text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])))
     text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   return text;

@@ -1,8 +1,8 @@
-// cli_pages: a program's man page and shell completions, written from the definition of its command
-// line, so that they always tell of the options that the program has.
+// cli_pages: generates a program's man page and shell completions from the definition of its
+// command line, so that they always list the options that the program has.
 //
-// `--print-man` and `--print-completion bash|zsh|fish` serve whoever builds a package; --help does
-// not list them. Nothing here has a state.
+// The options `--print-man` and `--print-completion bash|zsh|fish` are for people who build
+// packages; --help does not list them. All functions are free of state.
 #pragma once
 
 #include <string>
@@ -14,18 +14,18 @@ class App;
 
 namespace twill::tools {
 
-/// A section that a man page has beside those that follow from the options.
+/// An additional section of a man page, beside the sections that are generated from the options.
 struct man_section {
-  std::string title; ///< "FILES"
-  std::string text;  ///< plain text; an empty line begins a paragraph
+  std::string title; ///< for example "FILES"
+  std::string text;  ///< plain text; an empty line separates paragraphs
 };
 
-/// Prints a page when the arguments ask for one and nothing else. False when they do not; the
-/// caller then parses them. `sections` go into the man page behind the options.
+/// Prints a page if the arguments ask for one and for nothing else. Otherwise returns false, and
+/// the caller must parse the arguments. In the man page, `sections` follow the options.
 bool print_pages(const CLI::App& app, int argc, const char* const* argv,
                  const std::vector<man_section>& sections = {});
 
-/// The same pages as text, for tests. `shell` is bash, zsh or fish.
+/// Returns, for tests, the pages that print_pages() prints. `shell` is bash, zsh or fish.
 std::string man_page(const CLI::App& app, const std::vector<man_section>& sections);
 std::string completion_script(const CLI::App& app, const std::string& shell);
 

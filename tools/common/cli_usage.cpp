@@ -13,7 +13,7 @@
 namespace twill::tools {
 namespace {
 
-/// The sub-command that was reached, with the words that lead to it: "twill models pull".
+/// The innermost sub-command on the command line, with its full name such as "twill models pull".
 struct reached {
   const CLI::App* app;
   std::string path;
@@ -34,7 +34,7 @@ std::string nearest_of(const std::string& word, const std::vector<std::string>& 
   return std::string(twill::nearest(word, views));
 }
 
-/// "--modle=x" is about "--modle".
+/// The name of an option without its value: "--modle" for "--modle=x".
 std::string option_of(const std::string& argument) {
   return argument.substr(0, argument.find('='));
 }
@@ -43,7 +43,7 @@ bool is_option(const std::string& argument) {
   return argument.size() > 1 && argument[0] == '-';
 }
 
-/// About an argument that nothing takes.
+/// The error message for an argument that no option or command accepts.
 std::string unexpected(const reached& at, const std::string& argument, const std::string& hint) {
   const std::string word = "\"" + printable(option_of(argument)) + "\"";
   const std::string lists = "`" + at.path + " --help` lists what it takes";
@@ -58,7 +58,7 @@ std::string unexpected(const reached& at, const std::string& argument, const std
          (meant.empty() ? lists : "did you mean `" + meant + "`?");
 }
 
-/// The commands of a program that was not told what to do.
+/// The message that lists the commands of a program that was called without one.
 std::string command_list(const reached& at) {
   std::string out;
   if (const auto about = at.app->get_description(); !about.empty()) out += about + "\n";
@@ -92,7 +92,7 @@ std::string misspelt_command(const CLI::App& app, const std::vector<std::string>
     std::vector<std::string> names;
     for (const auto* command : at.app->get_subcommands(nullptr))
       names.push_back(command->get_name());
-    if (names.empty()) break; // arguments follow
+    if (names.empty()) break; // only positional arguments remain
     if (std::find(names.begin(), names.end(), word) == names.end()) {
       const auto meant = nearest_of(word, names);
       return "`" + at.path + "` has no command \"" + printable(word) + "\"; " +
@@ -109,7 +109,7 @@ int explain_usage(const CLI::App& app, const CLI::ParseError& error, const std::
   if (error.get_exit_code() == 0) return app.exit(error); // --help and --version
   constexpr int wrong_usage = 2;
   const auto at = deepest(app);
-  // A misspelt option is told before what is missing because of it.
+  // A misspelt option is reported before an option that is missing as a consequence.
   auto left = app.remaining(true);
   const auto option = std::find_if(left.begin(), left.end(), is_option);
   if (option != left.end()) {

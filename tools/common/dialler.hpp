@@ -1,7 +1,8 @@
-// dialler: connects to a daemon by TCP or a Unix socket, with TLS where its address asks for that.
+// dialler: connects to a daemon over TCP or a Unix socket, with TLS when the daemon's address asks
+// for it.
 //
 // All functions run on the thread of the io_context. The dialler must stay alive until connect()
-// has called its callback; cancel() ends a connection attempt early.
+// has called its callback; cancel() aborts a connection attempt.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -17,12 +18,13 @@ namespace twill::tools {
 
 class dialler {
 public:
-  /// `fault` is empty on success; the stream is then connected.
+  /// `fault` is an error message; when it is empty, `stream` is connected.
   using done = std::function<void(std::string fault, std::unique_ptr<net::client_stream> stream)>;
 
   dialler(boost::asio::io_context& io, const endpoint& where);
 
-  /// Calls `call` once. Throws client_error when the authorities of `--cacert` cannot be read.
+  /// Starts to connect and calls `call` exactly once, with the outcome. Throws client_error when
+  /// the file of `--cacert` cannot be read.
   void connect(done call);
   void cancel();
 

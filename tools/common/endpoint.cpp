@@ -40,7 +40,7 @@ endpoint parse_endpoint(const std::string& url, std::string api_key, std::string
   if (slash != std::string::npos) where.prefix = rest.substr(slash);
   while (!where.prefix.empty() && where.prefix.back() == '/')
     where.prefix.pop_back();
-  // "http://host/v1" is how OpenAI's clients name a server.
+  // OpenAI's clients name a server by an address such as "http://host/v1".
   if (where.prefix.ends_with("/v1")) where.prefix.erase(where.prefix.size() - 3);
   const auto authority = rest.substr(0, slash);
 

@@ -1,4 +1,4 @@
-// endpoint: where a daemon listens, from the address a user types.
+// endpoint: parses the address of a daemon that a user types.
 #pragma once
 
 #include <stdexcept>
@@ -6,27 +6,27 @@
 
 namespace twill::tools {
 
-/// What a client command reports in one line; main() catches it once.
+/// An error that a client command reports in one line; main() catches it.
 class client_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 struct endpoint {
-  std::string host; ///< without brackets; of a Unix socket "localhost"
+  std::string host; ///< no brackets around an IPv6 address; "localhost" for a Unix socket
   std::string port;
-  std::string unix_path; ///< empty: TCP
+  std::string unix_path; ///< empty for TCP
   bool tls = false;
-  std::string prefix;  ///< path before /v1, without a slash at its end
-  std::string api_key; ///< empty: none
+  std::string prefix;  ///< the path before /v1, without a trailing slash
+  std::string api_key; ///< empty: no key is sent
   std::string
-      authorities; ///< PEM file of those whose certificates are trusted; empty: the system's
+      authorities; ///< PEM file of the trusted certificate authorities; empty: those of the system
 
-  std::string authority() const; ///< "host:port" as the Host field wants it
-  std::string url() const;       ///< as messages name it
+  std::string authority() const; ///< "host:port", as the HTTP field Host needs it
+  std::string url() const;       ///< the address as error messages show it
 };
 
-/// Reads "http://host:port/prefix", "ws://host:port" (https and wss alike), "host:port" or
-/// "unix:/path"; throws client_error.
+/// Parses "http://host:port/prefix", "ws://host:port" (also with https and wss), "host:port" or
+/// "unix:/path". Throws client_error for anything else.
 endpoint parse_endpoint(const std::string& url, std::string api_key = {},
                         std::string authorities = {});
 

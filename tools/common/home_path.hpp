@@ -1,13 +1,13 @@
-// home_path: '~' at the beginning of a path that no shell has read, as in a configuration file or
-// behind "--model=". Any thread.
+// home_path: expands '~' at the beginning of paths that no shell has expanded, such as those in a
+// configuration file or after "--model=". Any thread.
 #pragma once
 
 #include <string>
 
 namespace twill::tools {
 
-/// "~" and "~/models/a.gguf" with $HOME in the place of '~'; any other text, "~name/..." included,
-/// and every text where HOME is not set, as it is.
+/// Replaces the '~' of "~" and "~/models/a.gguf" by $HOME. Returns all other texts, including
+/// "~name/...", unchanged, and every text when HOME is not set.
 std::string expand_home(const std::string& path);
 
 } // namespace twill::tools

@@ -43,7 +43,8 @@ private:
   void give_up() {
     late_ = true;
     dialler_.cancel();
-    // A cancel would miss what begins after it, as the read does after a write that has ended.
+    // A cancel would not affect an operation that starts later, such as the read that follows a
+    // completed write. Closing the stream does.
     if (stream_) stream_->close();
   }
   void send() {

@@ -1,5 +1,5 @@
-// Sends one HTTP/1.1 request to a daemon and returns the whole reply. A call blocks until then;
-// any number of threads may call at once.
+// http_client: sends one HTTP/1.1 request to a daemon and returns the complete reply. A call blocks
+// until the reply has arrived. Any number of threads may call at the same time.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ struct http_reply {
   std::string body;
 };
 
-/// What is posted.
+/// A POST request.
 struct http_post {
   std::string path;
   std::string body;
@@ -24,14 +24,14 @@ struct http_post {
   std::vector<std::string> headers; ///< "Name: value"
 };
 
-/// Throws client_error when nobody can be reached or no answer comes in time; any status is a
-/// reply.
+/// Sends the request and returns the reply, whatever its status. Throws client_error when the
+/// daemon cannot be reached or does not reply in time.
 http_reply http_send(const endpoint& where, const http_post& what,
                      std::chrono::milliseconds timeout);
 
-/// POST with a JSON body, or GET when `body` is empty. Throws client_error when the daemon can't be
-/// reached or does not answer in time; any status is a reply. A stop that is asked of `stop`, from
-/// any thread, ends the wait as the end of the time does.
+/// Sends a POST with a JSON body, or a GET when `body` is empty, and returns the reply, whatever
+/// its status. Throws client_error when the daemon cannot be reached or does not reply in time. A
+/// stop request on `stop`, from any thread, ends the wait as the timeout does.
 http_reply http_request(const endpoint& where, const std::string& path, const std::string& body,
                         std::chrono::milliseconds timeout, std::stop_token stop = {});
 

@@ -1,4 +1,4 @@
-// models_folder: where models lie that were pulled for this machine. Any thread may ask.
+// models_folder: the folders on this machine into which models are pulled. Any thread may call.
 #pragma once
 
 #include <filesystem>
@@ -6,16 +6,16 @@
 
 namespace twill::tools {
 
-/// Where the packages keep models for all users of a machine.
+/// The folder in which packages keep models for all users of a machine.
 inline constexpr const char* machine_models_folder = "/var/lib/twill/models";
 
-/// The folders in which models are looked for, whether or not they exist: $TWILL_MODELS alone when
-/// it is set, else machine_models_folder and the models of the user's cache folder.
+/// The folders that are searched for models, whether or not they exist: only $TWILL_MODELS when
+/// that is set, otherwise machine_models_folder and the model folder in the user's cache.
 std::vector<std::filesystem::path> models_folders();
 
-/// The folder into which models are pulled: $TWILL_MODELS when it is set, else
-/// machine_models_folder where this user may write, else the models of the user's cache folder.
-/// Empty when none of them is known.
+/// The folder into which models are pulled: $TWILL_MODELS when that is set, otherwise
+/// machine_models_folder when this user may write there, otherwise the model folder in the user's
+/// cache. Empty when no folder can be determined.
 std::filesystem::path models_folder_to_fill();
 
 } // namespace twill::tools

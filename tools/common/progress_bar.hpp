@@ -1,6 +1,7 @@
-// progress_bar: share, speed and time left of long work on bytes, on one line of a terminal.
+// progress_bar: shows, on one line of a terminal, which share of a long operation on bytes is done,
+// its speed and the time left.
 //
-// One thread at a time may call it. It shows nothing where standard error is no terminal.
+// Only one thread at a time may call it. It shows nothing when standard error is no terminal.
 #pragma once
 
 #include <chrono>

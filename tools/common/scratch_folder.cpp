@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* prefix = ".fetch-";
 
-/// A locked descriptor of the folder, or -1 when somebody else holds the lock.
+/// Returns a locked descriptor of the folder, or -1 when the folder cannot be opened or another
+/// process holds the lock.
 int lock(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
@@ -31,7 +32,8 @@ void remove_abandoned(const fs::path& parent) {
   for (const auto& entry : fs::directory_iterator(parent, error))
     if (entry.path().filename().string().starts_with(prefix)) left.push_back(entry.path());
   for (const auto& folder : left) {
-    // Its maker takes the lock a moment after it has made the folder.
+    // A process locks its folder shortly after making it, so a new folder may be unlocked but in
+    // use.
     const auto age = fs::file_time_type::clock::now() - fs::last_write_time(folder, error);
     if (error || age < std::chrono::minutes(1)) continue;
     const int fd = lock(folder);

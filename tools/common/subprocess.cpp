@@ -12,7 +12,7 @@ extern char** environ;
 namespace twill::tools {
 namespace {
 
-/// The child's id, or 0 when it cannot be started.
+/// Starts the command. Returns the child's process id, or 0 when it cannot be started.
 pid_t start(const std::vector<std::string>& command, posix_spawn_file_actions_t& actions) {
   std::vector<char*> arguments;
   for (const auto& word : command)

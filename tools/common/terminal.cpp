@@ -51,7 +51,8 @@ std::string printable(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    // U+0080 to U+009F, two bytes in UTF-8: U+009B does what ESC [ does.
+    // U+0080 to U+009F are control characters too, two bytes each in UTF-8: U+009B has the effect
+    // of ESC [.
     const bool upper_control = byte == 0xc2 && next >= 0x80 && next <= 0x9f;
     if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f || upper_control)
       out += "\xef\xbf\xbd";

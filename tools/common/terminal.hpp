@@ -1,4 +1,4 @@
-// Colours and text that are safe to write to a terminal.
+// terminal: coloured output, and making text safe to write to a terminal.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,19 @@ enum class ink { dim, bold, red, green };
 bool has_colour(stream s);
 bool is_terminal(stream s);
 
-/// How many columns the terminal has now; 0: the stream is none, or it does not tell.
+/// The current width of the terminal in columns; 0 when the stream is no terminal or the terminal
+/// does not report its width.
 std::size_t columns_of(stream s);
 
-/// `text` in that ink, or as it is when the stream shows none.
+/// `text` in the given colour, or unchanged when the stream shows no colours.
 std::string painted(stream s, ink colour, std::string_view text);
 
-/// Text that a server sent, made harmless: control characters but newline and tab become U+FFFD.
+/// Makes text from a server harmless: every control character except newline and tab is replaced by
+/// U+FFFD.
 std::string printable(std::string_view text);
 
-/// Writes to standard output and flushes: to a terminal as printable(), to a file or pipe
-/// unchanged.
+/// Writes the text to standard output and flushes. A terminal receives printable(text), a file or
+/// pipe the unchanged text.
 void write_out(std::string_view text);
 
 } // namespace twill::tools

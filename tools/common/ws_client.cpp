@@ -23,7 +23,7 @@ namespace http = beast::http;
 namespace websocket = beast::websocket;
 using boost::system::error_code;
 
-constexpr std::size_t most_unread = 1024; ///< frames kept for the owner before reading pauses
+constexpr std::size_t most_unread = 1024; ///< frames buffered for the owner before reading pauses
 
 } // namespace
 
@@ -46,7 +46,8 @@ public:
     changed_.wait(lock, [this] { return open_ || lost_; });
   }
 
-  /// True also for a connection that is lost by now: its frames can still be taken.
+  /// Throws unless the handshake succeeded. A connection that was lost after the handshake is
+  /// accepted, because its frames can still be received.
   void check_opened() const {
     std::lock_guard lock(mutex_);
     if (open_) return;
@@ -61,7 +62,8 @@ public:
         closing_ = true;
       }
       if (!socket_ || !socket_->is_open()) return io_.stop();
-      // The close frame is a courtesy; it gets one second.
+      // The close frame is sent as a courtesy to the daemon; sending it may take at most one
+      // second.
       patience_.expires_after(std::chrono::seconds(1));
       patience_.async_wait([this](error_code) { io_.stop(); });
       socket_->async_close(websocket::close_code::normal, [this](error_code) { io_.stop(); });
@@ -106,7 +108,7 @@ private:
     auto times = websocket::stream_base::timeout::suggested(beast::role_type::client);
     times.handshake_timeout = timeout;
     times.idle_timeout = std::chrono::seconds(60);
-    times.keep_alive_pings = true; // so that a vanished daemon is noticed
+    times.keep_alive_pings = true; // they detect a daemon that has vanished
     socket_->set_option(times);
     socket_->read_message_max(64u << 20);
     socket_->set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
@@ -179,7 +181,7 @@ private:
   const endpoint where_;
   const std::string path_;
 
-  // Members that only the socket's thread uses.
+  // The members up to `mutex_` are used only by the socket's thread.
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   dialler dialler_;
@@ -189,7 +191,7 @@ private:
   std::deque<std::string> outgoing_;
   asio::steady_timer patience_{io_};
 
-  // Members that the owner uses too, under the mutex.
+  // The members below are shared with the owner and guarded by `mutex_`.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> incoming_;
@@ -197,7 +199,8 @@ private:
   bool open_ = false;
   bool lost_ = false;
   bool closing_ = false;
-  int refusal_ = 0; ///< the status that declined the handshake; the answer stays as it is then
+  int refusal_ = 0; ///< the HTTP status with which the server declined the handshake; not changed
+                    ///< afterwards
   std::string reason_;
 
   std::thread thread_;

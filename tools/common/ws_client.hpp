@@ -1,8 +1,9 @@
-// ws_client: one WebSocket to the daemon, text frames in and out.
+// ws_client: a WebSocket connection to the daemon that sends and receives text frames.
 //
-// A thread of its own reads and writes the socket, so that pings are answered while the owner waits
-// for a user. One owner thread calls the functions below. What has arrived and was not yet taken is
-// kept up to a bound; beyond it reading pauses, and TCP slows the daemon down.
+// An internal thread reads and writes the socket, so that pings are answered while the owner waits
+// for user input. Only one thread, the owner, may call the functions below. Frames that have
+// arrived but were not yet received by the owner are buffered up to a limit; at the limit the
+// client stops reading, and TCP flow control slows the daemon down.
 #pragma once
 
 #include <chrono>
@@ -15,7 +16,7 @@
 
 namespace twill::tools {
 
-/// The server answered the handshake with a status of its own.
+/// The server declined the WebSocket handshake with an HTTP status.
 class ws_refused : public client_error {
 public:
   ws_refused(const std::string& words, int status, std::string body)
@@ -26,16 +27,17 @@ public:
 
 class ws_client {
 public:
-  /// Connects and shakes hands within `timeout`; throws client_error with the reason, which may be
-  /// a ws_refused.
+  /// Connects and performs the WebSocket handshake within `timeout`. Throws client_error with the
+  /// reason; the exception is a ws_refused when the server declined.
   ws_client(const endpoint& where, const std::string& path, std::chrono::milliseconds timeout);
   ~ws_client();
 
-  /// Queues one text frame; throws client_error once the connection is lost.
+  /// Queues one text frame for sending. Throws client_error when the connection is lost.
   void send(std::string text);
 
-  /// The next text frame; nothing when none came within `timeout`. Throws client_error when the
-  /// connection is lost and every frame that arrived before has been taken.
+  /// Returns the next text frame, or nothing when none arrives within `timeout`. Throws
+  /// client_error when the connection is lost and all frames that arrived before have been
+  /// returned.
   std::optional<std::string> receive(std::chrono::milliseconds timeout);
 
   bool lost() const;

@@ -42,7 +42,7 @@ public:
   void cut_to(std::int64_t bytes) {
     if (::ftruncate(fd_, bytes) != 0) cannot_write(path_, errno);
   }
-  /// At its place, so that two writers of one content write the same.
+  /// Writes at a given offset, so that two processes that write the same content cannot corrupt it.
   void write(std::string_view bytes, std::int64_t at) {
     while (!bytes.empty()) {
       const auto n = ::pwrite(fd_, bytes.data(), bytes.size(), at);
@@ -52,7 +52,7 @@ public:
       at += n;
     }
   }
-  /// At most so many bytes from that place; none at the end of the file.
+  /// Reads at most `most` bytes at offset `at`; returns an empty text at the end of the file.
   std::string_view read(char* to, std::size_t most, std::int64_t at) {
     const auto n = ::pread(fd_, to, most, at);
     return {to, n < 0 ? 0 : static_cast<std::size_t>(n)};
@@ -66,7 +66,8 @@ private:
   int fd_;
 };
 
-/// The hash that the hub names: SHA-256 for files in Git LFS, else that of a git blob.
+/// Computes the hash by which the hub identifies a file: SHA-256 for files in Git LFS, otherwise
+/// SHA-1 of the git blob.
 class content_hash {
 public:
   explicit content_hash(const repo_file& file)
@@ -92,7 +93,7 @@ public:
   void run() {
     const auto begun = cache_.bytes_begun(file_);
     if (fetch()) return;
-    // An older try may have left bytes of a broken disk, or of another program.
+    // The bytes of an earlier attempt may come from a faulty disk or from another program.
     if (begun > 0) {
       events_.say(file_.path + ": what an earlier try left is damaged; it is fetched anew");
       events_.fetched(begun - file_.bytes);
@@ -104,7 +105,7 @@ public:
   }
 
 private:
-  /// False when the content is not what it should be; it is then removed.
+  /// Returns false, and removes the incomplete file, when the content's hash is wrong.
   bool fetch() {
     const auto path = cache_.incomplete(file_);
     {
@@ -127,14 +128,14 @@ private:
     }
     std::error_code error;
     fs::rename(path, cache_.blob(file_), error);
-    // Where locks do nothing, another process may have been faster.
+    // On file systems where locks have no effect, another process may have moved the file first.
     if (error && !cache_.has_blob(file_))
       throw client_error("cannot move a file to " + cache_.blob(file_).string() + ": " +
                          error.message());
     return true;
   }
 
-  /// Hashes what is there, and tells how much that is.
+  /// Hashes the bytes that an earlier attempt left, and returns how many they are.
   std::int64_t read_begun(written_file& out, content_hash& hash) {
     constexpr std::size_t piece = 1 << 20;
     const auto buffer = std::make_unique<char[]>(piece);
@@ -168,7 +169,7 @@ void download(hub_client& client, const hub_cache& cache, const model_reference&
     if (!std::exchange(reported, true))
       events.say("another program fetches " + file.path + "; waiting for it");
   });
-  if (cache.has(commit, file)) return; // from whoever held the lock
+  if (cache.has(commit, file)) return; // the process that held the lock has fetched it
   if (!cache.has_blob(file)) download_operation(client, cache, named, commit, file, events).run();
   cache.link(commit, file);
 }

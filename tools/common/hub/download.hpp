@@ -1,8 +1,10 @@
-// download: one file of the hub into the cache, or its first bytes into another file.
+// download: fetches one file of a Hugging Face repository into the cache, or only the first bytes
+// of it into another file.
 //
-// What was fetched stays as blobs/ETAG.incomplete when a download ends early, and the next one goes
-// on behind it. A content takes its place only after its hash was found right. Throws as hub_client
-// does, and client_error for a disk that is full or cannot be written.
+// When a download ends early, the bytes fetched so far stay in blobs/ETAG.incomplete, and the next
+// download of the file continues after them. A file becomes blobs/ETAG only after its hash has been
+// verified. The functions throw what hub_client throws, and client_error when the disk is full or
+// cannot be written.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +17,24 @@
 
 namespace twill::tools::hub {
 
-/// What a download tells while it works.
+/// The callbacks that a download makes while it works.
 struct download_events {
-  std::function<void(std::int64_t bytes)> fetched;  ///< for every piece; negative: thrown away
-  std::function<void(const std::string& line)> say; ///< a line for the user
-  std::function<bool()> stopped;                    ///< asked a few times in a second; may be null
+  std::function<void(std::int64_t bytes)> fetched;  ///< called for every piece; a negative count
+                                                    ///< takes back bytes that were discarded
+  std::function<void(const std::string& line)> say; ///< writes a line for the user
+  std::function<bool()> stopped;                    ///< polled a few times per second; true ends
+                                                    ///< the download; may be null
 };
 
-/// Puts the file into the snapshot of that commit, unless it is there.
+/// Fetches the file into the snapshot of `commit`. Does nothing when the snapshot already has the
+/// file.
 void download(hub_client& client, const hub_cache& cache, const model_reference& named,
               const std::string& commit, const repo_file& file, const download_events& events);
 
-/// Makes `to` a file that is as long as the real one and has its first bytes, as many of them as
-/// `enough` wants; the rest is a hole, which takes no room. `enough` gets what has come and answers
-/// up to which byte it must see the file; it is asked again once that has come.
+/// Makes `to` a sparse file as long as `file` that holds only the first bytes of it; the rest is a
+/// hole, which takes no disk space. `enough` receives the bytes fetched so far and returns how many
+/// bytes from the start of the file it needs. It is called again after those bytes have been
+/// fetched, until it needs no more.
 void fetch_head(hub_client& client, const model_reference& named, const std::string& commit,
                 const repo_file& file, const std::filesystem::path& to,
                 const std::function<std::int64_t(std::string_view head)>& enough);

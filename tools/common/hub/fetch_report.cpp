@@ -9,7 +9,8 @@
 namespace twill::tools::hub {
 namespace {
 
-constexpr std::int64_t worth_a_bar = 4 << 20; ///< bytes; less is here before a bar could be read
+constexpr std::int64_t worth_a_bar = 4 << 20; ///< smaller downloads end before a bar could be read,
+                                              ///< so none is shown
 
 std::string time_words(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds);

@@ -1,5 +1,5 @@
-// fetch_report: shows how far a download is: a bar where standard error is a terminal, else a line
-// now and then. One thread at a time.
+// fetch_report: shows the progress of a download: as a progress bar where standard error is a
+// terminal, otherwise as a line of text from time to time. Only one thread at a time may call it.
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,16 @@ namespace twill::tools::hub {
 
 class fetch_report {
 public:
-  /// `say` writes one line; without a terminal it is called once in every `between_lines`.
+  /// `say` writes one line. Where standard error is no terminal, progress lines are at least
+  /// `between_lines` apart.
   explicit fetch_report(std::function<void(const std::string&)> say,
                         std::chrono::milliseconds between_lines = std::chrono::seconds(10));
 
-  /// Another total begins another download.
+  /// Shows the progress. A `total_bytes` other than that of the call before starts a new download.
   void show(std::int64_t done_bytes, std::int64_t total_bytes);
-  /// Writes a line below the bar, if there is one.
+  /// Writes a line below the progress bar, if a bar is shown.
   void say(const std::string& line);
-  /// Ends the bar's line.
+  /// Ends the line of the progress bar.
   void finish();
 
 private:

@@ -65,10 +65,12 @@ public:
   }
 
 private:
-  /// Starts an operation, which gets a handler of its error, and runs it to its end.
+  /// Starts an asynchronous operation with a completion handler that takes its error, and runs the
+  /// io_context until the operation has ended. Polls `stopped` and enforces the timeout `patience`.
   template <class Start>
   error_code await(std::chrono::seconds patience, const Start& start) {
-    // Where bytes come without a pause, no operation below lasts long enough to ask.
+    // While bytes arrive without a pause, every operation below ends before the first poll of
+    // `stopped` in the loop, so `stopped` is also polled here.
     if (rules_.stopped && rules_.stopped()) throw stopped_error();
     std::optional<error_code> done;
     start([&done](error_code error, const auto&...) { done = error; });
@@ -165,7 +167,8 @@ private:
         http::verb::get, whole ? request_.address.text() : request_.address.target, 11};
     request.set(http::field::host, request_.address.authority());
     request.set(http::field::user_agent, "twill/" TWILL_VERSION);
-    request.set(http::field::accept_encoding, "identity"); // sizes and hashes are of the plain file
+    request.set(http::field::accept_encoding, "identity"); // sizes and hashes refer to the
+                                                           // uncompressed file
     request.set(http::field::connection, "close");
     for (const auto& [name, value] : request_.fields)
       request.set(name, value);
@@ -204,7 +207,7 @@ private:
         http::async_read_some(*stream_, buffer, parser, std::move(done));
       });
       if (error == http::error::need_buffer) error = {};
-      // What came before a cut counts, too.
+      // Bytes that arrived before the connection was lost are delivered too.
       if (const auto n = piece_bytes - body.size; n > 0) on_body({piece.get(), n});
       if (error)
         throw connection_error("the connection to " + host() + " was cut (" + error.message() +

@@ -90,8 +90,8 @@ void hub_cache::link(const std::string& commit, const repo_file& file) const {
   const auto place = entry(commit, file);
   make_folder(place.parent_path());
   const auto target = blob(file).lexically_relative(place.parent_path());
-  // The link takes the place of one whose content is gone or has another size, in one step: other
-  // programs may read the snapshot, and none must find the name missing.
+  // The new link replaces, in one step, a link whose blob is missing or has another size. Other
+  // programs may be reading the snapshot, and none of them must ever find the name missing.
   const auto beside = place.string() + "." + std::to_string(::getpid()) + ".tmp";
   std::error_code error, ignored;
   fs::remove(beside, ignored);
@@ -99,7 +99,8 @@ void hub_cache::link(const std::string& commit, const repo_file& file) const {
   if (!error) fs::rename(beside, place, error);
   if (!error || has(commit, file)) return;
   fs::remove(beside, ignored);
-  // A file system without links keeps the file itself, as the library has it.
+  // On a file system without symbolic links the snapshot holds the file itself, as in the
+  // huggingface_hub library.
   fs::rename(blob(file), place, error);
   if (error)
     throw client_error("cannot put " + file.path + " into " + place.string() + ": " +
@@ -172,7 +173,7 @@ std::vector<cached_model> cached_models(const fs::path& root) {
 
 bool remove_cached(const fs::path& root, const std::string& repository) {
   const auto models = cached_models(root);
-  // Only what is listed can be removed, so no name leads out of the cache.
+  // Only listed models are removed, so no repository name can address a folder outside the cache.
   const bool known = std::any_of(models.begin(), models.end(),
                                  [&](const auto& one) { return one.repository == repository; });
   if (!known) return false;
@@ -189,7 +190,8 @@ file_lock::file_lock(const fs::path& path, const std::function<void()>& waiting)
     : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (fd_ < 0) throw client_error("cannot write " + path.string() + ": " + std::strerror(errno));
   while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    // Some file systems have no locks; contents are checked by their hashes anyhow.
+    // Some file systems do not support locks. Going on without one is safe, because every blob is
+    // verified by its hash.
     if (errno != EWOULDBLOCK && errno != EINTR) return;
     try {
       waiting();

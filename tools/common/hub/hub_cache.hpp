@@ -1,12 +1,13 @@
-// hub_cache: one repository's files in the cache of the huggingface_hub library, so that programs
-// of Python find what twill fetched, and twill what they fetched:
+// hub_cache: the files of one repository in the cache of Python's huggingface_hub library. twill
+// and Python programs share this cache, so each finds the files that the other has fetched. Layout:
 //
-//   models--ORG--NAME/blobs/ETAG             contents, by their hash
-//   models--ORG--NAME/snapshots/COMMIT/PATH  links to them
-//   models--ORG--NAME/refs/REVISION          the commit that a branch had
-//   .locks/models--ORG--NAME/ETAG.lock       held while a content is fetched
+//   models--ORG--NAME/blobs/ETAG             file contents, named by hash
+//   models--ORG--NAME/snapshots/COMMIT/PATH  symbolic links to blobs
+//   models--ORG--NAME/refs/REVISION          the last known commit of a branch or tag
+//   .locks/models--ORG--NAME/ETAG.lock       locked while a blob is being fetched
 //
-// Any number of processes may use one cache at once: contents appear whole. Throws client_error.
+// Any number of processes may use one cache at the same time, because a blob gets its final name
+// only once it is complete. All functions throw client_error.
 #pragma once
 
 #include <filesystem>
@@ -30,25 +31,26 @@ public:
   std::filesystem::path snapshot(const std::string& commit) const;
   std::filesystem::path entry(const std::string& commit, const repo_file& file) const;
 
-  /// Whether the snapshot has the file, with as many bytes as it must have.
+  /// Whether the snapshot of `commit` has the file, with the expected number of bytes.
   bool has(const std::string& commit, const repo_file& file) const;
-  /// Whether the content is there, under whatever name.
+  /// Whether the cache has the blob of the file, even if the snapshot does not link to it.
   bool has_blob(const repo_file& file) const;
-  /// Bytes that an earlier try has left.
+  /// How many bytes of the file an unfinished download has left in the cache.
   std::int64_t bytes_begun(const repo_file& file) const;
 
-  /// Makes the folders for a file's content and for its place in the snapshot.
+  /// Makes the folders that will hold the file's blob, its lock file and its link in the snapshot.
   void prepare(const std::string& commit, const repo_file& file) const;
-  /// Puts the content into the snapshot.
+  /// Links the file's path in the snapshot to its blob.
   void link(const std::string& commit, const repo_file& file) const;
-  /// Notes which commit a branch or tag has.
+  /// Records the commit to which a branch or tag currently refers.
   void note_revision(const std::string& revision, const std::string& commit) const;
-  /// The commit that was noted; a revision that is a commit stands for itself.
+  /// Returns the recorded commit of a branch or tag. A revision that is itself a commit is returned
+  /// unchanged.
   std::optional<std::string> commit_of(const std::string& revision) const;
-  /// The files of a snapshot, with their sizes and without hashes.
+  /// The files of a snapshot with their sizes; their hashes are left empty.
   repo_listing list(const std::string& commit) const;
 
-  /// The lock of a content.
+  /// The path of the lock file that is locked while the file's blob is fetched.
   std::filesystem::path lock_file(const repo_file& file) const;
 
 private:
@@ -58,19 +60,19 @@ private:
 
 struct cached_model {
   std::string repository;
-  std::int64_t bytes = 0; ///< of its contents, those that are not whole included
+  std::int64_t bytes = 0; ///< total size of its blobs, including incomplete ones
 };
 
-/// The models of the cache that have contents, sorted by name.
+/// The models that have blobs in the cache, sorted by name.
 std::vector<cached_model> cached_models(const std::filesystem::path& root);
-/// Removes all of a repository's files; false when the cache has none.
+/// Removes all files of a repository. Returns false when the cache has none.
 bool remove_cached(const std::filesystem::path& root, const std::string& repository);
 
-/// Holds the lock of a file while it lives.
+/// Holds the lock of a file from construction to destruction.
 class file_lock {
 public:
-  /// Waits while another process holds it; `waiting` is called a few times in a second, and may
-  /// throw.
+  /// Waits while another process holds the lock. Meanwhile `waiting` is called a few times per
+  /// second; it may throw to end the wait.
   file_lock(const std::filesystem::path& path, const std::function<void()>& waiting);
   ~file_lock();
   file_lock(const file_lock&) = delete;

@@ -12,23 +12,24 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int most_redirects = 10;
-constexpr int usual_failures = 8;   ///< in a row, without a byte between them
-constexpr int listing_failures = 4; ///< before anything was fetched
+constexpr int usual_failures = 8;   ///< consecutive attempts without progress
+constexpr int listing_failures = 4; ///< for listings, where nothing has been fetched yet
 constexpr std::chrono::milliseconds first_wait = 200ms, longest_wait = 16s;
 constexpr std::chrono::seconds longest_asked_wait = 120s;
 
-/// The hub is busy or broken for now: the same request may be answered later.
+/// The hub is busy or temporarily broken: the same request may succeed later.
 class busy_error : public std::runtime_error {
 public:
   busy_error(const std::string& what, std::chrono::seconds wait)
       : std::runtime_error(what), wait(wait) {}
-  std::chrono::seconds wait; ///< that the hub asked for; 0: none
+  std::chrono::seconds wait; ///< the wait that the hub requested; 0: none
 };
 
-/// All that was asked for has come; the rest of the answer is not wanted.
+/// Thrown by a body callback to end a reply once all requested bytes have arrived.
 struct enough_read {};
 
-/// Bytes after which a connection that is cut counts as one that worked.
+/// A connection that delivered this many bytes before it was lost counts as progress and resets the
+/// count of failures.
 constexpr std::int64_t worth_a_try = 64 << 10;
 
 bool is_redirect(int status) {
@@ -45,7 +46,7 @@ std::int64_t number_of(std::string_view text) {
   return fault == std::errc() && end == text.data() + text.size() ? number : -1;
 }
 
-/// Whether "bytes 5-99/100" is what was asked for.
+/// Whether a Content-Range field such as "bytes 5-99/100" matches the request.
 bool is_range(const std::string& field, std::int64_t begin, std::int64_t bytes) {
   const auto dash = field.find('-'), slash = field.find('/');
   if (!field.starts_with("bytes ") || dash == field.npos || slash == field.npos || slash < dash)
@@ -54,7 +55,7 @@ bool is_range(const std::string& field, std::int64_t begin, std::int64_t bytes) 
          number_of(std::string_view(field).substr(slash + 1)) == bytes;
 }
 
-/// What the hub itself says, which may be anything.
+/// The error message that the hub sent in X-Error-Message. Its content is not trusted.
 std::string words_of_hub(const http_reply_head& head) {
   constexpr std::size_t most_shown = 300;
   const auto& words = head.field("x-error-message");
@@ -80,13 +81,14 @@ url hub_client::route(const std::string& path) const {
   return to;
 }
 
-/// One GET across redirects. `on_head` gets the last head.
+/// Sends a GET and follows redirects. `on_head` is called only for the final reply.
 void hub_client::get(const url& address, const std::string& range, const head_handler& on_head,
                      const body_handler& on_body) {
   url at = address;
   for (int redirects = 0;; ++redirects) {
     http_request_head request{at, {}};
-    // A store of files must not learn the token; its own address has a signature.
+    // Redirects to a file store must not reveal the token to it; the store's address carries its
+    // own signature.
     if (!settings_.token.empty() && at.has_origin_of(settings_.endpoint))
       request.fields["Authorization"] = "Bearer " + settings_.token;
     if (!range.empty()) request.fields["Range"] = range;
@@ -95,7 +97,8 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
         request, rules_,
         [&](const http_reply_head& head) {
           const bool elsewhere = !at.has_origin_of(settings_.endpoint);
-          // The signature in the address of a store may have expired. Another hub is no store.
+          // The signature in a file store's address may have expired, and the request to the hub
+          // gives a new one. An address without a query is another hub, not a file store.
           const bool is_store = elsewhere && at.target.find('?') != at.target.npos;
           if (is_store && head.status >= 400 && head.status < 500)
             throw busy_error(at.host + " answers with status " + std::to_string(head.status), 0s);
@@ -117,7 +120,8 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
   }
 }
 
-/// The hub names most of its refusals in X-Error-Code.
+/// Throws the client_error for a refusal. The hub names the reason of most refusals in
+/// X-Error-Code.
 void hub_client::refuse(const model_reference& named, const std::string& what,
                         const http_reply_head& head) const {
   const auto& code = head.field("x-error-code");
@@ -149,7 +153,8 @@ void hub_client::refuse(const model_reference& named, const std::string& what,
   throw client_error(named.text() + ": the hub does not give " + what + status);
 }
 
-/// `attempt` tells whether it has taken a byte before it failed.
+/// Calls `attempt` until it succeeds or has failed too often. `attempt` sets its argument to true
+/// when it has received enough bytes to count as progress.
 template <class Attempt>
 void hub_client::with_retries(const std::string& what, int most_failures, const Attempt& attempt) {
   std::chrono::milliseconds wait = first_wait;
@@ -228,7 +233,7 @@ void hub_client::read(const model_reference& named, const std::string& commit,
                              "/" + percent_encoded(file.path, true));
   std::int64_t at = begin;
   with_retries(named.text() + ": " + file.path, usual_failures, [&](bool& progressed) {
-    std::int64_t skip = 0; // bytes of a reply that begins before `at`
+    std::int64_t skip = 0; // leading bytes of the reply that were already received
     std::int64_t taken = 0;
     const bool whole = at == 0 && end == file.bytes;
     try {

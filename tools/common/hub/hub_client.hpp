@@ -1,9 +1,11 @@
-// hub_client: asks the hub for listings and for bytes of files. It follows redirects, sends the
-// token to the hub's own origin alone, tries again after cuts and where the hub is busy, and turns
-// what the hub refuses into sentences that say what to do.
+// hub_client: requests file listings and ranges of bytes from Hugging Face's hub. It follows
+// redirects, sends the access token only to the hub's own origin, retries after lost connections
+// and while the hub is busy, and turns refusals of the hub into error messages that say what the
+// user can do.
 //
-// Calls block; one thread at a time. Throws client_error, hub_unreachable where only the network or
-// the hub's health is at fault, and stopped_error.
+// Calls block. Only one thread at a time may use a client. Calls throw client_error;
+// hub_unreachable, a kind of client_error, when only the network or the state of the hub is at
+// fault; and stopped_error.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +21,25 @@
 
 namespace twill::tools::hub {
 
-/// The hub cannot be asked now; files that are in the cache can be used without it.
+/// The hub cannot be reached now. Files that are already in the cache can be used without it.
 class hub_unreachable : public client_error {
   using client_error::client_error;
 };
 
 class hub_client {
 public:
-  /// `say` gets a line for each wait before another try.
+  /// `say` receives a line for the user before each retry that waits a second or more.
   hub_client(hub_settings settings, std::function<bool()> stopped,
              std::function<void(const std::string&)> say);
 
   const hub_settings& settings() const { return settings_; }
 
-  /// The files at the reference's revision. With `once` the hub is not asked again where it cannot
-  /// be reached, for callers who can do without.
+  /// Returns the files at the reference's revision. With `once` there is no retry when the hub
+  /// cannot be reached; this is for callers that can use the cache instead.
   repo_listing list(const model_reference& named, bool once = false);
 
-  /// Bytes [begin, end) of a file, handed to `take` in order, across as many connections as it
-  /// takes; each byte comes once.
+  /// Reads bytes [begin, end) of a file and passes them to `take` in order and each exactly once,
+  /// even if a lost connection makes several requests necessary.
   void read(const model_reference& named, const std::string& commit, const repo_file& file,
             std::int64_t begin, std::int64_t end,
             const std::function<void(std::string_view)>& take);

@@ -15,7 +15,7 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-/// Whoever copied an id or an address learns what to write instead.
+/// For a copied model name or address, throws an error that says what to write instead.
 void check_path(const std::string& path) {
   if (path.empty() || models::synth::is_dummy(path) || is_there(path)) return;
   if (is_reference(path) || looks_like_id(path)) {

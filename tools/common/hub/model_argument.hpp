@@ -1,8 +1,9 @@
-// model_argument: what a program makes of the word that names a model on its command line or in a
-// configuration: '~' is expanded, "hf:..." leads to the hub's cache, and a path that is not there
-// but looks like a model of the hub is answered with the command that fetches it.
+// model_argument: resolves the text that names a model on a command line or in a configuration. A
+// leading '~' is expanded to the home folder. "hf:..." is looked up in the cache of Hugging Face's
+// hub. For a path that does not exist but looks like the name of a model on the hub, the error
+// message gives the command that fetches that model.
 //
-// Any thread. Throws client_error.
+// Any thread may call these functions. They throw client_error.
 #pragma once
 
 #include <string>
@@ -11,14 +12,15 @@
 
 namespace twill::tools::hub {
 
-/// "hf:...", a model of the hub.
+/// Whether the text begins with "hf:", which names a model of Hugging Face's hub.
 bool is_of_hub(const std::string& given);
 
-/// The path of a model that is here, for programs that fetch nothing: of "hf:..." the one in the
-/// cache. Other words are paths, presets of random weights and the like, and come back as they are.
+/// Returns the local path of a model without fetching anything. "hf:..." gives the path in the
+/// cache of the hub, or an error when the model is not there. Other texts (paths, presets of random
+/// weights) are returned unchanged except for '~'.
 std::string local_model(const std::string& given);
 
-/// As local_model(), but a model of the hub is fetched first.
+/// Like local_model(), but a model of the hub that is not in the cache is fetched first.
 std::string fetched_model(const std::string& given, const pull_events& events);
 
 } // namespace twill::tools::hub

@@ -23,8 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most_text_bytes = std::int64_t{512} << 20; ///< of all small files together
-constexpr std::size_t most_texts = 200, most_weights = 2000;      ///< files
+/// limit on the total size of all small files
+constexpr std::int64_t most_text_bytes = std::int64_t{512} << 20;
+constexpr std::size_t most_texts = 200, most_weights = 2000; ///< limits on the number of files
 
 std::string text_of(const fs::path& path) {
   const auto text = read_file(path.string(), std::int64_t{64} << 20);
@@ -39,7 +40,8 @@ pulled_model found_at(const hub_cache& cache, const std::string& commit, const s
           files.weights.size() == 1 ? first.sha256 : std::string()};
 }
 
-/// A family that twill does not run shows before any header is fetched.
+/// Checks the model's family, so that a family that twill cannot run is refused before any weight
+/// header is fetched.
 std::vector<std::string> faults_of_config(const std::string& folder) {
   const auto config = models::read_json_file(folder + "/config.json", std::int64_t{16} << 20);
   if (!config.ok()) return {config.detail()};
@@ -48,7 +50,7 @@ std::vector<std::string> faults_of_config(const std::string& folder) {
   return {};
 }
 
-/// Of a folder whose weights cannot be judged before they are here.
+/// Checks the tokenizer of a folder whose weights cannot be checked before they are fetched.
 std::vector<std::string> faults_of_tokenizer(const std::string& folder) {
   const auto text = models::open_folder_tokenizer(folder);
   if (!text.ok()) return {text.detail()};
@@ -87,7 +89,8 @@ public:
     if (events_.chosen) events_.chosen(model);
     const auto files = all_files();
     if (find_absent(files)) {
-      check_room(); // before anything is fetched, and before a hole as large as the file is made
+      check_room(); // before anything is fetched, and before the skeleton makes sparse files of
+                    // full length
       judge();
       announce();
       fetch(files);
@@ -98,7 +101,7 @@ public:
     return model;
   }
 
-  /// The model if all of what the hub has of it is here.
+  /// Returns the model if the cache has all the files that the hub lists for it.
   std::optional<pulled_model> find_whole() {
     choose();
     count(all_files());
@@ -106,7 +109,7 @@ public:
     return found_at(cache_, commit_, chosen_);
   }
 
-  /// After find_whole(), of a model that is not all here.
+  /// To be called after find_whole() has returned nothing: some files of the model are absent.
   std::unique_ptr<model_skeleton> make_skeleton() {
     cache_.prepare(commit_, chosen_.weights.front());
     auto skeleton = std::make_unique<model_skeleton>(client_, cache_, named_, commit_, chosen_);
@@ -119,9 +122,11 @@ public:
   }
 
 private:
-  /// Which files there are and which are needed; the small ones are in the snapshot afterwards.
+  /// Fetches the list of files and chooses the files that the model needs. Afterwards all small
+  /// files are in the snapshot.
   void choose() {
-    // A model that is here is served at once where the hub cannot be reached.
+    // When the cache has the model, the hub is asked only once, so that an unreachable hub causes
+    // no delay.
     const auto listing = client_.list(named_, find_in_cache(named_).has_value());
     commit_ = listing.commit;
     chosen_ = choose_files(listing, named_);
@@ -160,7 +165,8 @@ private:
         refuse_model(named_, faults);
     if (absent_.size() > 4)
       events_.say("reading the headers of " + std::to_string(absent_.size()) + " files");
-    cache_.prepare(commit_, chosen_.weights.front()); // a place for the headers
+    cache_.prepare(commit_, chosen_.weights.front()); // makes the folders in which the skeleton is
+                                                      // created
     const model_skeleton skeleton(client_, cache_, named_, commit_, chosen_);
     const auto faults = skeleton.has_weights() ? faults_of_model(skeleton.path())
                                                : faults_of_tokenizer(skeleton.path());
@@ -170,14 +176,15 @@ private:
     if (!words.empty()) refuse_model(named_, words);
   }
 
-  /// How much of these files is not here. What is here gets its place in the snapshot.
+  /// Finds which of the files are absent and how many bytes they have. Files whose blob is in the
+  /// cache are linked into the snapshot.
   void count(const std::vector<repo_file>& files) {
     absent_.clear();
     done_ = total_ = begun_ = 0;
     for (const auto& file : files) {
       if (cache_.has(commit_, file)) continue;
       if (cache_.has_blob(file)) {
-        cache_.link(commit_, file); // of an older commit
+        cache_.link(commit_, file); // the blob was fetched for another commit
         continue;
       }
       absent_.push_back(file);
@@ -187,17 +194,17 @@ private:
     }
   }
 
-  /// Whether any of these files must be fetched.
+  /// Whether any of `files` must be fetched.
   bool find_absent(const std::vector<repo_file>& files) {
     count(files);
     if (absent_.empty() || std::exchange(has_begun_, true) || !events_.begins)
       return !absent_.empty();
-    events_.begins(); // which may wait for others, who may fetch the same files
+    events_.begins(); // may wait for other processes, which may fetch the same files meanwhile
     count(files);
     return !absent_.empty();
   }
 
-  /// Fetches what is not here.
+  /// Fetches those of `files` that the cache does not have.
   void fetch(const std::vector<repo_file>& files) {
     if (!find_absent(files)) return;
     check_room();
@@ -213,7 +220,8 @@ private:
                 ", into " + settings_.cache.string());
   }
 
-  /// The folder need not exist yet: the nearest one above it tells.
+  /// Checks the free disk space. The cache folder need not exist yet, so its nearest existing
+  /// parent is examined.
   void check_room() const {
     auto folder = settings_.cache;
     std::error_code error;
@@ -231,7 +239,8 @@ private:
     throw client_error(named_.text() + " was fetched, but cannot be served: " + faults.front());
   }
 
-  /// Other programs find the commit by the branch; a cache that cannot be written holds it anyhow.
+  /// Records the commit of the branch, so that other programs find it. Failing to write it does not
+  /// matter: the snapshot itself is complete.
   void note_revision() const {
     try {
       cache_.note_revision(named_.revision, commit_);
@@ -247,7 +256,7 @@ private:
   download_events transfer_;
   std::string commit_;
   selection chosen_;
-  std::vector<repo_file> absent_; ///< of the files that were counted last
+  std::vector<repo_file> absent_; ///< those of the files last passed to count()
   std::int64_t done_ = 0, total_ = 0, begun_ = 0;
   bool has_begun_ = false;
 };
@@ -299,7 +308,7 @@ std::optional<pulled_model> find_in_cache(const model_reference& named) {
     }
     return found_at(cache, *commit, files);
   } catch (const client_error&) {
-    return std::nullopt; // a part of it is not there
+    return std::nullopt; // a file of the model is missing
   }
 }
 
@@ -325,7 +334,8 @@ pulled_model pull(const model_reference& named, const pull_events& events) {
 std::unique_ptr<model_preview> preview(const model_reference& named, const pull_events& events) {
   if (!settings_of_environment().offline) {
     try {
-      // The cache may hold less than the hub, and then another file would be chosen.
+      // The hub is asked even when the cache has a model: the cache may have fewer files than the
+      // hub, which would lead to another choice.
       pull_operation operation(named, events);
       if (auto whole = operation.find_whole()) return std::make_unique<whole_model>(whole->path);
       return std::make_unique<headers_alone>(operation.make_skeleton());

@@ -1,11 +1,14 @@
-// pull: a model of the hub into the cache, whole and only if twill would serve it.
+// pull: fetches a complete model from Hugging Face's hub into the cache, provided that twill can
+// serve it.
 //
-// The list of files comes first, then configuration and tokenizer, then the headers of the weights;
-// a model that is refused by them costs no weights. What the cache has is not fetched again; where
-// the hub cannot be reached, or HF_HUB_OFFLINE is set, the cache's model is taken as it is.
+// It first fetches the list of files, then configuration and tokenizer, then the headers of the
+// weight files. A model that fails a check at one of these stages is refused before its weights are
+// fetched. Files that are already in the cache are not fetched again. When the hub cannot be
+// reached, or HF_HUB_OFFLINE is set, the model in the cache is used unchecked.
 //
-// Calls block; any number of threads and processes may pull at once. Throws client_error, and
-// stopped_error when `stopped` said so; what was fetched then stays for the next try.
+// Calls block. Any number of threads and processes may pull at the same time. Calls throw
+// client_error, and stopped_error when the `stopped` callback returned true; bytes fetched before
+// that are kept for the next attempt.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +23,31 @@
 namespace twill::tools::hub {
 
 struct pulled_model {
-  std::string path;   ///< of the folder or the (first) GGUF file, for open_model()
-  std::string sha256; ///< of a model in one GGUF file, as the hub tells it; else empty
+  std::string path;   ///< the folder or the (first) GGUF file, as open_model() takes it
+  std::string sha256; ///< as the hub gives it for a model in a single GGUF file, otherwise empty
 };
 
 struct pull_events {
-  std::function<bool()> stopped;                    ///< asked a few times in a second; may be null
-  std::function<void(const std::string& line)> say; ///< a line for the user
-  /// Bytes of this pull, without those that were there.
+  std::function<bool()> stopped;                    ///< polled a few times per second; true ends
+                                                    ///< the call; may be null
+  std::function<void(const std::string& line)> say; ///< writes a line for the user
+  /// Reports the bytes that this pull has fetched and must fetch; bytes that were in the cache
+  /// before do not count.
   std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)> progress;
-  /// Told what the model will be before its weights are fetched; may throw to refuse it. May be
-  /// null.
+  /// Called with the model's path and hash before its weights are fetched. May throw to refuse the
+  /// model. May be null.
   std::function<void(const pulled_model&)> chosen = {};
-  /// Called once before the first file is fetched, and not where all of them are here. May be null.
+  /// Called once before the first file is fetched; not called when all files are in the cache. May
+  /// be null.
   std::function<void()> begins = {};
 };
 
 pulled_model pull(const model_reference& named, const pull_events& events);
 
-/// The model if all of it is in the cache, without asking the hub.
+/// Returns the model if the cache has all of it. Makes no request to the hub.
 std::optional<pulled_model> find_in_cache(const model_reference& named);
 
-/// A model that can be read as far as its headers go, whether or not its weights are here.
+/// A model whose headers can be read, even if its weights have not been fetched.
 class model_preview {
 public:
   virtual ~model_preview() = default;
@@ -49,8 +55,9 @@ public:
   virtual std::string in_words(const std::string& message) const = 0;
 };
 
-/// The model that pull() would give: what is in the cache where that is all of it, else one made of
-/// headers from the hub, which live with the object.
+/// Returns the model that pull() would give. When the cache has all of it, the result refers to the
+/// cache. Otherwise the headers are fetched into a temporary folder, which is removed when the
+/// result is destroyed.
 std::unique_ptr<model_preview> preview(const model_reference& named, const pull_events& events);
 
 } // namespace twill::tools::hub

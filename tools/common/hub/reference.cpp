@@ -13,7 +13,7 @@
 namespace twill::tools::hub {
 namespace {
 
-constexpr std::size_t most_id_bytes = 96; // huggingface_hub's validate_repo_id()
+constexpr std::size_t most_id_bytes = 96; // the limit in huggingface_hub's validate_repo_id()
 constexpr std::size_t most_revision_bytes = 200;
 
 bool is_word(unsigned char c) {
@@ -28,7 +28,7 @@ bool ends_as_gguf(std::string_view path) {
   return end == ".gguf";
 }
 
-/// By the rules of the hub for names.
+/// Whether the text is a valid name by the hub's rules.
 bool is_name(std::string_view text) {
   const auto edge = [](char c) { return c == '-' || c == '.'; };
   return !text.empty() && std::all_of(text.begin(), text.end(), is_word) && !edge(text.front()) &&
@@ -70,13 +70,13 @@ void check(const model_reference& r, const std::string& given) {
                 "quantisation such as Q4_K_M");
 }
 
-/// "ORG/NAME@REVISION:FILE"
+/// Parses "ORG/NAME@REVISION:FILE".
 model_reference split(const std::string& text) {
   model_reference r;
   const auto colon = std::min(text.find(':'), text.size());
   std::string id = text.substr(0, colon);
   if (colon < text.size()) r.file = text.substr(colon + 1);
-  if (r.file == "latest") r.file.clear(); // Ollama's default tag, which chooses nothing
+  if (r.file == "latest") r.file.clear(); // Ollama's default tag, which names no particular file
   if (const auto at = id.find('@'); at != id.npos) {
     r.revision = id.substr(at + 1);
     id.erase(at);
@@ -87,13 +87,14 @@ model_reference split(const std::string& text) {
   return r;
 }
 
-/// What follows the hub in an address: "ORG/NAME", "ORG/NAME/blob/REVISION/FILE", ...
+/// Parses the path of a page of the hub: "ORG/NAME", "ORG/NAME/blob/REVISION/FILE", ...
 model_reference split_page(const std::string& given, std::string_view page) {
   page = page.substr(0, page.find_first_of("?#"));
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= page.size();) {
     const auto end = std::min(page.find('/', begin), page.size());
-    // A revision's own slashes are encoded, so the parts are decoded one by one.
+    // Slashes within a revision are percent-encoded, so the path is split first and its parts are
+    // decoded one by one.
     auto part = percent_decoded(page.substr(begin, end - begin));
     if (!part) refuse_name(given, "an address must be encoded rightly");
     if (!part->empty()) parts.push_back(std::move(*part));
@@ -120,8 +121,9 @@ model_reference split_page(const std::string& given, std::string_view page) {
   return r;
 }
 
-/// What stands behind the hub's name in an address, or nothing for other texts. Texts without a
-/// scheme count too, as people copy them from a browser.
+/// Puts the part after the hub's name in an address into `page`; returns false for texts that are
+/// no address of the hub. Addresses without "https://" are accepted, because some browsers copy
+/// them so.
 bool behind_hub(const std::string& text, std::string& page) {
   std::vector<std::string> hubs{"https://huggingface.co/",
                                 "https://hf.co/",
@@ -134,7 +136,7 @@ bool behind_hub(const std::string& text, std::string& page) {
   try {
     hubs.push_back(endpoint_of_environment().text() + "/");
   } catch (const client_error&) {
-    // An HF_ENDPOINT that cannot be used is an error of those who ask the hub.
+    // An invalid HF_ENDPOINT is reported when the hub is contacted.
   }
   for (const auto& hub : hubs)
     if (text.starts_with(hub)) {

@@ -14,13 +14,13 @@
 namespace twill::tools::hub {
 namespace {
 
-/// What models/open and models/text read of a folder.
+/// The files of a folder that models/open and models/text read.
 constexpr std::array folder_texts{
     "config.json",      "generation_config.json",  "tokenizer_config.json", "tokenizer.json",
     "tokenizer.model",  "special_tokens_map.json", "added_tokens.json",     "vocab.json",
     "merges.txt",       "chat_template.jinja",     "chat_template.json",    "quantize_config.json",
     "quant_config.json"};
-/// llama.cpp and Ollama take it too when nothing is asked for.
+/// The default quantisation, which is also that of llama.cpp and Ollama.
 constexpr const char* usual_quantisation = "Q4_K_M";
 
 std::string upper(std::string_view text) {
@@ -43,7 +43,8 @@ bool is_folder_text(const std::string& path) {
           std::find(folder_texts.begin(), folder_texts.end(), path) != folder_texts.end());
 }
 
-/// The only weight file at the root with a name of its own, as quantisers write it.
+/// Finds a weight file at the root with an arbitrary name, as quantisation tools write it; nullptr
+/// when there are several or none.
 const repo_file* only_safetensors(const repo_listing& listing) {
   const repo_file* only = nullptr;
   for (const auto& file : listing.files) {
@@ -60,9 +61,9 @@ bool has_folder(const repo_listing& listing) {
           listing.find("pytorch_model.bin") != nullptr || only_safetensors(listing) != nullptr);
 }
 
-/// A model in GGUF: its files in order.
+/// A GGUF model and its files, in the order of its parts.
 struct gguf_model {
-  std::string name; ///< the path without the number of the part and ".gguf"
+  std::string name; ///< the path without part number and ".gguf"
   std::vector<repo_file> files;
   std::size_t parts = 1;
 
@@ -74,7 +75,8 @@ struct gguf_model {
   }
 };
 
-/// Projectors of images and statistics of quantisers are GGUF files, too, but no models.
+/// Whether a GGUF file is no model: image projectors (mmproj) and importance matrices of
+/// quantisation tools (imatrix).
 bool is_beside_a_model(const std::string& path) {
   const auto name = upper(path.substr(path.rfind('/') + 1));
   return name.find("MMPROJ") != name.npos || name.find("IMATRIX") != name.npos;
@@ -100,7 +102,7 @@ std::vector<gguf_model> gguf_models(const repo_listing& listing) {
   return models;
 }
 
-/// Whether the label stands in the name by itself: "Q4_K" does not stand in "a-Q4_K_M".
+/// Whether the label is a complete part of the name: "Q4_K" is not one in "a-Q4_K_M".
 bool has_label(const std::string& name, const std::string& label) {
   const auto text = upper(name), wanted = upper(label);
   for (auto at = text.find(wanted); at != text.npos; at = text.find(wanted, at + 1)) {
@@ -112,7 +114,7 @@ bool has_label(const std::string& name, const std::string& label) {
   return false;
 }
 
-/// "  NAME.gguf, 4.68 GiB" for each, one a line.
+/// One line "  NAME.gguf, 4.68 GiB" for each model.
 std::string list_of(const std::vector<gguf_model>& models) {
   constexpr std::size_t most_shown = 40;
   std::string lines;
@@ -135,7 +137,8 @@ std::vector<gguf_model> with_label(const std::vector<gguf_model>& models,
   for (const auto& model : models)
     if (has_label(model.name, label)) found.push_back(model);
   if (found.size() < 2) return found;
-  // "UD-Q4_K_XL" is another recipe of the same label: whoever wants it says so.
+  // "UD-Q4_K_XL" is another recipe for the quantisation "Q4_K_XL". It is chosen only when the label
+  // says "UD" or no other model matches.
   std::vector<gguf_model> plain;
   for (const auto& model : found)
     if (has_label(label, "UD") || !has_label(model.name, "UD-" + label)) plain.push_back(model);
@@ -180,7 +183,7 @@ selection choose_gguf_files(const repo_listing& listing, const model_reference& 
 } // namespace
 
 const repo_file* index_of(const repo_listing& listing) {
-  // The order in which models/checkpoint/weight_files looks.
+  // This order is that of models/checkpoint/weight_files.
   if (const auto* index = listing.find("model.safetensors.index.json")) return index;
   if (listing.find("model.safetensors") != nullptr) return nullptr;
   return listing.find("pytorch_model.bin.index.json");

@@ -1,9 +1,9 @@
-// select: which files of a repository make up the model that a reference names. Pure.
+// select: chooses the files of a repository that make up the model a reference names. Pure.
 //
-// A folder in Hugging Face's format is its configuration, its tokenizer and the weights that
-// models/checkpoint/weight_files would read: one format of them, never two. A model in GGUF is one
-// file, or all parts of a split one. All functions throw client_error with what can be named
-// instead.
+// A model in Hugging Face's folder format consists of configuration, tokenizer and those weight
+// files that models/checkpoint/weight_files would read: safetensors or PyTorch files, never both. A
+// GGUF model is one file, or all parts of a split file. When the choice is ambiguous or impossible,
+// the functions throw client_error with a message that lists what can be named instead.
 #pragma once
 
 #include <string>
@@ -17,19 +17,22 @@ namespace twill::tools::hub {
 
 struct selection {
   bool is_gguf = false;
-  std::vector<repo_file> texts;   ///< small files; none for GGUF
-  std::vector<repo_file> weights; ///< of a folder: see choose_weights(); GGUF: in order
+  std::vector<repo_file> texts;   ///< configuration and tokenizer; empty for GGUF
+  std::vector<repo_file> weights; ///< GGUF: the parts in order; a folder: filled in by
+                                  ///< choose_weights()
 };
 
-/// What a model of the reference needs; the weights of a folder are left to choose_weights().
+/// Chooses the files of the model that `named` refers to. For a folder the weights are left empty;
+/// choose_weights() finds them.
 selection choose_files(const repo_listing& listing, const model_reference& named);
 
-/// The weight files of a folder. `index` is the text of the index file that index_of() names, or
-/// empty without one.
+/// Chooses the weight files of a folder. `index` is the text of the file that index_of() returns,
+/// or empty when index_of() returns nullptr.
 std::vector<repo_file> choose_weights(const repo_listing& listing, std::string_view index,
                                       const model_reference& named);
 
-/// The file that lists the shards of a folder's weights; nullptr when they are one file.
+/// The file that lists the shards of a folder's weights; nullptr when the weights are a single
+/// file.
 const repo_file* index_of(const repo_listing& listing);
 
 } // namespace twill::tools::hub

@@ -44,7 +44,8 @@ fs::path hugging_face_home() {
   return {};
 }
 
-/// As the library reads it: the variable, else the file that its command line writes.
+/// Finds the access token as the huggingface_hub library does: in the environment variable, else in
+/// the file that `hf auth login` writes.
 std::string find_token() {
   constexpr std::int64_t most_bytes = 4096;
   std::string token = trimmed(variable("HF_TOKEN"));
@@ -63,7 +64,8 @@ std::string find_token() {
   return token;
 }
 
-/// "http://user:password@proxy:3128", with or without the scheme and the user.
+/// Parses the variable `name`, such as "http://user:password@proxy:3128"; scheme and user are
+/// optional.
 std::optional<proxy_server> read_proxy(const char* name) {
   auto text = variable(lower(name).c_str());
   if (text.empty()) text = variable(name);

@@ -16,11 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t first_bytes = 1 << 20; ///< of a file, of which the header is mostly a part
-/// No header is longer: vocabularies and lists of tensors take some ten MB.
+constexpr std::int64_t first_bytes = 1 << 20; ///< size of the first request, which mostly covers
+                                              ///< the whole header
+/// Upper limit on a header: vocabularies and lists of tensors take some ten MB.
 constexpr std::int64_t most_header_bytes = std::int64_t{256} << 20;
 
-/// The header of safetensors: its length in eight bytes, then so many bytes.
+/// The length of a safetensors header: a count in eight bytes, then as many bytes as the count
+/// says.
 std::int64_t extent_of_safetensors(std::string_view head) {
   std::uint64_t length = 0;
   std::memcpy(&length, head.data(), std::min(head.size(), sizeof length));
@@ -30,7 +32,8 @@ std::int64_t extent_of_safetensors(std::string_view head) {
 
 std::int64_t extent_of_gguf(std::string_view head) {
   const auto extent = models::gguf::header_extent(std::as_bytes(std::span(head)));
-  // Strings tell their lengths one by one, so more comes than is known to be needed.
+  // A GGUF header consists of strings that each state their own length, so the full length is known
+  // only at its end. Requesting four times the bytes so far keeps the number of requests small.
   const auto have = static_cast<std::uint64_t>(head.size());
   return extent <= have ? static_cast<std::int64_t>(have)
                         : static_cast<std::int64_t>(std::min<std::uint64_t>(

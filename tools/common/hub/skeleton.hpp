@@ -1,8 +1,10 @@
-// skeleton: a model of the hub as a folder whose weight files have their headers alone, so that
-// everything that reads headers, as `twill inspect` does, judges the model before gigabytes come.
+// skeleton: a temporary folder that holds a hub model whose weight files contain only their
+// headers. Code that reads only headers, such as `twill inspect`, can judge the model before
+// gigabytes of weights are fetched.
 //
-// The folder lies beside the repository's files in the cache, takes the room of the headers, and
-// goes away with the object. Throws as hub_client does.
+// The folder lies beside the repository's files in the cache, takes only the disk space of the
+// headers, and is removed when the object is destroyed. The constructor throws what hub_client
+// throws.
 #pragma once
 
 #include <filesystem>
@@ -18,30 +20,33 @@ namespace twill::tools::hub {
 
 class model_skeleton {
 public:
-  /// `files.texts` are in the snapshot already; of `files.weights` the headers are fetched, except
-  /// of those in the snapshot.
+  /// `files.texts` must be in the snapshot already. The headers of `files.weights` are fetched,
+  /// except for weight files that the snapshot already has.
   model_skeleton(hub_client& client, const hub_cache& cache, const model_reference& named,
                  const std::string& commit, const selection& files);
 
-  /// What open_model() takes.
+  /// The path to pass to open_model().
   std::string path() const;
 
-  /// A message about the skeleton with the reference in the place of its path.
+  /// Returns an error message about the skeleton in which the model's reference replaces the path
+  /// of the temporary folder.
   std::string in_words(const std::string& message) const;
 
-  /// Whether the skeleton has weights: the headers of PyTorch's files are spread over them, so of
-  /// these only configuration and tokenizer can be judged.
+  /// False when the weights are PyTorch files that are not in the cache yet. Their headers are
+  /// spread over the files and cannot be fetched alone, so only configuration and tokenizer can be
+  /// checked.
   bool has_weights() const { return has_weights_; }
 
 private:
   std::string name_;
   scratch_folder scratch_;
   std::filesystem::path folder_;
-  std::string first_; ///< GGUF: the path of the first file below the folder
+  std::string first_; ///< GGUF: path of the first file, relative to `folder_`
   bool has_weights_ = true;
 };
 
-/// Why twill would not serve the model at a path; empty when it would. Reads headers.
+/// Returns the reasons why twill cannot serve the model at `path`; empty when it can. Reads only
+/// headers.
 std::vector<std::string> faults_of_model(const std::string& path);
 
 } // namespace twill::tools::hub

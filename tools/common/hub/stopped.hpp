@@ -1,4 +1,5 @@
-// stopped_error: ends work on the hub early because the caller's `stopped` said so.
+// stopped_error: thrown to end an operation on the hub early, after the caller's `stopped` callback
+// has returned true.
 #pragma once
 
 #include <stdexcept>

@@ -25,7 +25,8 @@ bool is_port(std::string_view text) {
   return fault == std::errc() && end == text.data() + text.size() && number > 0 && number < 65536;
 }
 
-/// "host", "host:port", "[::1]:port" into `to`, which has the port of its scheme.
+/// Parses "host", "host:port" or "[::1]:port" into `to`, whose port is already set to the scheme's
+/// default.
 bool read_authority(std::string_view text, url& to) {
   if (text.find('@') != text.npos) return false;
   std::string_view rest;

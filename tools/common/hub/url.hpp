@@ -1,4 +1,4 @@
-// url: addresses of http and https, and how a redirect changes one. Pure; any thread.
+// url: parses http and https addresses and resolves redirects. Pure; any thread may call.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@ namespace twill::tools::hub {
 
 struct url {
   bool tls = false;
-  std::string host; ///< without brackets
+  std::string host; ///< an IPv6 address has no brackets here
   std::string port;
   std::string target; ///< path and query; begins with '/'
 
-  std::string authority() const; ///< "host" or "host:port", as the Host field wants it
+  std::string authority() const; ///< "host" or "host:port", as the HTTP field Host needs it
   std::string origin() const;    ///< "https://host"
   std::string text() const { return origin() + target; }
   bool has_origin_of(const url& other) const {
@@ -21,16 +21,19 @@ struct url {
   }
 };
 
-/// Nothing for other schemes, for addresses with a user or without a host, and for those that have
-/// spaces or control characters. The part behind '#' is left out; the host becomes lower case.
+/// Parses an http or https address. Returns nothing for other schemes, for addresses with a user
+/// name or without a host, and for those with spaces or control characters. The part from '#' on is
+/// dropped; the host is converted to lower case.
 std::optional<url> parse_url(std::string_view text);
 
-/// Where a Location field leads from `base`: an absolute address, "//host/path", "/path" or "path".
+/// Resolves a Location field against `base`. The field may be an absolute address, "//host/path",
+/// "/path" or "path".
 std::optional<url> resolve(const url& base, std::string_view location);
 
-/// Bytes other than letters, digits, '-', '_', '.' and '~' as %XX; '/' stays when `keep_slashes`.
+/// Percent-encodes all bytes except letters, digits, '-', '_', '.' and '~'; with `keep_slashes`
+/// also '/' is left as it is.
 std::string percent_encoded(std::string_view text, bool keep_slashes);
-/// Nothing when a '%' has no two hexadecimal digits behind it.
+/// Returns nothing when a '%' is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decoded(std::string_view text);
 
 } // namespace twill::tools::hub
