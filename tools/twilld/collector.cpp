@@ -12,7 +12,7 @@ namespace {
 endpoint address_of(const std::string& url) {
   try {
     return parse_endpoint(url);
-  } catch (const client_error&) { // its message is about --url
+  } catch (const client_error&) { // its message would name --url instead of `tracing.endpoint`
     throw std::runtime_error(
         "`tracing.endpoint` must be an address like http://127.0.0.1:4318, got \"" + url + "\"");
   }
@@ -27,7 +27,7 @@ net::tracer::post post_to(const config::tracing_options& options) {
                                                   std::chrono::milliseconds within) {
     try {
       return http_send(where, {path, body, "application/x-protobuf", headers}, within).status;
-    } catch (const std::exception&) { // the tracer says in the log that nobody answers
+    } catch (const std::exception&) { // the tracer logs that the collector does not answer
       return 0;
     }
   };

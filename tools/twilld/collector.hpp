@@ -1,4 +1,4 @@
-// post_to: the way of spans to the collector that `tracing.endpoint` names.
+// post_to: sends trace spans to the collector that `tracing.endpoint` names.
 #pragma once
 
 #include "config/options.hpp"
@@ -6,9 +6,9 @@
 
 namespace twill::tools {
 
-/// Spans go to /v1/traces below the endpoint, unless that is its path already. An endpoint that is
-/// no address throws std::runtime_error now; a collector that cannot be reached gives status 0
-/// later.
+/// Spans are posted to the path /v1/traces below the endpoint, or to the endpoint itself when its
+/// path already is that. Throws std::runtime_error when the endpoint is not a valid address. When
+/// the collector cannot be reached, a later post reports status 0.
 net::tracer::post post_to(const config::tracing_options& options);
 
 } // namespace twill::tools

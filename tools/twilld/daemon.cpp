@@ -38,11 +38,12 @@ namespace {
 
 using actors::engine_state;
 
-/// Bytes of weights from which a progress bar is shown; smaller models load before it could be
-/// read.
+/// A progress bar is shown from this many bytes of weights on; smaller models load before a bar
+/// could be read.
 constexpr std::int64_t worth_a_bar = 512 << 20;
 
-/// "http://127.0.0.1:8080", or "unix:/run/twill.sock" as it is.
+/// "http://127.0.0.1:8080" for "127.0.0.1:8080"; addresses such as "unix:/run/twill.sock" are
+/// returned unchanged.
 std::string url_of(const std::string& address, bool tls) {
   if (address.starts_with("unix:")) return address;
   return (tls ? "https://" : "http://") + address;
@@ -55,13 +56,15 @@ std::string urls_of(const net::server& server, bool tls) {
   return all;
 }
 
-/// Whether this file alone gives API keys, or may do so because it is no configuration by itself.
+/// Whether this configuration file contains API keys. A file that cannot be loaded by itself may
+/// contain some, so the answer for it is true.
 bool has_keys(const std::string& file) {
   const auto alone = config::load_files({file});
   return !alone.ok() || !alone.value().server.api_keys.empty();
 }
 
-/// What an administrator should know before strangers find out.
+/// Warns about a server that strangers can use without a key, and about secret files that every
+/// user of the machine can read.
 void warn_of_open_doors(const daemon_config& config, const net::listeners& sockets) {
   const auto& server = config.options.server;
   for (const auto& one : sockets.all())
@@ -78,7 +81,7 @@ void warn_of_open_doors(const daemon_config& config, const net::listeners& socke
                 "; take that right away (chmod o-r)");
 }
 
-/// The sockets that the service manager passed, or those of `server.listen`.
+/// Returns the sockets that the service manager passed, or opens those of `server.listen`.
 net::listeners open_listeners(const config::server_options& options,
                               const std::optional<user>& wanted, const std::vector<int>& passed) {
   auto sockets =
@@ -87,7 +90,7 @@ net::listeners open_listeners(const config::server_options& options,
   return sockets;
 }
 
-/// The socket of `server.admin_listen`, if there is one.
+/// Opens the socket of `server.admin_listen`; returns no sockets when that is empty.
 net::listeners open_admin_listener(const config::server_options& options,
                                    const std::optional<user>& wanted) {
   if (options.admin_listen.empty()) return {};
@@ -96,7 +99,7 @@ net::listeners open_admin_listener(const config::server_options& options,
   return sockets;
 }
 
-/// The socket of `server.agent_listen`, if there is one.
+/// Opens the socket of `server.agent_listen`; returns no sockets when that is empty.
 net::listeners open_agent_listener(const config::server_options& options,
                                    const std::optional<user>& wanted) {
   auto sockets = net::listeners::open_agent(options.agent_listen);
@@ -130,7 +133,7 @@ std::string ready_line(const daemon_config& config, const actors::engine_port& p
   return std::string("ready in ") + seconds + " s: model " + names + ", " + url;
 }
 
-/// "/models/a.gguf", or the ids of several models.
+/// The model's path, such as "/models/a.gguf", or the ids of several models.
 std::string models_named(const config::options& options) {
   if (options.models.empty()) return options.model.path;
   std::string all;
@@ -139,8 +142,8 @@ std::string models_named(const config::options& options) {
   return all;
 }
 
-/// Writes the addresses, one a line, for scripts that ask for port 0. The file appears whole, and
-/// only once requests are answered.
+/// Writes the server's addresses to the file, one per line, for scripts that listen on port 0. The
+/// file appears complete, by a rename, after the server has begun to answer requests.
 void write_address(const std::string& path, const net::server& server) {
   const std::string whole = path + ".tmp";
   {
@@ -153,8 +156,8 @@ void write_address(const std::string& path, const net::server& server) {
   if (error) log::error("`--address-file` must be writable, got " + path + ": " + error.message());
 }
 
-/// SIGHUP reloads the configuration; the first SIGTERM or SIGINT drains, the second stops. A third
-/// ends the process in signal_waiter.
+/// Handles signals: SIGHUP reloads the configuration, the first SIGTERM or SIGINT drains the
+/// server, the second one stops it. At the third one signal_waiter ends the process.
 class signal_handler {
 public:
   signal_handler(reloader& files, net::server& server, notifier& manager,
@@ -181,7 +184,8 @@ public:
   }
 
 private:
-  /// Returns at once: a stop must not wait for a file system that hangs.
+  /// Requests a reload and returns at once, because a later stop signal must not wait for a file
+  /// system that hangs.
   void reload() {
     manager_.reloading();
     const bool ordered = files_.order([this](const reload_report& report) {
@@ -201,19 +205,20 @@ private:
   int stops_ = 0;
 };
 
-/// Ends the signal thread before the server that its handler refers to is destroyed.
+/// Stops signal delivery on scope exit, before the server that the signal handler refers to is
+/// destroyed.
 struct signal_scope {
   signal_waiter& signals;
   ~signal_scope() { signals.stop(); }
 };
 
-/// Ends a fetch before the engine that waits for it is destroyed.
+/// Stops a fetch on scope exit, before the engine that waits for the fetch is destroyed.
 struct fetch_scope {
   model_fetcher& fetcher;
   ~fetch_scope() { fetcher.stop(); }
 };
 
-/// Sleeps until the time has passed or it is told to stop.
+/// Sleeps for `time`, or until a stop is requested.
 void sleep_for(std::chrono::milliseconds time, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -221,8 +226,8 @@ void sleep_for(std::chrono::milliseconds time, const std::stop_token& stop) {
   changed.wait_for(lock, stop, time, [] { return false; });
 }
 
-/// Takes the reserve of memory again whenever it was used, and reports to the service manager,
-/// until it is told to stop or the engine has lost its device.
+/// Restores the memory reserve after it was used, and reports to the service manager, in a loop
+/// that ends when a stop is requested or the engine has lost its device.
 void keep_watch(const std::stop_token& stop, const actors::engine_port& port, notifier& manager) {
   constexpr std::chrono::milliseconds look{100};
   auto due = std::chrono::steady_clock::now();
@@ -237,8 +242,8 @@ void keep_watch(const std::stop_token& stop, const actors::engine_port& port, no
   }
 }
 
-/// Ends the server, whose requests the engine has ended with an error. Clients have some seconds
-/// to read it. A request that came at the same moment is ended here.
+/// Stops the server after the engine has lost its device and ended its requests with an error.
+/// Clients get a few seconds to read that error. Requests that arrive during this time are aborted.
 void end_without_device(const std::stop_token& stop, actors::engine_port& port, net::server& server,
                         notifier& manager) {
   constexpr std::chrono::seconds patience{5};
@@ -252,18 +257,19 @@ void end_without_device(const std::stop_token& stop, actors::engine_port& port, 
   if (!stop.stop_requested()) server.stop();
 }
 
-/// Ends the process when stopping the engine takes too long: a disk read that hangs holds its
-/// thread for ever, and nothing can end it but the end of the process.
+/// Ends the process when stopping the engine takes too long. A thread whose disk read hangs can
+/// only be ended together with the process.
 class last_resort {
 public:
   static constexpr std::chrono::seconds patience{10};
 
-  /// `failed`: the process ends because of a failure, whatever its engine does.
+  /// `failed`: whether the exit status must report a failure, even if only a fetch delays the stop.
   last_resort(const model_fetcher& fetcher, bool failed)
       : thread_([&fetcher, failed](const std::stop_token& done) {
           sleep_for(patience, done);
           if (done.stop_requested()) return;
-          // What was fetched is found and checked by the next start.
+          // Ending during a fetch loses nothing: the next start finds and checks the bytes fetched
+          // so far.
           const bool fetches = fetcher.is_busy();
           (fetches ? log::warn : log::error)(
               "the engine did not stop within " + std::to_string(patience.count()) +
@@ -292,8 +298,8 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
                                 open_agent_listener(asked, wanted)};
   warn_of_open_doors(config, sockets.clients);
   warn_of_plain_keys(asked, sockets.admin);
-  // It forks, so it comes before every thread.
-  std::shared_ptr<file_keeper> keeper; // a reload that hangs keeps it
+  // The constructor of file_keeper forks, so it must run before any thread is started.
+  std::shared_ptr<file_keeper> keeper; // shared with a reload that hangs
   if (wanted.has_value() && geteuid() == 0) {
     auto kept = config.files;
     kept.insert(kept.end(), {asked.tls_certificate, asked.tls_key, asked.keys_file});
@@ -304,13 +310,15 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   const file_reader read = [keeper](const std::string& path) {
     return keeper ? keeper->read(path) : read_file(path, max_file_bytes);
   };
-  // SIGHUP compares with what was configured, not with the path found for an empty one.
+  // A reload compares with the configured paths, so `config.options` keeps them, and only
+  // `effective` gets the path that is found for an empty `model.path`.
   config::options effective = config.options;
   auto tenants = read_keys_file(config.options, read);
   if (!tenants.ok()) throw std::runtime_error(tenants.detail());
   effective.tenants = std::move(tenants).value();
   find_models(effective);
-  // Where the sockets are decides which hosts are served.
+  // The server derives the host names that it accepts from the addresses in `server.listen`, so
+  // that option must contain the addresses of the passed sockets.
   if (!passed.empty()) effective.server.listen.clear();
   for (std::size_t i = 0; i < passed.size(); ++i)
     effective.server.listen.push_back(sockets.clients.all()[i].address());
@@ -353,7 +361,8 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   signals.start([handler = std::make_shared<signal_handler>(
                      files, *server, manager, stop_requested)](int signal) { (*handler)(signal); });
 
-  std::optional<std::string> failed, lost; // why, where it is so
+  std::optional<std::string> failed, lost; // the reason, if the engine failed to start or lost its
+                                           // device
   std::jthread watcher([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       const auto state = port.state();
@@ -364,7 +373,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
         keep_watch(stop, port, manager);
         if (port.state() != engine_state::lost) return;
         end_without_device(stop, port, *server, manager);
-        lost = port.state_detail(); // which the engine that lost it has told by now
+        lost = port.state_detail(); // set by the engine when it lost the device
         return;
       }
       if (state == engine_state::failed || state == engine_state::lost) {
@@ -374,8 +383,9 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   });
-  // Clients of passed sockets were promised an answer before this process began: they wait for the
-  // model where they are, instead of hearing that there is none yet, unless it must be fetched.
+  // With socket activation, clients may have connected before this process started. They wait in
+  // the socket's queue until the model is loaded, instead of receiving an error that no model is
+  // ready. If the model must be fetched, that would take too long, and the server starts at once.
   const auto must_be_fetched = [&] {
     const bool others_are_open = effective.models.empty() || !port.models().empty();
     return fetcher.has_begun() && others_are_open;

@@ -1,7 +1,7 @@
-// daemon: one engine behind one server, from options until they are told to stop.
+// daemon: runs one engine behind one server until a signal ends them.
 //
-// run_daemon() blocks the main thread. It returns the exit status; start-up errors are thrown, and
-// so is the loss of the device, which only another process can use again.
+// run_daemon() blocks the main thread and returns the exit status. It throws on start-up errors,
+// and also when the device is lost, because only a new process can use the device again.
 #pragma once
 
 #include <chrono>
@@ -18,15 +18,16 @@ namespace twill::tools {
 
 struct daemon_config {
   config::options options;
-  std::vector<std::string> paths; ///< files and folders of configuration, read again on SIGHUP
-  std::vector<std::string> files; ///< what they stood for at the start
-  std::vector<config::setting>
-      settings;             ///< keys of the command line; they win over the file, also after SIGHUP
-  std::string address_file; ///< the addresses are written to this file once ready; may be empty
+  std::vector<std::string> paths;        ///< configuration files and folders, read again on SIGHUP
+  std::vector<std::string> files;        ///< the files to which `paths` expanded at the start
+  std::vector<config::setting> settings; ///< settings of the command line; they override the files,
+                                         ///< also after SIGHUP
+  std::string address_file; ///< file to which the server's addresses are written once it is ready;
+                            ///< may be empty
   std::chrono::steady_clock::time_point started; ///< when the process began
 };
 
-/// As actors::start_engine, in whose place tests have an engine of their own.
+/// The signature of actors::start_engine. Tests pass a function that makes an engine of their own.
 using engine_starter = std::function<std::unique_ptr<actors::engine>(
     const config::options&, actors::load_progress, actors::model_finder)>;
 

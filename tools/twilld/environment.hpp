@@ -1,4 +1,5 @@
-// environment: variables that are meant for this process alone. Before other threads exist.
+// environment: reads environment variables that are meant for this process only. Call before other
+// threads exist.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +7,8 @@
 
 namespace twill::tools {
 
-/// The variable's value, or nothing; it is removed, so that no child process inherits it.
+/// Returns the variable's value, or nothing. Removes the variable, so that no child process
+/// inherits it.
 inline std::string take_variable(const char* name) {
   const char* value = std::getenv(name);
   std::string text = value == nullptr ? "" : value;

@@ -16,7 +16,8 @@
 namespace twill::tools {
 namespace {
 
-/// What the process says before the content, or before the reason for none.
+/// The header of a reply from the child process. It is followed by the file's content, or by an
+/// error message if `ok` is 0.
 struct answer_head {
   std::uint32_t ok;
   std::uint32_t bytes;
@@ -46,10 +47,11 @@ bool receive_all(int from, void* data, std::size_t n) {
   return true;
 }
 
-/// The life of the process: the daemon asks by number, until it is gone.
+/// The main loop of the child process: the daemon sends the index of a path, the child replies with
+/// the file. It ends when the daemon closes the socket.
 [[noreturn]] void keep(int line, const std::vector<std::string>& paths) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    ::signal(signal, SIG_IGN); // they are for the daemon; this process ends with it
+    ::signal(signal, SIG_IGN); // these signals are meant for the daemon; the child ends after it
   ::prctl(PR_SET_NAME, "twilld-files");
 #ifdef SYS_close_range
   if (line > 3) ::syscall(SYS_close_range, 3, line - 1, 0);

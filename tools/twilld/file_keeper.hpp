@@ -15,7 +15,7 @@
 
 namespace twill::tools {
 
-/// Of a configuration or a certificate.
+/// The size limit for a configuration file or a certificate.
 inline constexpr std::int64_t max_file_bytes = 4 << 20;
 
 class file_keeper {
@@ -31,7 +31,7 @@ public:
 
 private:
   std::vector<std::string> paths_;
-  int line_ = -1; ///< to the process
+  int line_ = -1; ///< socket connected to the child process
   pid_t process_ = -1;
 };
 

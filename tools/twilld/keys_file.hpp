@@ -8,8 +8,8 @@
 
 namespace twill::tools {
 
-/// [[tenants]] with the keys that `read` finds in the file, if one is configured. Fails with one
-/// line for each fault.
+/// Returns the [[tenants]] of the configuration, together with the keys in `server.keys_file` if
+/// that is configured; the file is read by `read`. On failure the detail has one line per fault.
 result<std::vector<config::tenant_options>, file_errc>
 read_keys_file(const config::options& options, const file_reader& read);
 

@@ -1,5 +1,5 @@
-// twilld: the daemon. It exits with 0 after it was told to stop, 1 after a failure, and 2 when the
-// command line is wrong.
+// twilld: the daemon. Its exit status is 0 after a requested stop, 1 after a failure, and 2 when
+// the command line is wrong.
 #include <CLI/CLI.hpp>
 
 #include <chrono>
@@ -26,7 +26,7 @@ namespace {
 namespace config = twill::config;
 using namespace twill::tools;
 
-constexpr std::int64_t max_keys_bytes = 4 << 20; ///< of `server.keys_file`
+constexpr std::int64_t max_keys_bytes = 4 << 20; ///< limit on the size of `server.keys_file`
 
 struct arguments {
   std::string model, listen, check_file, address_file;
@@ -69,7 +69,7 @@ void define(CLI::App& app, arguments& args) {
   app.add_flag("--print-reference", args.print_reference, "Print a page about every key and exit");
 }
 
-/// What the man page tells beside the options.
+/// The sections of the man page beside those generated from the options.
 std::vector<man_section> man_sections() {
   return {
       {"SIGNALS",
@@ -92,8 +92,8 @@ std::vector<man_section> man_sections() {
                 "--print-reference describes every key.\n\n/var/lib/twill: its models and files."}};
 }
 
-/// The settings of the command line. Later ones win: first every --set in order, then the options
-/// with a name of their own.
+/// The settings of the command line. Later ones override earlier ones: first every --set in order,
+/// then the named options.
 std::vector<config::setting> settings_of(const arguments& args) {
   std::vector<config::setting> settings;
   for (const auto& text : args.settings) {
@@ -113,7 +113,7 @@ config::options must_load(const std::vector<std::string>& paths,
   return std::move(loaded).value();
 }
 
-/// What the file names must be there, too.
+/// Checks that the models and files that the configuration names exist.
 int check_files(const std::string& file, const config::options& options) {
   std::string all;
   for (const auto& fault : faults_of_named_files(options))
@@ -143,10 +143,10 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
     return EXIT_SUCCESS;
   }
   twill::prepare_for_scarce_memory();
-  ask_for_short_slices(); // threads inherit what is asked before they begin
+  ask_for_short_slices(); // threads inherit the request, so it is made before any thread is started
   twill::log::configure(*twill::log::level_named(options.log.level));
   if (options.log.format == "json") twill::log::use_format(twill::log::format::json);
-  signal_waiter signals; // later threads inherit the blocked signals
+  signal_waiter signals; // created early, because later threads inherit the blocked signals
   twill::log::write_from_thread();
   return run_daemon(
       {options, paths, config::list_files(paths).value(), settings, args.address_file, started},
@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return explain_usage(app, error, "a model is given by `--model PATH`");
   } catch (const std::exception& error) {
-    // A failed load of the configuration has one line per error.
+    // When the configuration cannot be loaded, the message has one line per error.
     std::string line = error.what();
     for (std::size_t end = 0; (end = line.find('\n', end)) != line.npos; end += 9)
       line.replace(end, 1, "\ntwilld: ");

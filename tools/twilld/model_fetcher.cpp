@@ -13,7 +13,7 @@ namespace twill::tools {
 
 namespace {
 
-/// Counts what is under way.
+/// Counts an operation in `of` from construction to destruction.
 struct counted {
   explicit counted(std::atomic<int>& of) : n(of) { ++n; }
   counted(const counted&) = delete;
@@ -32,7 +32,7 @@ actors::model_finder model_fetcher::finder() {
           hub::is_of_hub};
 }
 
-/// Asked while bytes come, a file is hashed, or another process has the lock.
+/// Polled while bytes arrive, while a file is hashed, and while another process holds the lock.
 bool model_fetcher::should_stop() {
   if (stopped_) return true;
   manager_.fetching();
@@ -65,7 +65,7 @@ std::string model_fetcher::fetch(const std::string& configured,
     wait_for_turn(turn);
   };
   try {
-    // The hub may be slow to say what there is, too.
+    // Listing the files on the hub may also take long, so an absent model is reported before that.
     if (!hub::find_in_cache(hub::parse_reference(configured))) found_absent();
     auto path = hub::fetched_model(configured, events);
     if (stopped_) throw hub::stopped_error();

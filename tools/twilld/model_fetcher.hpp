@@ -1,8 +1,9 @@
-// model_fetcher: finds what `model.path` and `models.*.path` name, and fetches models of Hugging
-// Face's hub while the engine loads, so that the daemon answers meanwhile. One model is fetched
-// after another; how far it is goes to the log, to the terminal and to the service manager.
+// model_fetcher: resolves `model.path` and `models.*.path`, and fetches models of Hugging Face's
+// hub while the engine is loading, so that the daemon answers requests meanwhile. Models are
+// fetched one after another. The progress is reported to the log, the terminal and the service
+// manager.
 //
-// Any thread. The object must outlive the engine that has its finder().
+// Any thread may call. The object must outlive the engine that uses its finder().
 #pragma once
 
 #include <atomic>
@@ -21,11 +22,11 @@ public:
   explicit model_fetcher(notifier& manager) : manager_(manager) {}
 
   actors::model_finder finder();
-  /// What is under way ends soon, and what was fetched stays for the next start.
+  /// Makes a fetch in progress end soon. The bytes fetched so far are kept for the next start.
   void stop() { stopped_ = true; }
-  /// Whether a model was found not to be here.
+  /// Whether some model was absent, so that it has to be fetched.
   bool has_begun() const { return has_begun_; }
-  /// Whether a model of the hub is looked for, fetched or checked.
+  /// Whether a model of the hub is being looked up, fetched or checked.
   bool is_busy() const { return busy_ > 0; }
 
 private:

@@ -55,7 +55,7 @@ std::string fault_of_path(const std::string& path, const std::string& chat_templ
   return opened.ok() ? std::string() : opened.detail();
 }
 
-/// Empty when the model can be served; else why not.
+/// Returns why the model cannot be served; empty when it can.
 std::string fault_of_model(const std::string& path, const std::string& chat_template) {
   if (path.empty()) return fault_of_path(default_model(), chat_template);
   if (!hub::is_of_hub(path)) return fault_of_path(hub::local_model(path), chat_template);
@@ -81,7 +81,7 @@ void check_models(const config::options& options, std::vector<std::string>& faul
   check("model.path", options.model.path, options.model.chat_template);
 }
 
-/// Throws when nothing is at the path, or a folder there holds no model.
+/// Throws when the path does not exist, or is a folder without a model.
 void check_model_place(const std::string& path) {
   const auto place = models::find_model(path);
   std::string why = place.ok() ? "" : place.detail();
@@ -92,7 +92,8 @@ void check_model_place(const std::string& path) {
       why = path + ": " + (error ? error.message() : "No such file or directory");
     else if (is_folder && place.value().kind == models::model_kind::folder &&
              !fs::exists(fs::path(path) / "config.json", error) &&
-             !fs::exists(fs::path(path) / "adapter_config.json", error)) // which the opener tells
+             // a LoRA adapter; open_model() explains why it cannot be served
+             !fs::exists(fs::path(path) / "adapter_config.json", error))
       why = path + ": the folder has neither config.json nor a file *.gguf";
   }
   if (!why.empty())
@@ -124,7 +125,8 @@ std::vector<std::string> faults_of_named_files(const config::options& options) {
   check_readable("server.tls_certificate", options.server.tls_certificate, faults);
   check_readable("server.tls_key", options.server.tls_key, faults);
   check_folder("offload.dir", options.offload.dir, faults);
-  // Only root can become another user; who checks a file may be anybody.
+  // Only root can become another user. Without root's rights, for example when a user only checks a
+  // configuration, the user is not looked up.
   if (!options.server.user.empty() && ::geteuid() == 0) {
     try {
       find_user(options.server.user);
@@ -143,7 +145,7 @@ void check_address_file(const std::string& path) {
   };
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) refuse("it is a folder");
-  // The file will be renamed into place, so it is its folder that must be writable.
+  // The address file is written under another name and renamed, so the folder must be writable.
   const std::string trial = path + ".tmp";
   errno = 0;
   const bool written = std::ofstream(trial).put('\n').flush().good();

@@ -23,9 +23,9 @@ namespace {
 using namespace std::chrono_literals;
 using actors::engine_state;
 
-/// What a start is granted from each time that more of the model was loaded.
+/// The start-up timeout is extended by this time whenever more of the model has been loaded.
 constexpr std::chrono::microseconds load_patience = 5min;
-/// What a stop is granted beyond the drain, for the engine to end.
+/// The stop timeout is the drain time plus this time, in which the engine ends.
 constexpr std::chrono::microseconds stop_patience = 15s;
 
 std::int64_t number(const std::string& text) {
@@ -34,7 +34,8 @@ std::int64_t number(const std::string& text) {
   return fault == std::errc{} && stop == text.data() + text.size() ? value : 0;
 }
 
-/// The address of a path, or of an abstract name that begins with '@'; empty when it is neither.
+/// The address of a socket named by a path, or by an abstract name that begins with '@'. Empty when
+/// `name` is neither.
 std::vector<char> socket_address(const std::string& name) {
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
@@ -47,7 +48,7 @@ std::vector<char> socket_address(const std::string& name) {
   return {bytes, bytes + length};
 }
 
-/// The protocol has one assignment on each line.
+/// Replaces control characters by spaces, because the protocol has one assignment per line.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
@@ -95,7 +96,7 @@ notifier::notifier() {
     log::warn(std::string("the service manager is told nothing: ") + std::strerror(errno));
     return;
   }
-  const timeval patience{1, 0}; // a manager that does not read must not hold the daemon
+  const timeval patience{1, 0}; // a service manager that does not read must not block the daemon
   ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   watched_ = limit_us > 0 && (pid.empty() || number(pid) == ::getpid());
   if (watched_) period_ = std::clamp(std::chrono::milliseconds(limit_us / 3000), 1ms, period_);

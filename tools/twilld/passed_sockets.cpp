@@ -13,7 +13,7 @@
 namespace twill::tools {
 namespace {
 
-constexpr int first_descriptor = 3; ///< by the protocol
+constexpr int first_descriptor = 3; ///< fixed by the protocol (SD_LISTEN_FDS_START)
 constexpr int most_descriptors = 1024;
 
 } // namespace

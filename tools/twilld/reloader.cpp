@@ -49,18 +49,18 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 constexpr std::size_t most_orders = 16;
-/// For which close() waits: long enough for files that are there.
+/// How long close() waits for the thread. Reading files takes less, unless the file system hangs.
 constexpr std::chrono::milliseconds close_patience{500};
 
-/// What a reload has read; nothing of it is in force.
+/// The result of reading all files for a reload, before any of it takes effect.
 struct read_anew {
   std::vector<std::string> faults;
   config::options loaded;
-  std::vector<config::tenant_options> tenants; ///< with those of `server.keys_file`
+  std::vector<config::tenant_options> tenants; ///< includes those of `server.keys_file`
   std::map<std::string, result<std::string, file_errc>> tls_files;
 };
 
-/// Reads every file that a reload needs. This can hang.
+/// Reads every file that a reload needs. This call can hang if a file system does.
 read_anew read_files(const reloader::parts& from) {
   read_anew anew;
   auto loaded = config::load_files(from.paths, from.settings, from.read);
@@ -87,7 +87,7 @@ read_anew read_files(const reloader::parts& from) {
   return anew;
 }
 
-/// As read_files(), with an exception as a fault.
+/// Like read_files(), but an exception becomes a fault in the result.
 read_anew try_to_read_files(const reloader::parts& from) {
   try {
     return read_files(from);
@@ -105,12 +105,13 @@ struct reloader::shared {
       : from(std::move(p)), engine(e), server(s),
         drain_timeout(from.effective.server.drain_timeout) {}
 
-  parts from; ///< `configured` and `effective` are what is in force; the thread's
+  parts from; ///< `configured` and `effective` are the settings in force; used only by the
+              ///< reloader's thread
   actors::engine& engine;
   net::server& server;
   std::atomic<std::chrono::milliseconds> drain_timeout;
 
-  std::mutex mutex; ///< guards what follows, and is held while a reload takes effect
+  std::mutex mutex; ///< guards the members below, and is held while a reload takes effect
   std::condition_variable changed;
   std::vector<report_callback> orders;
   bool closed = false, ended = false;
@@ -145,7 +146,7 @@ std::string reload_report::json() const {
 
 reload_report reloader::shared::apply(read_anew anew) {
   if (!anew.faults.empty()) return {std::move(anew.faults), {}, {}, false};
-  // The last thing that can fail.
+  // Loading the certificate is the last step that can fail, so it comes before any setting changes.
   const bool tls = !anew.tls_files.empty();
   if (tls) {
     const auto fault = server.reload_certificate(
@@ -159,13 +160,14 @@ reload_report reloader::shared::apply(read_anew anew) {
   report.tls = tls;
   const auto configured = config::take_reloads(from.configured, anew.loaded);
   report.needs_restart = config::changes_between(configured, anew.loaded);
-  // Keys that came or went in `server.keys_file` are told as tenants, so tenants are compared as
-  // they run, and everything else as it was configured.
+  // Changes of keys in `server.keys_file` must appear as changes of tenants. Therefore the tenants
+  // are compared as they are in force, with these keys, and all other options as configured.
   auto before = from.configured, after = configured;
   before.tenants = from.effective.tenants;
   after.tenants = effective.tenants;
   report.changed = config::changes_between(before, after);
-  // The engine first: it must know the limits of a new tenant before the server lets its keys in.
+  // The engine is reloaded first, because it must have the limits of a new tenant before the server
+  // accepts that tenant's keys.
   engine.reload(effective);
   server.reload(effective);
   log::configure(*log::level_named(effective.log.level));

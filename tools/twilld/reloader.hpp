@@ -1,11 +1,12 @@
 // reloader: reads the configuration, the keys and the TLS files again, applies the settings that
-// may change while the daemon runs, and reports for each key what changed and what needs a restart.
+// may change while the daemon runs, and reports which keys changed and which changes need a
+// restart.
 //
-// It changes all or nothing: when any of the files has a fault, whatever was in force stays.
-// Requests and connections under way are not disturbed.
+// A reload changes everything or nothing: when any file has a fault, the previous settings stay in
+// force. Running requests and open connections are not disturbed.
 //
-// Threads: any thread may call. The reloader reads files on its own thread, one reload after
-// another, because a file system may hang. Calls that need no reload do not wait for that thread,
+// Threads: any thread may call. Files are read on the reloader's own thread, one reload after
+// another, because a file system may hang. drain_timeout() and order() do not wait for that thread,
 // and close() abandons the thread if it hangs.
 #pragma once
 
@@ -28,10 +29,11 @@ namespace twill::tools {
 struct reload_report {
   std::vector<std::string> faults; ///< one line each; when there are any, nothing changed
   std::vector<config::key_change> changed;
-  std::vector<config::key_change> needs_restart; ///< also those that earlier reloads told of
-  bool tls = false;                              ///< the certificate and its key were read anew
+  std::vector<config::key_change> needs_restart; ///< includes changes reported by earlier reloads
+  bool tls = false;                              ///< whether the TLS certificate and its key were
+                                                 ///< reloaded
 
-  /// One line for the log, without who asked for the reload.
+  /// One line for the log. It does not say who requested the reload.
   std::string line() const;
   /// {"reloaded": true, "changed": [{"key", "before", "after"}], "needs_restart": [...],
   /// "tls_certificate": true, "errors": [...]}
@@ -41,33 +43,38 @@ struct reload_report {
 class reloader {
 public:
   struct parts {
-    std::vector<std::string> paths;        ///< files and folders of configuration
-    std::vector<config::setting> settings; ///< of the command line; they win over the files
-    config::options configured;            ///< as they were loaded at the start
-    config::options effective;             ///< as they run: with the keys of `server.keys_file`
+    std::vector<std::string> paths;        ///< configuration files and folders
+    std::vector<config::setting> settings; ///< settings of the command line; they override the
+                                           ///< files
+    config::options configured;            ///< the configuration as loaded at the start
+    config::options effective;             ///< the configuration in force, with the keys of
+                                           ///< `server.keys_file`
     file_reader read;
   };
-  /// Told on the reloader's thread; it must be quick and must not call the reloader.
+  /// Called on the reloader's thread. It must return quickly and must not call the reloader.
   using report_callback = std::function<void(const reload_report&)>;
 
-  /// Engine and server must outlive it, up to close().
+  /// `engine` and `server` must stay alive until close() has been called.
   reloader(parts from, actors::engine& engine, net::server& server);
   ~reloader() { close(); }
   reloader(const reloader&) = delete;
   reloader& operator=(const reloader&) = delete;
 
-  /// Reloads soon. One reload answers all orders that came before it. False, and `callback` is not
-  /// called, when too many orders wait for a reload that does not end.
+  /// Requests a reload without waiting for it. One reload serves all requests made before it
+  /// starts. Returns false, and never calls `callback`, after close() or when too many requests are
+  /// queued because a reload hangs.
   bool order(report_callback callback);
-  /// Reloads, and waits so long for what comes of it. Afterwards the reload goes on.
+  /// Requests a reload and waits up to `patience` for its report. The report has a fault, and
+  /// nothing else, when too many earlier reloads are queued because one hangs, or when the reload
+  /// does not finish in time. In the second case the reload continues and may still take effect.
   reload_report reload(std::chrono::milliseconds patience = std::chrono::seconds(5));
-  /// `server.drain_timeout` in force.
+  /// The value of `server.drain_timeout` that is in force.
   std::chrono::milliseconds drain_timeout() const;
 
-  /// After this call nothing changes and no callback is called. Returns false when the thread still
-  /// waits for a file; the thread then no longer touches the engine or the server, and ends with
-  /// the process. Idempotent. No other thread may call order() or reload() at the same time, but
-  /// calls of reload() that already wait are allowed.
+  /// Ends the reloader: afterwards no setting changes and no callback is called. Returns false when
+  /// the thread is still waiting for a file; that thread then no longer uses the engine or the
+  /// server, and ends with the process. Idempotent. No other thread may call order() or reload()
+  /// while close() runs, but calls of reload() that already wait are allowed.
   bool close();
 
 private:

@@ -26,9 +26,9 @@ sigset_t waited_signals() {
 signal_waiter::signal_waiter() {
   const sigset_t set = waited_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  // A socket that its client has closed and a limit of the file size are error codes of write(),
-  // not reasons to die; and those who send SIGUSR1 or SIGUSR2 take twilld for another daemon, in
-  // which they open the log anew, for example.
+  // With SIGPIPE and SIGXFSZ ignored, write() reports a closed socket or a file size limit as an
+  // error instead of ending the process. SIGUSR1 and SIGUSR2 are ignored because other daemons
+  // reopen their log on them, and tools written for those daemons may send them to twilld.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   for (int s : {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2})
@@ -62,7 +62,8 @@ void signal_waiter::stop() {
   delivering_.join();
 }
 
-/// Does nothing that could block for long, so that the third signal is always seen.
+/// The waiting thread does nothing that could block for long, so that it always receives the third
+/// signal.
 void signal_waiter::wait() {
   const sigset_t set = waited_signals();
   for (int stops = 0;;) {
@@ -71,7 +72,7 @@ void signal_waiter::wait() {
     {
       const std::lock_guard lock(mutex_);
       if (ending_) return;
-      if (arrived_.size() < 16) arrived_.push_back(signal); // a crowd of SIGHUP says no more
+      if (arrived_.size() < 16) arrived_.push_back(signal); // more SIGHUPs than that add nothing
     }
     if (signal != SIGHUP && ++stops == 3) {
       log::flush(longest_flush);

@@ -1,10 +1,10 @@
-// Signals as ordinary calls: one thread waits for SIGTERM, SIGINT and SIGHUP, another calls a
-// function for each.
+// signals: delivers SIGTERM, SIGINT and SIGHUP as ordinary function calls. One thread waits for the
+// signals, a second thread calls a function for each of them.
 //
-// Make the object before any other thread exists: it blocks these signals in the calling thread,
-// and later threads inherit that. The function runs on a thread of its own, never in a signal
-// handler. The third SIGTERM or SIGINT ends the process at once, also while the function hangs, and
-// until the object is destroyed.
+// Create the object before any other thread exists: the constructor blocks these signals in the
+// calling thread, and later threads inherit that. The function runs on the second thread, never in
+// a signal handler. Until the object is destroyed, the third SIGTERM or SIGINT ends the process at
+// once, even if the function hangs.
 #pragma once
 
 #include <condition_variable>
@@ -22,22 +22,23 @@ public:
   signal_waiter& operator=(const signal_waiter&) = delete;
   ~signal_waiter();
 
-  /// Starts to call the function. Signals that arrived since the constructor are delivered now.
-  /// Call it once.
+  /// Starts to call `on_signal`. Signals that have arrived since the constructor are delivered now.
+  /// Call start() only once.
   void start(std::function<void(int signal)> on_signal);
 
-  /// Once this returns, no call of the function is under way and none follows. Idempotent.
+  /// Stops delivery: after stop() returns, no call of `on_signal` is running and none will follow.
+  /// Idempotent.
   void stop();
 
 private:
   void wait();
   void deliver();
 
-  std::mutex mutex_; ///< guards what follows
+  std::mutex mutex_; ///< guards the members below, up to `ending_`
   std::condition_variable changed_;
   std::deque<int> arrived_;
   bool stopping_ = false;
-  bool ending_ = false; ///< the waiting thread is to end
+  bool ending_ = false; ///< asks the waiting thread to end
 
   std::function<void(int)> on_signal_;
   std::thread waiting_, delivering_;

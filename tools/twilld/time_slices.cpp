@@ -11,7 +11,7 @@ namespace twill::tools {
 
 void ask_for_short_slices() {
 #ifdef __linux__
-  constexpr unsigned slice_ns = 100'000; // the least that Linux grants
+  constexpr unsigned slice_ns = 100'000; // the shortest slice that Linux grants
   sched_attr now{};
   if (syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0 || now.sched_policy != SCHED_NORMAL)
     return;

@@ -1,13 +1,14 @@
-// Asks Linux for short time slices, so that twilld stays quick on cores that it shares.
+// time_slices: requests short scheduler time slices from Linux, so that twilld reacts quickly on
+// cores that it shares.
 #pragma once
 
 namespace twill::tools {
 
-/// Asks the kernel for time slices of 0.1 ms, for this thread and every thread that it starts
-/// later. The threads of a step wait for each other, and a short slice brings a thread that waits
-/// for its core back sooner. The process's share of the time, its nice value and real-time policies
-/// stay as they are. The call does nothing on Linux before 6.12, which knows no such request, and
-/// where the kernel refuses it.
+/// Requests time slices of 0.1 ms for the calling thread and every thread that it starts later. The
+/// threads of a step wait for each other, and with a short slice a thread that waits for its core
+/// runs again sooner. The process's share of CPU time, its nice value and real-time policies stay
+/// unchanged. The call does nothing on Linux before 6.12, which does not support such requests, and
+/// when the kernel refuses the request.
 void ask_for_short_slices();
 
 } // namespace twill::tools

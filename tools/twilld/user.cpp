@@ -15,7 +15,8 @@
 namespace twill::tools {
 namespace {
 
-/// What the model, the batches, the engine and the log hold open beside the sockets.
+/// File descriptors that the model, the batches, the engine and the log need in addition to the
+/// sockets.
 constexpr rlim_t own_files = 512;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
@@ -50,7 +51,8 @@ void become(const user& wanted) {
   if (!is_it) refuse(wanted.name, "the process still has another user's rights");
   if (wanted.id != 0 && (::setuid(0) == 0 || ::seteuid(0) == 0))
     refuse(wanted.name, "the process could become root again");
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); // nor by a program with the set-user-ID bit
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); // also not by executing a program with the set-user-ID
+                                            // bit
 }
 
 std::string allow_open_files(std::int64_t max_connections) {

@@ -1,5 +1,5 @@
-// user: the rights of the process: which user it becomes, how many files it may open, and who else
-// can read its secrets.
+// user: the privileges of the process: which user it becomes, how many files it may open, and
+// whether other users can read its secret files.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ struct user {
   gid_t group = 0;
 };
 
-/// The user of `server.user`. Throws std::runtime_error when there is none of that name, or when
-/// this process may not become it.
+/// Looks up the user that `server.user` names. Throws std::runtime_error when that user does not
+/// exist, or when this process may not become that user.
 user find_user(const std::string& name);
 
-/// Takes on the user's rights, with all its groups, and leaves no way back. All threads follow.
-/// Throws std::runtime_error; the process must then end.
+/// Permanently switches the whole process, all threads included, to the user's identity and groups.
+/// Throws std::runtime_error on failure; the process must then end.
 void become(const user& wanted);
 
-/// Raises the limit of open files to what so many sockets need. Returns what to warn of, or
-/// nothing.
+/// Raises the limit on open files to what `max_connections` connections need. Returns a warning for
+/// the log, or an empty text.
 std::string allow_open_files(std::int64_t max_connections);
 
-/// Whether users outside the file's owner and group can read it.
+/// Whether users other than the file's owner and group can read the file.
 bool others_can_read(const std::string& path);
 
 } // namespace twill::tools
