@@ -1,4 +1,5 @@
-// chat_commands: the lines of `twill chat` that begin with '/' and speak to the client.
+// chat_commands: the commands of `twill chat`. A command is a line that begins with '/'; the client
+// carries it out and does not send it to the model.
 #pragma once
 
 #include <string>
@@ -10,15 +11,17 @@
 namespace twill::tools {
 
 struct command_outcome {
-  std::string note; ///< for the user; may have several lines
+  std::string note; ///< text for the user; may have several lines
   bool leave = false;
 };
 
-/// Carries out `line`, which begins with '/'. What goes wrong is told in the note.
+/// Carries out the command `line`, which begins with '/'. An error is described in the note of the
+/// outcome.
 command_outcome carry_out(const std::string& line, conversation& talk);
 
-/// The lines that `begun`, the beginning of such a line, may become: with a whole command or
-/// argument. None where it is no such line. `models` are the names for `/model`.
+/// Returns the complete lines to which the beginning of a command, `begun`, can be completed; each
+/// has its last command or argument complete. Empty when `begun` is not the beginning of a command.
+/// `models` are the names that `/model` accepts.
 std::vector<std::string> completions(std::string_view begun,
                                      const std::vector<std::string>& models);
 

@@ -1,7 +1,8 @@
-// The sub-commands of `twill`, one file each.
+// commands: the sub-commands of `twill`, one source file each.
 //
-// add_*() defines a sub-command; its work runs while CLI11 parses, and sets `status`. What goes
-// wrong is thrown (client_error for what a user can cause) and printed once, by main().
+// add_*() defines a sub-command. The sub-command runs while CLI11 parses the command line, and sets
+// `status`. Errors are exceptions (client_error for those that a user can cause); main() prints
+// them once.
 #pragma once
 
 #include <string>

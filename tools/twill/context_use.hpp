@@ -1,4 +1,4 @@
-// context_use: how full a conversation makes the model's context, in words. Pure.
+// context_use: describes in words how full a conversation makes the model's context. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,21 @@
 namespace twill::tools {
 
 struct context_use {
-  std::int64_t used_tokens = 0;  ///< prompt and output of the last turn; 0: nothing was said
-  std::int64_t limit_tokens = 0; ///< the model's; 0: unknown
-  bool drops_turns = false;      ///< the daemon leaves out the oldest turns
+  std::int64_t used_tokens = 0;  ///< prompt and output of the last turn; 0: no turn yet
+  std::int64_t limit_tokens = 0; ///< the length of the model's context; 0: unknown
+  bool drops_turns = false;      ///< the daemon leaves out the oldest turns when the context is
+                                 ///< full
 
   std::int64_t percent() const;
-  /// 80 % at least.
+  /// Whether at least 80 % of the context is used.
   bool nearly_full() const;
   bool full() const { return limit_tokens > 0 && used_tokens >= limit_tokens; }
 };
 
-/// For `/context`.
+/// The text that the chat command `/context` shows.
 std::string described(const context_use& use);
 
-/// What a user may do whose conversation does not fit, or hardly.
+/// What a user can do when the conversation no longer fits into the context, or barely does.
 std::string advice(const context_use& use);
 
 } // namespace twill::tools

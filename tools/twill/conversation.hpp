@@ -1,8 +1,9 @@
 // conversation: turns of a chat over the Responses WebSocket (GET /v1/responses, upgraded).
 //
-// Each turn sends only what is new and names the last response; the daemon keeps the rest in the
-// connection's memory. When that memory is gone (the connection was lost), the next turn connects
-// anew and sends the whole history. One thread; throws client_error when a turn fails.
+// A turn sends only the new message and the id of the last response; the daemon keeps the earlier
+// turns in the memory of the connection. After the connection was lost, that memory is gone, so the
+// next turn connects again and sends the whole history. Only one thread may use a conversation.
+// say() throws client_error when a turn fails.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -19,7 +20,7 @@
 
 namespace twill::tools {
 
-/// The conversation, with what was to be said, does not fit the context.
+/// The conversation, including the new message, does not fit into the model's context.
 class context_is_full : public client_error {
   using client_error::client_error;
 };
@@ -27,14 +28,14 @@ class context_is_full : public client_error {
 struct chat_flags {
   server_flags server;
   sampling_flags sampling;
-  std::string system;       ///< empty: none
-  bool drops_turns = false; ///< the oldest ones, where the context is full
+  std::string system;       ///< the system prompt; empty: none
+  bool drops_turns = false; ///< leave out the oldest turns when the context is full
 };
 
 struct turn {
   std::string text;
   bool cancelled = false;
-  bool cut = false; ///< the token limit ended it
+  bool cut = false; ///< the reply ended at the token limit
   std::int64_t input_tokens = 0;
   std::int64_t output_tokens = 0;
 };
@@ -43,21 +44,22 @@ class conversation {
 public:
   explicit conversation(chat_flags flags) : flags_(std::move(flags)) {}
 
-  /// Sends `text` and hands out the reply as it comes. Interrupts cancel the reply.
+  /// Sends `text` and passes the reply to `on_text` piece by piece as it arrives. Ctrl-C cancels
+  /// the reply.
   turn say(const std::string& text, const std::function<void(std::string_view)>& on_text);
 
-  /// The next turn is the first one.
+  /// Starts a new conversation: the next turn is the first.
   void forget();
   const std::string& system() const { return flags_.system; }
-  /// Empty: no instructions.
+  /// Sets the system prompt; an empty text removes it.
   void set_system(std::string text);
-  /// `context_tokens`: what its context holds; 0: unknown.
+  /// Sets the model. `context_tokens` is the length of its context; 0: unknown.
   void set_model(std::string id, std::int64_t context_tokens);
   const std::string& model() const { return flags_.server.model; }
   void drop_turns(bool drops) { flags_.drops_turns = drops; }
   context_use context() const { return {used_tokens_, limit_tokens_, flags_.drops_turns}; }
   endpoint where() const { return flags_.server.where(); }
-  /// The conversation as messages of OpenAI's chat: role and content.
+  /// The conversation as a list of messages with role and content, as in OpenAI's chat API.
   boost::json::array messages() const;
 
 private:
@@ -69,8 +71,9 @@ private:
 
   chat_flags flags_;
   std::unique_ptr<ws_client> socket_;
-  std::string last_response_;  ///< in the connection's memory; empty: nothing is
-  boost::json::array history_; ///< finished turns as input items
+  std::string last_response_;  ///< id of the last response that the daemon keeps for the
+                               ///< connection; empty: none
+  boost::json::array history_; ///< the finished turns, as input items of the Responses API
   std::int64_t used_tokens_ = 0, limit_tokens_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// daemon_options: the options of a daemon, as `--config` and `--set` give them to the commands that
-// tell what a daemon would do.
+// daemon_options: the flags `--config` and `--set` of commands that predict what a daemon would do,
+// and the daemon's options that follow from them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,10 +16,11 @@ struct daemon_option_flags {
   std::vector<std::string> settings;
 };
 
-/// Declares the flags; what they fill must outlive the parsing.
+/// Declares the flags. `flags` must stay alive until parsing has ended.
 void add_daemon_option_flags(CLI::App& command, daemon_option_flags& flags);
 
-/// With `model` as `model.path` unless it is empty. Throws client_error.
+/// Loads the options that the flags give, with `model` as `model.path` unless `model` is empty.
+/// Throws client_error.
 config::options load_daemon_options(const daemon_option_flags& flags, const std::string& model);
 
 } // namespace twill::tools

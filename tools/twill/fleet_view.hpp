@@ -1,4 +1,4 @@
-// fleet_view: several daemons in one table, with their sum. Pure; any thread.
+// fleet_view: shows several daemons in one table, with a row of totals. Pure; any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +10,27 @@
 
 namespace twill::tools {
 
-/// One daemon of the fleet, and what the last looks at it found.
+/// One daemon of the fleet and the results of its latest queries.
 class fleet_member {
 public:
   enum class standing { not_asked, answers, no_answer, other_server };
 
   explicit fleet_member(const endpoint& where);
 
-  /// A look that found it. Counters that began anew since the look before make no rates.
+  /// Records a successful query. If the daemon or one of its models was restarted since the query
+  /// before, before() becomes empty, so that no rates are computed across the restart.
   void take(daemon_view view);
-  /// A look that failed. What was seen before it counts no more.
+  /// Records a failed query. The results of earlier queries are dropped.
   void lose(std::string why, standing how = standing::no_answer);
 
   const std::string& address() const { return address_; }
-  /// `server.name` as it was last given; empty: none.
+  /// `server.name` as the daemon last reported it; empty: none.
   const std::string& name() const { return name_; }
   standing now_standing() const { return standing_; }
-  /// Why the last look failed, or what the daemon says against itself.
+  /// Why the last query failed, or why the daemon reports that it is not ready.
   const std::string& trouble() const { return trouble_; }
   const std::optional<daemon_view>& now() const { return now_; }
-  /// An earlier look whose counters may be compared with those of now().
+  /// The query before now(), if the counters of the two can be compared.
   const std::optional<daemon_view>& before() const { return before_; }
 
 private:
@@ -38,16 +39,16 @@ private:
   std::optional<daemon_view> now_, before_;
 };
 
-/// Whether the counters of `now` may not be compared with those of `before`: the daemon or one of
-/// its models was started between the two.
+/// Whether the daemon or one of its models was restarted between `before` and `now`, so that the
+/// counters of the two cannot be compared.
 bool began_anew(const daemon_view& now, const daemon_view& before);
 
-/// How a fleet's table names a daemon that gives no name: without "http://".
+/// The label in the fleet's table for a daemon without a name: its address without "http://".
 std::string short_address(const endpoint& where);
 
-/// A heading, a table with one row for each daemon and model and a last one for all that answer,
-/// and what is to be said about daemons that are not ready. No line is longer than `columns`, and
-/// there are at most `lines` where the fleet has more rows (0: any number).
+/// Returns a heading, a table with one row per daemon and model and a last row of totals, and notes
+/// about daemons that are not ready. No line is longer than `columns`. When the text would have
+/// more than `lines` lines, rows of the table are left out (0: no limit).
 std::string fleet_text(const std::vector<fleet_member>& fleet, std::size_t columns,
                        std::size_t lines);
 

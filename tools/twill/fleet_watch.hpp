@@ -1,5 +1,5 @@
-// fleet_watch: looks at several daemons at the same time, each on a thread of its own, so that one
-// that is slow or silent holds up none of the others.
+// fleet_watch: queries several daemons at the same time, each on a thread of its own, so that a
+// slow or silent daemon does not delay the others.
 #pragma once
 
 #include <chrono>
@@ -12,17 +12,17 @@
 
 namespace twill::tools {
 
-/// A daemon that takes longer than this for one look does not answer.
+/// A daemon that does not reply to a query within this time counts as not answering.
 inline constexpr std::chrono::milliseconds look_patience{5000};
 
-/// Looks again and again until it is destroyed, `pause` after each look. Any thread may ask for
-/// members().
+/// Queries each daemon repeatedly until the object is destroyed, with `pause` after each query. Any
+/// thread may call members().
 class fleet_watch {
 public:
   fleet_watch(const std::vector<endpoint>& daemons, std::chrono::milliseconds pause);
   fleet_watch(const fleet_watch&) = delete;
   fleet_watch& operator=(const fleet_watch&) = delete;
-  /// Ends the looks that are under way.
+  /// Ends the running queries.
   ~fleet_watch();
 
   std::vector<fleet_member> members() const;
@@ -36,7 +36,8 @@ private:
   std::vector<std::jthread> threads_;
 };
 
-/// Two looks at each daemon with `pause` between them, and one alone at a daemon that fails then.
+/// Queries each daemon twice with `pause` in between. A daemon whose first query fails is not
+/// queried again.
 std::vector<fleet_member> look_twice(const std::vector<endpoint>& daemons,
                                      std::chrono::milliseconds pause);
 

@@ -1,4 +1,4 @@
-// history_store: replaces a small file that several programs of one user write to.
+// history_store: safely replaces a small file that several programs of one user write.
 #pragma once
 
 #include <cstdio>
@@ -7,10 +7,11 @@
 
 namespace twill::tools {
 
-/// Has `write` fill a new file that takes the place of `file` in one step, with mode 0600, so that
-/// a program that is killed leaves the old or the new file. One process at a time does so in that
-/// folder, which is made where it is missing: what `write` reads of the old file is up to date.
-/// False when `write` returns that, or the file could not be replaced; the old one is untouched.
+/// Lets `write` fill a new file of mode 0600, which then replaces `file` by a rename, so that a
+/// killed program leaves either the old or the new file. Creates the folder if it is missing. A
+/// lock on the folder admits one process at a time, so what `write` reads of the old file is
+/// current. Returns false, and leaves the old file untouched, when `write` returns false or the
+/// file cannot be replaced.
 bool replace_file(const std::filesystem::path& file, const std::function<bool(std::FILE*)>& write);
 
 } // namespace twill::tools

@@ -1,19 +1,21 @@
-// Ctrl-C as a counter, and signals that end a program as a note. Calls that block in the kernel
-// return early with EINTR.
+// interrupt: counts Ctrl-C, and records a signal that asks the program to end. System calls that
+// block return early with EINTR when such a signal arrives.
 #pragma once
 
 namespace twill::tools {
 
-/// From now on SIGINT, and with `terminations` SIGTERM, count instead of ending the process.
+/// From now on SIGINT, and with `terminations` also SIGTERM, is counted. Only the third one ends
+/// the process.
 void count_interrupts(bool terminations = false);
-/// Interrupts since the last call of clear_interrupts().
+/// The number of interrupts since the last call of clear_interrupts().
 int interrupts();
 void clear_interrupts();
 
-/// From now on the first SIGTERM or SIGHUP (the terminal was closed) is noted instead of ending the
-/// process, which then ends by itself and leaves its terminal and files in order.
+/// From now on the first SIGTERM or SIGHUP (the terminal was closed) is recorded instead of ending
+/// the process. The program must poll noted_ending() and then end in an orderly way, so that it
+/// leaves its terminal and files in order.
 void note_endings();
-/// The signal that was noted; 0: none. Shells expect the exit status 128 + signal.
+/// The recorded signal; 0: none. By the convention of shells the exit status is then 128 + signal.
 int noted_ending();
 
 } // namespace twill::tools

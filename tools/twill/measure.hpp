@@ -1,5 +1,5 @@
-// Measured speeds of the tiers, for `twill doctor`. Each call takes up to about a second and
-// blocks.
+// measure: measures the speeds of the memory tiers, for `twill doctor`. Each call takes up to about
+// a second and blocks.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@
 
 namespace twill::tools {
 
-/// Bytes per second between host memory and the device's.
+/// Bytes per second between host memory and device memory.
 struct link_bandwidth {
   double upload = 0;
   double download = 0;
 };
-/// Nothing when the device has no room for the test's buffer.
+/// Returns nothing when the device has no room for the test buffer.
 std::optional<link_bandwidth> measure_link(gpu::device& dev);
 
-/// Bytes per second of reading a file front to back.
+/// Bytes per second of reading a file from its beginning to its end.
 struct disk_bandwidth {
   double cold = 0;   ///< after asking the kernel to drop the file from its page cache
-  double cached = 0; ///< again, from the page cache
+  double cached = 0; ///< second reading, from the page cache
 };
-/// Reads `most_bytes` at most. Nothing for what cannot be read, such as a path that is empty, or is
-/// mostly holes.
+/// Reads at most `most_bytes` of the file. Returns nothing when the file cannot be read, as with an
+/// empty path, or consists mostly of holes.
 std::optional<disk_bandwidth> measure_disk(const std::string& path, std::int64_t most_bytes);
 
-/// The file that a model's bytes come from: the path itself, or the largest file of a folder; empty
-/// where there is none.
+/// The file from which a model's bytes are read: the path itself, or the largest file if the path
+/// is a folder; empty when there is no such file.
 std::string weights_file(const std::string& model_path);
 
 } // namespace twill::tools

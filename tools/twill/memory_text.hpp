@@ -1,35 +1,37 @@
-// memory_text: what a daemon's memory is reserved for, and what of it is touched, in the words that
-// all of `twill` uses. Pure.
+// memory_text: describes in words what a daemon's memory is reserved for and how much of it has
+// been touched. All commands of `twill` use this wording. Pure.
 //
-// Reserved is device memory that is set aside for weights, KV and steps: on a host address space,
-// of which the system takes a page when it is first written. Touched is what was written. On a
-// host the touched memory is part of what is resident of the process.
+// Reserved memory is device memory set aside for weights, KV blocks and steps. On a host device it
+// is only address space, of which the system assigns a page of memory when the page is first
+// written. Touched memory is the part that has been written. On a host device it is part of the
+// resident memory of the process.
 #pragma once
 
 #include <string>
 
 namespace twill::tools {
 
-/// Bytes of one model, or of all.
+/// Byte counts of one model or of all models.
 struct device_memory {
   double reserved = 0, touched = 0;
-  double weights = 0, kv = 0; ///< of those reserved; steps have the rest
+  double weights = 0, kv = 0; ///< parts of `reserved`; the rest of it is for steps
 
   void add(const device_memory& more);
 };
 
-/// Bytes of a daemon's process.
+/// Byte counts of a daemon's process.
 struct process_memory {
   double resident = 0;
-  double device = 0;       ///< touched device memory, where the device is the host
-  double mapped_files = 0; ///< pages of mapped files, such as a model's
+  double device = 0;       ///< touched device memory when the device is the host, otherwise 0
+  double mapped_files = 0; ///< resident pages of mapped files, such as model files
 };
 
-/// "5.76 GiB reserved (weights 94.1 MiB, KV 5.60 GiB, steps 66.0 MiB), 121 MiB of it touched".
+/// For example "5.76 GiB reserved (weights 94.1 MiB, KV 5.60 GiB, steps 66.0 MiB), 121 MiB of it
+/// touched".
 std::string memory_text(const device_memory& of);
-/// The same without what it is reserved for.
+/// The reserved and touched bytes, without the parts for weights, KV and steps.
 std::string short_memory_text(const device_memory& of);
-/// "149 MiB resident (models 121 MiB, files 18.0 MiB, the rest 10.0 MiB)".
+/// For example "149 MiB resident (models 121 MiB, files 18.0 MiB, the rest 10.0 MiB)".
 std::string memory_text(const process_memory& of);
 
 } // namespace twill::tools

@@ -1,5 +1,6 @@
-// message_reader: what a user says, line by line: a line, lines that end in '\' with the next one,
-// a block between two """, or what was pasted. One thread.
+// message_reader: reads the messages that a user types in a chat. A message is one line; several
+// lines of which all but the last end in '\'; a block between two """; or pasted text. Only one
+// thread may use it.
 #pragma once
 
 #include <optional>
@@ -10,15 +11,16 @@
 namespace twill::tools {
 
 struct user_message {
-  std::string text;     ///< not blank, without spaces at its end
-  bool command = false; ///< it speaks to the client: a line of a terminal that begins with '/'
+  std::string text;     ///< not blank, without trailing spaces
+  bool command = false; ///< whether it is a command for the client: a line typed in a terminal that
+                        ///< begins with '/'
 };
 
 class message_reader {
 public:
   explicit message_reader(line_editor& lines) : lines_(lines) {}
 
-  /// The next message; nothing when the user leaves.
+  /// Returns the next message, or nothing when the user ends the chat.
   std::optional<user_message> next();
 
 private:

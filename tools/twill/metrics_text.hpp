@@ -1,4 +1,5 @@
-// metrics_text: reads the text format of Prometheus, as far as a daemon's /metrics uses it. Pure.
+// metrics_text: parses Prometheus's text format, as far as a daemon's /metrics uses that format.
+// Pure.
 #pragma once
 
 #include <map>
@@ -9,12 +10,12 @@
 namespace twill::tools {
 
 struct metric_sample {
-  std::string name; ///< without twill's prefix
+  std::string name; ///< without the prefix "twill_"
   std::map<std::string, std::string> labels;
   double value = 0;
 };
 
-/// The samples of a scrape that have twill's prefix, in their order. Other lines are left out.
+/// Returns, in order, the samples whose names begin with "twill_". Other lines are skipped.
 std::vector<metric_sample> read_metrics(std::string_view text);
 
 } // namespace twill::tools

@@ -1,4 +1,5 @@
-// The parts of a model path, read one by one, so that one broken part does not hide the others.
+// model_parts: reads the parts of a model one by one, so that one broken part does not hide the
+// others.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct weight_share {
 struct model_parts {
   std::string path;
   std::string format; ///< "GGUF v3", "Hugging Face folder", "dummy"
-  std::vector<std::pair<std::string, std::string>> facts; ///< what its configuration says
+  std::vector<std::pair<std::string, std::string>> facts; ///< names and values from the model's
+                                                          ///< configuration
   std::vector<weight_share> weights;                      ///< largest first
   bool has_own_template = false;
   std::vector<std::string> refused; ///< errors, one per part that cannot be read

@@ -1,7 +1,8 @@
-// model_store: the folder of models that were pulled. A model appears in it whole or not at all,
-// and nothing outside it is ever changed.
+// model_store: the folder that holds the pulled models. A model is either completely in the folder
+// or not at all, and nothing outside the folder is ever changed.
 //
-// Calls block. Any number of processes may use one folder at once. Throws client_error.
+// Calls block. Any number of processes may use one folder at the same time. Calls throw
+// client_error.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 namespace twill::tools {
 
 struct stored_model {
-  std::string name; ///< of its file or folder
+  std::string name; ///< the name of its file or folder
   std::int64_t bytes = 0;
 };
 
@@ -22,19 +23,21 @@ public:
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// Sorted by name; empty when the folder is not there.
+  /// The stored models, sorted by name; empty when the folder does not exist.
   std::vector<stored_model> list() const;
 
-  /// Copies a GGUF file or a Hugging Face folder, or downloads the address of a GGUF file, and
-  /// returns the model's path. Of a model in several files, any of them stands for all, and the
-  /// model is a folder. `sha256`, when not empty, is what the file must have. The model must
-  /// open, or nothing is kept.
+  /// Stores a model and returns its path. `source` is a GGUF file, a Hugging Face folder, or the
+  /// address of a GGUF file to download. For a GGUF model that is split into several files,
+  /// `source` may be any of them; all are stored, in a folder. `sha256`, when not empty, is the
+  /// required hash of a single file. Nothing is stored unless the model can be opened.
   std::string pull(const std::string& source, const std::string& sha256) const;
 
-  /// The default model, fetched or copied from the user's cache.
+  /// Stores the default model: copies it from the user's cache when it is there, otherwise fetches
+  /// it.
   std::string pull_default() const;
 
-  /// Removes the model of that name, with or without ".gguf"; false when there is none.
+  /// Removes the model of that name; ".gguf" may be omitted. Returns false when there is no such
+  /// model.
   bool remove(const std::string& name) const;
 
 private:
@@ -43,7 +46,7 @@ private:
   std::filesystem::path folder_;
 };
 
-/// The SHA-256 of a file in hexadecimal digits.
+/// The SHA-256 of a file, in hexadecimal digits.
 std::string sha256_of(const std::filesystem::path& file);
 
 } // namespace twill::tools

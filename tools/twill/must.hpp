@@ -1,4 +1,5 @@
-// must: a result or a client_error with its words, for commands that end at the first failure.
+// must: returns a successful result, or throws client_error with the message of a failed one. For
+// commands that end at the first failure.
 #pragma once
 
 #include <utility>

@@ -1,20 +1,21 @@
-// number_text: numbers in the words and columns of `twill`'s views. Pure.
+// number_text: formats the numbers in the texts and tables of `twill`. Pure.
 #pragma once
 
 #include <string>
 
 namespace twill::tools {
 
-/// As printf() writes it; the text has at most 95 characters.
+/// Formats with printf(); the text is cut to 95 characters.
 std::string shown(const char* form, double a, double b = 0);
 
-/// Without decimals.
+/// The number without decimals.
 std::string whole(double number);
 
-/// 0 where there is nothing to have a part of.
+/// `part` divided by `of`; 0 when `of` is 0 or less.
 double share(double part, double of);
 
-/// "[###.......]  30 %" of 0.3. Another server may send NaN or an infinity: a bar is drawn of all.
+/// Draws the fraction 0.3 as "[###.......]  30 %". The fraction may be NaN or infinite, because it
+/// can come from any server.
 std::string bar_of(double part);
 
 } // namespace twill::tools

@@ -1,7 +1,7 @@
-// nvidia_driver: NVIDIA's driver and the GPUs that it shows.
+// nvidia_driver: queries the NVIDIA driver and its GPUs.
 //
-// Asked of libcuda.so.1, which is looked up when it is asked, so that a build without CUDA can tell
-// of a GPU, too. Any thread; blocks for up to some seconds, in which the driver starts.
+// The functions of libcuda.so.1 are loaded at run time, so that a build without CUDA can report a
+// GPU as well. Any thread may call. A call blocks for up to some seconds while the driver starts.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,16 @@ namespace twill::tools {
 
 struct nvidia_gpu {
   std::string name;
-  int arch = 0; ///< compute capability: 86 is 8.6
+  int arch = 0; ///< compute capability times ten: 86 is 8.6
   std::int64_t memory_bytes = 0;
 };
 
 struct nvidia_driver {
   bool installed = false;
-  std::string version; ///< its own: "580.65.06"; empty where the kernel does not say
-  int cuda = 0;        ///< the newest CUDA that it runs: 13000 is 13.0
-  std::string fault;   ///< what the driver says where it shows no GPU
+  std::string version; ///< the driver's version, such as "580.65.06"; empty when the kernel does
+                       ///< not report it
+  int cuda = 0;        ///< the newest CUDA version that the driver supports: 13000 is 13.0
+  std::string fault;   ///< the driver's reason when it shows no GPU
   std::vector<nvidia_gpu> gpus;
 };
 

@@ -1,5 +1,5 @@
-// nvidia_report: what `twill doctor` says of NVIDIA's GPUs: the driver, the cards, and whether the
-// kernels of a build run on them. Pure.
+// nvidia_report: the part of `twill doctor` about NVIDIA GPUs: the driver, the GPUs, and whether
+// the CUDA kernels of a build run on them. Pure.
 #pragma once
 
 #include <string>
@@ -11,21 +11,22 @@
 
 namespace twill::tools {
 
-/// How a program was built.
+/// The CUDA settings with which a program was built.
 struct cuda_build {
   std::string architectures; ///< as CMake lists them, with commas: "80-real,90"; empty: no CUDA
-  int cuda = 0;              ///< the toolkit's version: 13000 is 13.0
+  int cuda = 0;              ///< the CUDA toolkit's version: 13000 is 13.0
 };
 
-/// What runs on a GPU: machine code as it is, PTX once the driver has compiled it.
+/// The form of the kernels that a GPU runs: machine code directly, PTX after the driver has
+/// compiled it.
 enum class kernel_code { none, ptx, machine_code };
 
-/// What of kernels for `architectures` runs on a GPU of compute capability `arch`: machine code
-/// within a major version from its minor version on, and where there is none, PTX on every GPU that
-/// is as new or newer.
+/// Which of the kernels built for `architectures` a GPU of compute capability `arch` can run.
+/// Machine code runs on GPUs of the same major version and an equal or higher minor version.
+/// Without suitable machine code, PTX runs on every GPU of an equal or higher compute capability.
 kernel_code kernels_for(std::string_view architectures, int arch);
 
-/// Rows of a table, each with a name.
+/// The rows of a table as pairs of a name and a text.
 std::vector<std::pair<std::string, std::string>> gpu_rows(const nvidia_driver& driver,
                                                           const cuda_build& build);
 

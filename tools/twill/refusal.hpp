@@ -1,4 +1,4 @@
-// refusal: what a user reads when a daemon refuses a request.
+// refusal: the error messages for requests that a daemon refuses.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,11 @@ namespace twill::tools {
 /// API key is missing or unknown, the text also says how to give one.
 std::string why_refused(const endpoint& where, int status, std::string_view body);
 
-/// What to do about a key that is missing or unknown.
+/// What a user can do about an API key that is missing or unknown.
 std::string why_no_access(const endpoint& where);
 
-/// A WebSocket to `path`; throws client_error with why_refused() where the daemon refuses it.
+/// Opens a WebSocket to `path`. When the daemon refuses it, throws client_error with the text of
+/// why_refused().
 std::unique_ptr<ws_client> open_socket(const endpoint& where, const std::string& path);
 
 } // namespace twill::tools

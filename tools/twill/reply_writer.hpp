@@ -1,5 +1,6 @@
-// reply_writer: shows a reply while it comes. On a terminal it is made harmless and wrapped at the
-// width that the terminal has at the time; to a file or pipe it goes unchanged.
+// reply_writer: shows a reply while it arrives. On a terminal, control characters are replaced and
+// the text is wrapped at the terminal's current width; to a file or pipe the text is written
+// unchanged.
 #pragma once
 
 #include <string_view>
@@ -13,7 +14,7 @@ class reply_writer {
 public:
   void add(std::string_view text);
   bool begun() const { return begun_; }
-  /// The reply is over: shows what was kept back, and ends the line.
+  /// Ends the reply: shows the text that was held back for wrapping, and ends the line.
   void end();
 
 private:

@@ -1,4 +1,5 @@
-// Options that several sub-commands share: where the daemon is, and how tokens are chosen.
+// request_flags: options that several sub-commands share: the address of the daemon, and the
+// sampling parameters.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -25,7 +26,7 @@ struct server_flags {
   endpoint where() const { return parse_endpoint(url, api_key, cacert); }
 };
 
-/// Absent values are left to the server.
+/// Absent values are not sent, so that the server applies its defaults.
 struct sampling_flags {
   std::optional<double> temperature, top_p, min_p;
   std::optional<double> repetition_penalty, presence_penalty, frequency_penalty;
@@ -33,16 +34,17 @@ struct sampling_flags {
   std::vector<std::string> stop;
 };
 
-/// Where the daemon is, for commands that ask for no model.
+/// Adds the options for the daemon's address, for commands that need no model.
 void add_daemon_flags(CLI::App& command, server_flags& flags);
-/// Where one or several daemons are: their addresses go to `urls`, and stay out of `flags`. None
-/// was given: it stays empty.
+/// Adds the options for the addresses of one or several daemons. The addresses are stored in `urls`
+/// and not in `flags`; `urls` stays empty when none is given.
 void add_fleet_flags(CLI::App& command, server_flags& flags, std::vector<std::string>& urls);
-/// Where the daemon is, and which model is asked.
+/// Adds the options for the daemon's address and for the model.
 void add_server_flags(CLI::App& command, server_flags& flags);
 void add_sampling_flags(CLI::App& command, sampling_flags& flags);
 
-/// Sets the given fields; the token limit goes by the protocol's own name.
+/// Writes the values that are set into `request`; the token limit is stored under the name that the
+/// protocol uses for it.
 void put_sampling(boost::json::object& request, const sampling_flags& flags,
                   const char* max_tokens_name);
 

@@ -1,4 +1,4 @@
-// served_models: the models that a daemon serves to whoever asks with this key.
+// served_models: the models that a daemon serves to clients with the given API key.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace twill::tools {
 
-/// Blocks while it asks; throws client_error where the daemon cannot be reached or refuses.
+/// Blocks during the request. Throws client_error when the daemon cannot be reached or refuses.
 std::vector<model_view> served_models(const endpoint& where);
 
 } // namespace twill::tools

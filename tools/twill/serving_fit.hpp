@@ -1,8 +1,10 @@
-// serving_fit: how a daemon would serve a model on this machine: what it would reserve, whether all
-// weights fit or some are streamed, from where, and at about which speed.
+// serving_fit: predicts how a daemon would serve a model on this machine: the memory it would
+// reserve, whether all weights fit into device memory or some are streamed and from where, and the
+// approximate speed.
 //
-// Sizes and places are the daemon's own: size_decoder() of actors/executor decides them. On the
-// device's thread; it loads no weights, but may measure the machine.
+// The sizes and the placement of weights come from size_decoder() in actors/executor, which the
+// daemon itself uses. Call on the device's thread. No weights are loaded, but the machine's speeds
+// may be measured.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +23,29 @@
 namespace twill::tools {
 
 struct serving_fit {
-  std::string refused;  ///< why a daemon would refuse it; empty: it would not, and the rest is set
-  device_memory memory; ///< `touched` is what it takes before the first request
-  std::int64_t kv_tokens = 0;      ///< of all requests together
-  std::int64_t context_tokens = 0; ///< of one request, by the model and the options
+  std::string refused;  ///< why a daemon would refuse the model; empty: it would serve it, and the
+                        ///< members below are set
+  device_memory memory; ///< `touched` is the memory in use before the first request
+  std::int64_t kv_tokens = 0;      ///< KV tokens for all requests together
+  std::int64_t context_tokens = 0; ///< context length of one request, limited by the model and the
+                                   ///< options
   bool streamed = false;
-  std::int64_t device_bytes = 0, host_bytes = 0, disk_bytes = 0; ///< of weights, where they live
-  std::string disk_folder;                                       ///< for those on disk
-  std::optional<models::offload::planned_serving> plan;          ///< of a streamed model
+  std::int64_t device_bytes = 0, host_bytes = 0, disk_bytes = 0; ///< bytes of weights in each tier
+  /// the folder of the weights on disk
+  std::string disk_folder;
+  /// set for a streamed model, if there is a plan
+  std::optional<models::offload::planned_serving> plan;
 };
 
-/// `model` has the weights that `types` compute with, see models::weights_for(). Without a plan for
-/// a streamed model there is no more than measuring::never allows.
+/// `model` must have the weights that `types` compute with; see models::weights_for(). With `when`
+/// == measuring::never the machine is not measured, so a streamed model may have no plan.
 serving_fit fit_for_serving(gpu::device& dev, const models::model& model,
                             const models::compute_choice& types, const config::options& options,
                             models::offload::measuring when);
 
-/// Rows of a name and a text: what would be reserved and touched, whether it fits or is streamed
-/// from where, and of a streamed model the speed, which is measured where no plan has it.
+/// Returns rows of a name and a text: the memory that would be reserved and touched, and whether
+/// the model fits or from where it is streamed. For a streamed model the speed follows; it is
+/// measured now when there is no plan.
 std::vector<std::pair<std::string, std::string>> fit_rows(const serving_fit& fit, gpu::device& dev,
                                                           const config::options& options);
 

@@ -1,12 +1,12 @@
-// text_argument: the text of a command that takes one, which may be "-" for standard input.
+// text_argument: reads the text that is a command's argument; "-" stands for standard input.
 #pragma once
 
 #include <string>
 
 namespace twill::tools {
 
-/// `given`, or all of standard input, byte by byte, when that is "-". Throws client_error beyond
-/// 64 MiB and when the input cannot be read.
+/// Returns `given`, or all bytes of standard input when `given` is "-". Throws client_error when
+/// the input is longer than 64 MiB or cannot be read.
 std::string text_argument(const std::string& given);
 
 } // namespace twill::tools

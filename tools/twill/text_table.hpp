@@ -1,4 +1,5 @@
-// text_table: a table of text that fits into the columns of a terminal. Plain values; any thread.
+// text_table: lays out a table of text for the width of a terminal. Plain values; any thread may
+// call.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +10,25 @@ namespace twill::tools {
 
 struct table_column {
   std::string title;
-  std::string short_title;              ///< where the room is short; empty: the title
-  std::vector<std::string> cells;       ///< one a row; every column has as many
-  std::vector<std::string> short_cells; ///< where the room is short; empty: the cells
-  bool is_name = false;     ///< aligned to the left, and cut with "..." where it must be
-  bool keeps_apart = false; ///< a name is cut only where no other begins as what is left of it
+  std::string short_title;              ///< used when the table is too wide; empty: use `title`
+  std::vector<std::string> cells;       ///< one per row; all columns have the same number
+  std::vector<std::string> short_cells; ///< used when the table is too wide; empty: use `cells`
+  bool is_name = false;     ///< aligned to the left, and shortened with "..." when the table is too
+                            ///< wide
+  bool keeps_apart = false; ///< never shorten a name so far that it looks like the beginning of
+                            ///< another one
 };
 
-/// The rows of the table with the titles first, none longer than `room` columns. Where the room is
-/// short, names are cut to 12 columns (or to what keeps them apart), gaps become one column, and
-/// short cells take the place of cells; then columns are left out, the last first, and a line says
-/// which and how many columns of a terminal they need. Cells must be UTF-8 without control
-/// characters; each code point counts as one column.
+/// Returns the rows of the table, the titles first, none longer than `room` columns. A table that
+/// is too wide is narrowed in steps: names are shortened to 12 columns (or to the width that keeps
+/// them distinct), gaps shrink to one column, and short cells replace cells. If that is not enough,
+/// columns are left out, the last one first, and an added line says which ones and how wide a
+/// terminal must be to show them. Cells must be UTF-8 without control characters; each code point
+/// counts as one column.
 std::vector<std::string> fit_table(std::vector<table_column> columns, std::size_t room);
 
-/// `text` in lines of at most `room` columns, broken at spaces where there are any; further lines
-/// are indented by two.
+/// Breaks `text` into lines of at most `room` columns, at spaces if possible; all lines after the
+/// first are indented by two.
 std::vector<std::string> wrap_line(const std::string& text, std::size_t room);
 
 } // namespace twill::tools

@@ -1,9 +1,11 @@
-// word_wrap: breaks text between words at the width of a terminal, while the text comes in pieces.
+// word_wrap: breaks text between words at the width of a terminal, while the text arrives piece by
+// piece.
 //
-// Lines of Markdown's code blocks, fenced or indented, and of tables stay as they are; the lines of
-// a list's item are indented as its text is. Widths are those of the locale's wcwidth(), so
-// LC_CTYPE has to know UTF-8. Text must have no control characters but newline and tab: see
-// printable(). How it was cut into pieces does not change what comes out. A plain value; no errors.
+// The text is Markdown. Lines of code blocks (fenced or indented) and of tables are not broken; the
+// continuation lines of a list item are indented like the item's text. Character widths come from
+// wcwidth(), so the locale's LC_CTYPE must be a UTF-8 one. The text must contain no control
+// characters except newline and tab; printable() ensures that. The output does not depend on where
+// the text was split into pieces. A plain value; no errors.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +16,10 @@ namespace twill::tools {
 
 class word_wrap {
 public:
-  /// What can be shown now of the text so far, on a terminal `columns` wide; 0: nothing is broken.
-  /// The last word is kept back until it has ended.
+  /// Adds a piece of text and returns what can be shown now, on a terminal `columns` wide (0: lines
+  /// are not broken). The last word is held back until it is complete.
   std::string add(std::string_view text, std::size_t columns);
-  /// The rest. The next text begins anew.
+  /// Returns the text that was held back. The next call of add() starts a new text.
   std::string end();
 
 private:
@@ -36,26 +38,27 @@ private:
 
   std::size_t columns_ = 0;
   std::string out_;
-  std::string part_;   ///< bytes of a character that is not whole yet
-  std::string spaces_; ///< between what is shown and the word
-  std::string word_;   ///< kept back
+  std::string part_;   ///< the first bytes of an incomplete character
+  std::string spaces_; ///< the spaces between the shown text and `word_`
+  std::string word_;   ///< the word that is held back
   std::size_t word_width_ = 0;
-  std::size_t column_ = 0;    ///< where the next character is shown
-  std::size_t indent_ = 0;    ///< of the lines that breaks begin
-  bool line_is_empty_ = true; ///< what is shown of the line is its indentation at most
-  bool in_long_word_ = false; ///< the word is longer than a line, and is shown as it comes
-  std::size_t words_ = 0;     ///< of the text's line
-  bool item_begins_ = false;  ///< the first of these is a list's marker
-  bool in_list_ = false;      ///< indented lines belong to an item
-  bool after_blank_ = true;   ///< what is indented now would be code
+  std::size_t column_ = 0;    ///< column at which the next character will be shown
+  std::size_t indent_ = 0;    ///< indentation of the lines that a line break begins
+  bool line_is_empty_ = true; ///< the shown line has nothing but its indentation
+  bool in_long_word_ = false; ///< `word_` is longer than a line, so it is shown as it arrives
+  std::size_t words_ = 0;     ///< words so far in the current line of the input
+  bool item_begins_ = false;  ///< the first of the line's words is a list marker
+  bool in_list_ = false;      ///< indented lines belong to a list item
+  bool after_blank_ = true;   ///< the next line is code if it is indented
   mode mode_ = mode::line_begin;
-  char fence_ = 0; ///< 0: no fenced block is open
+  char fence_ = 0; ///< the character of the open code fence; 0: no fenced block is open
   std::size_t fence_length_ = 0;
-  bool fence_opens_ = false; ///< in this line
-  std::string fenced_line_;  ///< its beginning, which may be the closing fence
+  bool fence_opens_ = false; ///< the current line is the opening fence
+  std::string fenced_line_;  ///< beginning of a line in a fenced block, kept because it may be the
+                             ///< closing fence
 };
 
-/// `text` as lines of at most `columns`.
+/// Returns `text` broken into lines of at most `columns` columns.
 std::string wrapped(std::string_view text, std::size_t columns);
 
 } // namespace twill::tools

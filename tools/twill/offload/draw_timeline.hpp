@@ -9,12 +9,12 @@
 
 namespace twill::tools {
 
-/// Draws what ran; time begins with the first span. Throws client_error if `file` cannot be
+/// Draws the recorded run; time starts at its first span. Throws client_error when `file` cannot be
 /// written.
 void draw_run(const std::string& file, const std::string& title,
               const models::offload::span_recorder& recorded);
 
-/// Draws a simulation; "simulated" is added to the title.
+/// Draws a simulated run; "simulated" is added to the title.
 void draw_simulation(const std::string& file, const std::string& title,
                      std::span<const models::offload::timeline_span> spans);
 

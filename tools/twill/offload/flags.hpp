@@ -1,6 +1,6 @@
-// The flags of `twill offload`: FlexGen's names and meanings (flexllmgen/flex_opt.py) where there
-// is one. They are checked before anything is opened; a flag that has no meaning here is refused
-// with the reason.
+// flags: the options of `twill offload`. Names and meanings are those of FlexGen
+// (flexllmgen/flex_opt.py) where FlexGen has such an option. All options are checked before
+// anything is opened; an option of FlexGen that has no meaning here is refused with the reason.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct offload_flags {
   std::string model;
   std::int32_t prompt_len = 512;
   std::int32_t gen_len = 32;
-  std::int32_t cut_gen_len = 0; ///< 0: none
+  std::int32_t cut_gen_len = 0; ///< 0: not cut
   std::int32_t gpu_batch_size = 4;
   std::int32_t num_gpu_batches = 1;
   std::vector<std::int32_t> percent = {100, 0, 100, 0, 100, 0};
   std::string search_order = "zigzag";
-  std::int32_t stagger = 0; ///< 0: chosen by where the weights live
+  std::int32_t stagger = 0; ///< 0: chosen from where the weights are placed
   std::string offload_dir;
   std::string sep_layer = "false", pin_weight = "true", overlap = "true";
   bool cpu_cache_compute = false, compress_weight = false, compress_cache = false;
@@ -42,10 +42,10 @@ struct offload_flags {
 
 void add_flags(CLI::App& command, offload_flags& flags);
 
-/// Throws client_error with flag, rule and given value.
+/// Throws client_error with the flag, the rule and the given value when a value is invalid.
 void check_flags(const offload_flags& flags);
 
-/// The configuration that follows from the flags.
+/// Returns the configuration that the flags imply.
 config::options options_of(const offload_flags& flags);
 
 models::offload::job_mode mode_of(const offload_flags& flags);

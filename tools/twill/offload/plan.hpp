@@ -1,4 +1,5 @@
-// `twill offload --plan`: measures this machine and chooses what the user left open.
+// plan: the work of `twill offload --plan`: measures this machine and chooses the values that the
+// user has not set.
 #pragma once
 
 #include "config/options.hpp"
@@ -9,8 +10,8 @@
 
 namespace twill::tools {
 
-/// Measures (some seconds, once a week), plans and prints the plan. Returns the flags with the
-/// chosen values. Throws client_error.
+/// Measures the machine (for some seconds; a measurement is reused for a week), makes a plan and
+/// prints it. Returns the flags with the chosen values. Throws client_error.
 offload_flags planned(offload_flags flags, gpu::device& dev, const models::model_spec& spec,
                       const models::checkpoint& weights, const config::options& options);
 

@@ -1,4 +1,5 @@
-// The input and output of `twill offload`: JSON lines, or prompts that are made up.
+// prompts: the input of `twill offload`, from JSON lines or generated, and its output as JSON
+// lines.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace twill::tools {
 std::vector<models::offload::job_prompt>
 read_prompts(const std::string& path, const models::tokenizer& text, std::int32_t max_new);
 
-/// Prompts of `length` tokens that repeat FlexGen's sentence, each beginning at another place in
-/// it.
+/// Makes `n` prompts of `length` tokens that repeat FlexGen's example sentence, each starting at a
+/// different place in it.
 std::vector<models::offload::job_prompt> make_prompts(const models::tokenizer& text, std::int64_t n,
                                                       std::int32_t length, std::int32_t max_new);
 

@@ -1,4 +1,5 @@
-// The report of `twill offload`: FlexGen's lines, and below them what moved and how long that took.
+// report: the report of `twill offload`: the lines of FlexGen's report, followed by the amounts of
+// data transferred and the time of the transfers.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +13,22 @@ namespace twill::tools {
 
 struct offload_measured {
   models::offload::offload_sizes sizes;
-  std::int64_t prefill_drawn = 0; ///< tokens that prefills drew
-  std::int64_t prompt_tokens = 0; ///< of all prompts
-  std::int64_t output_tokens = 0; ///< tokens drawn, or with a projection those asked for
+  std::int64_t prefill_drawn = 0; ///< tokens sampled by prefills
+  std::int64_t prompt_tokens = 0; ///< sum over all prompts
+  std::int64_t output_tokens = 0; ///< tokens sampled; if `projected`, the requested ones
   double prefill_seconds = 0;
   double decode_seconds = 0;
   bool projected = false; ///< the decode time is extrapolated (--cut-gen-len)
   std::int64_t rounds = 0;
   std::int64_t memory_projected = 0;
   std::int64_t memory_measured = 0;
-  models::offload::ring_stats moved; ///< by the run, without loading
+  models::offload::ring_stats moved; ///< transfers of weights during the run, without loading
   models::offload::transfer_stats kv_moved, hidden_moved;
-  std::string simulated; ///< what was simulated; may be empty
+  std::string simulated; ///< description of what was simulated; may be empty
 };
 
-/// Sums up a run. With `cut` above 0 the decode is projected to `gen_len` as FlexGen does.
+/// Summarises a run. If `cut` is above 0, the decode time is extrapolated to `gen_len` tokens as in
+/// FlexGen.
 offload_measured measure(const models::offload::job_report& report, std::int32_t cut,
                          std::int32_t gen_len);
 

@@ -1,9 +1,10 @@
-// timeline_svg: a picture of which resource was busy with which task, and when. Pure, any thread.
+// timeline_svg: an SVG chart that shows when each resource was busy with which task. Pure; any
+// thread may call.
 //
-// Each resource that did anything has a row with one bar per span, coloured by micro-batch.
-// Weights, which serve all micro-batches, are grey. Bars narrower than a pixel are merged into one
-// whose opacity is the share of time that was busy, so that a row has at most as many bars as
-// pixels.
+// Each resource that did anything has a row with one bar per span, coloured by micro-batch. Spans
+// that move weights, which serve all micro-batches, are grey. Bars narrower than a pixel are merged
+// into one bar whose opacity is the busy share of the time, so that a row has at most as many bars
+// as pixels.
 #pragma once
 
 #include <span>
