@@ -1,6 +1,6 @@
-// twill-tokenizer-bench FOLDER FILE [REPEATS] measures how fast the tokenizer of a folder encodes
-// the text of a file on one thread. It prints the kind of the tokenizer, the number of tokens, and
-// the best and the median speed.
+// twill-tokenizer-bench FOLDER FILE [REPEATS]: measures how fast the tokenizer of a model folder
+// encodes the text of a file on one thread. It prints the kind of the tokenizer, the number of
+// tokens, and the best and the median speed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

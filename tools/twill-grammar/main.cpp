@@ -1,6 +1,6 @@
-// twill-grammar: the helper process that compiles one grammar within limits; started by the daemon
-// and by `twill grammar`, never by people. The request comes on standard input, the answer goes to
-// standard output.
+// twill-grammar: a helper process that compiles one grammar within limits on its resources. The
+// daemon and `twill grammar` start it; users do not. It reads a request from standard input and
+// writes the answer to standard output.
 #include "config/base/standard_streams.hpp"
 #include "models/text/grammar/helper/serve.hpp"
 

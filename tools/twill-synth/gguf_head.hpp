@@ -1,5 +1,6 @@
-// gguf_head: what stands before the tensors' bytes in a GGUF file, version 3: keys with their
-// values, and the list of tensors (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+// gguf_head: the part of a GGUF file (version 3) that precedes the bytes of the tensors: keys with
+// their values, and the list of tensors
+// (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 //
 // Plain values; one thread at a time.
 #pragma once
@@ -12,7 +13,7 @@
 
 namespace twill::synth {
 
-/// Tensors begin at multiples of this, counted from the end of the head.
+/// The bytes of each tensor begin at a multiple of this, counted from the end of the head.
 inline constexpr std::int64_t gguf_alignment = 32;
 
 /// `n` rounded up to the next multiple of gguf_alignment.
@@ -20,7 +21,7 @@ constexpr std::int64_t gguf_aligned(std::int64_t n) {
   return (n + gguf_alignment - 1) / gguf_alignment * gguf_alignment;
 }
 
-/// Types of values, by the numbers of the specification.
+/// Types of values, with the numbers of the GGUF specification.
 enum class gguf_type : std::uint32_t {
   u32 = 4,
   i32 = 5,
@@ -30,7 +31,7 @@ enum class gguf_type : std::uint32_t {
   array = 9
 };
 
-/// Little-endian values as GGUF stores them.
+/// A byte buffer to which little-endian values are appended as GGUF stores them.
 class gguf_buffer {
 public:
   void u8(std::uint64_t x) { number(x, 1); }
@@ -52,7 +53,7 @@ private:
   std::string bytes_;
 };
 
-/// The keys and their values.
+/// The key-value pairs of the head.
 class gguf_pairs {
 public:
   void integer(const std::string& name, std::int64_t x) {
@@ -71,7 +72,7 @@ public:
     key(name, gguf_type::boolean);
     out_.u8(b ? 1 : 0);
   }
-  /// Begins a list; the caller appends its `n` items to out().
+  /// Begins a list of `n` items; the caller must then append the items to out().
   void list(const std::string& name, gguf_type of, std::size_t n) {
     key(name, gguf_type::array);
     out_.u32(static_cast<std::uint32_t>(of));
@@ -93,13 +94,13 @@ private:
 
 struct gguf_tensor_entry {
   std::string name;
-  std::vector<std::int64_t> shape; ///< as GGUF counts: the innermost dimension first
+  std::vector<std::int64_t> shape; ///< in GGUF's order, innermost dimension first
   std::uint32_t kind = 0;          ///< the id of a gguf_kind
-  std::int64_t bytes = 0;          ///< without what aligns the next tensor
+  std::int64_t bytes = 0;          ///< without the padding that aligns the next tensor
 };
 
-/// The head, filled up to gguf_alignment. The tensors' bytes follow in the order of `tensors`, each
-/// filled up likewise.
+/// Returns the bytes of the head, padded to gguf_alignment. The caller must write the tensors'
+/// bytes after it, in the order of `tensors`, each tensor padded to gguf_alignment.
 std::string make_gguf_head(const gguf_pairs& pairs, const std::vector<gguf_tensor_entry>& tensors);
 
 } // namespace twill::synth

@@ -20,7 +20,7 @@ void store_u16(std::byte* out, std::uint16_t bits) {
   std::memcpy(out, &bits, sizeof bits);
 }
 
-/// Writes the codes 0..15 of (x - low) * inverse, with values i and i + 16 in one byte.
+/// Writes the 4-bit codes of (x - low) * inverse; values i and i + 16 share one byte.
 void store_nibbles(const float* x, float low, float inverse, std::byte* out) {
   const auto code = [&](int i) {
     return static_cast<unsigned>(std::clamp((x[i] - low) * inverse + 0.5f, 0.0f, 15.0f));
@@ -30,7 +30,8 @@ void store_nibbles(const float* x, float low, float inverse, std::byte* out) {
 }
 
 void round_q4_0(const float* x, std::byte* out) {
-  // The value of greatest size takes code 0, so that the wider side of -8..7 is its own.
+  // The value of greatest magnitude gets code 0, so that its sign is that of the wider side of the
+  // range -8..7.
   float most = 0;
   for (int i = 0; i < block; ++i)
     if (std::abs(x[i]) > std::abs(most)) most = x[i];

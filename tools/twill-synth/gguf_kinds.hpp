@@ -1,6 +1,6 @@
-// gguf_kinds: rounds f32 rows to GGUF element kinds. Pure functions.
+// gguf_kinds: quantises or rounds f32 rows to GGUF element kinds. Pure functions.
 //
-// models/checkpoint/gguf/kinds decodes these layouts, with no code in common.
+// The decoder of these layouts in models/checkpoint/gguf/kinds shares no code with this encoder.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ struct gguf_kind {
   std::int32_t block_bytes;
 };
 
-/// The kind of that name; nullptr for one that is not written.
+/// Returns the kind of that name; nullptr for a kind that cannot be written.
 const gguf_kind* find_gguf_kind(std::string_view name);
 
-/// Rounds `n` values, a multiple of `block_values`, to `out`.
+/// Converts `n` values, a multiple of `block_values`, and writes them to `out`.
 void round_values(const gguf_kind& kind, const float* values, std::int64_t n, std::byte* out);
 
 } // namespace twill::synth

@@ -50,7 +50,7 @@ void add_tokens(gguf_pairs& w, const recipe& r, const vocabulary& v) {
   const bool spelled = is_byte_level(r.text);
   w.list("tokenizer.ggml.tokens", gguf_type::string, n);
   for (std::size_t i = 0; i < n; ++i) {
-    if (i >= v.pieces.size()) // a row of the embedding without a token
+    if (i >= v.pieces.size()) // a row of the embedding matrix that has no token
       w.out().text("[PAD" + std::to_string(i) + "]");
     else if (spelled && v.pieces[i].type == piece_type::normal)
       w.out().text(byte_level_spelling(v.pieces[i].text));
@@ -86,7 +86,7 @@ void add_text_side(gguf_pairs& w, const recipe& r) {
   w.text("tokenizer.ggml.model", byte_level ? "gpt2" : "llama");
   add_tokens(w, r, v);
   add_merges_or_scores(w, r, v);
-  // Converters name EOS as BOS where a vocabulary has no BOS; ChatGLM's is not named.
+  // For a vocabulary without BOS, llama.cpp's converters write EOS as BOS, except for ChatGLM.
   if (const std::int32_t bos = v.bos < 0 && byte_level ? v.eos : v.bos; bos >= 0)
     w.integer("tokenizer.ggml.bos_token_id", bos);
   w.integer("tokenizer.ggml.eos_token_id", v.eos);

@@ -1,5 +1,5 @@
-// gguf_metadata: the key-value section of a GGUF file for a recipe, as llama.cpp's converter writes
-// it. Pure.
+// gguf_metadata: the key-value pairs of a GGUF file for a recipe, as llama.cpp's converter writes
+// them. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace twill::synth {
 
-/// `architecture` is that of gguf_architecture().
+/// `architecture` must be the result of gguf_architecture().
 gguf_pairs make_gguf_metadata(const recipe& r, const std::string& architecture);
 
 } // namespace twill::synth

@@ -8,14 +8,15 @@
 namespace twill::synth {
 namespace {
 
-/// "model.layers.3.mlp.up_proj.weight" becomes "3" and "mlp.up_proj.weight".
+/// Splits "model.layers.3.mlp.up_proj.weight" into "3" and "mlp.up_proj.weight".
 std::pair<std::string, std::string> split_layer(const gguf_layout& layout,
                                                 const std::string& name) {
   const std::size_t at = layout.layers.size(), dot = name.find('.', at);
   return {name.substr(at, dot - at), name.substr(dot + 1)};
 }
 
-/// The name in the file; empty for a tensor that GGUF files lack, such as a table of frequencies.
+/// The tensor's name in the GGUF file; empty for a tensor that GGUF files do not contain, such as a
+/// table of rotary frequencies.
 std::string gguf_name(const gguf_layout& layout, const std::string& name) {
   if (name == layout.embedding) return "token_embd.weight";
   if (name == layout.final_norm) return "output_norm.weight";
@@ -28,7 +29,7 @@ std::string gguf_name(const gguf_layout& layout, const std::string& name) {
   return {};
 }
 
-/// A fused matrix of Q, K and V becomes three.
+/// Splits a fused QKV matrix into three tensors.
 void add_split_qkv(const recipe& r, const gguf_layout& layout, const planned_tensor& t,
                    std::vector<gguf_tensor>& out) {
   const std::string layer = split_layer(layout, t.name).first;

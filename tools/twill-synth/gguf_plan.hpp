@@ -16,25 +16,26 @@ namespace twill::synth {
 struct gguf_tensor {
   std::string name;
   planned_tensor source;
-  std::int64_t first_row = 0; ///< first row of the source
+  std::int64_t first_row = 0; ///< first row in the source tensor
   std::int64_t n_rows = 0;
-  /// Size of heads whose two halves' rows alternate, so that rotary pairs adjoin; 0 when rows keep
-  /// their order.
+  /// Head size if the rows of a head's two halves must alternate in the file, so that the two rows
+  /// of a rotary pair are adjacent; 0 when the rows keep their order.
   std::int64_t paired_head = 0;
-  bool unit_rows = false; ///< each row is brought to length 1
+  bool unit_rows = false; ///< scale each row to length 1
 
   bool is_vector() const { return source.shape.size() == 1; }
   std::int64_t row_values() const { return source.row_values(); }
   std::int64_t values() const { return n_rows * row_values(); }
-  /// The source's row that is row `row` of the file.
+  /// Returns which row of the source tensor becomes row `row` of the file's tensor.
   std::int64_t source_row(std::int64_t row) const;
 };
 
-/// The general.architecture of the recipe's file. Fails with unsupported for families, packings and
-/// shapes for which llama.cpp has no architecture.
+/// Returns the value of general.architecture for the recipe's file. Fails with errc::unsupported
+/// for families, packings and shapes for which llama.cpp has no architecture.
 result<std::string> gguf_architecture(const recipe& r);
 
-/// The tensors in the order of the file. The recipe must have an architecture.
+/// Returns the tensors in the order of the file. gguf_architecture() must have succeeded for the
+/// recipe.
 std::vector<gguf_tensor> plan_gguf(const recipe& r);
 
 } // namespace twill::synth

@@ -1,5 +1,5 @@
-// twill-synth: random checkpoints of every family twill runs, at any size, in any format it reads.
-// Exit status: 0 ok, 1 failure, 2 wrong usage, 130 interrupted.
+// twill-synth: writes random checkpoints of every family that twill runs, at any size, in any
+// format that twill reads. Exit status: 0 ok, 1 failure, 2 wrong usage, 130 interrupted.
 #include <CLI/CLI.hpp>
 
 #include <csignal>
@@ -26,7 +26,7 @@ namespace {
 
 namespace synth = twill::synth;
 
-/// The name that stands in place of a preset's for a model with a script.
+/// The word that is given instead of a preset's name to write a model with a script.
 constexpr std::string_view scripted = "scripted";
 
 constexpr const char* no_output = "the output path is missing (try --help)";
@@ -43,11 +43,11 @@ struct arguments {
   std::string format = "safetensors";
   std::string gguf_kind;
   std::string max_shard = "5 GB";
-  std::string script; ///< a file
+  std::string script; ///< path of the script file
   bool list = false;
   bool dry_run = false;
   bool quiet = false;
-  std::map<std::string, std::string> options; ///< options of the recipe by name
+  std::map<std::string, std::string> options; ///< the recipe's options, keyed by name
 };
 
 /// Prints one line to standard error and returns the exit status 1.
@@ -78,7 +78,7 @@ twill::models::result<synth::recipe> make_recipe(const arguments& args) {
   return synth::parse_recipe(text);
 }
 
-/// Writes the model that answers as a script says.
+/// Writes a scripted model (see scripted.hpp).
 int write_script(const arguments& args) {
   constexpr std::int64_t most_bytes = 4 * twill::mib;
   const auto text = twill::read_file(args.script, most_bytes);
@@ -117,7 +117,7 @@ int write(const arguments& args) {
 
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  std::signal(SIGXFSZ, SIG_IGN); // a file size limit becomes an error of write()
+  std::signal(SIGXFSZ, SIG_IGN); // write() then reports an exceeded file size limit as an error
   twill::tools::progress_bar bar(args.quiet);
   options.progress = [&](std::int64_t done, std::int64_t total) {
     bar.show(done, total);
@@ -131,7 +131,7 @@ int write(const arguments& args) {
   return 0;
 }
 
-/// The first option given that says how a checkpoint of a preset is written; empty: none.
+/// The first given option that applies only to checkpoints of presets; empty: none.
 std::string option_of_checkpoints(const CLI::App& app) {
   std::vector<std::string> names{"--format", "--gguf-kind", "--max-shard-size", "--dry-run"};
   for (const synth::option_help& option : synth::options())

@@ -1,4 +1,5 @@
-// Names of models/ that every writer uses: recipes and plans, and how failures are returned.
+// names: brings names of models/ into this namespace that all writers use: recipes and plans, and
+// the types of failures.
 #pragma once
 
 #include "models/errc.hpp"

@@ -61,7 +61,7 @@ result<nothing> output_file::patch(std::int64_t offset, std::string_view bytes) 
 }
 
 result<nothing> output_file::close() {
-  // Some file systems report a full disk only here.
+  // Some file systems report a full disk only on close().
   if (::close(std::exchange(descriptor_, -1)) != 0) return failed("cannot be written");
   return nothing{};
 }

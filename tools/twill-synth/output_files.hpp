@@ -1,7 +1,8 @@
-// output_files: files and folders that exist whole or not at all.
+// output_files: writes files and folders that exist either completely or not at all.
 //
-// One thread. A folder's files stay only after keep(); until then the destructor removes what was
-// made, and the folder too if create() made it. Failures name the file and the system's reason.
+// One thread. The files of a folder are kept only if keep() is called. Otherwise the destructor
+// removes them, and also the folder if create() made it. Failures name the file and the reason that
+// the system gives.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace twill::synth {
 
-/// A new file, which is written from front to back.
+/// A new file that is written sequentially.
 class output_file {
 public:
   output_file() = default;
@@ -23,11 +24,11 @@ public:
   output_file& operator=(output_file&& other) noexcept;
   ~output_file();
 
-  /// Refuses a file that exists.
+  /// Creates the file. Fails when it exists.
   static result<output_file> create(const std::string& path);
   result<nothing> write(std::span<const std::byte> bytes);
   result<nothing> write(std::string_view text);
-  /// Overwrites bytes that were written before.
+  /// Overwrites bytes that have already been written.
   result<nothing> patch(std::int64_t offset, std::string_view bytes);
   std::int64_t position() const { return position_; }
   result<nothing> close();
@@ -47,14 +48,14 @@ public:
   output_folder& operator=(output_folder&&) = delete;
   ~output_folder();
 
-  /// Makes the folder; one that exists must be empty.
+  /// Creates the folder. A folder that exists must be empty.
   static result<output_folder> create(const std::string& path);
-  /// The folder of a single new file, which must exist.
+  /// Opens the existing folder in which the single new file `file` will be created.
   static result<output_folder> around(const std::string& file);
-  /// Adds a file to this folder, which is removed again unless keep() is called.
+  /// Creates a file in this folder. The file is removed again unless keep() is called.
   result<output_file> add(const std::string& name);
   result<nothing> add_whole(const std::string& name, std::string_view bytes);
-  /// Bytes that its file system has left for this user.
+  /// How many bytes this user can still write to the folder's file system.
   std::int64_t free_bytes() const;
   void keep() { kept_ = true; }
 

@@ -14,10 +14,11 @@
 namespace twill::synth {
 namespace {
 
-constexpr std::size_t most_pieces = 4096; // 8192 tokens make 128 MiB for each of two matrices
+constexpr std::size_t most_pieces = 4096; // at 8192 tokens, each of the two matrices has 128 MiB
 constexpr std::int64_t mlp_size = 32;
 constexpr std::int64_t n_heads = 2;
-/// The first tokens: one for each byte, then the beginning and the end of a turn.
+/// The vocabulary starts with 256 tokens for the single bytes, followed by the tokens that begin
+/// and end a turn.
 constexpr std::int32_t begin_id = 256;
 constexpr std::int32_t end_id = 257;
 constexpr std::int32_t first_piece_id = 258;
@@ -28,7 +29,8 @@ failure wrong(const std::string& where, const std::string& key, const std::strin
   return {errc::bad_metadata, where + ": `" + key + "` must be " + rule};
 }
 
-/// The list of strings under `key`; an absent one is empty. nullopt for any other value.
+/// Returns the list of strings under `key`, an empty list when the key is absent, and nullopt when
+/// the value is no list of strings.
 std::optional<std::vector<std::string>> strings(const value& object, const char* key) {
   std::vector<std::string> found;
   const value* list = object.find(key);
@@ -66,7 +68,7 @@ struct token {
   token_type type;
 };
 
-/// All tokens, by their ids. Byte-level spelling, as GPT-2's vocabularies have it.
+/// All tokens in the order of their ids, spelled with GPT-2's byte-level characters.
 std::vector<token> make_tokens(const script& s) {
   std::vector<token> tokens;
   for (int byte = 0; byte < 256; ++byte)
@@ -84,7 +86,8 @@ std::vector<token> make_tokens(const script& s) {
       tokens.push_back({piece, token_type::user_defined});
     else
       tokens.push_back({byte_level_spelling(piece), token_type::normal});
-  // Heads have an even number of values, and kernels take rows in multiples of 64.
+  // The number of tokens is padded: heads need an even number of values, and kernels take rows in
+  // multiples of 64.
   while (tokens.size() % 64 != 0)
     tokens.push_back({"<unused" + std::to_string(tokens.size()) + ">", token_type::unused});
   return tokens;
@@ -124,11 +127,11 @@ gguf_pairs make_pairs(const script& s, const std::vector<token>& tokens) {
   return pairs;
 }
 
-/// One tensor: what a row holds is written into zeros.
+/// One tensor. It is zero except for the values that are written into its rows.
 struct scripted_tensor {
   std::string name;
   std::int64_t rows;
-  std::int64_t columns; ///< 0: a vector of `rows` values, in F32
+  std::int64_t columns; ///< 0: a vector of `rows` values in F32
   std::function<void(std::int64_t row, std::vector<float>& values)> fill;
 };
 
@@ -170,7 +173,7 @@ result<nothing> write_tensor(const scripted_tensor& t, output_file& out) {
     round_values(kind, values.data(), static_cast<std::int64_t>(values.size()), bytes.data());
     if (auto done = out.write(std::span<const std::byte>(bytes)); !done.ok()) return done;
   }
-  return nothing{}; // rows of multiples of 32 bytes: every tensor ends aligned
+  return nothing{}; // every row is a multiple of 32 bytes, so no padding is needed
 }
 
 } // namespace

@@ -1,12 +1,11 @@
-// scripted: a model that answers every prompt with the same text, for tests of what a server makes
-// of a model's output: tool calls, reasoning, stop strings, JSON that is split between tokens.
+// scripted: a model that answers every prompt with the same text. It serves to test how a server
+// treats a model's output: tool calls, reasoning, stop strings, JSON that is split between tokens.
 //
-// The answer is a list of pieces, one token each. Embeddings are one-hot, attention and MLP are
-// zero, and the row of each piece in the output matrix answers to the embedding of the piece before
-// it, so that the next token follows from the last one alone: a prompt is followed by the first
-// piece, the last piece by the end of the turn. The logits of that token are larger than all others
-// by twice the square root of the vocabulary's size, so that sampling draws it at every temperature
-// that is usual.
+// The answer is a list of pieces, each of which is one token. Embeddings are one-hot, and attention
+// and MLP are zero, so the next token depends only on the last one. The output matrix is such that
+// a prompt is followed by the first piece, each piece by the next one, and the last piece by the
+// end of the turn. The logit of the following token exceeds all others by twice the square root of
+// the vocabulary size, so it is sampled at every usual temperature.
 #pragma once
 
 #include <string>
@@ -19,22 +18,23 @@
 namespace twill::synth {
 
 struct script {
-  std::vector<std::string> pieces; ///< what the model writes; at least one, none of them empty
-  /// Pieces that are control tokens, which a server removes from the text that clients get.
+  std::vector<std::string> pieces; ///< the model's answer; at least one piece, none of them empty
+  /// Pieces that are control tokens, which servers remove from the text for clients.
   std::vector<std::string> control;
-  /// Pieces that are added tokens with a text of their own, as `<think>` is in many vocabularies.
+  /// Pieces that are added tokens with a text, such as `<think>` in many vocabularies.
   std::vector<std::string> added;
-  std::string chat_template;                                        ///< empty: none
-  std::vector<std::pair<std::string, std::string>> named_templates; ///< "tool_use" and its text
-  std::int32_t context = 4096;                                      ///< tokens
+  std::string chat_template; ///< empty: none
+  /// pairs such as "tool_use" and its template
+  std::vector<std::pair<std::string, std::string>> named_templates;
+  std::int32_t context = 4096; ///< context length in tokens
 };
 
-/// Reads a script from JSON: {"pieces": [...], "control": [...], "added": [...],
-/// "chat_template": "...", "chat_templates": {"tool_use": "..."}, "context": 4096}, of which only
-/// `pieces` is required. Fails with bad_format or bad_metadata, which name the key.
+/// Parses a script from JSON: {"pieces": [...], "control": [...], "added": [...], "chat_template":
+/// "...", "chat_templates": {"tool_use": "..."}, "context": 4096}. Only `pieces` is required. Fails
+/// with bad_format or bad_metadata, whose detail names the key.
 result<script> parse_script(std::string_view json, const std::string& where);
 
-/// Writes the model as one GGUF file (architecture llama, F16), which must not exist yet.
+/// Writes the model as one GGUF file (architecture llama, F16). The file must not exist.
 result<nothing> write_scripted(const script& s, const std::string& path);
 
 } // namespace twill::synth

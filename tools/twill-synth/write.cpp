@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t chunk_bytes = 1 * mib;
 
-/// Disk space for headers and text files beside the weights.
+/// Disk space reserved for headers and text files in addition to the weights.
 constexpr std::int64_t spare_bytes = 32 * mib;
 
 result<nothing> write_text_files(const recipe& r, output_folder& out) {
@@ -98,7 +98,7 @@ result<nothing>
 write_job::stream(const planned_tensor& t,
                   const std::function<result<nothing>(std::span<const std::byte>)>& sink) {
   const tensor_filler filler(t, model.seed);
-  // Packed codes are made for 16 rows at once, so chunks have multiples of 16 rows.
+  // Packed codes are produced for 16 rows at a time, so a chunk has a multiple of 16 rows.
   const std::int64_t rows = std::max<std::int64_t>(16, chunk_bytes / t.row_bytes() / 16 * 16);
   std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(rows, t.rows()) * t.row_bytes()));
   for (std::int64_t row = 0; row < t.rows(); row += rows) {

@@ -1,5 +1,5 @@
-// Writes a GGUF file (version 3) with the same model as the recipe's folder, as gguf_plan lays it
-// out.
+// write_gguf: writes a GGUF file (version 3) with the same model as the recipe's folder, in the
+// layout of gguf_plan.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -29,7 +29,7 @@ result<const gguf_kind*> kind_of(const recipe& r, const write_options& options) 
   return kind;
 }
 
-/// The contents of a recipe's file.
+/// The metadata and tensors of a recipe's file.
 struct contents {
   std::string architecture;
   std::vector<gguf_tensor> tensors;
@@ -65,7 +65,7 @@ void bring_to_unit_length(float* row, std::int64_t n) {
     row[i] = static_cast<float>(row[i] * factor);
 }
 
-/// Makes the bytes of one tensor, chunk by chunk.
+/// Produces the bytes of one tensor in chunks.
 class tensor_stream {
 public:
   tensor_stream(const gguf_tensor& t, const gguf_kind& kind, std::uint64_t seed)

@@ -1,7 +1,9 @@
-// Writes PyTorch's zip files: a pickle (protocol 2) that names tensors, and one entry per storage.
+// write_pytorch: writes PyTorch's zip files: a pickle (protocol 2) that lists the tensors, and one
+// entry per storage.
 //
-// The pickle says what torch.save says of a state dict: an OrderedDict whose values are calls of
-// torch._utils._rebuild_tensor_v2 on persistent ids ("storage", type, key, device, values).
+// The pickle has the content that torch.save writes for a state dict: an OrderedDict whose values
+// are calls of torch._utils._rebuild_tensor_v2 on persistent ids ("storage", type, key, device,
+// values).
 #include <cstdint>
 #include <string>
 
@@ -40,7 +42,7 @@ public:
       out_ += 'J';
       number(static_cast<std::uint64_t>(x), 4);
     } else {
-      out_ += '\x8a'; // LONG1
+      out_ += '\x8a'; // opcode LONG1
       out_ += '\x08';
       number(static_cast<std::uint64_t>(x), 8);
     }
@@ -83,8 +85,9 @@ void add_tensor(pickle& p, const planned_tensor& t, std::size_t key) {
     strides[i - 1] = strides[i] * t.shape[i];
   p.text(t.name).global("torch._utils", "_rebuild_tensor_v2").op('(');
   p.op('(').text("storage").global("torch", storage_name(t.type)).text(std::to_string(key));
-  p.text("cpu").integer(t.rows() * t.row_values()).op('t').op('Q'); // a persistent id
-  p.integer(0).integers(t.shape).integers(strides).op('\x89');      // no gradient
+  // opcode Q loads the storage by its persistent id
+  p.text("cpu").integer(t.rows() * t.row_values()).op('t').op('Q');
+  p.integer(0).integers(t.shape).integers(strides).op('\x89'); // requires_grad is false
   p.empty_dict().op('t').op('R');
 }
 

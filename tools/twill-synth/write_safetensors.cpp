@@ -1,5 +1,5 @@
-// Writes safetensors files: the u64 length of a JSON header, the header, the bytes of the tensors
-// (https://github.com/huggingface/safetensors, "Format").
+// write_safetensors: writes safetensors files: the length of a JSON header as u64, the header, and
+// the bytes of the tensors (https://github.com/huggingface/safetensors, "Format").
 #include <cstring>
 
 #include "config/base/json_text.hpp"
@@ -23,7 +23,8 @@ std::string make_header(const write_job& job, const shard& s) {
     offset += t.bytes();
   }
   std::string text = to_json(header);
-  text.resize((text.size() + 7) / 8 * 8, ' '); // keeps the data aligned
+  text.resize((text.size() + 7) / 8 * 8, ' '); // pads the header so that the data is aligned to 8
+                                               // bytes
   return text;
 }
 

@@ -7,11 +7,11 @@ namespace twill::synth {
 namespace {
 
 constexpr std::uint64_t data_alignment = 64;
-constexpr std::uint32_t in_zip64 = 0xffffffffU; // "see the ZIP64 field"
+constexpr std::uint32_t in_zip64 = 0xffffffffU; // means that the value is in the ZIP64 field
 constexpr std::uint16_t version_needed = 45;
-constexpr std::int64_t checksum_at = 14; // in a local header
+constexpr std::int64_t checksum_at = 14; // offset of the checksum in a local header
 
-/// Tables for eight bytes at a time (Intel's slicing-by-8).
+/// Tables for a CRC-32 over eight bytes at a time (Intel's slicing-by-8).
 using crc_tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 const crc_tables& crc32_tables() {
@@ -50,7 +50,7 @@ std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-/// Little-endian fields, one after the other.
+/// A buffer to which little-endian fields are appended.
 class record {
 public:
   record& u16(std::uint64_t x) { return number(x, 2); }
@@ -84,13 +84,14 @@ result<nothing> zip_writer::begin(const std::string& name, std::int64_t bytes) {
   e.offset = static_cast<std::uint64_t>(out_->position());
   const bool large = e.bytes >= in_zip64;
   const std::size_t zip64 = large ? 20 : 0;
-  // A padding field ("FB", as torch.save has it) brings the data to its alignment.
+  // A padding field ("FB", as torch.save writes it) aligns the start of the data.
   const std::uint64_t before = e.offset + 30 + name.size() + zip64 + 4;
   const std::size_t padding =
       static_cast<std::size_t>((data_alignment - before % data_alignment) % data_alignment);
   record r;
-  r.u32(0x04034b50).u16(version_needed).u16(0).u16(0); // no flags, stored
-  r.u16(0).u16(0x21).u32(0);                           // 1980-01-01; the checksum follows
+  r.u32(0x04034b50).u16(version_needed).u16(0).u16(0); // no flags, not compressed
+  r.u16(0).u16(0x21).u32(0);                           // date 1980-01-01; the checksum is patched
+                                                       // in later
   r.u32(large ? in_zip64 : e.bytes).u32(large ? in_zip64 : e.bytes);
   r.u16(name.size()).u16(zip64 + 4 + padding).text(name);
   if (large) r.u16(1).u16(16).u64(e.bytes).u64(e.bytes);
@@ -133,7 +134,7 @@ result<nothing> zip_writer::finish() {
     if (far) r.u64(e.offset);
   }
   const std::uint64_t size = r.bytes().size(), n = entries_.size();
-  // The ZIP64 end is always there: it is right for any size.
+  // The ZIP64 end record is always written, because it is valid for any size.
   r.u32(0x06064b50).u64(44).u16(version_needed).u16(version_needed).u32(0).u32(0);
   r.u64(n).u64(n).u64(size).u64(start);
   r.u32(0x07064b50).u32(0).u64(start + size).u32(1);

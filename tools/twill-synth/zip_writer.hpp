@@ -1,8 +1,9 @@
-// zip_writer: a ZIP archive of stored entries, written in one pass (APPNOTE 6.3, ZIP64 where
+// zip_writer: writes a ZIP archive of uncompressed entries in one pass (APPNOTE 6.3, ZIP64 where
 // needed).
 //
-// One thread. Sizes are known in advance; checksums are patched in once an entry is complete.
-// The data of each entry starts at a multiple of 64 bytes, as torch.save places it.
+// One thread. The sizes of entries must be known in advance; an entry's checksum is written into
+// its header once the entry is complete. The data of each entry starts at a multiple of 64 bytes,
+// as in files of torch.save.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ public:
   result<nothing> write(std::span<const std::byte> bytes);
   result<nothing> end();
   result<nothing> whole(const std::string& name, std::string_view bytes);
-  /// The central directory.
+  /// Writes the central directory, which completes the archive.
   result<nothing> finish();
 
 private:
