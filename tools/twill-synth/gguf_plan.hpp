@@ -1,7 +1,7 @@
 // gguf_plan: the tensors of a recipe as llama.cpp's converter would write them.
 //
-// Plain values and pure functions. A tensor of the file is some rows of a planned tensor, under
-// another name and perhaps in another order; write_gguf makes the bytes.
+// Plain values and pure functions. A tensor of the file consists of some rows of a planned tensor,
+// under another name and possibly in another order. write_gguf produces the bytes.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,8 @@ struct chat_options {
   bool no_history = false;
 };
 
-/// `text` may be a server's.
+/// Prints a note in dim colour on standard error. `text` may come from a server, so control
+/// characters are replaced.
 void put_note(const std::string& text) {
   const auto lines = wrapped(printable(text), columns_of(stream::error));
   std::fprintf(stderr, "%s\n", painted(stream::error, ink::dim, lines).c_str());
@@ -64,7 +65,7 @@ turn one_turn(conversation& talk, const std::string& text, bool notes) {
   try {
     reply = talk.say(text, [&](std::string_view delta) { out.add(delta); });
   } catch (...) {
-    if (out.begun()) out.end(); // what came of a reply is not lost
+    if (out.begun()) out.end(); // shows the part of the reply that has arrived
     throw;
   }
   out.end();
@@ -83,7 +84,7 @@ std::filesystem::path history_file(const chat_options& options) {
   return options.no_history || !cache ? std::filesystem::path() : *cache / "chat_history";
 }
 
-/// Says which model answers, and what a user may want to know first.
+/// The first text of a chat: which model answers, and hints for the user.
 std::string greeting(const conversation& talk, const std::vector<model_view>& models) {
   std::string text;
   for (const auto& model : models) {
@@ -102,7 +103,7 @@ std::string greeting(const conversation& talk, const std::vector<model_view>& mo
          "\n/help lists commands, Tab completes them. Ctrl-C cancels a reply, Ctrl-D leaves.";
 }
 
-/// Ends a conversation: the status of the program.
+/// Ends the conversation and returns the program's exit status.
 int left() {
   return noted_ending() != 0 ? 128 + noted_ending() : status_ok;
 }
@@ -137,7 +138,7 @@ int converse(conversation& talk, const chat_options& options, bool notes) {
     try {
       one_turn(talk, message->text, notes);
     } catch (const client_error& error) {
-      // One failed turn does not end a conversation; a script stops at once.
+      // In a chat, a failed turn does not end the conversation. A script ends at its first failure.
       const bool full = dynamic_cast<const context_is_full*>(&error) != nullptr;
       const auto context = talk.context();
       if (!lines.at_terminal() && full && context.used_tokens > 0 && !context.drops_turns)
@@ -153,13 +154,13 @@ int converse(conversation& talk, const chat_options& options, bool notes) {
   }
 }
 
-/// Asks once, with the text of --prompt or of standard input.
+/// Sends one message, the text of --prompt or of standard input, and shows the reply.
 int ask(conversation& talk, const std::string& given, bool notes) {
   std::string text;
   try {
     text = text_argument(given);
   } catch (const client_error&) {
-    if (interrupts() > 0) return status_interrupted; // while standard input was read
+    if (interrupts() > 0) return status_interrupted; // Ctrl-C while standard input was read
     throw;
   }
   text.erase(text.find_last_not_of(" \t\r\n") + 1);
@@ -169,7 +170,7 @@ int ask(conversation& talk, const std::string& given, bool notes) {
 }
 
 int run_chat(const chat_options& options) {
-  // Characters of more than one byte need a locale that knows them.
+  // Multi-byte characters can only be shown correctly in a locale that supports them.
   if (std::setlocale(LC_CTYPE, "") == nullptr || MB_CUR_MAX == 1)
     std::setlocale(LC_CTYPE, "C.UTF-8");
   count_interrupts();

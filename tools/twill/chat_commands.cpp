@@ -25,7 +25,7 @@ struct command {
   std::string_view name;
   std::string_view argument;
   std::string_view help;
-  action run; ///< null: the command leaves
+  action run; ///< null: the command ends the chat
 };
 
 std::string help(const std::string&, conversation&);
@@ -44,7 +44,8 @@ std::string clear(const std::string&, conversation& talk) {
   return "The conversation begins anew.";
 }
 
-/// A new file for this user alone: as JSON messages when its name ends in .json, else as text.
+/// Writes the conversation to a new file that only this user can read: as JSON messages when the
+/// name ends in .json, otherwise as text.
 std::string save(const std::string& rest, conversation& talk) {
   if (rest.empty()) return "/save needs the name of a file that is not there yet.";
   const bool json = rest.ends_with(".json");
@@ -116,7 +117,7 @@ constexpr std::array commands{
 std::string help(const std::string&, conversation&) {
   std::string text;
   for (const auto& one : commands) {
-    if (one.help.empty()) continue; // another name of a command
+    if (one.help.empty()) continue; // an alias of another command
     std::string usage = "/" + std::string(one.name) + std::string(one.argument);
     usage.resize(std::max<std::size_t>(usage.size(), 25), ' ');
     text += usage + " " + std::string(one.help) + "\n";
@@ -154,7 +155,7 @@ std::vector<std::string> completions(std::string_view begun,
                                      const std::vector<std::string>& models) {
   std::vector<std::string> all;
   const auto add = [&](std::string whole) {
-    // A name that would move the cursor, say, is for nobody to type.
+    // Names with control characters, which could for example move the cursor, are not offered.
     if (whole.starts_with(begun) && printable(whole) == whole) all.push_back(std::move(whole));
   };
   if (!begun.starts_with('/')) return all;

@@ -36,7 +36,7 @@ std::string submission(const complete_options& options) {
   return json::serialize(submit);
 }
 
-/// Prints what a frame brings; true when it is the last one.
+/// Prints the text of one frame. Returns true when the frame is the last one.
 bool take_frame(const std::string& text) {
   boost::system::error_code bad;
   const auto parsed = json::parse(text, bad);
@@ -62,7 +62,7 @@ int run_complete(const complete_options& options) {
     const auto frame = socket->receive(50ms);
     if (frame.has_value() && take_frame(*frame)) break;
     if (interrupts() == 0) continue;
-    // Closing the socket cancels, too; this says so in words.
+    // Closing the socket would cancel too; an explicit message is clearer.
     socket->send(R"({"op":"cancel","id":"complete"})");
     write_out("\n");
     return status_interrupted;

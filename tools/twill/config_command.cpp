@@ -1,4 +1,4 @@
-// `twill config`: a first configuration file, with the keys that most people change.
+// `twill config`: writes a first configuration file with the keys that most people change.
 #include <CLI/CLI.hpp>
 
 #include <fcntl.h>
@@ -72,7 +72,7 @@ int run_config(const std::string& path) {
     std::fputs(first_config, stdout);
     return status_ok;
   }
-  // It may come to hold API keys, which are not for every user of the machine.
+  // The file may later contain API keys, so not every user of the machine may read it.
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
   if (fd < 0) refuse(path, errno);
   std::string_view rest = first_config;

@@ -11,7 +11,7 @@ constexpr std::int64_t nearly_full_percent = 80;
 
 std::int64_t context_use::percent() const {
   if (limit_tokens <= 0) return 0;
-  // Servers may say anything.
+  // The numbers come from a server and may have any value.
   const double share = static_cast<double>(used_tokens) / static_cast<double>(limit_tokens);
   return static_cast<std::int64_t>(100 * std::clamp(share, 0.0, 10.0));
 }

@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 using namespace std::chrono_literals;
 
-/// Member of an object by key, or null.
+/// The member `key` of an object, or a JSON null when there is none.
 const json::value& at(const json::value& from, std::string_view key) {
   static const json::value null;
   const auto* object = from.if_object();
@@ -39,7 +39,7 @@ json::object message(const char* role, std::string_view text) {
 
 [[noreturn]] void fail_with(const endpoint& where, const json::value& error) {
   const auto code = text_of(at(error, "code"));
-  // Keys may be taken away while the connection is open.
+  // A key may be revoked while the connection is open.
   if (code == "invalid_api_key") throw client_error(why_no_access(where));
   std::string why(text_of(at(error, "message")));
   if (why.empty()) why = "the daemon reported an error without words";
@@ -61,8 +61,8 @@ void conversation::forget() {
   used_tokens_ = 0;
 }
 
-// The whole history goes along again, so that nothing in the daemon's memory belongs to another
-// system or model.
+// The next turn sends the whole history again, so that the daemon uses no memory of turns with
+// another system prompt or model.
 void conversation::set_system(std::string text) {
   flags_.system = std::move(text);
   last_response_.clear();
@@ -107,12 +107,13 @@ turn conversation::say(const std::string& text,
   try {
     reply = read_reply(on_text);
   } catch (...) {
-    // Whatever state the connection is in, the next turn starts from the history.
+    // The state of the connection is unknown after a failure, so it is closed, and the next turn
+    // sends the whole history on a new one.
     socket_.reset();
     throw;
   }
   if (reply.cancelled) {
-    // The daemon forgets a turn that did not finish, and so do we.
+    // The daemon drops an unfinished turn, and so does this client.
     last_response_.clear();
     return reply;
   }
@@ -126,7 +127,7 @@ turn conversation::read_reply(const std::function<void(std::string_view)>& on_te
   turn reply;
   auto give_up = std::chrono::steady_clock::time_point::max();
   for (;;) {
-    // Short waits, as a signal cannot wake this one.
+    // The wait is short because a signal does not interrupt it.
     const auto frame = socket_->receive(50ms);
     if (frame.has_value() && take_event(*frame, reply, on_text)) return reply;
     if ((interrupts() > 0 || noted_ending() != 0) && !reply.cancelled) {
@@ -141,7 +142,7 @@ turn conversation::read_reply(const std::function<void(std::string_view)>& on_te
   }
 }
 
-/// True when the event ends the reply.
+/// Processes one event of the reply. Returns true when the event ends the reply.
 bool conversation::take_event(std::string_view frame, turn& reply,
                               const std::function<void(std::string_view)>& on_text) {
   boost::system::error_code bad;

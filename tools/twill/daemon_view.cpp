@@ -47,7 +47,8 @@ std::string described(const model_view& model) {
          std::to_string(model.context_tokens) + ")";
 }
 
-/// How much counters grew between two looks; `Loads` has them by a name.
+/// How much counters grew between two views of a daemon. `Loads` is a map from names to the loads
+/// that contain the counters.
 template <class Loads>
 class growth {
 public:
@@ -61,7 +62,7 @@ public:
   double per_second(const name& of, const load& now, double load::*counter) const {
     return seconds_ > 0 ? grown(of, now, counter) / seconds_ : 0;
   }
-  /// The mean of what was observed between the looks; 0 when nothing was.
+  /// The mean of the observations made between the two views; 0 when there were none.
   double mean(const name& of, const load& now, double load::*sum, double load::*count) const {
     const double n = grown(of, now, count);
     return n > 0 ? grown(of, now, sum) / n : 0;
@@ -71,7 +72,7 @@ private:
   double grown(const name& of, const load& now, double load::*counter) const {
     const auto old = before_.find(of);
     const double was = old == before_.end() ? now.*counter : old->second.*counter;
-    return std::max(now.*counter - was, 0.0); // a daemon that started anew counts from 0
+    return std::max(now.*counter - was, 0.0); // counters start at 0 when a daemon restarts
   }
 
   const Loads& before_;
@@ -175,7 +176,7 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
 
 namespace {
 
-/// One word or two for a column of states.
+/// The state in one or two words, for a table column.
 const char* state_of(const http_reply& ready, std::string_view why_not) {
   if (ready.status == 200) return "ready";
   boost::system::error_code bad;
@@ -184,7 +185,7 @@ const char* state_of(const http_reply& ready, std::string_view why_not) {
   return why_not.starts_with("the model is loading") ? "loading" : "not ready";
 }
 
-/// `models` is the route that lists the models: administrators have another one.
+/// Queries a daemon. `models` is the route that lists the models, which differs for administrators.
 daemon_view look_by(const endpoint& where, const char* models, const look_limits& limits) {
   const auto end = std::chrono::steady_clock::now() + limits.whole;
   const auto get = [&](const char* path) {
@@ -265,7 +266,7 @@ std::string status_text(const daemon_view& now, const daemon_view& before, std::
 
 namespace {
 
-/// One row for each model.
+/// A table with one row per model.
 std::vector<table_column> model_table(const daemon_view& now, const daemon_view& before) {
   const growth rate(now, before, &daemon_view::loads);
   table_column model{"MODEL", "", {}, {}, true}, running{"RUN"}, waiting{"WAIT"},
@@ -289,7 +290,7 @@ std::vector<table_column> model_table(const daemon_view& now, const daemon_view&
   return {model, running, waiting, cache, out, in, first, next, failed, ended};
 }
 
-/// One row for each tenant and model, the busiest first.
+/// A table with one row per tenant and model, the busiest first.
 std::vector<table_column> tenant_table(const daemon_view& now, const daemon_view& before) {
   const growth rate(now, before, &daemon_view::tenants);
   using entry = std::pair<const std::pair<std::string, std::string>, tenant_load>;
@@ -319,7 +320,7 @@ std::vector<table_column> tenant_table(const daemon_view& now, const daemon_view
   return {tenant, model, running, waiting, in, cached, first, failed, ended};
 }
 
-/// Models that have no row of numbers, or are not ready: what becomes of them.
+/// A text with the states of the models that are not ready or have no row of numbers.
 std::string states_of(const daemon_view& now) {
   std::string all;
   for (const auto& model : now.models)

@@ -1,4 +1,5 @@
-// `twill default-model`: prints the path of the default model, fetching it first if need be.
+// `twill default-model`: prints the path of the default model, and fetches the model first if
+// necessary.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>

@@ -1,5 +1,6 @@
-// `twill doctor`: the device, NVIDIA's GPUs, the tiers with measured speeds, the versions, and what
-// a model would need. Measures before it prints, so that a slow terminal disturbs nothing.
+// `twill doctor`: reports the device, the NVIDIA GPUs, the memory tiers with measured speeds, the
+// versions, and what a model would need. Each part is measured completely before it is printed, so
+// that a slow terminal does not disturb the measurement.
 #include <CLI/CLI.hpp>
 
 #include <boost/version.hpp>
@@ -122,7 +123,7 @@ void print_model(const std::string& path, config::options options, gpu::device& 
   const auto compute = types.value().compute;
   model.weights = models::weights_for(compute, model.spec, model.weights, device);
   const auto need = models::estimate_footprint(model, types.value(), options);
-  // Measures, where a plan needs it, before it prints.
+  // Measures the machine if the plan needs that, before anything is printed.
   const serving_fit fit =
       fit_for_serving(dev, model, types.value(), options, models::offload::measuring::if_unknown);
   const auto rows = fit_rows(fit, dev, options);
@@ -146,7 +147,7 @@ int run_doctor(const doctor_options& given) {
   std::string path = hub::local_model(options.model.path);
   if (const auto standard = default_model_path(); path.empty() && standard.ok())
     if (fs::exists(standard.value())) path = standard.value();
-  // A model that cannot be served is told before seconds go into measuring.
+  // A model that cannot be served is reported before time is spent on measuring.
   if (!path.empty()) (void)must(models::open_model(path, options.model.chat_template));
 
   gpu::device_config wanted;
@@ -156,12 +157,12 @@ int run_doctor(const doctor_options& given) {
   wanted.id = options.device.id;
   auto opened = gpu::device::open(wanted);
   if (!opened.ok()) {
-    print_gpus(); // which tell why
+    print_gpus(); // they show why the device cannot be opened
     throw client_error(opened.detail());
   }
   auto& dev = *opened.value();
 
-  log::configure(log::level::off); // what the daemon's sizing says is told in rows
+  log::configure(log::level::off); // the daemon's sizing code logs what the rows below show
   print_versions(dev.info());
   print_device(dev.info());
   print_gpus();

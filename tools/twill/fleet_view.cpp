@@ -14,17 +14,17 @@
 namespace twill::tools {
 namespace {
 
-/// The counters of a model: they only grow while its daemon runs.
+/// The counters of a model. They only grow while its daemon runs.
 constexpr double model_load::*counters[] = {
     &model_load::prompt_tokens, &model_load::generated_tokens, &model_load::finished,
     &model_load::failed,        &model_load::first_token_s,    &model_load::first_tokens,
     &model_load::between_s,     &model_load::between,          &model_load::looked_up_tokens,
     &model_load::cached_tokens};
 
-/// The numbers of a row; those of several rows add up.
+/// The numbers of one row. add() sums the numbers of several rows for the totals.
 struct fleet_numbers {
   model_load since_start; ///< gauges, and counters since the daemon's start
-  model_load grown;       ///< counters alone: what came between two looks
+  model_load grown;       ///< counters only: the growth between the last two queries
   double out_s = 0, in_s = 0;
 
   void add(const fleet_numbers& more) {
@@ -55,9 +55,10 @@ fleet_numbers numbers_of(const fleet_member& member, const std::string& model) {
   return row;
 }
 
-constexpr std::size_t longest_cell = 200, longest_note = 1000; ///< bytes
+constexpr std::size_t longest_cell = 200, longest_note = 1000; ///< in bytes
 
-/// What another side wrote, as one line without an end that is beyond all use.
+/// Text from a daemon as one line: control characters are replaced, and the text is cut to `most`
+/// bytes.
 std::string cell_of(std::string_view text, std::size_t most = longest_cell) {
   const auto is_inside_character = [&] {
     return (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80;
@@ -73,7 +74,7 @@ std::string cell_of(std::string_view text, std::size_t most = longest_cell) {
   return out;
 }
 
-/// A daemon's name where no other has it, else its address.
+/// The label of each daemon: its name if no other daemon has the same one, otherwise its address.
 std::vector<std::string> labels_of(const std::vector<fleet_member>& fleet) {
   std::map<std::string, int> uses;
   for (const auto& member : fleet)
@@ -107,7 +108,7 @@ std::size_t count_ready(const std::vector<fleet_member>& fleet) {
 
 class fleet_table {
 public:
-  /// `numbers` is null for a daemon of which none are known.
+  /// Adds a row. `numbers` is null for a daemon or model whose numbers are unknown.
   void add_row(const std::string& label, const std::string& state, const std::string& model,
                const fleet_numbers* numbers) {
     label_.cells.push_back(label);
@@ -150,7 +151,7 @@ private:
       next_{"NEXT ms", "NEXT"}, failed_{"FAILED"}, ended_{"ENDED"}, cached_{"CACHED %"};
 };
 
-/// The models that a daemon serves, those with numbers and those it only lists.
+/// The ids of all models of a daemon: those with numbers and those that are only listed.
 std::set<std::string> models_of(const daemon_view& view) {
   std::set<std::string> ids;
   for (const auto& [id, load] : view.loads)
@@ -183,11 +184,13 @@ fleet_table table_of(const std::vector<fleet_member>& fleet,
   return table;
 }
 
-/// Leaves rows before the last one out until there are at most `most` lines.
+/// Leaves out rows above the last one until the table has at most `most` lines. One line says how
+/// many were left out.
 void cut_rows(std::vector<std::string>& table, std::size_t rows, std::size_t most,
               std::size_t columns) {
   if (table.size() <= most || rows < 3) return;
-  const auto out = std::min(table.size() - most + 1, rows - 1); // a line says how many are missing
+  // one more, for the line that says how many are missing
+  const auto out = std::min(table.size() - most + 1, rows - 1);
   const auto last = table.begin() + static_cast<std::ptrdiff_t>(rows);
   table.erase(last - static_cast<std::ptrdiff_t>(out), last);
   table.insert(table.begin() + static_cast<std::ptrdiff_t>(rows - out),

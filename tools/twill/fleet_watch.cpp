@@ -10,7 +10,7 @@
 namespace twill::tools {
 namespace {
 
-/// What one look found: a view, or why there is none.
+/// The result of one query: a view, or the reason for having none.
 struct finding {
   daemon_view view;
   std::string trouble;
@@ -30,7 +30,7 @@ finding look_once(const endpoint& where, const std::stop_token& stop) {
     return {look_at(where, {look_patience, stop}), {}, answers};
   } catch (const not_twilld& error) {
     return {{}, error.what(), other_server};
-  } catch (const std::exception& error) { // a thread has nobody who would catch it
+  } catch (const std::exception& error) { // an exception must not leave a thread
     return {{}, error.what(), no_answer};
   }
 }
@@ -46,7 +46,7 @@ fleet_watch::fleet_watch(const std::vector<endpoint>& daemons, std::chrono::mill
 }
 
 fleet_watch::~fleet_watch() {
-  for (auto& thread : threads_) // all of them before the first is waited for
+  for (auto& thread : threads_) // stop all threads before the destructor joins the first
     thread.request_stop();
 }
 
@@ -81,7 +81,7 @@ std::vector<fleet_member> look_twice(const std::vector<endpoint>& daemons,
       std::this_thread::sleep_for(pause);
       look_once(where, {}).put_into(member);
     });
-  threads.clear(); // waits for them
+  threads.clear(); // joins the threads
   return members;
 }
 

@@ -1,7 +1,8 @@
-// `twill grammar`: whether an instance passes the mask that a JSON Schema makes, token by token.
+// `twill grammar`: checks whether a JSON instance passes the token masks that a JSON Schema
+// produces.
 //
-// The schema goes the way of a request's `response_format`, and the instance that of an output:
-// what reads, compiles and judges them here is what twilld uses.
+// The schema is processed like a request's `response_format`, and the instance like a model's
+// output, by the same code that twilld uses to read, compile and enforce grammars.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ namespace {
 namespace grammar = models::grammar;
 
 constexpr int status_refused = 2;
-constexpr int status_no_answer = 3; ///< a file, the model or the helper is missing
+constexpr int status_no_answer = 3; ///< the answer is unknown: a file, the model or the helper
+                                    ///< process is missing
 
 struct grammar_options {
   std::string schema;
@@ -65,7 +67,7 @@ std::optional<std::string> file_text(const std::string& path) {
   return std::move(text).str();
 }
 
-/// White space around a value is the file's, not the answer's.
+/// Removes white space around the text: it belongs to the file and not to the JSON value.
 std::string trimmed_text(const std::string& text) {
   const auto* const space = " \n\r\t";
   const auto from = text.find_first_not_of(space);
@@ -73,7 +75,7 @@ std::string trimmed_text(const std::string& text) {
                                    : text.substr(from, text.find_last_not_of(space) - from + 1);
 }
 
-/// What a request asks for whose `response_format` is this schema.
+/// Returns the grammar that a request with this schema as `response_format` would ask for.
 net::result<config::grammar_spec> form_of(const std::string& schema, bool strict) {
   auto parsed = net::parse_json(schema);
   if (!parsed.ok()) {
@@ -92,7 +94,7 @@ net::result<config::grammar_spec> form_of(const std::string& schema, bool strict
   return *asked.grammar;
 }
 
-/// Why the instance does not pass; empty when it does.
+/// Returns why the instance is rejected, or an empty text when it passes.
 std::string refused_at(const std::shared_ptr<const actors::output_rules>& rules,
                        const std::vector<models::token_id>& ids, mask_times& times) {
   const grammar::vocabulary& tokens = *rules->tokens;

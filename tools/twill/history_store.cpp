@@ -30,7 +30,8 @@ private:
   int fd_;
 };
 
-/// Waits for other processes for a second at most. File systems without locks have no such wait.
+/// Locks the folder against other processes and waits for them at most a second. Returns true at
+/// once on file systems without locks.
 bool lock(int folder) {
   for (int tries = 0; tries < 50; ++tries) {
     if (::flock(folder, LOCK_EX | LOCK_NB) == 0) return true;
@@ -43,7 +44,7 @@ bool lock(int folder) {
 bool fill(const fs::path& file, const std::function<bool(std::FILE*)>& write) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return false;
-  ::fchmod(fd, 0600); // one that a killed program left may have another mode
+  ::fchmod(fd, 0600); // a file left by a killed program may have another mode
   std::FILE* const to = ::fdopen(fd, "w");
   if (to == nullptr) {
     ::close(fd);
@@ -61,7 +62,7 @@ bool replace_file(const fs::path& file, const std::function<bool(std::FILE*)>& w
   fs::create_directories(folder, ignored);
   const history_descriptor held(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (held.get() < 0 || !lock(held.get())) return false;
-  // A link stays one, and what it names is replaced.
+  // When `file` is a symbolic link, its target is replaced and the link is kept.
   const fs::path real = fs::is_symlink(file, ignored) ? fs::canonical(file, ignored) : file;
   if (real.empty()) return false;
   fs::path beside = real;

@@ -1,5 +1,5 @@
-// `twill inspect`: what a model path holds, what it would take to run it, and what would be refused
-// and why. Reads headers and small files only; no weights are loaded.
+// `twill inspect`: reports what a model path contains, what running the model would take, and what
+// would be refused and why. Reads headers and small files only; no weights are loaded.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -76,14 +76,15 @@ void print_shapes(const models::model& model) {
                        " tokens, " + std::to_string(model.text->end_ids().size()) + " end ids");
 }
 
-/// The memory that weights and KV may take, with its name.
+/// The number of bytes available to weights and KV, and the name of that memory.
 std::pair<std::string, std::int64_t> budget_of(const gpu::device_info& device) {
   const std::int64_t free = gpu::machine::available_bytes();
   return {device.kind == "host" ? "host memory" : device.kind + " memory",
           device.kind == "host" ? std::min(device.memory_bytes, free) : device.memory_bytes};
 }
 
-/// Returns whether a daemon has room for it.
+/// Prints the memory that the model needs. Returns whether a daemon would have enough memory for
+/// it.
 bool print_memory(models::model model, const models::compute_choice& types, gpu::device& dev,
                   const config::options& options) {
   const models::serving_footprint need = models::estimate_footprint(model, types, options);
@@ -118,8 +119,8 @@ bool print_memory(models::model model, const models::compute_choice& types, gpu:
   return fit.refused.empty();
 }
 
-/// Everything about a model that opened; what is refused on the way is added to `refused`. Returns
-/// whether a daemon has room for it.
+/// Prints everything about a model that could be opened, and appends reasons for refusing it to
+/// `refused`. Returns whether a daemon would have enough memory for it.
 bool print_model(const models::model& model, const model_parts& parts,
                  const config::options& options, std::vector<std::string>& refused) {
   print_shapes(model);
@@ -142,7 +143,8 @@ bool print_model(const models::model& model, const model_parts& parts,
   return print_memory(model, types.value(), *device.value(), options);
 }
 
-/// True when one of the reasons says the same, perhaps without the path.
+/// Whether `reasons` contains the message `detail` already, perhaps without the path at its
+/// beginning.
 bool is_known(const std::string& detail, const std::vector<std::string>& reasons) {
   return std::any_of(reasons.begin(), reasons.end(),
                      [&](const std::string& reason) { return detail.ends_with(reason); });
@@ -163,7 +165,7 @@ void print_refused(const std::vector<std::string>& reasons, bool has_room) {
 int inspect(const std::string& path, const daemon_option_flags& flags,
             const hub::model_preview* of_hub) {
   const config::options options = load_daemon_options(flags, path);
-  log::configure(log::level::off); // what the daemon's sizing says is told in rows
+  log::configure(log::level::off); // the daemon's sizing code logs what the rows show
   model_parts parts = read_parts(path);
   if (of_hub != nullptr) parts.path = of_hub->in_words(path);
   print_parts(parts);
@@ -180,7 +182,8 @@ int inspect(const std::string& path, const daemon_option_flags& flags,
   return parts.refused.empty() ? status_ok : status_failure;
 }
 
-/// A model of the hub is read by its headers, whether or not its weights are in the cache.
+/// For a model of Hugging Face's hub only headers are read, whether or not its weights are in the
+/// cache.
 int run_inspect(const std::string& given, const daemon_option_flags& flags) {
   if (!given.starts_with("hf:")) return inspect(hub::local_model(given), flags, nullptr);
   hub::fetch_report report(

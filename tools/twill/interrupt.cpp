@@ -17,7 +17,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 void count_interrupts(bool terminations) {
   struct sigaction action {};
-  // Whoever presses a third time wants out, whatever the program is doing.
+  // The third Ctrl-C ends the process, whatever the program is doing.
   action.sa_handler = [](int) {
     if (seen.fetch_add(1) >= 2) _exit(128 + SIGINT);
   };
@@ -40,7 +40,8 @@ void note_endings() {
   for (const int signal : {SIGTERM, SIGHUP}) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr); // as under nohup
+    // keep a signal ignored if it was ignored at the start, as under nohup
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
 }
 

@@ -1,5 +1,6 @@
-// `twill key new`: makes an API key for a tenant and prints it once, with the lines that make it
-// known to twilld. Nothing is stored: the daemon knows keys by digest alone.
+// `twill key new`: makes an API key for a tenant and prints it once, together with the
+// configuration lines that register it with twilld. The key is not stored: the daemon knows only
+// its digest.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -32,7 +33,7 @@ void print_new_key(const std::string& name, bool admin) {
                 "`server.admin_listen` names, such as \"127.0.0.1:8001\".\n");
     return;
   }
-  // A line of that file says nothing but who a key belongs to.
+  // A line of `server.keys_file` contains only a key's tenant and digest.
   std::printf("\nor, as a line of `server.keys_file`:\n\n"
               "  %s sha256:%s\n",
               name.c_str(), digest.c_str());

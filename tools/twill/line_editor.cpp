@@ -23,21 +23,21 @@ namespace twill::tools {
 namespace {
 
 constexpr int most_lines = 1000;
-constexpr std::size_t most_kept_bytes = 64 * 1024; ///< of a line of the file
+constexpr std::size_t most_kept_bytes = 64 * 1024; ///< limit on a line of the history file
 
-// Bracketed paste: the terminal marks what is pasted.
+// Bracketed paste: the terminal sends markers before and after pasted text.
 constexpr const char *marks_on = "\x1b[?2004h", *marks_off = "\x1b[?2004l";
 constexpr std::wstring_view paste_end = L"\x1b[201~";
 
-volatile sig_atomic_t was_resized = 0;   ///< the terminal
-volatile sig_atomic_t was_continued = 0; ///< this program, after a stop
+volatile sig_atomic_t was_resized = 0;   ///< the terminal was resized
+volatile sig_atomic_t was_continued = 0; ///< the program was continued after a stop
 
 bool can_edit() {
   const char* term = std::getenv("TERM");
   return term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
 }
 
-/// Rows between the beginning of `text` and its end.
+/// How many rows below the first character of `text` its end is, on a terminal `columns` wide.
 std::size_t rows_of(std::wstring_view text, std::size_t columns) {
   std::size_t rows = 0, width = 0;
   for (const wchar_t character : text) {
@@ -51,7 +51,7 @@ std::size_t rows_of(std::wstring_view text, std::size_t columns) {
   return rows + width / columns;
 }
 
-/// The longest text, in whole characters, that all begin with.
+/// The longest common beginning of the texts, cut at a whole character.
 std::string common_beginning(const std::vector<std::string>& texts) {
   std::string common = texts.front();
   for (const auto& text : texts) {
@@ -90,7 +90,8 @@ public:
     el_set(edit_, EL_BIND, "^I", "twill-complete", nullptr);
     const char* keys = nullptr;
     el_get(edit_, EL_EDITOR, &keys);
-    // In vi's insert mode ESC is a key of its own, and what follows it a command.
+    // In vi's insert mode ESC is a key of its own and starts a command. The paste marker is
+    // therefore bound in the command mode, without its ESC.
     if (keys != nullptr && std::string_view(keys) == "vi")
       el_set(edit_, EL_BIND, "-a", "[200~", "twill-paste", nullptr);
     else
@@ -100,7 +101,7 @@ public:
   terminal(const terminal&) = delete;
   terminal& operator=(const terminal&) = delete;
   ~terminal() {
-    // Lines that another program kept from being written a moment ago.
+    // Saves lines that could not be written earlier because another program held the lock.
     save();
     std::fputs(marks_off, stdout);
     std::fflush(stdout);
@@ -111,7 +112,8 @@ public:
   line_read read(const std::string& prompt) {
     prompt_ = prompt;
     pasted_ = abandoned_ = false;
-    // Marks stay on during a reply, so that what is pasted then is one message later.
+    // Paste markers stay enabled during a reply, so that text pasted at that time becomes one
+    // message later.
     std::fputs(marks_on, stdout);
     std::fflush(stdout);
     was_resized = 0;
@@ -155,7 +157,8 @@ private:
   }
   static char* prompt_of(EditLine* edit) { return of(edit).prompt_.data(); }
 
-  /// Adds the lines to what the file has by now, which other chats may have added to.
+  /// Appends the unsaved lines to the current content of the history file, to which other programs
+  /// may have added lines.
   void save() {
     if (unsaved_.empty()) return;
     const bool saved = replace_file(file_, [this](std::FILE* to) {
@@ -170,23 +173,24 @@ private:
     if (saved) unsaved_.clear();
   }
 
-  /// Draws the line anew where the terminal has another size, or where something else was shown
-  /// while the program was stopped.
+  /// Redraws the line when the terminal was resized, or when other text was shown while the program
+  /// was stopped.
   void redraw_if_changed() {
     const bool resized = std::exchange(was_resized, 0) != 0;
     const bool continued = std::exchange(was_continued, 0) != 0;
     if (!resized && !continued) return;
     if (continued) {
       std::fputs(marks_on, stdout);
-      // A shell has changed the terminal's modes meanwhile, and libedit believes in its own.
+      // The shell has changed the terminal's modes while the program was stopped. libedit does not
+      // notice, so the modes are set again.
       el_set(edit_, EL_PREP_TERM, 0);
       el_set(edit_, EL_PREP_TERM, 1);
     }
     const auto before = std::exchange(columns_, columns_of(stream::out));
     std::size_t up = 0;
     if (!continued && before > 0 && columns_ > 0) {
-      // Some terminals break lines anew by themselves and some do not; what they show above the
-      // line must stay.
+      // After a resize some terminals rewrap lines and some do not. Assuming the smaller number of
+      // rows keeps the text above the line intact.
       const auto* line = el_wline(edit_);
       const std::wstring shown =
           std::wstring(prompt_.begin(), prompt_.end()) + std::wstring(line->buffer, line->cursor);
@@ -198,8 +202,8 @@ private:
     el_set(edit_, EL_REFRESH);
   }
 
-  /// Waits for standard input; false after an interrupt. Signals are let in only while this waits,
-  /// so that one which comes a moment earlier is not slept over.
+  /// Waits until standard input can be read; returns false after an interrupt. Signals are blocked
+  /// except during ppoll(), so that a signal that arrives just before the wait is not missed.
   bool wait_for_input() {
     sigset_t held, before;
     sigemptyset(&held);
@@ -216,7 +220,7 @@ private:
     return interrupts() == 0 && noted_ending() == 0;
   }
 
-  /// The next byte of standard input; -1: none.
+  /// Returns the next byte of standard input, or -1 when there is none.
   int next_byte() {
     if (taken_ == n_bytes_) {
       taken_ = n_bytes_ = 0;
@@ -232,8 +236,8 @@ private:
     return static_cast<unsigned char>(bytes_[taken_++]);
   }
 
-  /// One character of standard input. libedit's own reader tries again after a signal; here an
-  /// interrupt ends the line.
+  /// Reads one character of standard input for libedit. Unlike libedit's own reader, which retries
+  /// after a signal, this one ends the line on an interrupt.
   static int read_character(EditLine* edit, wchar_t* to) {
     auto& self = of(edit);
     std::mbstate_t state{};
@@ -252,7 +256,7 @@ private:
     }
   }
 
-  /// Puts what is pasted into the line, newlines and all.
+  /// Inserts pasted text, including its newlines, into the line.
   static unsigned char on_paste(EditLine* edit, int) noexcept {
     auto& self = of(edit);
     const auto* line = el_wline(edit);
@@ -264,7 +268,7 @@ private:
       if (next != L'\0') text += next;
     }
     text.resize(text.size() - paste_end.size());
-    // Terminals send Enter's key for newlines.
+    // Terminals send carriage returns, as for the Enter key, instead of newlines.
     std::replace(text.begin(), text.end(), L'\r', L'\n');
     return text.empty() || el_winsertstr(edit, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   }
@@ -289,13 +293,13 @@ private:
   std::filesystem::path file_;
   completer complete_;
   std::string prompt_;
-  std::vector<std::string> unsaved_; ///< lines that are not in the file yet
+  std::vector<std::string> unsaved_; ///< lines that are not yet in the history file
   EditLine* edit_ = nullptr;
   History* history_ = nullptr;
-  std::array<char, 4096> bytes_; ///< of standard input
+  std::array<char, 4096> bytes_; ///< bytes read from standard input
   std::size_t taken_ = 0, n_bytes_ = 0;
   bool pasted_ = false, abandoned_ = false;
-  std::size_t columns_ = 0; ///< of the terminal, when the line was drawn
+  std::size_t columns_ = 0; ///< width of the terminal when the line was drawn
 };
 
 line_editor::line_editor(std::filesystem::path history, completer complete)

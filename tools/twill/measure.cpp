@@ -17,7 +17,8 @@
 namespace twill::tools {
 namespace {
 
-/// A part of what is free on both sides.
+/// The size of the test buffers: a quarter of what is free on both the host and the device, between
+/// 1 and 256 MiB.
 std::int64_t test_bytes(const gpu::device& dev) {
   const std::int64_t room =
       std::min(gpu::machine::available_bytes(), dev.info().memory_bytes - dev.memory_used());
@@ -38,7 +39,8 @@ private:
   int fd_;
 };
 
-/// Bytes per second of one pass over the file's beginning; 0 when it cannot be read.
+/// Reads up to `most_bytes` from the file's beginning and returns the bytes per second; 0 when it
+/// cannot be read.
 double read_rate(int fd, std::vector<char>& chunk, std::int64_t most_bytes) {
   std::int64_t done = 0;
   const double seconds = seconds_of([&] {
@@ -51,11 +53,11 @@ double read_rate(int fd, std::vector<char>& chunk, std::int64_t most_bytes) {
   return static_cast<double>(done) / seconds;
 }
 
-/// Whether most of a file is holes, as in a model of the hub of which only headers were fetched:
-/// they are not read from the disk.
+/// Whether a file consists mostly of holes, which are not read from the disk. That is so for a
+/// model of the hub of which only headers were fetched.
 bool is_mostly_holes(int fd) {
   struct stat about {};
-  constexpr std::int64_t block_bytes = 512; // of st_blocks
+  constexpr std::int64_t block_bytes = 512; // unit of st_blocks
   return ::fstat(fd, &about) == 0 && about.st_blocks * block_bytes < about.st_size / 2;
 }
 
@@ -88,7 +90,7 @@ std::optional<disk_bandwidth> measure_disk(const std::string& path, std::int64_t
   disk_bandwidth speeds;
   speeds.cold = read_rate(file.fd(), chunk, most_bytes);
   speeds.cached = read_rate(file.fd(), chunk, most_bytes);
-  if (!(speeds.cold > 0 && speeds.cached > 0)) return std::nullopt; // a folder, an empty file
+  if (!(speeds.cold > 0 && speeds.cached > 0)) return std::nullopt; // a folder or an empty file
   return speeds;
 }
 

@@ -41,10 +41,12 @@ message_reader::outcome message_reader::read(user_message& message) {
   if (line.kind == line_read_kind::over) return outcome::over;
   if (line.kind == line_read_kind::abandoned) return outcome::abandoned;
   message.text = std::move(line.text);
-  // Marks in what was pasted belong to it.
+  // A \ or """ in pasted text is part of the text.
   if (line.pasted && message.text.find('\n') != message.text.npos) return outcome::whole;
   if (message.text.starts_with(block_mark)) return read_block(message.text);
-  if (!lines_.at_terminal()) return outcome::whole; // scripts say everything to the model
+  if (!lines_.at_terminal())
+    return outcome::whole; // scripts have no commands: every line goes to
+                           // the model
   const auto how = read_continuation(message.text);
   message.command = message.text.starts_with('/') && message.text.find('\n') == message.text.npos;
   return how;
@@ -60,7 +62,7 @@ message_reader::outcome message_reader::read_block(std::string& message) {
     }
     if (more.kind == line_read_kind::abandoned || interrupts() > 0) return outcome::abandoned;
     if (lines_.at_terminal()) return outcome::over;
-    message += block_mark; // the end of a script ends its block
+    message += block_mark; // the end of a script's input ends its block
   }
   message.resize(message.size() - block_mark.size());
   if (message.starts_with('\n')) message.erase(0, 1);

@@ -6,7 +6,8 @@
 namespace twill::tools {
 namespace {
 
-/// Takes `key="value",...}` from the front of `rest`; false when it is something else.
+/// Parses `key="value",...}` at the front of `rest` and removes it. Returns false when the text has
+/// another form.
 bool take_labels(std::string_view& rest, std::map<std::string, std::string>& labels) {
   while (!rest.empty() && rest.front() != '}') {
     const auto equals = rest.find("=\"");
@@ -32,8 +33,8 @@ bool take_labels(std::string_view& rest, std::map<std::string, std::string>& lab
   return true;
 }
 
-/// The name without twill's prefix; empty when it has another one. A daemon may tell the same
-/// numbers under the names of others as well (`metrics.compat`).
+/// The name without the prefix "twill_"; empty when it has another prefix. With `metrics.compat` a
+/// daemon also reports its numbers under the names that other servers use.
 std::string_view own_name(std::string_view name) {
   constexpr std::string_view prefix = "twill_";
   return name.starts_with(prefix) ? name.substr(prefix.size()) : std::string_view();

@@ -19,7 +19,7 @@
 namespace twill::tools {
 namespace {
 
-/// A member of config.json as one line; empty when absent or no plain value.
+/// A member of config.json as one line of text; empty when it is absent or no plain value.
 std::string text_of(const value& config, const char* key) {
   const value* v = config.find(key);
   if (v == nullptr) return {};

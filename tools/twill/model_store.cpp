@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 struct source_file {
   fs::path from;
-  fs::path to; ///< below the model's folder; empty: the model is this one file
+  fs::path to; ///< path below the model's folder; empty: the model is a single file
   std::int64_t bytes = 0;
 };
 
@@ -60,7 +60,7 @@ private:
   int fd_;
 };
 
-/// Onto the disk, so that the rename after it never shows half a file after a crash.
+/// Flushes the file to disk, so that after a crash the later rename never shows an incomplete file.
 void settle(const fs::path& path) {
   const descriptor file(path, O_RDONLY);
   if (file.get() < 0 || ::fsync(file.get()) != 0) cannot("write", path, errno);
@@ -91,8 +91,8 @@ void copy_file(const fs::path& from, const fs::path& to, std::int64_t& done, std
   }
 }
 
-/// The files of a model's folder; links are followed, as Hugging Face's cache is made of them.
-/// Hidden files and what is no file stay behind.
+/// The files of a model. Symbolic links are followed, because Hugging Face's cache consists of
+/// links. Hidden files and anything but regular files are skipped.
 std::vector<source_file> files_of(const fs::path& model) {
   std::error_code error;
   if (fs::is_regular_file(model, error))
@@ -113,7 +113,8 @@ std::vector<source_file> files_of(const fs::path& model) {
 
 using models::gguf::split_name;
 
-/// The part of a model in several GGUF files that a file name tells; nothing for other names.
+/// Parses the name of one part of a GGUF model that is split into several files; returns nothing
+/// for other names.
 std::optional<split_name> part_named(const std::string& file_name) {
   auto part = models::gguf::parse_split_name(file_name);
   return part && part->count > 1 ? part : std::nullopt;
@@ -138,7 +139,7 @@ void check_room(const fs::path& folder, std::int64_t bytes) {
                      " of free space, but the model takes " + format_bytes(bytes));
 }
 
-/// The last part of an address, without what follows '?' or '#'.
+/// The last part of the path of an address, without the text from '?' or '#' on.
 std::string name_in(const std::string& address) {
   const auto path = address.substr(0, address.find_first_of("?#"));
   return path.substr(path.rfind('/') + 1);
@@ -178,13 +179,14 @@ void download(const std::string& address, const fs::path& to) {
                        std::to_string(status) + "); its own words are above");
 }
 
-/// The address with another name as its last part.
+/// The address with the last part of its path replaced by `name`.
 std::string with_name(const std::string& address, const std::string& name) {
   const auto end = std::min(address.find_first_of("?#"), address.size());
   return address.substr(0, address.rfind('/', end) + 1) + name + address.substr(end);
 }
 
-/// All files of the model at an address into `made`, which is a folder for a model in parts.
+/// Downloads all files of the model at an address into `made`, which becomes a folder if the model
+/// has several parts.
 void download_model(const std::string& source, const std::optional<split_name>& parts,
                     const fs::path& made) {
   if (!parts) {
@@ -199,7 +201,8 @@ void download_model(const std::string& source, const std::optional<split_name>& 
   }
 }
 
-/// A truncated or foreign file would be found only when it is served.
+/// Opens the model, because a truncated or unsupported file would otherwise be noticed only when it
+/// is served.
 void check_opens(const fs::path& model, const std::string& source) {
   const auto opened = models::open_model(model.string());
   if (!opened.ok())
@@ -229,7 +232,7 @@ std::int64_t bytes_of(const fs::path& model) {
 
 std::string sha256_of(const fs::path& file) {
   const auto ran = run_and_read({"sha256sum", "--", file.string()});
-  // A name with a backslash makes sha256sum begin its line with one.
+  // For a file name that contains a backslash, sha256sum begins its output with a backslash.
   const std::size_t begin = ran.text.starts_with('\\') ? 1 : 0;
   if (ran.status != 0 || ran.text.size() < begin + 64)
     throw client_error("sha256sum could not read " + file.string());
@@ -280,7 +283,7 @@ std::string model_store::pull(const std::string& source, const std::string& sha2
                        source);
   if ((folder || parts) && !sha256.empty())
     throw client_error("`--sha256` must come with one file, got a model of several, " + source);
-  if (!remote) check_opens(local, source); // before much is copied
+  if (!remote) check_opens(local, source); // before large amounts of data are copied
   const auto place = place_for(name);
   const scratch_folder scratch(folder_);
   if (!scratch.exists())
@@ -329,11 +332,12 @@ std::string model_store::pull_default() const {
 }
 
 bool model_store::remove(const std::string& name) const {
-  // Only what the folder lists can be removed, so no name leads out of it.
+  // Only listed models are removed, so no name can address a file outside the folder.
   for (const auto& one : list()) {
     if (one.name != name && one.name != name + ".gguf") continue;
     std::error_code error;
-    fs::remove_all(folder_ / one.name, error); // of a link, the link alone
+    fs::remove_all(folder_ / one.name, error); // removes only the link if the model is a symbolic
+                                               // link
     if (error)
       throw client_error("cannot remove " + (folder_ / one.name).string() + ": " + error.message());
     return true;

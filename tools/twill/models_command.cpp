@@ -1,4 +1,5 @@
-// `twill models`: which models are served and stored; `pull` and `rm` change what is stored.
+// `twill models`: lists the served and the stored models; its sub-commands `pull` and `rm` change
+// the stored models.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -75,7 +76,7 @@ int run_list(const models_options& options) {
                     model.family.c_str(), model.quantization.c_str(),
                     static_cast<long long>(model.context_tokens));
       put_line(line);
-      // A model that is asleep has nothing.
+      // A model that is asleep uses no memory.
       const auto load = daemon.loads.find(model.id);
       if (load != daemon.loads.end() && load->second.memory.reserved > 0)
         put_line("    memory: " + memory_text(load->second.memory));
@@ -97,8 +98,8 @@ model_store store_to_fill() {
   return model_store(std::move(folder));
 }
 
-/// Whether the source names a model of the hub: as it can mean nothing else, or as it has the form
-/// of an id and no file has that name.
+/// Whether the source names a model of Hugging Face's hub: either it cannot mean anything else, or
+/// it has the form ORG/NAME and no file has that name.
 bool is_of_hub(const std::string& source) {
   std::error_code ignored;
   return hub::is_reference(source) ||
@@ -109,7 +110,8 @@ void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", printable(line).c_str());
 }
 
-/// `--sha256` is compared with what the hub tells of the file; the download checks that.
+/// Compares `--sha256` with the hash that the hub gives for the file. The download itself verifies
+/// the hub's hash.
 void check_sum_of(const hub::pulled_model& pulled, const models_options& options) {
   if (options.sha256.empty()) return;
   auto wanted = options.sha256;

@@ -9,11 +9,11 @@ namespace twill::tools {
 
 namespace {
 
-// Of CUDA's driver API, whose numbers never change.
+// A status code of CUDA's driver API; its numbers never change.
 constexpr int success = 0;
 constexpr int capability_major = 75, capability_minor = 76;
 
-/// A function of the driver; null where it has none of that name.
+/// Returns a function of the driver library, or null when the library has none of that name.
 template <class F>
 F* function(void* library, const char* name) {
   return reinterpret_cast<F*>(dlsym(library, name));
@@ -26,7 +26,7 @@ std::string words_of(void* library, int error) {
   return "error " + std::to_string(error);
 }
 
-/// The version of the kernel's module.
+/// The version of the driver's kernel module.
 std::string module_version() {
   std::string version;
   std::ifstream("/sys/module/nvidia/version") >> version;
@@ -55,7 +55,8 @@ nvidia_gpu ask_gpu(void* library, int id) {
 
 nvidia_driver ask_nvidia_driver() {
   nvidia_driver driver;
-  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); // kept: CUDA may use it, too
+  // never closed, because CUDA may use it too
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return driver;
   driver.installed = true;
   driver.version = module_version();

@@ -12,7 +12,7 @@ namespace {
 using gpu::capability;
 using gpu::cuda_version;
 
-/// What has run on which GPU, and when. The same is said in config/guides/gpu.md.
+/// On which GPUs this was tested, and when. Keep it equal to config/guides/gpu.md.
 constexpr const char* tried_on =
     "no GPU has run twill as of 2026-11-27: its kernels ran in an emulator on a processor, and "
     "compile for compute capability 8.0, 8.6, 8.9 and 9.0";
@@ -57,7 +57,7 @@ std::string build_text(const cuda_build& build) {
   return text + (later ? " and later" : "");
 }
 
-/// Whether this build can use the GPU, and else what to do.
+/// Whether this build can use the GPU, and if not, what the user can do.
 std::string use_text(int arch, const nvidia_driver& driver, const cuda_build& build) {
   if (arch < gpu::oldest_capability)
     return "not usable: twill needs compute capability " + capability(gpu::oldest_capability) +
@@ -69,7 +69,7 @@ std::string use_text(int arch, const nvidia_driver& driver, const cuda_build& bu
   if (code == kernel_code::none)
     return "not usable: `TWILL_CUDA_ARCH=" + std::to_string(arch) +
            " tools/build cuda` builds kernels for it";
-  // A driver compiles the PTX of toolkits that are no newer than it is, not of its whole major
+  // A driver compiles PTX only of toolkits that are not newer than itself, even within one major
   // version.
   if (code == kernel_code::ptx && driver.cuda < build.cuda)
     return "not usable: the driver compiles this build's kernels for it, for which it must run "

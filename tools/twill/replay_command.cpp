@@ -1,4 +1,4 @@
-// `twill replay FILE`: has the scheduler decide again about what a trace says it saw.
+// `twill replay FILE`: runs the scheduler again on the inputs recorded in a trace.
 #include <CLI/CLI.hpp>
 
 #include <sys/stat.h>

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* about_url =
     "address of the daemon (http, https or unix:/PATH), default http://127.0.0.1:8080";
 
-/// How a daemon is asked, wherever it is.
+/// Adds the options for access to a daemon that do not depend on its address.
 void add_access_flags(CLI::App& command, server_flags& flags) {
   command.add_option("--api-key", flags.api_key, "key, when the daemon wants one")
       ->type_name("KEY")

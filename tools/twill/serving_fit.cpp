@@ -31,7 +31,8 @@ std::string tokens_per_s(double rate) {
   return text;
 }
 
-/// Where weights would live; the device's share includes the buffers of streamed ones.
+/// Computes which bytes of weights are placed in which tier. The device's share includes the
+/// buffers for streamed weights.
 void place(const models::decoder_options& sizes, const config::options& options,
            const models::model& model, serving_fit& fit) {
   const auto packed = models::estimate_packed_weights(model.spec, *model.weights);
@@ -98,8 +99,9 @@ std::string planned_speed(const offload::planned_serving& plan, const config::op
          (plan.remembered ? "by an earlier run" : "now");
 }
 
-/// By how fast the streamed weights come, each for its token: transfers go on beside each other and
-/// beside the compute.
+/// The upper bound on the speed that follows from the time in which the streamed weights of one
+/// token are transferred. Transfers from several tiers overlap with each other and with the
+/// computation, so the slowest of them counts.
 std::string measured_speed(const serving_fit& fit, gpu::device& dev, const std::string& path) {
   const auto link = fit.host_bytes > 0 ? measure_link(dev) : std::nullopt;
   const auto disk = fit.disk_bytes > 0 ? measure_disk(weights_file(path), 128 * mib) : std::nullopt;

@@ -1,4 +1,4 @@
-// `twill status`: one screen about a daemon, with an exit status for scripts.
+// `twill status`: shows one screen about a daemon, and has an exit status for scripts.
 #include <CLI/CLI.hpp>
 
 #include <chrono>
@@ -23,8 +23,8 @@ struct status_options {
   double wait_s = 0;
 };
 
-/// A look at the daemon: the first that finds it ready, or the last one within the time to wait.
-/// Throws client_error when nothing answered then.
+/// Queries the daemon until it is ready or `wait_s` has passed, and returns the last view. Throws
+/// client_error when the last query got no answer.
 daemon_view look_until_ready(const endpoint& where, double wait_s) {
   constexpr auto pause = std::chrono::milliseconds(100);
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_s);
@@ -57,7 +57,7 @@ int run_status(const status_options& options) {
     for (const auto& [id, load] : before.loads)
       busy = busy || load.running > 0;
     daemon_view now = before;
-    if (busy) { // two looks make a rate
+    if (busy) { // a rate needs two views
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
       now = look_at(where);
     }

@@ -7,7 +7,7 @@
 namespace twill::tools {
 namespace {
 
-constexpr std::size_t least_name = 12; ///< columns of a name that was cut
+constexpr std::size_t least_name = 12; ///< smallest width in columns of a shortened name
 constexpr std::string_view cut_mark = "...";
 
 bool begins_character(char c) {
@@ -18,7 +18,7 @@ std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
-/// The first `width` characters.
+/// The first `width` characters of `text`.
 std::string_view head_of(std::string_view text, std::size_t width) {
   std::size_t seen = 0;
   for (std::size_t i = 0; i < text.size(); ++i)
@@ -46,7 +46,8 @@ std::size_t width_of(const std::vector<table_column>& columns, std::size_t gap) 
   return width == 0 ? 0 : width - gap;
 }
 
-/// Whether one of the sorted `names` that is cut to `width` begins as another of them does.
+/// Whether shortening the sorted `names` to `width` would make one of them look like the beginning
+/// of another.
 bool mixed_up(const std::vector<std::string>& names, std::size_t width) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (width_of(names[i]) <= width) continue;
@@ -57,7 +58,7 @@ bool mixed_up(const std::vector<std::string>& names, std::size_t width) {
   return false;
 }
 
-/// Names may not be cut to less than this many columns; 0: to any number.
+/// The width below which the column's names may not be shortened; 0: no limit.
 std::size_t least_width(const table_column& column) {
   if (!column.keeps_apart) return 0;
   auto names = column.cells;
@@ -69,7 +70,8 @@ std::size_t least_width(const table_column& column) {
   return width;
 }
 
-/// `least` has the least_width() of each column.
+/// Shortens names to `width` columns, but not below `least`, which has the least_width() of each
+/// column.
 void cut_names(std::vector<table_column>& columns, const std::vector<std::size_t>& least,
                std::size_t width) {
   for (std::size_t i = 0; i < columns.size(); ++i)
@@ -78,7 +80,8 @@ void cut_names(std::vector<table_column>& columns, const std::vector<std::size_t
         cell = shortened(cell, std::max({width, least[i], width_of(columns[i].title)}));
 }
 
-/// Cuts names until the table fits, to `least_name` columns at least. True when it fits.
+/// Shortens the longest names step by step until the table fits, down to `least_name` columns.
+/// Returns whether it fits.
 bool fit_names(std::vector<table_column>& columns, const std::vector<std::size_t>& least,
                std::size_t gap, std::size_t room) {
   std::size_t longest = 0;
@@ -124,7 +127,7 @@ std::vector<std::string> fit_table(std::vector<table_column> columns, std::size_
     left_out.insert(left_out.begin(), columns.back().title);
     columns.pop_back();
   }
-  // Where not even one column has the room it asks for.
+  // There is not even room for every column's least width, so that limit is dropped.
   cut_names(columns, std::vector<std::size_t>(columns.size()), room);
   std::vector<std::string> lines;
   lines.push_back(line_of(

@@ -1,4 +1,4 @@
-// `twill tokenize`: token ids of a text, from the daemon or from a model file.
+// `twill tokenize`: prints the token ids of a text, computed by the daemon or from a model file.
 #include <CLI/CLI.hpp>
 
 #include <boost/json/parse.hpp>
@@ -28,7 +28,7 @@ namespace json = boost::json;
 struct tokenize_options {
   std::string text;
   server_flags server;
-  std::string file; ///< empty: ask the daemon
+  std::string file; ///< model file; empty: ask the daemon
   bool pieces = false;
   bool add_special = false;
   bool parse_special = false;
@@ -54,7 +54,8 @@ std::vector<token> tokenize_with_file(const tokenize_options& options) {
   return tokens;
 }
 
-/// The daemon writes a piece that is no whole character as a list of its bytes.
+/// The bytes of a token's text. The daemon writes a piece that is not a whole character as a list
+/// of its bytes.
 std::string bytes_of(const json::value& piece) {
   if (const auto* text = piece.if_string()) return {text->begin(), text->end()};
   std::string bytes;
@@ -84,7 +85,7 @@ std::vector<token> tokenize_with_daemon(const tokenize_options& options) {
   return tokens;
 }
 
-/// Bytes that are no printable ASCII as \xNN; a piece may be half a character.
+/// Writes all bytes except printable ASCII as \xNN, because a piece may be part of a character.
 std::string escaped_piece(const std::string& piece) {
   std::string out;
   for (const char c : piece) {

@@ -1,5 +1,5 @@
-// `twill top`: models, requests, memory and tokens per second, drawn anew each second, of one
-// daemon or of several.
+// `twill top`: shows the models, requests, memory and tokens per second of one or several daemons,
+// and updates the display every second.
 #include <CLI/CLI.hpp>
 
 #include <poll.h>
@@ -43,7 +43,7 @@ std::size_t columns_of_terminal() {
   return known ? size.ws_col : 200;
 }
 
-/// 0 where it is not known.
+/// The number of lines of the terminal; 0 when it is unknown.
 std::size_t lines_of_terminal() {
   winsize size{};
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
@@ -54,7 +54,8 @@ void put(const std::string& text) {
   std::fflush(stdout);
 }
 
-/// The terminal's other screen, with keys that arrive at once; what was there before comes back.
+/// Switches to the terminal's alternate screen and makes single keys readable without Enter. The
+/// destructor restores the previous screen and mode.
 class live_screen {
 public:
   live_screen() {
@@ -80,7 +81,7 @@ public:
     put(frame + "\x1b[J");
   }
 
-  /// Waits; true when the user wants to leave.
+  /// Waits for `time`; returns true when the user wants to quit.
   bool rest(std::chrono::milliseconds time) {
     const auto end = std::chrono::steady_clock::now() + time;
     while (interrupts() == 0) {
@@ -141,7 +142,7 @@ int run_top(const top_options& options) {
   }
 }
 
-/// The addresses of several daemons, each of them once.
+/// Parses the addresses of several daemons; an address that is given twice is an error.
 std::vector<endpoint> fleet_of(const top_options& options) {
   if (!options.admin.empty())
     throw CLI::ValidationError("--admin", "shows one daemon, and several are given by --url");
@@ -176,10 +177,11 @@ int run_fleet(const top_options& options) {
   count_interrupts(true);
   live_screen screen;
   const fleet_watch watch(daemons, pause);
-  // A look that ends between two others is shown soon, however long they are apart.
+  // The screen is redrawn at least four times per second, so that the result of a query appears
+  // soon even when `pause` is long.
   const auto rest = std::min(pause, std::chrono::milliseconds(250));
   do {
-    constexpr std::size_t below = 3; // an empty line, the last one, and where the cursor is then
+    constexpr std::size_t below = 3; // an empty line, the help line, and the line of the cursor
     const auto lines = lines_of_terminal();
     screen.draw(fleet_text(watch.members(), columns_of_terminal(),
                            lines == 0 ? 0 : std::max(lines, below + 1) - below) +

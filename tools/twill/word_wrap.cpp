@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t tab_stop = 8;
 constexpr std::size_t code_indent = 4;      ///< CommonMark 4.4
 constexpr std::size_t shortest_fence = 3;   ///< CommonMark 4.5
-constexpr std::size_t most_of_fence = 1024; ///< bytes of a line that are compared
+constexpr std::size_t most_of_fence = 1024; ///< bytes of a line that are compared with the fence
 constexpr char32_t zero_width_joiner = 0x200d, emoji_selector = 0xfe0f;
 
 std::size_t length_of_character(char first) {
@@ -22,7 +22,7 @@ bool continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
 }
 
-/// The first character of `text`, or what there is of it.
+/// The first character of `text`, which may be incomplete.
 std::string_view first_character(std::string_view text) {
   std::size_t length = 1;
   while (length < std::min(text.size(), length_of_character(text[0])) && continues(text[length]))
@@ -50,7 +50,7 @@ char32_t last_point_of(std::string_view text) {
 std::size_t width_of(char32_t point) {
   const int width = ::wcwidth(static_cast<wchar_t>(point));
   if (width >= 0) return static_cast<std::size_t>(width);
-  // Emoji that are newer than the C library's tables.
+  // Emoji that are missing in the C library's tables because they are newer.
   return point >= 0x1f000 && point <= 0x1faff ? 2 : 1;
 }
 
@@ -58,21 +58,21 @@ bool is_hangul(char32_t point) {
   return (point >= 0x1100 && point <= 0x11ff) || (point >= 0xac00 && point <= 0xd7a3);
 }
 
-/// No line begins with it: it closes or changes what stands before it.
+/// Whether no line may begin with the character, because it closes or modifies the one before it.
 bool belongs_to_the_left(char32_t point) {
   static constexpr std::u32string_view closing =
       U"、。，．！？：；」』】）］｝〉》〕〗～…ーっッゃゅょャュョ々ヽヾゝゞ";
   return closing.find(point) != closing.npos || (point >= 0x1f3fb && point <= 0x1f3ff);
 }
 
-/// No line ends with it.
+/// Whether no line may end with the character, because it opens something or joins to the next one.
 bool belongs_to_the_right(char32_t point) {
   static constexpr std::u32string_view opening = U"「『【（［｛〈《〔〖([{\"'";
   return opening.find(point) != opening.npos || point == zero_width_joiner;
 }
 
-/// Whether a line may be broken between two characters that are no spaces: beside the characters of
-/// scripts without spaces, which are wide. Korean has spaces.
+/// Whether a line may be broken between two characters that are not spaces. That is allowed next to
+/// the wide characters of scripts that have no spaces, but not of Korean, which has spaces.
 bool breaks_between(char32_t left, char32_t right) {
   if (left == 0 || belongs_to_the_right(left) || belongs_to_the_left(right)) return false;
   const bool alphanumeric = (right >= 'a' && right <= 'z') || (right >= 'A' && right <= 'Z') ||
@@ -81,14 +81,14 @@ bool breaks_between(char32_t left, char32_t right) {
   return alphanumeric && width_of(left) == 2 && !is_hangul(left);
 }
 
-/// Where the cursor is after `spaces`, which may have tabs.
+/// The column of the cursor after `spaces`, which may contain tabs, are shown from `column` on.
 std::size_t column_after(std::size_t column, std::string_view spaces) {
   for (const char space : spaces)
     column = space == '\t' ? (column / tab_stop + 1) * tab_stop : column + 1;
   return column;
 }
 
-/// "-", "*", "+", "1." or "1)" (CommonMark 5.2).
+/// Whether the word is a list marker: "-", "*", "+", "1." or "1)" (CommonMark 5.2).
 bool marks_item(std::string_view word) {
   if (word == "-" || word == "*" || word == "+") return true;
   const auto digits = word.find_first_not_of("0123456789");
@@ -101,7 +101,7 @@ bool marks_item(std::string_view word) {
 std::string word_wrap::add(std::string_view text, std::size_t columns) {
   columns_ = columns;
   for (const char byte : text) {
-    if (!part_.empty() && !continues(byte)) take(std::exchange(part_, {})); // it is broken
+    if (!part_.empty() && !continues(byte)) take(std::exchange(part_, {})); // an invalid character
     part_ += byte;
     if (part_.size() == length_of_character(part_.front())) take(std::exchange(part_, {}));
   }
@@ -123,7 +123,8 @@ void word_wrap::take(std::string_view character) {
   take_in_text(character);
 }
 
-/// Decides what the line is, at its first character that is no space.
+/// Decides at the first non-space character of a line whether the line is wrapped or shown
+/// unchanged.
 void word_wrap::begin_line(std::string_view character) {
   if (columns_ == 0 || fence_ != 0) {
     mode_ = mode::raw;
@@ -141,7 +142,8 @@ void word_wrap::begin_line(std::string_view character) {
 void word_wrap::take_raw(std::string_view character) {
   put(character, width_of(point_of(character)));
   if (fence_opens_) {
-    // Backticks behind three others make these a span of code.
+    // If another backtick follows later in the line, the three were an inline code span and not a
+    // fence.
     if (fence_ == '`' && character == "`") fence_ = 0;
   } else if (fence_ != 0 && fenced_line_.size() < most_of_fence) {
     fenced_line_ += character;
@@ -151,7 +153,7 @@ void word_wrap::take_raw(std::string_view character) {
 void word_wrap::take_in_text(std::string_view character) {
   if (character == " " || character == "\t") {
     place_word();
-    if (mode_ == mode::raw) return take_raw(character); // the word was a fence
+    if (mode_ == mode::raw) return take_raw(character); // the word was a code fence
     spaces_ += character;
     return;
   }
@@ -189,7 +191,7 @@ void word_wrap::end_line() {
   line_is_empty_ = true;
 }
 
-/// Shows the word that was kept back, in this line or in a new one.
+/// Shows the word that was held back, on the current line or a new one.
 void word_wrap::place_word() {
   in_long_word_ = false;
   if (word_.empty()) return;
@@ -215,7 +217,7 @@ void word_wrap::place_word() {
   word_width_ = 0;
 }
 
-/// Shows what there is of a word that no line has room for, in as many lines as it takes.
+/// Shows the available part of a word that is longer than a line, on as many lines as needed.
 void word_wrap::place_long_word() {
   if (!in_long_word_) {
     if (open_fence()) return;
@@ -239,7 +241,8 @@ void word_wrap::place_long_word() {
   word_width_ = 0;
 }
 
-/// True when the word, the first one of its line or item, begins a fenced block of code.
+/// Whether the word opens a fenced code block. It can do so only as the first word of its line or
+/// list item. If it does, it is shown.
 bool word_wrap::open_fence() {
   const char first = word_.front();
   if ((first != '`' && first != '~') || words_ > (item_begins_ ? 1U : 0U)) return false;

@@ -1,5 +1,5 @@
-// `twill offload`: an offline job by FlexGen's block schedules over a model that may be larger than
-// the device, with FlexGen's flags and report.
+// `twill offload`: runs an offline job with FlexGen's block schedules on a model that may be larger
+// than the device's memory. Flags and report are those of FlexGen.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -39,7 +39,7 @@
 namespace twill::tools {
 namespace {
 
-/// One run of `twill offload`, from model to report.
+/// One run of `twill offload`, from loading the model to the report.
 class offload_command {
 public:
   explicit offload_command(const offload_flags& flags)
@@ -110,7 +110,7 @@ private:
     decoding_.max_step_tokens = needs_.max_step_tokens;
     decoding_.max_sequences = needs_.max_sequences;
     decoding_.max_logit_rows = needs_.max_logit_rows;
-    decoding_.touch_kv = true; // the schedule's peak uses the whole arena
+    decoding_.touch_kv = true; // the schedule uses all of the reserved KV memory at its peak
     run_.kv = {flags_.percent[2], flags_.percent[3]};
     run_.hidden = {flags_.percent[4], flags_.percent[5]};
     run_.four_bit_kv = flags_.compress_cache;
@@ -119,7 +119,8 @@ private:
     if (run_.kv.device < 100)
       decoding_.kv_staged = models::offload::kv_stream::staged_layers(
           models::offload::kv_options_of(model_->spec, decoding_, prompts_, run_));
-    decoding_.offload.kv_buffers = options_.offload.kv_buffers; // counted in estimate_job_memory()
+    // estimate_job_memory() includes these buffers
+    decoding_.offload.kv_buffers = options_.offload.kv_buffers;
     room_.weights = models::estimate_packed_weights(model_->spec, *weights_);
     room_.n_layers = model_->spec.n_layers;
     room_.sep_layer = options_.offload.sep_layer;
@@ -137,8 +138,9 @@ private:
                                        prompts_, run_);
   }
 
-  /// A stagger that spreads micro-batches evenly holds the least KV. Where weights are streamed the
-  /// fewest rounds are fastest.
+  /// The default stagger. If all weights are on the device, micro-batches are spread evenly over
+  /// time, which needs the least KV memory. If weights are streamed, the stagger with the fewest
+  /// rounds is fastest.
   std::int32_t stagger() const {
     if (flags_.stagger > 0) return flags_.stagger;
     return flags_.percent[0] < 100
@@ -198,7 +200,7 @@ private:
     decoder_ = std::move(must(std::move(loaded)).value());
   }
 
-  /// FlexGen's warm-up: short prompts and one token.
+  /// Runs FlexGen's warm-up: short prompts and one token.
   void warm_up() {
     std::printf("warmup - generate\n");
     std::fflush(stdout);
@@ -283,7 +285,7 @@ private:
   std::shared_ptr<const models::model> model_;
   models::compute_choice types_;
   std::shared_ptr<const models::checkpoint>
-      weights_; ///< the model's weights, or their rounding to 4 or 8 bits
+      weights_; ///< the model's weights, or a copy quantised to 4 or 8 bits
   std::unique_ptr<gpu::device> device_;
   std::vector<models::offload::job_prompt> prompts_;
   models::offload::job_options run_;
@@ -293,7 +295,8 @@ private:
   models::job_memory memory_;
   models::offload::offload_sizes sizes_;
   models::offload::span_recorder timeline_;
-  std::unique_ptr<models::decoder> decoder_; // after the device and the timeline it uses
+  std::unique_ptr<models::decoder> decoder_; // declared last, because it uses the device and the
+                                             // timeline
 };
 
 } // namespace

@@ -42,8 +42,8 @@ void write(const std::string& file, const std::string& title,
 void draw_run(const std::string& file, const std::string& title,
               const models::offload::span_recorder& recorded) {
   const auto all = recorded.spans();
-  double first =
-      all.empty() ? 0 : all.front().begin_seconds; // time starts with the run, without loading
+  double first = all.empty() ? 0 : all.front().begin_seconds; // time 0 is the first span of the
+                                                              // run; loading is not included
   for (const models::offload::recorded_span& s : all)
     first = std::min(first, s.begin_seconds);
   std::vector<models::offload::timeline_span> spans;

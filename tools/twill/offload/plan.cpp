@@ -46,12 +46,13 @@ void print(const models::offload::plan_request& request, const models::offload::
   std::fflush(stdout);
 }
 
-/// Packed blocks take whole pages off the device, see models/offload/streams/kv_backing.
+/// The bytes per value of packed KV blocks outside the device, where each block takes whole pages;
+/// see models/offload/streams/kv_backing.
 double packed_kv_bytes(const models::model_spec& spec, gpu::dtype type,
                        const config::options& options) {
   gpu::kv_layer block = models::kv_shape(spec, type, options.kv.block_tokens);
   block.n_blocks = 1;
-  if (!gpu::has_kv4(block)) return 0; // describe_run() refuses it
+  if (!gpu::has_kv4(block)) return 0; // describe_run() reports the error
   return static_cast<double>(models::offload::store_aligned(gpu::kv4_block_bytes(block))) /
          (2.0 * block.block_tokens * block.n_kv_heads * block.head_dim);
 }
@@ -81,8 +82,8 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   request.kv_buffers = options.offload.kv_buffers;
   request.outer_resident = false;
   request.host_attention = flags.cpu_cache_compute;
-  request.hidden = models::offload::tier_split{}; // activations are small and stay on the device
-                                                  // unless the user asks
+  // Activations are small, so they stay on the device unless the user sets their placement.
+  request.hidden = models::offload::tier_split{};
   request.model.hidden_bytes_per_value = sizeof(float);
   if (flags.fixed_batch) request.batch_size = flags.gpu_batch_size;
   if (flags.fixed_batches) request.n_batches = flags.num_gpu_batches;

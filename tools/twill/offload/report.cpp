@@ -42,8 +42,8 @@ offload_measured measure(const models::offload::job_report& report, std::int32_t
   m.decode_seconds = report.decode_seconds;
   m.rounds = static_cast<std::int64_t>(report.rounds.size());
   if (cut == 0 || cut == gen_len || !report.error.empty() || report.stopped) return m;
-  // FlexGen's projection takes the first two decode steps as measured and the mean of the rest for
-  // all others.
+  // As in FlexGen, the first two decode steps count as measured, and every remaining step counts as
+  // the mean of the others.
   std::vector<double> steps;
   for (const models::offload::job_round& round : report.rounds)
     if (round.decode_seconds > 0) steps.push_back(round.decode_seconds);
@@ -58,7 +58,7 @@ offload_measured measure(const models::offload::job_report& report, std::int32_t
 }
 
 std::string report_text(const offload_measured& m) {
-  // FlexGen's decode throughput does not count the token that each prefill draws.
+  // As in FlexGen, the decode throughput excludes the token that each prefill samples.
   const std::int64_t decoded = m.output_tokens - m.prefill_drawn;
   const double total = m.prefill_seconds + m.decode_seconds;
   std::string text = models::offload::text_of(m.sizes) + "\n";

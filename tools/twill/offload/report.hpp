@@ -34,12 +34,12 @@ offload_measured measure(const models::offload::job_report& report, std::int32_t
 
 std::string report_text(const offload_measured& m);
 
-/// Says what the seconds of a run were spent on: prompts and decoding, the part of both that waited
-/// for transfers, and the seconds with transfers under way beside them.
+/// Describes how the time of a run divides into prompts and decoding, how much of both was spent
+/// waiting for transfers, and how long transfers ran at the same time as the computation.
 std::string breakdown_text(const offload_measured& m, const models::offload::job_report& report);
 
-/// Writes a CSV with each round's seconds, the part that was decoding, and the part with transfers
-/// under way. Throws client_error if the file cannot be written.
+/// Writes a CSV file with the seconds of each round, the part of them spent on decoding, and the
+/// part during which transfers ran. Throws client_error when the file cannot be written.
 void write_rounds(const std::string& file, const models::offload::job_report& report);
 
 } // namespace twill::tools

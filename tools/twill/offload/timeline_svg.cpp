@@ -33,7 +33,7 @@ std::string escaped(const std::string& text) {
     case '"':
       out += "&quot;";
       break;
-    default: // control characters have no place in XML 1.0
+    default: // XML 1.0 does not allow other control characters
       if (static_cast<unsigned char>(c) >= 0x20 || c == '\t' || c == '\n') out += c;
     }
   return out;
@@ -51,7 +51,8 @@ std::string pixels(double x) {
   return text;
 }
 
-/// Neighbours far apart on the colour wheel: the golden angle.
+/// The colour of a micro-batch. Hues of successive micro-batches differ by the golden angle, so
+/// that neighbours are easy to tell apart.
 std::string colour_of(std::int32_t batch) {
   if (batch < 0) return "#8a8f98";
   const int hue = static_cast<int>(std::fmod(batch * 137.508 + 210, 360));
@@ -64,13 +65,13 @@ std::string text_at(double x, double y, const std::string& attributes, const std
          escaped(text) + "</text>\n";
 }
 
-/// One or more spans that are drawn as one.
+/// A bar of the chart, which shows one span or several merged ones.
 struct bar {
   double start_s = 0;
   double end_s = 0;
   double busy_s = 0;
   double longest_s = 0;
-  timeline_span shown; ///< the longest
+  timeline_span shown; ///< the longest of the merged spans
   std::size_t count = 0;
 
   void take(const timeline_span& span) {
@@ -86,7 +87,7 @@ struct bar {
   }
 };
 
-/// Spans of one resource in order of time; those that share a pixel are merged.
+/// The bars of one resource in order of time. Spans that fall on the same pixel are merged.
 std::vector<bar> merged(std::vector<timeline_span> spans, double pixel_s) {
   std::sort(spans.begin(), spans.end(),
             [](const auto& a, const auto& b) { return a.start_s < b.start_s; });
