@@ -16,9 +16,9 @@ import subprocess
 import sys
 
 PROGRAMS = ("twilld", "twill", "twill-bench", "twill-synth")
-#: What every program takes, and --help does not list.
+#: Options that every program accepts and --help does not list.
 EVERYWHERE = {"-h", "--help", "--version", "--print-man", "--print-completion"}
-#: Tells of versions that are gone; only its links are checked.
+#: A page about earlier versions, of which only the links are checked.
 HISTORY = {"CHANGELOG.md"}
 #: Of tokenizer.json.
 FOREIGN_KEYS = {"model.vocab"}
@@ -26,7 +26,7 @@ TOPS = ("config", "gpu", "models", "actors", "net", "tools", "tests")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
-#: Where identifiers are looked for.
+#: Suffixes of the files in which identifiers are searched.
 SOURCES = (".hpp", ".cpp", ".cu", ".py", ".js")
 #: A path without dots but that of a suffix, or an identifier. Keys of the configuration have dots, routes begin with a slash, options with a dash.
 LOOKS_LIKE_A_NAME = re.compile(r"[A-Za-z_]\w*(?:/\w+)*(?:/|\.(?:hpp|cpp|cu|py|js|md|toml|json|txt|cmake))?")

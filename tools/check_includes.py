@@ -63,22 +63,22 @@ RULES = {
     "tests/net/support": ({"tests", "net", "actors", "config"}, {"openssl"}),
     "tests/gpu/cuda": ({"tests", "gpu", "config"}, {"catch", "fibers"}),
 }
-# Third parties that one file alone may include.
+# Third parties that only one file may include.
 HOME = {"json": "models/checkpoint/json.cpp"}
-# Version macros may be tested in one file each.
+# Version macros, each of which only one file may test.
 VERSION_MACROS = {
     "KOKKOS_VERSION": "gpu/detail/kokkos_compat.hpp",
     "CAF_VERSION": None,  # no file: CMake refuses every series but 0.17
     "BOOST_VERSION": None,  # no file: what we use of Boost is spelled alike in every version that we support
 }
-# These headers show no Kokkos and no intrinsics to those who include them, also not through another header.
+# These headers must not include Kokkos or intrinsics, neither directly nor through another header.
 PUBLIC = re.compile(r"^gpu/(?!(?:detail|host|portable|cuda)/)([a-z0-9_]+/)?[a-z0-9_]+\.hpp$")
 HIDDEN = ("kokkos", "cuda", "x86")
 # Sources that a build with CUDA compiles as CUDA (CMakeLists.txt of their folders): these alone may reach Kokkos, which
 # the host's compiler cannot read in such a build.
 KOKKOS_SOURCES = {"gpu/portable/backends.cpp", "tests/gpu/distant/distant_ops.cpp", "tests/gpu/implementations.cpp"}
-# Folders of pure functions: the same arguments give the same answer, and nothing else happens. They may name
-# points in time that a caller hands in, but never read a clock.
+# Folders of pure functions: the result depends only on the arguments, and there are no side effects. They may take
+# points in time as arguments, but must not read a clock.
 PURE = ("actors/scheduling", "models/offload/plan")
 IMPURE_HEADERS = {
     "condition_variable", "filesystem", "fstream", "future", "iostream", "mutex", "ostream", "istream", "random",

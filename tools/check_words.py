@@ -76,7 +76,7 @@ RETIRED = {
     "scheduler_rig": "scheduler_fixture",
     "session_rig": "session_fixture",
 }
-# Words that one folder has given up, with its tests; elsewhere they mean something else.
+# Words retired in one folder and its tests; in other folders they have another meaning and are allowed.
 RETIRED_IN = {
     "actors": {
         "picture": "snapshot",
@@ -90,7 +90,7 @@ RETIRED_IN = {
         "cuda_form": "cuda_implementation",
     },
 }
-# Words that are plain English or Kokkos's own as identifiers, and given up as names of files.
+# Words retired as file names only. As identifiers they are plain English or belong to Kokkos.
 RETIRED_FILES = {
     "team": "thread_pool",
     "copies": "copy_stream",
