@@ -56,7 +56,7 @@ inline std::vector<actors::made_choice> made_by(const std::vector<actors::event>
   return made;
 }
 
-/// The output of each choice in the events from number `first` on, all that a client is told of it.
+/// All output that a client receives for each choice, in the events from number `first` on.
 inline std::vector<std::string> words_of(const std::vector<actors::event>& events,
                                          std::size_t first, std::int32_t n_choices) {
   std::vector<std::string> words(static_cast<std::size_t>(n_choices));

@@ -131,7 +131,8 @@ TEST_CASE("a preempted sequence comes back from the host tier instead of being c
     plan->delay_us = delay_us;
     fixture b(options, plan);
     REQUIRE(b.ready());
-    turn(b, 9); // tells how long computing takes
+    // The first turn lets the engine measure how long computing takes.
+    turn(b, 9);
     const auto before = b.plan->computed.load();
     recorder first, second;
     b.port.submit(endless(prompt_of(1, 44), 44), first.callback());

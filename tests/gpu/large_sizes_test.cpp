@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::int64_t far = (std::int64_t{1} << 31) + 77; ///< elements from row to row
 
-/// The forms that compute in this process's own memory.
+/// The implementations that compute in this process's own memory.
 std::vector<int> host_memory_implementations() {
   if (!test::tests_host()) return {};
   return {test::host_implementation, test::team_implementation, test::serial_implementation};

@@ -1,6 +1,6 @@
-// late_copies: while one lives, copies to the device that are only begun end as late as they may:
-// when the device, a thread or a later copy waits for them. Compute is the host's and is done when
-// it returns.
+// late_copies: while an object of this class exists, asynchronous copies to the device end as late
+// as they may: when the device, a thread or a later copy waits for them. Compute runs on the host
+// and is done when the call returns.
 #pragma once
 
 namespace twill::gpu::detail {

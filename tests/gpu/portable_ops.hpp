@@ -1,4 +1,4 @@
-// The portable forms of all ops in the host's execution space, for device_config::ops.
+// The portable implementations of all ops in the host's execution space, for device_config::ops.
 #pragma once
 
 namespace twill::gpu::detail {

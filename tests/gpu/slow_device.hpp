@@ -1,5 +1,6 @@
-// slow_device: while one lives, the device ends nothing that a marker waits for until it is told
-// to. One at a time; any thread.
+// slow_device: while an object of this class exists, no marker of the device is reached until the
+// test lets it pass. At most one object may exist at a time; its functions may be called from any
+// thread.
 #pragma once
 
 #include <memory>

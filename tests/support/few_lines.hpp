@@ -1,5 +1,6 @@
-// few_lines: while it lives, the log has errors alone. For tests that begin and end something so
-// often that what failed would not be found among the lines about it. One at a time.
+// few_lines: while an object of this class exists, only errors are logged. It is for tests that
+// start and stop something so often that a failure would be hard to find among the log lines. At
+// most one such object may exist at a time.
 #pragma once
 
 #include "config/base/log.hpp"

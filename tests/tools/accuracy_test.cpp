@@ -1,4 +1,5 @@
-// What `twill-bench accuracy` computes, against closed forms and against the goldens' own figures.
+// What `twill-bench accuracy` computes, compared with closed formulas and with the figures stored
+// in the goldens.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

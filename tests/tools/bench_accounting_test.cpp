@@ -1,5 +1,5 @@
-// The accounting of twill-bench, exactly: runs on made-up time, where every figure has a closed
-// form, and runs over sockets against the moments that the server itself noted.
+// The accounting of twill-bench, checked exactly: runs on simulated time, where every figure has a
+// closed formula, and runs over sockets, compared with the times that the server itself recorded.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -102,7 +102,8 @@ TEST_CASE("the harness finds the host's kernels right, at every shape") {
   results out("");
   linear_family().check(*dev, {.only = "linear grouped_u4 f32"}, out);
   CHECK(out.wrong() == 0);
-  CHECK(out.right() == (7 * 2 + 3 + 3) * 5); // shapes, forms of scales and offsets, kinds of calls
+  // The factors count shapes, kinds of scales and offsets, and kinds of calls.
+  CHECK(out.right() == (7 * 2 + 3 + 3) * 5);
 }
 
 TEST_CASE("the harness leaves out what a device has no kernel for") {

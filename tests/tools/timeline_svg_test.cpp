@@ -1,4 +1,4 @@
-// The timeline's picture: well-formed, complete, and small however many spans there are.
+// The timeline's SVG image: well-formed, complete, and small however many spans there are.
 #include <string>
 #include <vector>
 

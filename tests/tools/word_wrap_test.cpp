@@ -75,7 +75,7 @@ TEST_CASE("wide characters count two columns, and lines break between them", "[t
   CHECK(wrapped("안녕 세계", 8) == "안녕\n세계"); // Korean has words
   CHECK(wrapped("e\u0301e\u0301e\u0301 e\u0301", 5) == "e\u0301e\u0301e\u0301 e\u0301");
   CHECK(wrapped("👍🏽👍🏽", 4) == "👍🏽\n👍🏽");
-  const std::string family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"; // one picture
+  const std::string family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"; // one glyph
   CHECK(wrapped(family + family, 8) == family + "\n" + family);
 }
 

@@ -256,7 +256,7 @@ TEST_CASE("a stop string ends a choice and its surplus tokens are dropped") {
   r.step();
   CHECK(r.tokens[5].size() == before);
   CHECK(r.forgotten_ids == std::vector<request_id>{5});
-  bool closed = false; // the executor is told to forget it
+  bool closed = false; // the plan tells the executor to close the sequence
   for (const step_plan_ptr& plan : r.sent)
     closed = closed || plan->closes == std::vector<sequence_id>{1};
   CHECK(closed);
@@ -614,7 +614,8 @@ TEST_CASE("a failed step fails its requests; the others are computed again by th
   CHECK(r.sent.empty());
   CHECK(r.changes.back().reset);
   CHECK(r.pool.used() == 0);
-  for (const step_plan_ptr& plan : stale) // an answer of the earlier life means nothing
+  for (const step_plan_ptr& plan : stale) // results of an earlier generation of the executor are
+                                          // ignored
     r.core.step_done(r.result_of(*plan, 7), twill::actors::steady_clock::now());
   r.core.step_failed(generation, "again");
   r.core.executor_ready(++r.generation, r.limits);

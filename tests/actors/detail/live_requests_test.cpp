@@ -1,5 +1,5 @@
-// The door of the engine: how many requests, how many of one client, how many bytes, how many that
-// are paused.
+// Admission of requests by the engine: limits on the number of requests, on the requests and bytes
+// of one client, and on the number of paused requests.
 #include "actors/detail/live_requests.hpp"
 
 #include <chrono>
@@ -41,7 +41,7 @@ TEST_CASE("paused requests do not fill the door, and have a bound of their own")
   CHECK_FALSE(table.find(15)->paused);
   table.erase(15);
   CHECK_FALSE(table.pause(30).has_value());
-  // Whoever is resumed counts at the door again.
+  // Resumed requests count again towards the limit on admitted requests.
   for (request_id paused = 1; paused <= 14; ++paused)
     table.resume(paused);
   CHECK(table.insert(++id, of("third")).refused != nullptr);
@@ -202,7 +202,8 @@ TEST_CASE("turns of clients that do not come back delay nobody once there is roo
     }
     for (int i = 0; i < 10'000; ++i)
       CHECK(table.retry_after_s(client, now) <= 60);
-    // A minute later the turns are over, although most of them were told to nobody who came.
+    // A minute later the promised turns have passed, although most clients that were given a turn
+    // did not come back.
     now += std::chrono::seconds(61);
     CHECK(table.retry_after_s(client, now) < 60);
     // And they are forgotten at once when a request comes and finds room; the rate is not.

@@ -60,7 +60,7 @@ TEST_CASE("the end of a step is told again where memory was short", "[actors]") 
     ++received;
   });
   device.let_pass();
-  CHECK(ends.wait().ok()); // whoever waits needs no telling
+  CHECK(ends.wait().ok()); // wait() returns without the callback
   while (received == 0)
     std::this_thread::yield();
   CHECK(asked == 3);

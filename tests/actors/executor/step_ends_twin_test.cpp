@@ -1,5 +1,6 @@
-// Ends of steps in every order of launches, waits and what the device does, compared with counts.
-// What a thread of its own tells is awaited, never timed.
+// step_ends under random orders of launches, waits and progress of the device, compared with plain
+// counters. Callbacks that arrive on the thread of step_ends are awaited; nothing depends on
+// timing.
 #include <atomic>
 #include <memory>
 #include <new>
@@ -35,7 +36,8 @@ void play_steps(gpu::device& dev, const operations& sequence) {
         fails.push_back(lost);
         ++passed;
         device.let_pass();
-        // The device decides when it ends whether that fails: it has ended when it is told.
+        // Whether a wait for this step fails is decided when the device ends the step, so wait here
+        // until the end was reported.
         while (received < passed)
           std::this_thread::yield();
       }

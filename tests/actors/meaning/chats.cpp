@@ -26,7 +26,7 @@ constexpr std::array hints = {format_hint{"hermes", "<tool_call>"},
                               format_hint{"chatglm3", "<|observation|>"},
                               format_hint{"mistral", "[TOOL_CALLS][ARGS]"}};
 
-/// The tag is spelled so that the template's text does not tell of it.
+/// The tag is spelled in two pieces, so that the template's text does not contain it.
 constexpr const char* body =
     "{% if tools %}{% for t in tools %}({{ t.function.name }}){% endfor %}{% endif %}"
     "{% for m in messages %}{{ eos_token }}{{ m.role[0] }}{{ m.content }}{% endfor %}"

@@ -1,6 +1,7 @@
-// What a request means does not depend on what happened to it: whatever runs beside it, however it
-// is cut into steps, preempted, interrupted and gone on with, it is told the tokens, scores, texts
-// and ends that it is told alone; and alone it is told what its definition says.
+// The answer to a request does not depend on the circumstances. Whichever requests run beside it,
+// however it is split into steps, preempted, interrupted or continued, a request gets the same
+// tokens, scores, texts and finish reasons as when it runs alone; and when it runs alone, it gets
+// what a plain reference computes from its definition.
 #include <chrono>
 #include <cstdlib>
 #include <map>

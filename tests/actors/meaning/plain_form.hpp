@@ -1,5 +1,5 @@
-// What form the outputs of a request must have, and what may follow in an output, made from scratch
-// for each token.
+// The format that the output of a request must have (grammar, tool calls), and the tokens that may
+// follow a given output. Both are computed from scratch for each token.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class form_reader {
 public:
   explicit form_reader(const small_model& model) : files_(*model.files) {}
 
-  /// What may follow these tokens where the form has a grammar. Throws `broken` where they break
-  /// it.
+  /// The tokens that may follow `output` if `form` has a grammar. Throws `broken` if `output`
+  /// violates the grammar.
   next_tokens after(const plain_form& form, const std::vector<std::int32_t>& output);
 
 private:

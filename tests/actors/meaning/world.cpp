@@ -203,7 +203,7 @@ plan plan_of(const model_list& models, std::size_t n_clients, const operations& 
     one.aliases = {other_name(*model)};
   }
   if (models.size() == 1) p.options.models.clear();
-  // Most worlds have every client leave once, in the midst of what it is told.
+  // In most worlds every client disconnects once in the middle of its answer.
   if (!how.empty() && how.front().a % 4 != 0)
     p.cuts.push_back({n_clients, 1 + how.front().c % 13, 0});
   for (std::size_t i = 1; i < how.size(); ++i) {
@@ -453,7 +453,8 @@ private:
   void cut(std::size_t i) {
     client& c = clients_[i];
     c.received.stop();
-    // What it was told before decides whether it has all.
+    // The events received before the disconnect decide whether the client already has its whole
+    // answer.
     const auto events = c.received.events();
     if (!events.empty() && events.back().last) {
       c.over = true;

@@ -37,8 +37,9 @@ struct happened {
 
 using model_list = std::vector<const small_model*>;
 
-/// Runs all requests in an engine, or of several models in a pool, that `how` makes and disturbs.
-/// Throws `broken` where one of them is told anything else than it expects.
+/// Runs all requests in one engine (or, for several models, in a model pool), whose settings and
+/// disturbances are derived from `how`. Throws `broken` if a request gets any other answer than it
+/// expects.
 void run_disturbed(const model_list& models, const std::vector<world_request>& requests,
                    const operations& how, happened& sums);
 

@@ -1,6 +1,6 @@
-// The allocator, the tree and the tiers without actors, by random schedules that replay from a
-// seed: arrivals, cancels, evictions, lost devices, and a disk whose reads and writes fail or come
-// late. Each block's bytes tell of the prefix that they hold.
+// The block allocator, the prefix tree and the KV tiers without actors, under random schedules that
+// replay from a seed: arrivals, cancels, evictions, lost devices, and a disk whose reads and writes
+// fail or come late. The bytes of each block identify the prefix that the block holds.
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -105,7 +105,8 @@ struct pool_fixture {
   std::unique_ptr<actors::engine> engine;
 };
 
-/// Holds the thread of a pool that tells clients of refusals and sends what waited.
+/// Blocks the pool's dispatcher thread, which reports refusals to clients and submits requests that
+/// waited for a model.
 struct busy_dispatcher {
   explicit busy_dispatcher(pool_fixture& b) : fixture(b) {
     auto asked = text_request("x", 1);

@@ -1,5 +1,5 @@
-// pool_state decides as plain_pool does, whatever is told to it, and nothing is left over at the
-// end.
+// pool_state makes the same decisions as plain_pool for every sequence of inputs, and holds nothing
+// at the end.
 #include "actors/pool/pool_state.hpp"
 
 #include <chrono>
@@ -33,7 +33,7 @@ std::string written(const pool_state::order& order) {
   return of(("load " + std::to_string(load.grant) + " for").c_str(), load.model);
 }
 
-/// Tells both of the same facts and compares what they answer.
+/// Passes the same inputs to pool_state and plain_pool, and compares their answers.
 class both {
 public:
   both(std::vector<pool_state::model_rules> rules, const pool_state::limits& bounds)

@@ -1,5 +1,6 @@
-// A scheduler and its plain twin, which are told the same and must answer the same. It has the
-// interface of a scheduler; an answer that differs throws twill::test::broken.
+// A scheduler and a plain reference scheduler that get the same calls and must give the same
+// answers. The pair has the interface of a scheduler; if an answer differs, it throws
+// twill::test::broken.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ new_sequence of(std::uint64_t client, sequence_id id, std::int32_t prompt, std::
   return s;
 }
 
-/// A queue in the policy's order. An admitted sequence leaves at once, or runs until it is told to
-/// leave or is preempted.
+/// A queue in the policy's order. An admitted sequence either leaves at once, or runs until the
+/// test ends it or it is preempted.
 class queue {
 public:
   sequence_id arrive(std::uint64_t client, std::int32_t prompt, std::int32_t weight = 1,

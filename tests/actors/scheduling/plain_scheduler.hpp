@@ -66,8 +66,8 @@ public:
     if (!limits_.prefix_cache) return ids;
     std::int64_t places = limits_.max_running - running();
     if (head_starved_) places = std::min<std::int64_t>(places, 1);
-    // What earlier answers tell about who fits the step: who was never looked up may be cached but
-    // for one token.
+    // Earlier lookups in the prefix cache tell how much each sequence takes of the step's token
+    // limit. A sequence that was never looked up may be cached but for one token.
     std::int64_t tokens = limits_.max_step_tokens;
     for (const plain_sequence* s : running_set())
       if (s->may_have_a_row() && s->remaining() > 1) tokens -= s->remaining();

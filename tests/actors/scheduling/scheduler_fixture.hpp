@@ -36,8 +36,8 @@ private:
   std::uint32_t rest_;
 };
 
-/// What a policy is told, and ranks that change after each of it: they are few, so that many are
-/// equal.
+/// Logs every call that it gets, and changes its ranks after each call. There are only a few ranks,
+/// so many sequences have equal ones.
 class restless_policy final : public admission_policy {
 public:
   explicit restless_policy(std::vector<std::string>& log, bool shares)

@@ -103,7 +103,7 @@ TEST_CASE("choices share the full blocks of their prompt", "[actors][policy]") {
     REQUIRE(pool.grow(g.id, g.n_blocks, ids));
   CHECK(pool.used() == 5);
   pool.drop(1);
-  CHECK(pool.used() == 4); // the two shared blocks live on
+  CHECK(pool.used() == 4); // the two shared blocks are still in use
   pool.drop(2);
   pool.drop(3);
   CHECK(pool.free() == pool.total());
@@ -244,7 +244,7 @@ TEST_CASE("a sequence that is preempted before its first draw keeps what an earl
 
 namespace {
 
-/// Serves in the order of arrival, and notes what it is told.
+/// Serves in the order of arrival, and logs the calls that it gets.
 class noting_policy final : public admission_policy {
 public:
   explicit noting_policy(std::vector<std::string>& received, bool shares = false)

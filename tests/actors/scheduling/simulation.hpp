@@ -44,7 +44,7 @@ struct sim_sequence {
   std::int32_t max_new = 0;
   std::int32_t ends_at = 0; ///< output tokens after which an end id is drawn
   std::int32_t output = 0;
-  bool left = false; ///< told to leave
+  bool left = false; ///< the scheduler was asked to remove it
   bool paused = false;
   bool open = false;       ///< the executor's view
   bool finished = false;   ///< drew its end id or its last token

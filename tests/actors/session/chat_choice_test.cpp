@@ -1,4 +1,5 @@
-// Which of a model's templates a chat gets, and that its answer is read as that template tells.
+// Which of a model's chat templates a chat gets, and that its answer is parsed in the format which
+// that template implies.
 #include "actors/session/chat_choice.hpp"
 
 #include <memory>

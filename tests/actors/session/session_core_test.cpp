@@ -1,4 +1,5 @@
-// The logic of one request without actors: what is refused, what a client is told, and when.
+// The logic of one request without actors: which requests are refused, which events a client gets,
+// and when.
 #include "actors/session/session_core.hpp"
 
 #include "actors/session/request_log.hpp"
@@ -313,7 +314,7 @@ TEST_CASE("a deadline ends a request with what it had") {
   CHECK(r.events.back().error->message.find("2 output tokens") != std::string::npos);
   CHECK(r.events.back().last);
   CHECK(r.n_released == 1);
-  // Nothing that comes later is told.
+  // No event follows the last one.
   const std::size_t n = r.events.size();
   r.tokens("c");
   r.core.expire();
@@ -1032,7 +1033,7 @@ TEST_CASE("the line about a request holds its numbers, and an id cannot break it
       R"("cached_tokens":4,"output_tokens":3,"queue_ms":1.0,"first_token_ms":2.0,"total_ms":20.0)");
   about.client_id = "a tenant=other";
   CHECK(text_of(about).find("id=a?tenant=other tenant=t") != std::string::npos);
-  about.client_id = "a\x7f\n"; // a terminal would obey these
+  about.client_id = "a\x7f\n"; // a terminal would interpret these characters
   CHECK(text_of(about).find("id=a?? ") != std::string::npos);
   about.client_id = std::string(1000, 'x');
   CHECK(text_of(about).size() < 300);

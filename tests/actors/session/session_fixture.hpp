@@ -34,7 +34,8 @@ struct fixture : session_core::session_host {
     args.on_event = callback ? std::move(callback) : [this](event e) { events.push_back(e); };
     args.control = control;
     args.submitted = now - std::chrono::seconds(1);
-    // The rig owns them, and outlives its core.
+    // The fixture owns the tenant and the budget, and outlives its core, so the pointers do not own
+    // them.
     args.tenant = {std::shared_ptr<void>(), &tenant};
     args.budget = {std::shared_ptr<void>(), budget};
     args.cache_scope = 5;
@@ -60,7 +61,7 @@ struct fixture : session_core::session_host {
     core.start(served, std::nullopt);
     if (!submitted.empty()) core.queued();
   }
-  /// The batcher tells tokens of a choice, one by one.
+  /// Passes tokens of a choice to the core one by one, as the batcher does.
   void tokens(const std::string& text, std::int32_t choice = 0) {
     for (unsigned char c : text)
       core.token(token_of(c, choice), now);
@@ -148,7 +149,8 @@ inline request calling(tool_choice choice = {}) {
   return r;
 }
 
-/// A rig whose model has a chat template that prints "hi" and writes calls as hermes does.
+/// A fixture whose model has a chat template that prints "hi" and writes tool calls in the hermes
+/// format.
 struct chat_fixture : fixture {
   explicit chat_fixture(request asked, const twill::config::limit_options& limits = {})
       : fixture(std::move(asked), nullptr, nullptr, limits) {

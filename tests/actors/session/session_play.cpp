@@ -326,7 +326,7 @@ void session_play::disturb(const operation& op) {
       draw({0, op.a + i, 8 * (op.b / 8 + i), op.c + i});
     return;
   default:
-    // What is told twice changes nothing.
+    // A repeated notice changes nothing.
     if (now_.in_batcher && now_.announced) core_->queued();
     return;
   }

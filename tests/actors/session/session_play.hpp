@@ -1,9 +1,10 @@
-// session_play: a session core that is driven by operations, beside a plain account of what its
-// client, its batcher and its tenant must see.
+// session_play: drives a session core by random operations, and keeps a plain account of what the
+// core's client, batcher and tenant must see.
 //
-// The play is the host, the batcher, the grammar compiler and the client. Each operation is told to
-// the core and to the account; then both are compared. A cut destroys the core, as a daemon that is
-// killed does, and the request goes on in another one from what its client was told.
+// session_play acts as the host, the batcher, the grammar compiler and the client. It applies each
+// operation to the core and to the account, and then compares the two. A cut destroys the core, as
+// killing the daemon does; the request then continues in another core from the events that its
+// client has received.
 #pragma once
 
 #include <chrono>
@@ -37,7 +38,7 @@ public:
 private:
   enum class stage { fresh, encoding, compiling, submitted, scoring, drawing };
 
-  /// What one core was told and must have done.
+  /// What one core was given as input, and must have done.
   struct account {
     stage at = stage::fresh;
     bool goes_on = false; ///< with what an earlier core has drawn
@@ -50,7 +51,8 @@ private:
     std::vector<std::int32_t> prompt;
     std::vector<std::vector<std::int32_t>> ids; ///< of each choice
     std::vector<bool> finished, called, by_length;
-    std::vector<std::int32_t> finish_received; ///< choices that the batcher was told to finish
+    std::vector<std::int32_t> finish_received; ///< choices that the core asked the batcher to
+                                               ///< finish
     twill::actors::usage use;
     twill::actors::output_plan plan;
     std::vector<std::string> events;

@@ -97,7 +97,8 @@ private:
       if (drew_.count(request) == 0) return;
       core_->finish_choice(request, 0);
       break;
-    case 5: { // of an earlier life
+    // A failure that belongs to an earlier generation of the executor.
+    case 5: {
       core_->step_failed(generation_ + 1, "late");
       break;
     }
@@ -172,7 +173,7 @@ private:
     ++n_pooled;
   }
   void ready() {
-    // Another life may have less memory.
+    // The next generation of the executor may have less memory.
     if (generation_ > 0 && any(0, 1) == 0) limits_.total_blocks = any(10, 40);
     core_->executor_ready(++generation_, limits_);
     sent_.clear();
@@ -211,7 +212,8 @@ private:
       skipped_.erase(id);
     }
     for (const planned_row& row : plan->rows) {
-      // An executor that is told too late runs one more step; what it has skipped it skips again.
+      // An executor that gets the order to skip too late runs one more step; a sequence that it has
+      // skipped once is skipped in every later step too.
       if (left_.contains(row.id) && (skipped_.contains(row.id) || any(0, 3) > 0)) {
         skipped_.insert(row.id);
         result.skipped.push_back(row.id);
@@ -291,7 +293,7 @@ private:
   std::set<request_id> live_, paused_, drew_;
   std::deque<step_plan_ptr> sent_;
   std::map<sequence_id, std::int32_t> over_; ///< tokens that are left
-  std::set<sequence_id> left_;               ///< that the executor was told to skip
+  std::set<sequence_id> left_;               ///< sequences that the executor was asked to skip
   std::set<sequence_id> pooled_;             ///< ids of pooled prompts
   std::set<sequence_id> skipped_;            ///< a row of which was skipped
   std::map<std::uint64_t, std::int32_t> asked_;

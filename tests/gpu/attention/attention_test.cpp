@@ -314,7 +314,7 @@ struct tested {
   std::unique_ptr<gpu::device> dev, lone;
 };
 
-/// The host with each instruction set, then these forms.
+/// The host with each instruction set, then the given implementations.
 std::vector<tested> devices(const std::vector<int>& implementations) {
   std::vector<tested> all;
   for (const std::string& isa : isas())

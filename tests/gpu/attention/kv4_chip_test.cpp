@@ -1,4 +1,5 @@
-// A chip packs and unpacks KV in another form than the host: it must store the same bits.
+// A GPU packs and unpacks KV with another implementation than the host: both must store the same
+// bits.
 #include "tests/catch.hpp"
 
 #include <cstdint>

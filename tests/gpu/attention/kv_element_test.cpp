@@ -13,7 +13,7 @@ using namespace twill::gpu;
 
 namespace {
 
-/// A type of one byte that nobody has told how to store.
+/// A one-byte type for which kv_element has no entry.
 struct other_code {
   std::int8_t bits;
 };

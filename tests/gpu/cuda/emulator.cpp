@@ -238,7 +238,7 @@ public:
     if (shape.threads % warp_size != 0) throw fault("a block needs whole warps");
   }
 
-  /// Starts the threads, which have not run yet. `body` must live as long as the block.
+  /// Creates a fiber for each thread; none of them runs yet. `body` must outlive the block.
   void start(const std::function<void(emulated_ptx)>& body) {
     for (int t = 0; t < shape_.threads; ++t)
       thread(t).fiber = context::fiber([this, t, &body](context::fiber&& scheduler) {

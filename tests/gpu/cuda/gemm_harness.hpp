@@ -116,7 +116,7 @@ block_report run(const cuda::gemm_args& args, const activations& x, call& c) {
   return run_body<gemm<Weights, 4, 2>>(args, x, c);
 }
 
-/// The form that the packed matrix has, with bf16 or f16 activations.
+/// Runs the kernel for the packed format of the matrix, with bf16 or f16 activations.
 template <bool Bf16>
 block_report run_as_packed(const cuda::gemm_args& args, const activations& x, call& c) {
   using ptx = emulated_ptx;

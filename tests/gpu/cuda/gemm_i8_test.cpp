@@ -15,7 +15,8 @@ using namespace twill::gpu::test;
 
 namespace {
 
-/// `zero`: of all groups, where it is not negative; else what `form` says.
+/// `zero` is the zero point of all groups, unless it is negative: then the offsets are random, of
+/// the kind `form`.
 struct i8_case {
   std::int32_t group;
   offsets form;

@@ -14,7 +14,8 @@ using namespace twill::gpu::test;
 
 namespace {
 
-/// `zero_32`: one zero point of 32 with scales in f32, as Q6_K has them; else what `form` says.
+/// If `zero_32` is set, all groups have the zero point 32 and scales in f32, as in Q6_K; otherwise
+/// the offsets are random, of the kind `form`.
 struct u8_case {
   std::int32_t group;
   offsets form;

@@ -14,7 +14,7 @@ class space;
 
 namespace twill::test {
 
-/// The portable forms on the chip. // distant_ops.cpp
+/// The portable implementations of all ops, run by the chip. // distant_ops.cpp
 const gpu::detail::op_backends& distant_backends();
 /// Starts Kokkos for the calling thread and says what it is. // distant_ops.cpp
 std::string start_distant(std::int32_t threads);

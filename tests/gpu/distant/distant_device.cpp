@@ -23,7 +23,8 @@ using stream_handle = std::shared_ptr<chip::stream>;
 
 std::atomic<bool> is_gone{false};
 
-/// What waits tell. Work that was begun is done all the same, as nothing of it is used any more.
+/// The result of a wait. After the device was lost, work that was begun still runs to its end,
+/// since nothing uses its results any more.
 result<nothing> outcome() {
   if (!is_gone) return nothing{};
   return failure{gpu::errc::device_lost, std::string("waiting for the device: it is gone")};

@@ -1,11 +1,11 @@
-// A device on the host that behaves as a GPU does, and is one more backend of gpu/: it brings what
-// gpu/portable/README.md lists, with tests/gpu/distant/chip.hpp for its hardware and the portable
-// forms in Kokkos' Serial space for its ops.
+// A device on the host that behaves as a GPU does, as one more backend of gpu/. It implements what
+// gpu/portable/README.md lists: tests/gpu/distant/chip.hpp stands for the hardware, and the ops are
+// the portable implementations in Kokkos' Serial space.
 //
-// Its memory cannot be touched: code that reads or writes device memory by itself, or hands it to
-// an implementation of the host, ends with SIGSEGV here as it would on a GPU. Ops and copies that
-// are only begun are done as late as they may be: code that reads a result, or reuses memory that
-// is still to be read, before it has waited gets wrong values.
+// Its memory cannot be touched: code that reads or writes device memory directly, or passes it to
+// an implementation of the host, ends with SIGSEGV here as it would on a GPU. Asynchronous ops and
+// copies run as late as the interface allows, so code that reads a result or reuses memory before
+// it has waited for the op gets wrong values.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,8 @@ namespace twill::test {
 /// A distant device beside the host's: the process's copies stay what they are.
 std::unique_ptr<gpu::device> open_distant(const gpu::device_config& config);
 
-/// While one lives, the process's copies are the distant device's. One at a time.
+/// While an object of this class exists, the process's copies go through the distant device. At
+/// most one such object may exist at a time.
 class distant_transfers {
 public:
   distant_transfers();
@@ -33,8 +34,9 @@ private:
   const gpu::detail::transfer_backend* usual_;
 };
 
-/// While one lives, device.kind "distant" opens a distant device, and the process's copies are its
-/// own from then on, as after a GPU was opened. One at a time.
+/// While an object of this class exists, device.kind "distant" opens a distant device, and from
+/// then on the process's copies go through that device, as after a GPU was opened. At most one such
+/// object may exist at a time.
 class distant_kind {
 public:
   distant_kind();

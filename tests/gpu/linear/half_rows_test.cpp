@@ -86,7 +86,8 @@ TEST_CASE("x in 16 bits gives the bits of an x in f32 that linear rounds, for ev
                 const buffer narrow = to_device(*dev, rounded(values, type));
                 const auto n = static_cast<std::size_t>(m * w.rows);
                 const buffer out = dev->allocate(n * 4, "out").value();
-                // Where the device's own form does not read halves, the portable one does.
+                // If the device's own implementation does not read halves, linear() uses the
+                // portable implementation.
                 const linear_args wide =
                     args_of(packed, floats, dtype::f32, m, stride, out, compute);
                 const bool owned = own.supports(packed.get().view, compute) && own.reads_halves;

@@ -63,13 +63,13 @@ std::vector<std::unique_ptr<device>> devices() {
   return all;
 }
 
-/// Whether the device's own table multiplies in a type. The host's has no f16, which the portable
-/// form computes there: slowly, and no differently than where it is tested itself.
+/// Whether the device's own implementation multiplies in a type. The host's own implementation has
+/// no f16; there the portable implementation computes it, which is slow and is tested separately.
 bool has_own(const device& dev, const packed_matrix& w, compute_type compute) {
   return dev.ops().get<detail::linear_backend>().supports(w.get().view, compute);
 }
 
-/// Every compute type on every device, with the host's and the portable forms.
+/// Checks every compute type on every device with both the host's and the portable implementation.
 void check_matrix(const std::vector<std::unique_ptr<device>>& devices, const matrix& w,
                   std::int64_t m) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;

@@ -1,4 +1,5 @@
-// A chip rotates and stores in another form than the host: it must store the same bits.
+// A GPU rotates and stores with another implementation than the host: both must store the same
+// bits.
 #include "tests/catch.hpp"
 
 #include <algorithm>

@@ -42,7 +42,7 @@ gpu::device& shared_device() {
   return *dev;
 }
 
-/// The matrix as the packed form multiplies it with unit vectors. // (rows, cols)
+/// Recovers the matrix by multiplying its packed copy with unit vectors. // (rows, cols)
 std::vector<double> multiply_out(const gpu::weight_source& m) {
   gpu::device& dev = shared_device();
   auto packed = gpu::pack(dev, m, "test");

@@ -190,7 +190,7 @@ TEST_CASE("SmolLM2's perplexity equals the reference in every compute type", "[g
                precision{gpu::compute_type::bf16, gpu::dtype::bf16, 5e-3},
                precision{gpu::compute_type::f16, gpu::dtype::f16, 1e-3});
   CAPTURE(gpu::name_of(compute), kv);
-  if (compute == gpu::compute_type::f16 && !on_gpu) return; // the host's form is a slow one
+  if (compute == gpu::compute_type::f16 && !on_gpu) return; // the host's f16 is slow
   const auto weights = weights_for(compute, m->spec, m->weights, test::shared_device().info());
   test::decoder_runner runner(m->spec, *weights, options_for(compute, kv));
   const double whole = std::exp(mean(token_nll(runner, text)));

@@ -1,4 +1,4 @@
-// Where weights live: what fits, what the user fixed, and what cannot be.
+// Where weights are placed: what fits, what the user fixed, and what is impossible.
 #include "models/offload/choose_placement.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
-// Threads that streamed weights and KV blocks share: who runs how much at once, orders and their
-// tickets, and what the end of a user waits for.
+// I/O threads that streamed weights and KV blocks share: which user runs how many transfers at
+// once, the numbers of orders, and what the end of a user waits for.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -176,16 +176,20 @@ TEST_CASE("serving an order lets the next orders begin without a notification", 
   order(ahead / 2);
   CHECK(have_run(3 + ahead / 2));
   CHECK(received.size() == 1);
-  const auto asked = order(1); // fewer than half are left: the bell rings while nobody waits yet
+  // Fewer than half of the orders that may run ahead are left, so the notifier is called although
+  // nobody waits yet.
+  const auto asked = order(1);
   CHECK(received.size() == 2);
   CHECK(received.back() == asked);
   order(2 * ahead);
   CHECK(received.size() == 2);
-  CHECK(have_run(3 + ahead)); // and the others wait for whoever was told
+  // The other orders wait until serve() is called for the reported order number.
+  CHECK(have_run(3 + ahead));
   const std::uint64_t all = 3 + ahead / 2 + 1 + 2 * ahead;
   threads.serve(asked);
   CHECK(have_run(all));
-  threads.serve(waits); // it was told twice, and late: nothing is taken back
+  // This order number was served before: serving it again takes nothing back.
+  threads.serve(waits);
   order(ahead / 2);
   CHECK(have_run(all + ahead / 2));
   CHECK(received.size() == 2);
@@ -196,7 +200,7 @@ TEST_CASE("orders that came while nobody could be told begin together", "[offloa
   std::atomic<int> n_run{0};
   const auto count = [&](std::size_t) { ++n_run; };
   io_threads threads([&](std::uint64_t) {
-    other->order({count}, false); // another thread's, which sees that the bell is ringing
+    other->order({count}, false); // as another thread may, while the notifier is still running
     return false;
   });
   const auto user = threads.join({1, 1, 0});

@@ -86,7 +86,8 @@ TEST_CASE("packed KV is small at home and whole where it is attended to") {
   CHECK(packed.kv.device == Approx(plain.kv.device));
   CHECK(packed.kv.host == Approx(plain.kv.host / 4));
   CHECK(packed.kv.disk == Approx(plain.kv.disk / 4));
-  CHECK(packed.buffers.device == Approx(plain.buffers.device * 1.25)); // both forms of a task
+  CHECK(packed.buffers.device == Approx(plain.buffers.device * 1.25)); // a task has a packed and an
+                                                                       // unpacked buffer
   CHECK(packed.buffers.host == Approx(plain.buffers.host / 4));
 }
 

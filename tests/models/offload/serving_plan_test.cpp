@@ -57,7 +57,7 @@ double best_of_all(serving_request r) {
 
 TEST_CASE("a daemon's plan is within a twentieth of the best of all, and fits") {
   auto host = small_host();
-  host.host_bytes = 0; // what does not fit the device lives on disk
+  host.host_bytes = 0; // what does not fit on the device goes to disk
   for (const auto& r :
        {mistral_on_6_gib(), request_for(opt_1_3b(), host), request_for(opt_30b(), a6000_pcie4())}) {
     const auto plan = plan_serving(r);

@@ -16,7 +16,8 @@
 
 namespace twill::test {
 
-/// Whether all bytes are well-formed UTF-8: the shortest forms, no surrogates, at most U+10FFFF.
+/// Whether all bytes are well-formed UTF-8: shortest encodings only, no surrogates, at most
+/// U+10FFFF.
 inline bool is_naive_utf8(std::string_view s) {
   for (std::size_t at = 0; at < s.size();) {
     const auto byte = [&](std::size_t i) -> unsigned {

@@ -237,7 +237,7 @@ TEST_CASE("tools are told to templates that do not show them") {
   CHECK(shown(loop, received) == "system:s\n\nT;user:u;");
   CHECK(shown(loop, answered) ==
         R"(system:T;user:u;assistant:{"name":"f","arguments":{}};tool:r;tool:q;)");
-  // A template that shows tools itself is not told.
+  // If a template shows tools itself, no system message with the tools is added.
   CHECK(shown("{# tools #}" + loop, asked) == "user:u;");
   // A template of two roles that take turns.
   const std::string strict =

@@ -1,4 +1,4 @@
-// What administrators are told of the engine, and that nobody else is.
+// What the administrative routes show of the engine, and that only administrators may read them.
 #include <string>
 
 #include "net/api_keys.hpp"

@@ -1,4 +1,5 @@
-// What dashboards are told: the kept hour, the samples, the faults, and to whom.
+// What the monitor sends to dashboards: the kept hour, the samples and the faults; and to which
+// dashboards.
 #include "net/admin/admin_stream.hpp"
 #include "net/admin/metrics_history.hpp"
 #include "net/admin/monitor.hpp"

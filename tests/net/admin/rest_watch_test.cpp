@@ -20,7 +20,7 @@ TEST_CASE("rest watch: a fault counts when it is seen twice without a request be
   CHECK(watch.look(with(0)).empty());
   CHECK(watch.look(with(3)).empty());
   CHECK(watch.look(with(3)) == texts{"blocks: 3 are taken, and nobody holds any"});
-  CHECK(watch.look(with(3)).empty()); // it was told
+  CHECK(watch.look(with(3)).empty()); // a fault is reported once
 }
 
 TEST_CASE("rest watch: what is given back late, and what requests hold, is no fault") {

@@ -541,7 +541,7 @@ TEST_CASE("A large file is sent piece by piece, to a slow reader too") {
   const auto r = c.get("/v1/files/" + id + "/content");
   CHECK(r.status == 200);
   CHECK(r.body == big);
-  CHECK(c.get("/health").status == 200); // the connection lives on
+  CHECK(c.get("/health").status == 200); // the connection stays open
   c.send("HEAD /v1/files/" + id + "/content HTTP/1.1\r\nHost: localhost\r\n\r\n");
   CHECK(c.read_reply(true).header("content-length") == std::to_string(big.size()));
   CHECK(c.get("/health").status == 200);
@@ -561,7 +561,7 @@ TEST_CASE("A stored file is sent to its last byte, however few are left for it")
     CHECK(r.status == 200);
     CHECK(r.body == stored);
   }
-  CHECK(c.get("/health").status == 200); // the connection lives on
+  CHECK(c.get("/health").status == 200); // the connection stays open
 }
 
 TEST_CASE("A drain does not wait for the lines of batches, and the next server goes on with them") {

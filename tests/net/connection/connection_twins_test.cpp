@@ -27,7 +27,8 @@ namespace {
 
 using instant = connection_guard::time;
 
-/// A connection_guard that finds out from all that it was told.
+/// A reference for connection_guard, which computes each answer anew from everything that was
+/// reported.
 struct plain_guard {
   struct received {
     instant at;

@@ -132,7 +132,7 @@ private:
     const auto raw = raw_address(v4 ? 4 : 16);
     const auto* first = reinterpret_cast<const std::uint8_t*>(raw.data());
     char text[64] = "";
-    if (!v4 && below(2) == 0) { // the longest form
+    if (!v4 && below(2) == 0) { // the longest notation
       std::string all;
       for (int i = 0; i < 8; ++i) {
         std::snprintf(text, sizeof text, "%04x", first[2 * i] * 256 + first[2 * i + 1]);

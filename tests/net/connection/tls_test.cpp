@@ -154,7 +154,7 @@ TEST_CASE("Over TLS a client is told of the end before the connection closes") {
   tls_client c(s.port());
   CHECK(c.get("/health", "Connection: close\r\n").status == 200);
   CHECK(c.closed_within(3s));
-  CHECK(c.end_was_reported()); // else it could not tell an end from a cut
+  CHECK(c.end_was_reported()); // otherwise a client could not distinguish an end from a cut
 }
 
 TEST_CASE("Bodies and replies of many records come whole over TLS") {
@@ -339,7 +339,7 @@ TEST_CASE("An operation of a TLS stream calls back once the function that began 
   CHECK(reply.starts_with("HTTP/1.1 200"));
   CHECK(c.run([&](net::io_completion done) {
     c.stream.read_some(net::asio::buffer(reply), std::move(done));
-  }) == net::asio::error::eof); // it was told of the end
+  }) == net::asio::error::eof); // the close was announced by close_notify
   net::error_code ignored;
   c.stream.socket().close(ignored);
   CHECK(c.run([&](net::io_completion done) {

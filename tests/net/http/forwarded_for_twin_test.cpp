@@ -1,5 +1,5 @@
-// Whom a request comes from is told as by one that knows the addresses and networks as numbers and
-// not as text.
+// The client's address that is derived from forwarding headers equals that of a reference which
+// treats addresses and networks as numbers and not as text.
 #include "net/http/forwarded_for.hpp"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ struct network {
   }
 };
 
-/// What proxies write, in the forms that are understood.
+/// An address as proxies write it, in each notation that is understood.
 std::string written(const address_bytes& one, std::uint32_t how) {
   const std::string plain = text_of(one), boxed = "[" + plain + "]";
   const std::string port = ":" + std::to_string(1 + how / 8 % 65535);

@@ -188,7 +188,7 @@ TEST_CASE("A body is read only for a client that may send it") {
   welcome.send(post + "Authorization: Bearer secret\r\nContent-Length: 14\r\n"
                       "Expect: 100-continue\r\n\r\n");
   CHECK(welcome.read_reply().status == 100);
-  client small(s.port()); // a few bytes are read, so that the connection lives on
+  client small(s.port()); // reads only a few bytes, so the connection stays open
   CHECK(small.post("/v1/completions", R"({"prompt":"x"})").status == 401);
   CHECK(small.get("/health").status == 200);
 }

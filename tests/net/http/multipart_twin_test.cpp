@@ -1,5 +1,5 @@
-// A form that was written by the rules of RFC 2046 and RFC 7578 is read back as it was; what is cut
-// is refused, and a damaged byte reaches no part but the one that it is in.
+// A multipart form that was written by the rules of RFC 2046 and RFC 7578 is read back unchanged. A
+// form that was cut off is refused, and a damaged byte affects no part but its own.
 #include "net/http/multipart.hpp"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ public:
 
   std::uint32_t below(std::uint32_t n) { return random_() % n; }
 
-  /// How the whole form is given to the reader.
+  /// The Content-Type header of the form, in random spelling.
   std::string content_type() {
     const char* types[] = {"multipart/form-data", "Multipart/Form-Data", "multipart/form-data "};
     std::string out = types[below(3)];

@@ -1,5 +1,6 @@
-// What clients of other servers ask beside generating: TGI's /info, llama.cpp's /props and /slots,
-// health in the Open Inference Protocol; and in which form each is refused.
+// Routes that clients of other servers use besides generation: TGI's /info, llama.cpp's /props and
+// /slots, health in the Open Inference Protocol; and the error format in which each of them is
+// refused.
 #include "net/protocol/api_style.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"

@@ -267,7 +267,7 @@ TEST_CASE("A server that stops tells its readers where to go on, and the next on
   REQUIRE(wait_status(c, id, "completed"));
   const auto stream = c.get(path + "/" + id + "?stream=true").body;
   CHECK(contains(stream, "event: response.completed\n"));
-  // What was told before has the same numbers now.
+  // Events that were sent before the stop have the same sequence numbers now.
   const auto first = received.find("event: response.created");
   const auto last = received.find("event: response.output_text.delta");
   std::size_t at = 0;

@@ -196,7 +196,7 @@ TEST_CASE("A running completion is cancelled by its id") {
     CHECK(cancelled.status == 200);
     CHECK(s.engine.wait_cancelled(1));
     CHECK(contains(reader.read_until("[DONE]"), R"("code":"cancelled")"));
-    // Whoever has all of it is told its end as whoever has not: in the stream.
+    // Readers that have all events and readers that have none both get the end in the stream.
     for (const auto* last : {"0", "100000"}) {
       const auto rest = c.get(at.path + "/" + id + "?stream=true&starting_after=" + last);
       CHECK(rest.status == 200);
@@ -359,7 +359,7 @@ TEST_CASE("Completions of several choices go on after a restart with the numbers
     REQUIRE(asked.made.size() == 3);
     for (const auto& one : asked.made)
       CHECK(one.tokens.size() >= 2);
-    // The same from the beginning: what was told before has the same bytes.
+    // Reading from the beginning gives the events that were sent earlier with the same bytes.
     const auto whole = c.get(at.path + "/" + response_of(before.front()) + "?stream=true").body;
     for (const auto& one : before)
       CHECK(data_of(whole, one) == data_of(received, one));

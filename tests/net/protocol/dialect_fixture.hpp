@@ -23,7 +23,7 @@ struct fake_host : net::dialect_host {
   std::vector<net::engine_requests::key> ended; ///< so
   bool full = false;
   bool finds_at_once = true;
-  std::function<void()> looked; ///< tells what was found
+  std::function<void()> looked; ///< reports the result of find_stored
 
   net::engine_requests::key start(actors::request what) override {
     started.push_back(std::move(what));

@@ -114,7 +114,7 @@ whole said_by(const std::vector<actors::event>& events, std::size_t n, std::size
     else if (ev.stop_token == 7 || ev.stop_token == 8)
       to.stop_reason = value(std::int64_t{ev.stop_token});
   }
-  if (!all.done) all.completion_tokens = 0; // it is told at the end
+  if (!all.done) all.completion_tokens = 0; // usage is sent with the end
   return all;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using events = std::vector<actors::event>;
 
-/// What each choice has to tell; its last event has a token too, or not.
+/// The events of each choice; the last event of a choice may or may not have a token.
 std::vector<events> some_choices(std::mt19937& random) {
   std::vector<events> choices(2 + random() % 4);
   std::int32_t id = 0;
@@ -85,7 +85,7 @@ TEST_CASE("Choices take turns in the same order however steps bring their events
     }
     CHECK(so_far == tokens);
     CHECK(ordered(mixed(choices, random), choices.size()) == whole);
-    // Of a part that a stop has left, what can be told is the beginning of it.
+    // If a stop leaves only part of the events, what can be sent is a prefix of the whole order.
     auto part = mixed(choices, random);
     part.resize(random() % part.size());
     const auto begun = ordered(part, choices.size());

@@ -21,7 +21,7 @@
 
 namespace twill::testing {
 
-/// A folder whose disk refuses what it is told to.
+/// File operations that fail as the flags below say.
 class refusing_files final : public net::file_ops {
 public:
   std::atomic<bool> full{false};

@@ -520,7 +520,7 @@ TEST_CASE("A response goes on only with the model that has begun it, also withou
   const scratch_folder folder;
   service_fixture fixture(kept_in(&folder));
   auto begun = endless_pieces();
-  begun.step = 1h; // its start is told, and no token comes
+  begun.step = 1h; // the start event is sent, but no token follows
   play(fixture, begun);
   listener background(fixture.begin(fixture.head("r1", "", true)));
   REQUIRE(background.wait_events(2));

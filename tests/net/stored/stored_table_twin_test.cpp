@@ -110,7 +110,7 @@ private:
   }
 
   void set_over(row& one) {
-    if (one.over) return; // it is told once
+    if (one.over) return; // the end of an entry is reported once
     one.over = true;
     one.over_since = ++last_over_;
     table_.set_over(*one.entry);

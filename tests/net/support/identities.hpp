@@ -38,7 +38,8 @@ identity_chain make_chain(int n_between, const identity_options& how = {});
 
 /// The key, locked with a passphrase.
 std::string locked_key(const identity& of);
-/// The key in the form of PKCS#1 (RSA) or SEC1 (elliptic curves), or as it is where it has none.
+/// The key in the PKCS#1 (RSA) or SEC1 (elliptic curves) encoding; keys of other types are returned
+/// unchanged.
 std::string traditional_key(const identity& of);
 
 } // namespace twill::testing

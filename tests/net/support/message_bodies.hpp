@@ -48,7 +48,7 @@ inline const std::string full_message = R"({
     {"role":"user","content":"Go on."},
     {"role":"user","content":[{"type":"text","text":"Now."}]}]})";
 
-/// The answer goes on from the last message, in a given form.
+/// The answer continues the last message, and must follow a JSON schema.
 inline const std::string begun_message = R"({
   "max_tokens":9,"system":"Sum up.","output_config":{"format":{"type":"json_schema",
     "schema":{"type":"object","properties":{"sum":{"type":"integer"}}}}},

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 struct script {
   std::vector<std::string> pieces = {"Hello", ",", " world"};
   std::size_t repeat = 1;                   ///< the pieces this many times
-  bool alternates = false;                  ///< every other step tells its choices in reverse
+  bool alternates = false;                  ///< every other step sends its choices in reverse order
   std::chrono::microseconds step{1000};     ///< between pieces
   std::chrono::microseconds start_delay{0}; ///< before `started`
   actors::finish_reason finish = actors::finish_reason::stop;

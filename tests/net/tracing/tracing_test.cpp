@@ -1,5 +1,6 @@
-// Traces without a socket: whose they are, what they tell, and what a collector that is slow or
-// gone costs. tests/clients/test_tracing.py reads the bytes with OpenTelemetry's own decoder.
+// Traces without a socket: which trace a request joins, what spans contain, and what a collector
+// that is slow or gone costs. tests/clients/test_tracing.py reads the bytes with OpenTelemetry's
+// own decoder.
 #include "net/tracing/tracer.hpp"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ std::string text_at(const span& from, const char* name) {
   return "(absent)";
 }
 
-/// A collector that answers as told, and may be waited for.
+/// A collector that answers with a settable status, and on which the test can wait.
 struct collector {
   tracer::post post() {
     return [this](const std::string& body, std::chrono::milliseconds) {

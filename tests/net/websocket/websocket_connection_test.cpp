@@ -16,7 +16,7 @@ using phase = websocket_connection::phase;
 
 constexpr websocket_connection::time start{1h};
 
-/// Remembers what it is told; each event becomes a frame.
+/// Records the messages that it receives; each event becomes a frame.
 struct fake_dialect final : dialect {
   std::vector<std::string> heard;
   std::deque<std::string> frames;

@@ -21,7 +21,7 @@ TEST_CASE("without a terminal a download is told in lines now and then", "[hub]"
   CHECK(lines.empty());
 
   fetch_report often(collect, 0ms);
-  often.show(1 << 20, 2 << 20); // too little to be told
+  often.show(1 << 20, 2 << 20); // too small a part to be reported
   CHECK(lines.empty());
   often.show(0, total);
   std::this_thread::sleep_for(20ms);

@@ -474,7 +474,8 @@ void check_usage(const value& use, std::int64_t prompt, std::int64_t cached,
   demand_equal(*at(use, "total_tokens").as_int(), prompt + completion, "all tokens");
 }
 
-/// Ids that nobody gave a call are made up: they are there, differ, and are equal in all forms.
+/// The codec makes up ids for calls that have none: these ids exist, differ from each other, and
+/// are the same wherever the call appears.
 void check_ids(whole& read, const whole& expected, std::set<std::string>& made_up) {
   for (auto& [index, one] : read)
     for (auto& [i, call] : one.calls) {

@@ -1,5 +1,5 @@
-// Stored responses in the words of the Responses API: what a stream told live, what is told later,
-// and what continues a conversation.
+// Stored responses in the format of the Responses API: what the live stream sends, what later reads
+// return, and what continues a conversation.
 #include <random>
 
 #include "net/error_map.hpp"
