@@ -1,4 +1,4 @@
-// The one include for Catch2, whichever major version the system has.
+// Includes Catch2, whichever major version the system has; the only header of tests that does so.
 #pragma once
 
 #ifdef TWILL_CATCH2_V2

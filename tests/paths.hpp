@@ -1,5 +1,5 @@
-// paths: where the checkout and its golden files lie. Alone in one object, so that the objects of
-// all tests are the same in every checkout, and ccache finds them there.
+// paths: where the checkout and its golden files lie. The paths are compiled into paths.o alone, so
+// that the objects of all tests are the same in every checkout and ccache finds them.
 #pragma once
 
 #include <string>

@@ -1,7 +1,9 @@
-// driver: what the programs of this folder have in common whose inputs are short texts.
+// driver: the interface between the fuzz programs of this folder whose inputs are short texts and
+// their common main().
 //
-// A program defines targets(); driver.cpp has its main(), which damages seeds at random or replays
-// a corpus, and LLVMFuzzerTestOneInput for clang's libFuzzer. One thread.
+// A program defines targets(). driver.cpp has the program's main(), which damages seeds at random
+// or replays a corpus, and LLVMFuzzerTestOneInput for clang's libFuzzer. All of it runs on one
+// thread.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // Random damage to a file's bytes: flips, overwritten numbers, cut, moved and repeated ranges.
 //
-// A generator with the same seed gives the same damage. Numbers are drawn near limits, where checks
-// go wrong.
+// A generator with the same seed gives the same damage. Overwritten numbers are drawn near the
+// limits of their types, where checks go wrong.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Opens a damaged file and reads everything that it then offers to the end.
+// Fuzz targets: each function opens a damaged file and, if it opens, reads everything in it.
 //
-// Each function returns true when the file was accepted. A crash, a sanitizer's report or endless
-// memory is a finding; a refusal never is.
+// Each function returns true if the file was accepted. A crash, a sanitizer's report or memory use
+// without bound is a finding; refusing the file never is.
 #pragma once
 
 #include <algorithm>
@@ -106,8 +106,8 @@ inline bool open_json(const std::string& path) {
   return models::read_json_file(path, 1 << 26).ok();
 }
 
-/// Opens a GGUF file as a model: its spec, its tokenizer and its template. Other targets read
-/// weights.
+/// Opens a GGUF file as a model, and uses its spec, its tokenizer and its template. The weights are
+/// read by other targets.
 inline bool open_model(const std::string& path) {
   auto opened = models::open_model(path);
   if (!opened.ok()) return false;

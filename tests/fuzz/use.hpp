@@ -1,4 +1,5 @@
-// Uses a tokenizer and a chat template that opened, with texts and ids of every sort.
+// Exercises a tokenizer and a chat template, once they were opened, with texts and ids of every
+// sort.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Devices that run each implementation of the ops which works on this machine: a test body runs on
-// all of them, against one oracle.
+// Devices for each implementation of the ops that works on this machine. A test body runs on all of
+// them and compares each with one oracle.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace twill::test {
 
-/// The host's own implementation; the portable one with teams of two lanes; the portable one in
-/// Kokkos' Serial space; the portable one on the tests' own backend (distant/distant_device.hpp);
-/// CUDA's. Where Kokkos has no OpenMP, teams have one lane; where it has no Serial space,
-/// serial_implementation runs by OpenMP.
+/// In this order: the host's own implementation; the portable one with teams of two lanes; the
+/// portable one in Kokkos' Serial space; the portable one on the tests' own backend
+/// (distant/distant_device.hpp); CUDA's. If Kokkos has no OpenMP, teams have one lane; if it has no
+/// Serial space, serial_implementation runs by OpenMP.
 inline constexpr int host_implementation = 0, team_implementation = 1, serial_implementation = 2,
                      distant_implementation = 3, cuda_implementation = 4;
 
@@ -30,7 +30,7 @@ std::vector<int> portable_implementations();
 std::unique_ptr<gpu::device> open_implementation(int implementation,
                                                  const std::string& isa = "auto");
 
-/// The instruction sets that this processor runs, narrowest first; none where the host is not
+/// The instruction sets that this processor can run, narrowest first; empty if the host is not
 /// tested.
 std::vector<std::string> tested_isas();
 /// A device on the host.

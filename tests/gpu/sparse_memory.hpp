@@ -1,5 +1,5 @@
-// sparse_memory: memory that is reserved and not committed, for sizes that no machine has. Needs a
-// system that overcommits memory.
+// sparse_memory: memory that is reserved but not committed, for sizes that no machine has. The
+// operating system must overcommit memory.
 #pragma once
 
 #include "tests/catch.hpp"

@@ -1,6 +1,6 @@
-// Which device tests run on. TWILL_TEST_DEVICE in the environment says it: "host" hides GPUs,
-// "cuda" runs every test on a GPU and fails where there is none, and "auto", the default, takes a
-// GPU where this build and machine have one.
+// Chooses the device that tests run on by the environment variable TWILL_TEST_DEVICE: "host" hides
+// GPUs, "cuda" runs every test on a GPU and fails if there is none, and "auto", the default, takes
+// a GPU if this build supports GPUs and the machine has one.
 #pragma once
 
 #include <cstdio>
@@ -40,8 +40,8 @@ inline void report_launches() {
   });
 }
 
-/// Opens the tested device. Throws std::runtime_error where it cannot be opened. Calls
-/// report_launches() where that is a GPU.
+/// Opens the tested device, and calls report_launches() if that device is a GPU. Throws
+/// std::runtime_error if the device cannot be opened.
 inline std::unique_ptr<gpu::device> open_tested(gpu::device_config config = {}) {
   config.kind = tested_kind();
   auto opened = gpu::device::open(config);

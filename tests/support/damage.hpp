@@ -1,11 +1,10 @@
-// Damage to bytes that a reader did not make: at the ends, in the middle and beside every boundary
-// of every part of a format.
+// A harness that damages bytes and checks what a reader makes of them. Damage is done at the ends,
+// in the middle and beside every boundary of every part of a format.
 //
-// A test names the parts from the format's description, never from what the reader says. The
-// harness damages one place at a time and asks the test what is wrong with the reader's answer.
-// What is demanded: damage is refused with an error that says where and what, or whatever the
-// damage cannot reach is read as from undamaged bytes; and a checksum notices each damaged byte of
-// what it covers.
+// A test takes the parts from the format's description, never from the reader. The harness damages
+// one place at a time, and asks the test what is wrong with the reader's answer. The requirements
+// are: damage is refused with an error that says where and what, or all data that the damage cannot
+// affect is read as from undamaged bytes; and a checksum detects each damaged byte that it covers.
 #pragma once
 
 #include <cstddef>
@@ -41,9 +40,9 @@ struct damage {
   std::string text() const;
 };
 
-/// The places of a part of `size` bytes where readers go wrong: each byte of a small part; of a
-/// larger one its ends, its middle, and those beside each power of two from 64 on and beside each
-/// multiple of 1 MiB. Ascending, each once.
+/// The places of a part of `size` bytes where readers tend to go wrong: each byte of a small part.
+/// Of a larger part: its ends, its middle, and the places beside each power of two from 64 on and
+/// beside each multiple of 1 MiB. Ascending, without duplicates.
 std::vector<std::size_t> places_to_damage(std::size_t size);
 
 /// Cuts `bytes` into parts: a name and a size each, one after the other.
@@ -61,10 +60,10 @@ struct damage_options {
 /// What is wrong with the reader's answer to these bytes; empty: nothing.
 using damage_check = std::function<std::string(const damage&, const std::string& damaged)>;
 
-/// Damages a copy of `bytes` in each place of each part. Returns an empty string, or what was wrong
-/// after the first few damages that had something wrong. An exception of the check is a fault too.
-/// Parts that overlap, or that end after the bytes, are a fault of the test. So are bytes that
-/// belong to no part.
+/// Damages a copy of `bytes` in each place of each part, one at a time. Returns an empty string, or
+/// a description of the first few faults. An exception of the check is a fault too. If parts
+/// overlap, end after the bytes, or leave bytes that belong to no part, that is a fault of the test
+/// and is reported as well.
 std::string faults_after_damage(const std::string& bytes, const std::vector<part>& parts,
                                 const damage_check& check, const damage_options& options = {});
 

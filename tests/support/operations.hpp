@@ -1,10 +1,10 @@
-// Random sequences of operations against something that has a state, and the shortest sequence that
-// still fails.
+// Property tests of stateful objects: random sequences of operations, and a search for the shortest
+// sequence that still fails.
 //
-// A test reads each operation as it likes: it takes `kind` and the three numbers modulo what its
-// object has at that moment. So every sequence means something, also one from which operations were
-// removed. RapidCheck makes the sequences and shrinks the first that fails: it removes operations
-// and lowers their numbers as long as the property still fails.
+// A test interprets each operation itself: it takes `kind` and the three numbers modulo what its
+// object has at that moment, so every sequence is valid, even after operations were removed.
+// RapidCheck makes the sequences and shrinks the first one that fails: it removes operations and
+// lowers their numbers as long as the property still fails.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct operation {
 };
 using operations = std::vector<operation>;
 
-/// A property does not hold. Within a property Catch2's REQUIRE must not be used: it would end the
-/// test before the sequence is shrunk.
+/// Thrown when a property does not hold. Catch2's REQUIRE must not be used within a property: it
+/// would end the test before the sequence is shrunk.
 struct broken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -39,8 +39,9 @@ void demand_equal(const Is& is, const Expected& expected, const std::string& wha
     throw broken(what + " is " + std::to_string(is) + ", expected " + std::to_string(expected));
 }
 
-/// How many of `n` random cases this build tries: an eighth of them with sanitizers. Such a build
-/// is about so much slower, and is there for faults of memory, which show in fewer cases.
+/// How many of `n` random cases this build tries: with sanitizers an eighth of them. A build with
+/// sanitizers is slower by about that factor, and looks for memory faults, which show in fewer
+/// cases.
 constexpr int cases_here(int n) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return n / 8 + 1;
@@ -55,9 +56,10 @@ struct sequences {
   int most_operations = 100;
 };
 
-/// Runs `property` on random sequences until one fails, and shrinks that one. Returns an empty
-/// string; or what was broken by the shortest sequence, the sequence, and the seed. The environment
-/// may give TWILL_SEED; without it every run has the same sequences.
+/// Runs `property` on random sequences until it fails for one, and shrinks that sequence. Returns
+/// an empty string if none failed; otherwise what the shortest sequence broke, the sequence, and
+/// the seed. The environment variable TWILL_SEED may set the seed; without it every run has the
+/// same sequences.
 std::string first_failure(const sequences& which,
                           const std::function<void(const operations&)>& property);
 

@@ -1,5 +1,5 @@
-// bench_dialects: what a scripted generation says in each of twill-bench's backends. Pure
-// functions.
+// bench_dialects: the reply to a scripted generation in the format of each of twill-bench's
+// backends. Pure functions.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ struct script {
   std::string text = "ab"; ///< of every chunk, as JSON string contents
 };
 
-/// Events of the backend whose default path is `target`: SSE with its framing, or WebSocket frames.
-/// `lane` names the request there.
+/// Writes events for the backend whose default path is `target`: as SSE with its framing, or as
+/// WebSocket frames in which `lane` names the request.
 struct dialect {
   std::string target, lane;
 

@@ -1,7 +1,8 @@
 // bench_server: an in-process server that answers by script, with known delays, ends and errors.
 //
-// It listens on a free loopback port and runs on its own thread until it is destroyed. It speaks
-// the HTTP and WebSocket dialects of twill-bench's backends just well enough to measure them.
+// It listens on a free loopback port and runs on its own thread until it is destroyed. It
+// implements the HTTP and WebSocket dialects of twill-bench's backends only as far as measuring
+// needs.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// A WebSocket server of one test: it takes connections one after another and runs a script on each.
+// A WebSocket server for one test: it accepts connections one after another and runs a script on
+// each.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

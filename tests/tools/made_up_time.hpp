@@ -1,5 +1,6 @@
-// made_up_time: a clock that stands still while anything is left to do and then jumps to the next
-// timer, so that a run takes exactly the time its script says, however busy the machine is.
+// made_up_time: a clock that stands still while any handler is ready to run, and then jumps to the
+// next timer, so that a run takes exactly the time that its script gives, however busy the machine
+// is.
 //
 // One I/O thread.
 #pragma once

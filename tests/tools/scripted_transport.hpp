@@ -1,5 +1,5 @@
-// scripted_transport: a server and the way to it in one object, without sockets: it feeds
-// exchanges what a backend would send, at the scripted moments of its timekeeper.
+// scripted_transport: a transport and the server behind it in one object, without sockets. It gives
+// exchanges the bytes that a backend would send, at the scripted moments of its timekeeper.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,4 @@
-// variable_scope: an environment variable that has another value, or none, until the end of a
-// scope.
+// variable_scope: sets or unsets an environment variable until the end of a scope.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What the tests of attention's CUDA kernels share: sequences in paged KV, a naive oracle, and
+// Common parts of the tests of attention's CUDA kernels: sequences in paged KV, a naive oracle, and
 // decode attention in the emulator.
 #pragma once
 
@@ -35,8 +35,8 @@ struct attention_shape {
   std::int64_t apart = 64, scale_apart = 5;
 };
 
-/// Memory of which only what is touched costs anything, aligned as a GPU's. Up to 64 MiB begin as
-/// NaN, and more as zeros.
+/// Memory that is reserved as a whole and committed only where it is touched, aligned as a GPU's.
+/// An arena of up to 64 MiB is filled with NaN; a larger one with zeros.
 template <class T>
 class arena {
 public:
@@ -53,8 +53,8 @@ private:
   sparse_memory memory_;
 };
 
-/// Sequences with scattered blocks in an arena in two parts that lie apart. What no position owns
-/// is NaN.
+/// Sequences whose KV blocks are scattered over two distant parts of an arena. Memory that belongs
+/// to no position holds NaN.
 template <class Element, int Dim>
 struct sequences {
   attention_shape s;
@@ -219,13 +219,13 @@ struct options {
   bool grid = false;          ///< blocks take turns
   dtype out_type = dtype::f32;
   bool order_records = false; ///< instead of products: see emulator.hpp
-  /// Where not empty: the first row of each sequence of the step. Only rows that are alone in their
-  /// sequences are then computed.
+  /// If not empty: the first row of each sequence of the step. Then only the rows of sequences with
+  /// a single row are computed.
   std::vector<std::int32_t> first_token;
 };
 
-/// Decode attention of some rows, with the grid that the options say; outputs of 16 bits are
-/// widened.
+/// Decode attention of some rows, with the grid that the options give. Outputs of 16 bits are
+/// widened to f32.
 template <class Element, int Dim, int Tiles>
 std::vector<float> decode(sequences<Element, Dim>& from, const std::vector<asked>& rows,
                           const options& o, block_report& report) {
@@ -338,8 +338,8 @@ std::vector<float> decode(sequences<Element, Dim>& from, const std::vector<asked
   return got;
 }
 
-/// What rounding may change, relative to the largest sum and value: to two 16-bit parts, or to f32
-/// where KV is.
+/// The error that rounding may cause, relative to the largest sum and value: the rounding to two
+/// 16-bit parts or, for f32 KV, to f32.
 template <class Element>
 inline constexpr double attention_epsilon = kv_element<Element>::type == dtype::f32    ? 0x1p-24
                                             : kv_element<Element>::type == dtype::bf16 ? 0x1p-17

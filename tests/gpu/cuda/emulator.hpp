@@ -1,33 +1,34 @@
-// Runs the body of a CUDA kernel on the host: the threads of a block are fibers, which meet at warp
-// and block collectives, and the blocks of a grid meet in global memory.
+// Runs the body of a CUDA kernel on the host. The threads of a block are fibers, which synchronise
+// at warp and block collectives; the blocks of a grid synchronise through global memory.
 //
-// It is stricter than a GPU. Shared memory begins poisoned, and reading a byte that was never
-// written is a fault; so are an access that is not aligned, that leaves its memory, or that races
-// with another thread's since the last barrier, or the last sync_warp() of both threads' warp. What
-// copy_async() copies lands only at the wait() that guarantees it. Threads that meet in different
-// collectives are a fault instead of a hang. A fault is thrown out of run_block() and run_grid().
-// Bank conflicts are counted. One thread of the host only.
+// The emulator is stricter than a GPU. Shared memory begins poisoned, and reading a byte that was
+// never written is a fault. An access is also a fault if it is not aligned, if it is outside its
+// memory, or if it races with another thread's access since the last barrier, or since the last
+// sync_warp() of the warp that has both threads. Data copied by copy_async() arrives only at the
+// wait() that guarantees it. Threads that wait in different collectives are a fault instead of a
+// hang. Faults are thrown out of run_block() and run_grid(). Bank conflicts are counted. The
+// emulator may be used by one host thread only.
 //
-// Blocks take turns in an order that comes from grid_shape::seed: a turn ends where every thread of
-// the block has come to a collective, a fence or an atomic. A block that waits for another in a
-// loop is not emulated. Two accesses of a byte of writable global memory, of which one writes, are
-// a fault unless one is ordered before the other:
+// Blocks take turns in an order that comes from grid_shape::seed: a turn ends when every thread of
+// the block has reached a collective, a fence or an atomic. Blocks that wait for another block in a
+// loop cannot be emulated. Two accesses of one byte of writable global memory, at least one of them
+// a write, are a fault unless one is ordered before the other:
 // - by the order of one thread's instructions, or by barriers of one block;
-// - between blocks, by the chain store, fence, atomic_add on a counter, atomic_add on the same
+// - between blocks, by this chain: store, fence, atomic_add on a counter, atomic_add on that
 //   counter by a thread of the other block, fence, access. The steps of a block may be taken by
 //   different threads with a barrier between them.
 // An atomic_add() also races with each plain access of its counter, whatever the order.
 //
-// Records of order. With `order_records`, an mma does not multiply: it makes each element of d from
-// the bits that it had and the bits of its 16 pairs of factors, so that d is a fingerprint of all
-// mma of this sum, in their sequence. A product of zero is the same whatever its factors are, and
-// sixteen of them leave d as it is. The fingerprints
-// are floats of mixed signs and magnitudes, on which the body's own f32 operations go on as ever;
-// a different order of these shows by its rounding. So where two kernels are given inputs without
-// two equal products of a sum, every output that they store has the same bits if they sum it in the
-// same order. Where the order differs, the bits of one output differ with high probability, not
-// always: compare a hundred outputs or more. The order within an mma is not recorded. Sums of
-// integers are exact in any order, so mma_s8() multiplies as ever.
+// Records of order. With `order_records`, an mma does not multiply: it computes each element of d
+// from the previous bits of the element and the bits of its 16 pairs of factors, so that d is a
+// fingerprint of all mma of this sum, in their sequence. A product of zero is the same whatever its
+// factors are, and sixteen products of zero leave d as it is. The fingerprints are floats of mixed
+// signs and magnitudes. The kernel's own f32 operations apply to them as usual, and a different
+// order of these operations shows by its rounding. So if two kernels get inputs without two equal
+// products in one sum, and sum in the same order, every output that they store has the same bits.
+// If the order differs, the bits of one output differ with high probability, but not always:
+// compare a hundred outputs or more. The order within an mma is not recorded. Sums of integers are
+// exact in any order, so mma_s8() multiplies as usual.
 #pragma once
 
 #include <cstddef>
@@ -69,8 +70,8 @@ struct grid_shape {
 };
 
 struct block_report {
-  /// Passes over the banks beyond the least that the warps' shared accesses and ldmatrix could
-  /// take. Those of copy_async() are not counted.
+  /// Bank conflicts: the passes over the banks in excess of the minimum for the warps' shared
+  /// accesses and ldmatrix. Passes of copy_async() are not counted.
   std::int64_t bank_conflicts = 0;
   std::int64_t shared_accesses = 0; ///< of whole warps
 };

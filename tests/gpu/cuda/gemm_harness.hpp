@@ -148,8 +148,8 @@ inline activations halves_of(const detail::packed_view& w, const call& c, cuda::
   return x;
 }
 
-/// Activations in 8 bits, as to_8_bits makes them of `x`, whose rows lie `stride` apart, in
-/// `order`.
+/// `x` quantised to 8 bits as by to_8_bits(). The rows of `x` lie `stride` apart, and the columns
+/// are taken in `order`.
 inline activations codes_of(const detail::packed_view& w, const std::vector<float>& x,
                             std::int64_t stride, std::int64_t m, bool residual,
                             const std::vector<std::int32_t>* order, cuda::gemm_args& args) {

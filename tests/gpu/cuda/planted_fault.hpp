@@ -1,12 +1,12 @@
-// A fault for tests of what a lost GPU leaves behind.
+// Causes a fault on a GPU, for tests of what happens after a GPU is lost.
 #pragma once
 
 #include "gpu/device.hpp"
 
 namespace twill::test {
 
-/// Launches a kernel that writes to an address of nobody. The device is a GPU; nothing of this
-/// process computes on it afterwards.
+/// Launches a kernel that writes to an unmapped address. The device must be a GPU; this process
+/// cannot compute on it afterwards.
 void plant_illegal_address(gpu::device& dev);
 
 } // namespace twill::test

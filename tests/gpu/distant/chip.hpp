@@ -1,9 +1,9 @@
-// chip: what stands in for a GPU and its runtime in tests. It has memory that nothing but its own
-// work reaches, streams of work, and points in them.
+// chip: stands in for a GPU and its runtime in tests. It has memory that only its own work may
+// access, streams of work, and points in the streams that can be waited for.
 //
-// The work of a stream is done in order by the chip's one thread, and as late as it may be: when
-// somebody waits for it. The pages of its memory are protected except while it works. Any thread;
-// wait() blocks it.
+// The work of a stream is done in order by the chip's one thread, and as late as possible: when a
+// thread waits for it. The pages of the chip's memory are protected except while the chip works.
+// Functions may be called from any thread; wait() blocks its caller.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// What the files of the distant device share, as gpu/cuda/cuda_backends.hpp is for CUDA's.
+// Declarations shared by the files of the distant device, as gpu/cuda/cuda_backends.hpp does for
+// CUDA's.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,8 @@ public:
   distant_kind(const distant_kind&) = delete;
   distant_kind& operator=(const distant_kind&) = delete;
   ~distant_kind();
-  /// From now on devices of this kind fail at whatever is waited for, and none can be opened, as
-  /// after a fault of a GPU.
+  /// From now on all waits for distant devices fail, and none can be opened, as after a fault of a
+  /// GPU.
   void lose();
 
 private:

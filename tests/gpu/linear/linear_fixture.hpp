@@ -1,4 +1,4 @@
-// Random matrices of every kind, with the values they stand for, and a naive product in double.
+// Random matrices of every kind with the values that they represent, and a naive product in double.
 #pragma once
 
 #include <cmath>
@@ -132,8 +132,9 @@ inline double from_middle(const matrix& w, std::int64_t g) {
   return w.group_offsets[i] + 8.0 * w.scales[i];
 }
 
-/// The matrix that a grouped_u4 one is packed as with weight_source::int16_quant_params: scales,
-/// and an offset_fraction of offsets from code 8 on, are multiples of a row's largest / 32767.
+/// The values that a grouped_u4 matrix has after it was packed with
+/// weight_source::int16_quant_params. The scales are rounded to multiples of the row's largest
+/// value / 32767, and so are the offsets from code 8 in units of offset_fraction.
 inline matrix with_int16_quant_params(matrix w) {
   w.int16_quant_params = true;
   const std::int64_t groups = w.cols / w.group;
@@ -168,10 +169,11 @@ struct oracle {
   std::vector<double> bound; // (m, rows)
 };
 
-/// Rounding of each operand and of the sum, worst case: f32 sums err by cols * 2^-24 of the sum of
-/// magnitudes; bf16 by 2^-8 more, f16 by 2^-11; int8 activations by half a step of their 32
-/// columns, or as many as `rounding` says, int8x2 by half a residual step where few values dominate
-/// them, or everywhere; int16 quant params by the rounding of the offset's fraction.
+/// The exact product, and a worst-case bound from the rounding of each operand and of the sum: f32
+/// sums err by cols * 2^-24 of the sum of magnitudes; bf16 adds 2^-8, f16 2^-11. int8 activations
+/// err by half a step of the columns that share a scale (32, or as `rounding` says). int8x2 errs by
+/// half a residual step where few values dominate their columns, or everywhere if `rounding` says
+/// so. int16 quant params add the rounding of the offset's fraction.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
                     compute_type compute, int8_rounding rounding = {}) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;

@@ -1,4 +1,4 @@
-// A decoder that is loaded for an offline job over one of the golden folders.
+// A decoder with weights from one of the golden folders, loaded for an offline job.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Machines and models that offloading is planned for in tests.
+// Descriptions of machines and models for tests of offload planning.
 #pragma once
 
 #include "models/offload/plan/cost_inputs.hpp"
@@ -81,9 +81,10 @@ inline models::offload::machine_description a6000_pcie4() {
   return on;
 }
 
-/// The paper's T4 (arXiv 2303.06865, section 6: 16 GB, 208 GB of DRAM, a disk of 2 GB/s read and
-/// 1 GB/s write). PCIe, products, and attention on device (79 GFLOP/s at one operation per byte)
-/// and host (12.3) as FlexGen's own cost model fitted them (experimental/cost_model.py).
+/// The T4 of the FlexGen paper (arXiv 2303.06865, section 6): 16 GB on the device, 208 GB of DRAM,
+/// a disk of 2 GB/s read and 1 GB/s write. The speeds of PCIe, of products, and of attention on the
+/// device (79 GFLOP/s at one operation per byte) and on the host (12.3) are those that FlexGen's
+/// own cost model fitted (experimental/cost_model.py).
 inline models::offload::machine_description t4_paper() {
   models::offload::machine_description on;
   on.name = "T4, the paper's links";

@@ -60,8 +60,8 @@ public:
     return download(logits.value());
   }
 
-  /// One step; hidden states of the rows that the chunks want, the last `n_hidden` ones, after the
-  /// logits of those before them.
+  /// Runs one step. Returns the logits of the rows that the chunks want, except that for the last
+  /// `n_hidden` of these rows hidden states follow instead.
   std::vector<logit_row> step_with_hidden(const std::vector<chunk>& chunks, std::int32_t n_hidden) {
     models::step_batch input = describe(chunks);
     input.n_hidden = n_hidden;

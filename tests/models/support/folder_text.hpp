@@ -1,4 +1,4 @@
-// Tokenizers of folders under tests/golden, and what their golden files say.
+// Tokenizers of folders under tests/golden, and the texts and ids of their golden files.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// fault_of_ids: what must be true of the ids of every tokenizer, whatever its files say.
+// fault_of_ids: checks the rules that the ids of every tokenizer must keep, whatever its files
+// contain.
 #pragma once
 
 #include <algorithm>

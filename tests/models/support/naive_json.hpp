@@ -1,5 +1,5 @@
-// JSON by its grammar (RFC 8259), in the plainest way: one function for each rule, a text that is
-// copied, and no library. For tests that ask what a damaged text says.
+// A plain JSON reader by the grammar of RFC 8259: one function for each rule, a text that is
+// copied, and no library. Tests use it to find out what a damaged text means.
 #pragma once
 
 #include <cmath>

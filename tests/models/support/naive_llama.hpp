@@ -1,4 +1,4 @@
-// The Llama forward pass written out plainly in double precision: the oracle for the decoder.
+// The Llama forward pass in double precision, written for clarity: the oracle for the decoder.
 #pragma once
 
 #include <cmath>

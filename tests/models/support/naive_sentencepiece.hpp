@@ -1,5 +1,5 @@
-// A SentencePiece model by its description (sentencepiece_model.proto): every field of the message
-// is listed first, then looked up. For tests that ask what damaged bytes say.
+// Reads a SentencePiece model as sentencepiece_model.proto describes it: every field of the message
+// is listed first, then looked up. Tests use it to find out what damaged bytes mean.
 #pragma once
 
 #include <bit>

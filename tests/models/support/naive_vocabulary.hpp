@@ -1,5 +1,5 @@
-// What the JSON and text files of a folder's tokenizer say, read in the plainest way. For tests
-// that ask what damaged files say. It knows byte-level BPE in vocab.json with merges.txt and in
+// A plain reader of the JSON and text files of a folder's tokenizer. Tests use it to find out what
+// damaged files mean. It supports byte-level BPE in vocab.json with merges.txt and in
 // tokenizer.json, and BPE of characters in tokenizer.json.
 #pragma once
 
@@ -67,8 +67,8 @@ struct naive_vocabulary {
   }
 };
 
-/// The byte-level alphabet of GPT-2: printable bytes stand for themselves, all others for the
-/// characters from U+0100 on.
+/// The byte-level alphabet of GPT-2: a printable byte is written as itself, any other byte as a
+/// character from U+0100 on.
 inline std::string naive_bytes(const std::string& spelled) {
   static const std::map<std::string, char> alphabet = [] {
     std::map<std::string, char> all;

@@ -1,5 +1,5 @@
-// A random GPTQ or AWQ matrix: its packed tensors and the values that the format's definition gives
-// them, computed naively from unpacked numbers.
+// A random GPTQ or AWQ matrix: its packed tensors, and its values by the definition of the format,
+// computed naively from unpacked numbers.
 #pragma once
 
 #include <algorithm>

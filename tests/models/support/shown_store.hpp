@@ -1,4 +1,4 @@
-// A disk tier in memory that shows its readers whatever bytes a test puts in place of those that
+// A disk tier in memory whose reads return whatever bytes a test has put in place of those that
 // were written.
 #pragma once
 

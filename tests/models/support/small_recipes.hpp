@@ -1,4 +1,4 @@
-// Recipes of small random models, one or more for every family and packing.
+// Recipes of small random models, at least one for every family and every packing.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The places of a text file where damage is tried: its beginning, its middle and its end byte by
-// byte, and a few in between.
+// The places of a text file that tests damage: each byte of its beginning, its middle and its end,
+// and a few places in between.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace twill::test {
 
-/// Parts in order that cover `size` bytes. `dense` bytes at the beginning, in the middle and at the
-/// end are cut into parts that the harness damages in each byte.
+/// Parts, in order, that cover `size` bytes. At the beginning, in the middle and at the end,
+/// `dense` bytes are cut into parts so small that the harness damages every byte of them.
 inline std::vector<part> parts_of_text(std::size_t size, std::size_t dense) {
   std::vector<sized> sizes;
   std::size_t at = 0;

@@ -1,6 +1,6 @@
-// batch_bench: the batches of a server without sockets, over a folder that outlives it, with a
-// scripted engine. What the batch thread would do is done by run(), so that a test can end the
-// server between any two tasks.
+// batch_fixture: the batch service of a server without sockets, with a scripted engine, over a
+// folder that outlives the fixture. The tasks of the batch thread run in run(), so that a test can
+// end the server between any two tasks.
 #pragma once
 
 #include <atomic>
@@ -137,8 +137,9 @@ private:
     if (change) change(o);
     return o;
   }
-  /// What batches take adds up between any two tasks, and not only at rest. While a task waits, a
-  /// batch may have been made that the batch thread does not know yet.
+  /// The ledger of batches must balance between any two tasks, and not only at rest. While a task
+  /// waits, the ledger is not checked, since there may be a new batch of which the batch thread
+  /// does not know yet.
   void check_ledger() {
     if (std::lock_guard lock(mutex_); !tasks_.empty()) return;
     at_once_ = std::this_thread::get_id();

@@ -1,5 +1,5 @@
-// hostile_files: what must hold of any bytes that stand where a journal or the file of a response
-// should be. For the tests, and for the fuzz target stored_journal.
+// hostile_files: what must hold when a journal or a response file has arbitrary bytes. For the
+// tests, and for the fuzz target stored_journal.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace twill::testing {
 
-/// The journal or response file with checksums, and lengths of frames, that fit its bytes: what
-/// random damage seldom gets past is past.
+/// The journal or response file with checksums and frame lengths corrected to fit its bytes, so
+/// that random damage reaches the checks behind those of the checksums.
 std::string with_right_sums(std::string journal_or_response);
 
 /// Reads the bytes as a journal and as a response; what does not hold, or nullptr.

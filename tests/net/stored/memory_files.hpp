@@ -1,10 +1,11 @@
-// memory_files: a folder in memory, in place of the system calls of stored responses, with faults,
-// ends of the process and power failures at any call.
+// memory_files: a folder in memory that replaces the system calls of stored responses, and in which
+// any call can fail, end the process or be followed by a power failure.
 //
-// One thread. What files hold, and which names the folder has, is known twice: as running programs
-// see it, and as far as sync() made it durable. A process that ends loses nothing of the first; a
-// power failure leaves the second, and of what was not synced as much as the test asks for. Names
-// become durable in the order in which they changed, as journals of file systems do it.
+// It is used by one thread. The contents of files and the names in the folder are kept twice: as
+// running programs see them, and as far as sync() made them durable. The end of the process loses
+// nothing that programs have seen. A power failure keeps what is durable and, of what was not
+// synced, as much as the test asks for. Names become durable in the order in which they changed, as
+// in the journal of a file system.
 #pragma once
 
 #include <cstdint>
@@ -30,19 +31,18 @@ public:
   memory_files();
   /// The same disk, seen by a process that has nothing open.
   memory_files disk_copy() const;
-  /// The disk after the power failed. Of the changes of names that were not synced, the first
-  /// `n_names` were made.
+  /// The disk after a power failure that kept the first `n_names` of the unsynced changes of names.
   memory_files after_power_failure(unsynced_bytes bytes, std::size_t n_names) const;
   std::size_t n_unsynced_names() const { return unsynced_names_.size(); }
 
-  /// The process ends at the `call`-th call from now that changes something, before it or, in
-  /// the middle of a write and at the end of any other.
+  /// Ends the process at the `call`-th modifying call from now. With `in_middle` the process ends
+  /// in the middle of a write, or at the end of any other call; without it, before the call.
   void end_at(int call, bool in_middle) {
     end_at_ = call;
     end_in_middle_ = in_middle;
   }
-  /// `n` calls of any kind but close() fail with `error`, from the `call`-th one from now; a write
-  /// that fails so may write a half first.
+  /// From the `call`-th call on, `n` calls of any kind but close() fail with `error`. A failing
+  /// write may write half of its bytes first.
   void fail_at(int call, int n, int error, bool after_half = false) {
     fail_at_ = call;
     n_fails_ = n;

@@ -1,5 +1,5 @@
-// What tests of the service of stored responses share: a service with a scripted engine, and
-// readers that note what they get.
+// Common parts of the tests of the stored-response service: the service with a scripted engine, and
+// readers that record what they get.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// stored_script: calls of a stored_folder in a row, and what the folder must hold after each.
+// stored_script: a sequence of calls to a stored_folder, and what the folder must hold after each
+// call.
 #pragma once
 
 #include <cstdint>

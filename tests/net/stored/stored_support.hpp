@@ -1,4 +1,4 @@
-// What tests of stored responses share.
+// Common parts of the tests of stored responses.
 #pragma once
 
 #include <cstdlib>

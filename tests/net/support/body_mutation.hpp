@@ -1,4 +1,5 @@
-// Bodies that random operations have changed: members replaced, removed, added, nested, repeated.
+// Applies random operations to JSON bodies: members are replaced, removed, added, nested and
+// repeated.
 #pragma once
 
 #include <cstddef>

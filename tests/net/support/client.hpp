@@ -1,5 +1,6 @@
-// A blocking socket client for tests: raw bytes, HTTP replies, WebSocket frames made by hand, so
-// that tests can send what no proper client would. Every wait is bounded. POSIX sockets only.
+// A blocking socket client for tests. It sends raw bytes and hand-made WebSocket frames, and reads
+// HTTP replies, so that tests can send what no proper client would. Every wait is bounded. POSIX
+// sockets only.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// Codecs under test: a model, limits and an engine to hand them, and short ways to their answers.
+// Helpers for tests of codecs: a model, limits and an engine to pass to a codec, and functions that
+// return its answers.
 #pragma once
 
 #include "net/protocol/codec.hpp"

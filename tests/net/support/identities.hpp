@@ -1,4 +1,4 @@
-// Certificates and keys made on the spot, of each kind that a server may have.
+// Generates certificates and keys of each kind that a server may have.
 #pragma once
 
 #include <string>
@@ -20,12 +20,13 @@ struct identity_options {
   long from_s = -24L * 3600, until_s = 24L * 3600; ///< when it is valid, counted from now
 };
 
-/// A certificate for `localhost` and 127.0.0.1 whose common name is `name`. It may issue others.
-/// Without an issuer it signs itself.
+/// A certificate for `localhost` and 127.0.0.1 with the common name `name`, which may issue other
+/// certificates. Without an `issuer` it is self-signed.
 identity make_identity(const std::string& name, const identity* issuer = nullptr,
                        const identity_options& how = {});
-/// An identity at the end of a chain: its root, the certificates in between from its own issuer
-/// up, and itself. `how` is its own; the others have keys of P-256.
+/// A certificate chain: the root, the certificates in between, ordered from the direct issuer up to
+/// the root, and the identity at the end. `how` applies to that identity; the other certificates
+/// have P-256 keys.
 struct identity_chain {
   identity root;
   std::vector<identity> between;

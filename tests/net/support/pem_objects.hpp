@@ -1,5 +1,5 @@
-// PEM texts and OpenSSL's objects, for tests. A failure of OpenSSL is a std::runtime_error with its
-// reason.
+// Converts between PEM texts and OpenSSL's objects, for tests. If OpenSSL fails, std::runtime_error
+// is thrown with OpenSSL's reason.
 #pragma once
 
 #include <openssl/bio.h>

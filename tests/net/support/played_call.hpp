@@ -1,4 +1,4 @@
-// A call's reply to scripted events, and the events of a stream taken apart.
+// A call's reply to scripted events, and a parser for the events of a stream.
 #pragma once
 
 #include <string>

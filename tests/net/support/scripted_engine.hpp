@@ -1,7 +1,7 @@
 // scripted_engine: an engine_port for tests, with scripted tokens, delays and failures.
 //
-// One thread plays all requests: each step gives every request that is not paused its next piece.
-// Tokens of text are bytes: id = byte value. Thread-safe.
+// One thread serves all requests: each step gives every request that is not paused its next piece.
+// A token of text is a byte, and its id is the value of the byte. Thread-safe.
 #pragma once
 
 #include <atomic>

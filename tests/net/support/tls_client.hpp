@@ -1,4 +1,4 @@
-// tls_client: the blocking client over TLS, which notes what certificates it was shown.
+// tls_client: the blocking client over TLS, which records the certificates that the server sent.
 #pragma once
 
 #include <memory>

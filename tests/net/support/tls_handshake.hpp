@@ -1,4 +1,4 @@
-// A TLS handshake in memory, between a server's context and a client made for it.
+// A TLS handshake in memory, between a server's context and a client that the function creates.
 #pragma once
 
 #include <string>

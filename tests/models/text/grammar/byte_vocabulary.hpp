@@ -1,5 +1,5 @@
-// A vocabulary whose tokens are the single bytes: masks are the grammar itself, and compiling is
-// quick.
+// A vocabulary whose tokens are the single bytes, so that masks show the grammar itself and
+// compiling is quick.
 #pragma once
 
 #include <string>

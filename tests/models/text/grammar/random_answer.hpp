@@ -1,4 +1,4 @@
-// A random answer that keeps to a grammar: what sampling at a high temperature would draw.
+// A random answer that a grammar accepts, as sampling at a high temperature would draw it.
 #pragma once
 
 #include <random>

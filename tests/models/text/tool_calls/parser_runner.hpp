@@ -1,4 +1,4 @@
-// Runs a parser over an answer cut into pieces, and joins runs of events that the cuts split.
+// Runs a parser over an answer cut into pieces, and joins events that the cuts split.
 #pragma once
 
 #include <random>
