@@ -1,5 +1,5 @@
-// What an engine counts adds up once no request is left: whatever a test did to it, nothing that a
-// request took may stay behind.
+// Checks that an engine's ledger balances once no request is left: whatever a test did, nothing
+// that a request took may stay taken.
 #pragma once
 
 #include <chrono>
@@ -24,9 +24,9 @@ inline std::optional<twill::ledger> ledger_of(const twill::actors::engine_port& 
   return coming.get();
 }
 
-/// What does not add up, or that requests are left; empty also where the engine does not answer.
-/// What is given back may come a moment after the last event of a request, so this looks for some
-/// seconds until all adds up.
+/// What does not balance, or that requests are left; empty if all is well or if the engine does not
+/// answer. Requests may give back what they took a moment after their last event, so this looks
+/// again for ten seconds until everything balances.
 inline std::string faults_at_rest(const twill::actors::engine_port& port) {
   using clock = std::chrono::steady_clock;
   const auto began = clock::now();

@@ -1,6 +1,6 @@
-// The default model goes on with requests from what an earlier run has drawn. That run computed its
-// output token by token, the run that goes on computes it at once, like a prompt: on a host both
-// have the same bits. Over more cuts it is a measurement (hidden).
+// The default model continues requests after the tokens that an earlier run has drawn. The earlier
+// run computed these tokens one by one; the run that continues computes them at once, like a
+// prompt. On a host both give the same bits. The case with more cuts is a measurement, and hidden.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

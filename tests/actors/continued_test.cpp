@@ -1,6 +1,6 @@
-// A request that goes on from what an earlier run has drawn, as after a restart: the tokens, texts
-// and ends that follow are those of a run that nothing disturbed, wherever the earlier run was cut
-// and whatever runs beside it.
+// A request that continues after the tokens that an earlier run has drawn, as after a restart: the
+// tokens, texts and finish reasons that follow are those of an undisturbed run, wherever the
+// earlier run was cut and whatever runs beside it.
 #include <atomic>
 #include <stdexcept>
 #include <string>

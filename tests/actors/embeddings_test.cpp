@@ -1,6 +1,6 @@
-// Requests for hidden states through the port: on golden folders against transformers, with the
-// same bits however they are batched and cut; and on a scripted runner, through everything that
-// happens to requests.
+// Requests for hidden states through the engine's port. On golden folders they are compared with
+// transformers' values, and have the same bits however they are batched and cut. On a scripted
+// runner they are preempted, cancelled and disturbed in every other way that requests are.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -200,8 +200,8 @@ TEST_CASE("hidden states have the same bits alone, together, cut, cached and bes
 
 namespace {
 
-/// A scripted runner with hidden states: the first number of a row's is a hash of what the KV holds
-/// up to the row, the second its token.
+/// A scripted runner with hidden states. The first number of a row is a hash of what the KV holds
+/// up to the row; the second number is the row's token.
 class pooling_runner final : public actors::step_runner {
 public:
   explicit pooling_runner(std::shared_ptr<script> s) : script_(s), inner_(std::move(s)) {}

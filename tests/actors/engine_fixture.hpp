@@ -1,4 +1,4 @@
-// An engine over scripted runners. When it goes, what the engine counts must add up.
+// An engine over scripted runners. Its destructor checks that the engine's ledger balances.
 #pragma once
 
 #include <memory>

@@ -185,8 +185,8 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
     REQUIRE(eventually([&] { return b.port.stats().requests_running == 0; }));
     plan->allow(2);
     CHECK(b.no_blocks_used());
-    // The step that runs, and not the one that was sent already; a device that runs ahead has begun
-    // both.
+    // The running step is computed to its end, but the step that was already sent is not. A device
+    // that runs ahead has begun both steps.
     CHECK(plan->computed == (plan->ahead ? 32 : 16));
     CHECK(r.n_events() <= events + 1);
     CHECK_FALSE(r.over());

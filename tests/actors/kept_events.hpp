@@ -1,4 +1,5 @@
-// All events of one request, and what a later run must add to the first of them.
+// Records all events of a request. For a request that is cut after its first `n` events, helpers
+// compute the output that these events report, and the output that a later run must add.
 #pragma once
 
 #include <cstddef>

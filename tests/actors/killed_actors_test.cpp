@@ -1,5 +1,5 @@
-// Every actor is killed at every message that it takes, one at a time. Whatever dies: each request
-// ends, with its text or with an error, the engine serves again, and a drain ends.
+// Kills every actor at every message that it handles, one per run. Whichever actor dies, each
+// request ends with its text or an error, the engine serves again, and a drain ends.
 #include <atomic>
 #include <cstring>
 #include <stdexcept>

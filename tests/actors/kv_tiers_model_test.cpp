@@ -1,5 +1,6 @@
-// The default model with KV tiers: tokens from blocks that were away, a process that is killed, and
-// what a returning conversation waits for (hidden, since it is a measurement).
+// The default model with KV tiers: tokens computed from blocks that were spilled and fetched, a
+// process that is killed, and (hidden, since it is a measurement) how long a returning conversation
+// waits.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// KV tiers through the port, over a runner whose text depends on every position of the KV that a
-// sequence is given: what left the device comes back, or is computed again.
+// KV tiers through the engine's port, over a runner whose text depends on every position of the KV
+// that a sequence is given: blocks that left the device are fetched or computed again.
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Failures and ends: executor restarts, giving up, drain, abort, destruction in mid-flight.
+// Failures and shutdown of the engine: executor restarts, giving up, drain, abort, and destruction
+// while requests run.
 #include <atomic>
 #include <ctime>
 #include <stdexcept>

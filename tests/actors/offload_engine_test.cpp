@@ -1,5 +1,5 @@
-// A daemon's engine over weights that travel: the tokens of resident ones, and a disk that fails
-// costs the requests of a step, not the daemon.
+// A daemon's engine with streamed weights: it draws the tokens that resident weights give, and a
+// disk that fails costs the requests of a step, but not the daemon.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -62,8 +62,9 @@ struct real_engine {
   actors::engine_port& port;
 };
 
-/// Plans are for the machine that was measured, and that one is not alike from day to day. After
-/// one plan this makes it remembered as a machine whose disk is what a round waits for.
+/// Plans depend on measurements of this machine, which vary from day to day. Called after a first
+/// plan has created the cached measurements, this overwrites them with those of a machine on which
+/// each round waits for the disk.
 void remember_a_slow_disk(const std::string& cache) {
   std::string key;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache))

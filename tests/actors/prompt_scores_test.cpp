@@ -1,5 +1,5 @@
-// Scores of prompts from golden folders against log-probabilities computed here, in double, from a
-// decoder's logits, and against the reference's likeliest tokens.
+// Scores of prompts from golden folders, compared with log-probabilities that the test computes in
+// double from a decoder's logits, and with the likeliest tokens of the reference implementation.
 #include <cmath>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
-// Engines that launch a step while the one before it computes: the tokens are those of engines that
-// wait. On a host a step is computed when it is launched, so that what is tried there is who knows
-// which token when; a distant device tries the order of the device's work.
+// Engines that launch a step while the previous one computes: they must draw the tokens that
+// engines draw which wait for each step. On a host a step is computed when it is launched, so the
+// host tests only when tokens become known to the engine and to the device; the distant device also
+// tests the order of the device's work.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// Allocations that fail at random: operator new of this program fails at a seeded rate, in any
-// thread, as it would where memory is short for a moment.
+// Allocations that fail at random: this program replaces operator new by one that fails at a seeded
+// rate, in any thread, as if memory were short for a moment.
 #include "config/base/scarce_memory.hpp"
 
 #include <atomic>
@@ -40,8 +40,8 @@ bool fails() {
 
 } // namespace
 
-// What the standard says of operator new, apart from the failures. Inlined, its malloc would look
-// like a mismatch to the compiler.
+// Does what the standard demands of operator new, apart from the failures. It is not inlined, since
+// the compiler would warn of its malloc as a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   for (;;) {
     if (!fails())

@@ -1,6 +1,7 @@
-// A step_runner whose "model" can be recomputed by the test: the next token is a hash of everything
-// the sequence's KV holds, read back through the block table. A wrong table, a block with two
-// owners or a lost position changes the text. Also a tokenizer of bytes, and a recorder of events.
+// A step_runner with a "model" that the test can recompute: the next token is a hash of everything
+// that the sequence's KV holds, read through the block table. A wrong table, a block with two
+// owners or a lost position changes the text. The file also has a tokenizer of bytes and a recorder
+// of events.
 #pragma once
 
 #include <algorithm>
@@ -78,8 +79,8 @@ inline std::int32_t next_token(std::uint64_t context_hash, float temperature, st
   return 'a' + static_cast<std::int32_t>((h >> 8) % 26);
 }
 
-/// What the KV of a position holds: the token, and past `shareable` (0: nowhere) also the lengths
-/// that frequencies of some models depend on.
+/// What the KV of a position holds: the token and, for positions past `shareable` (0: for none),
+/// also the lengths on which the RoPE frequencies of some models depend.
 inline std::int32_t stored(std::int32_t token, std::int32_t position, std::int32_t prompt_length,
                            std::int32_t shareable) {
   const std::int32_t length = std::max(prompt_length, position + 1);
@@ -230,8 +231,8 @@ public:
     return info;
   }
 
-  /// The step is computed at once. Its end, and a failure, come when the gate and the steps before
-  /// it let it through, on another thread.
+  /// Computes the step at once. Its end, or its failure, is reported on another thread, when the
+  /// gate and the steps before it let it pass.
   actors::result<nothing> begin(const actors::executor_step& batch,
                                 std::function<void()> done) override {
     if (under_way_.size() > 1) return failure{actors::errc::executor_failed, "three at once"};

@@ -1,4 +1,5 @@
-// The default model through the port: goldens, and 32 requests at once against each one alone.
+// The default model through the engine's port: goldens, and 32 requests at once compared with each
+// of them alone.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Tenants through the port: what one may run, queue and use, whose cached prefixes it finds, how
-// long its requests wait, and whose come first.
+// Tenants through the engine's port: how much a tenant may run, queue and use, whose cached
+// prefixes it finds, how long its requests wait, and whose requests come first.
 #include <future>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// The batcher's logic without actors, over a real block pool and an executor that the test plays.
+// The batcher's logic without actors, over a real block pool, while the test acts as the executor.
 #include "actors/batcher/batcher_core.hpp"
 
 #include <algorithm>
@@ -134,8 +134,8 @@ struct fixture final : batcher_core::session_sink {
     for (const auto& [id, n] : n_inserted)
       REQUIRE(n <= pool.blocks(id).size() + grown(change, id));
   }
-  /// What enters the cache is what the lease's next blocks hold: else a later prompt would be
-  /// served another one's text.
+  /// What is inserted into the cache must be the text that the lease's next blocks hold; otherwise
+  /// a later prompt would find the KV of another text.
   void check_tokens(const prefix_insert& p) {
     ids known = *prompts.at(p.id);
     const std::size_t first = 4 * n_inserted[p.id];

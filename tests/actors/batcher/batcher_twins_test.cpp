@@ -1,4 +1,5 @@
-// The requests that a batcher holds, and the steps that it has sent, are those of plain lists.
+// The batcher's tables of requests and of sent steps, compared with plain lists under random
+// operations.
 #include <algorithm>
 #include <cstdint>
 #include <deque>

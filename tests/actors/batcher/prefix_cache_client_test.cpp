@@ -1,5 +1,5 @@
-// prefix_cache_client against a twin: which blocks are asked for, which lease begins with which
-// match, and that every computed block is reported once.
+// prefix_cache_client against a plain reference: which blocks are asked for, which lease begins
+// with which match, and that every computed block is reported once.
 #include <algorithm>
 #include <map>
 #include <memory>

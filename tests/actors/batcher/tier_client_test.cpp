@@ -1,4 +1,5 @@
-// tier_client against a twin that keeps everything: who waits, what was measured.
+// tier_client against a plain reference that remembers everything: which requests wait, and what
+// was measured.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,4 +1,5 @@
-// live_requests answers as a plain list of requests, and an empty table is as good as a new one.
+// live_requests gives the same answers as a plain list of requests; once it is empty it behaves
+// like a new table.
 #include "actors/detail/live_requests.hpp"
 
 #include <algorithm>

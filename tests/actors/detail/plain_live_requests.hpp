@@ -1,4 +1,5 @@
-// plain_live_requests: a list of requests; whatever live_requests counts, this one counts anew.
+// plain_live_requests: a reference for live_requests. It keeps a list of requests, and counts anew
+// for every answer.
 #pragma once
 
 #include <algorithm>

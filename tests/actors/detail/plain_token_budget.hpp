@@ -1,8 +1,8 @@
-// plain_token_budget: a token_budget that keeps all that was ever done and adds it up anew for
-// every answer, in whole numbers.
+// plain_token_budget: a reference for token_budget. It remembers every operation, and adds them up
+// anew for every answer, in whole numbers.
 //
-// Time is in ticks of a quarter of a second and tokens are counted in sixteenths, so that rates of
-// a multiple of 15 tokens a minute are whole numbers of sixteenths a tick.
+// Times are in ticks of a quarter of a second and tokens in sixteenths, so that a rate which is a
+// multiple of 15 tokens a minute is a whole number of sixteenths per tick.
 #pragma once
 
 #include <algorithm>

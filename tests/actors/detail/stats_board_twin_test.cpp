@@ -1,5 +1,5 @@
-// Observations are counted where a search through all bounds puts them, and depths of mailboxes and
-// figures of tenants are sums.
+// stats_board puts each observation into the bucket that a search through all bounds finds, and its
+// mailbox depths and tenant figures are plain sums.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

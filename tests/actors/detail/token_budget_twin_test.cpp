@@ -1,4 +1,5 @@
-// token_budget and tenant_budgets answer as those that add up all that was ever done.
+// token_budget and tenant_budgets give the same answers as references that add up every operation
+// anew.
 #include <chrono>
 #include <map>
 #include <memory>

@@ -1,4 +1,5 @@
-// A step's draws: all memory is taken at the start, and passes do not change what is drawn.
+// Drawing the tokens of a step: all memory is taken at the start, and splitting the draws into
+// passes does not change what is drawn.
 #include "actors/executor/device_sampler.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Whatever the bytes of a KV block depend on changes the fingerprint under which they are kept.
+// The fingerprint under which KV blocks are kept changes with everything that the bytes of a block
+// depend on.
 #include "actors/executor/kv_fingerprint.hpp"
 
 #include <filesystem>

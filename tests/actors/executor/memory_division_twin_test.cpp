@@ -1,5 +1,5 @@
-// However much memory there is and whatever is asked for, the parts of the device's memory are
-// within the whole, and more memory never leaves less for KV.
+// However much memory there is and whatever the options ask for, the parts into which the device's
+// memory is divided fit into it, and more memory never leaves less for KV.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

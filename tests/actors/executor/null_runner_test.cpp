@@ -1,4 +1,5 @@
-// The runner that computes nothing keeps to all that a draw asks for.
+// null_runner computes no model, but its tokens and scores keep to the parameters, bans and masks
+// of each draw.
 #include "actors/executor/null_runner.hpp"
 
 #include <algorithm>

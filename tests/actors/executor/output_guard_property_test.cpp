@@ -1,5 +1,5 @@
-// What may follow in an output, for random outputs: the mask and what is accepted are those of the
-// definition over the whole output so far, with a grammar's matcher that begins anew each time.
+// output_guard over random outputs: its mask and the tokens that it accepts are those that a
+// grammar matcher, started anew over the whole output each time, allows.
 #include <algorithm>
 #include <cstddef>
 #include <memory>

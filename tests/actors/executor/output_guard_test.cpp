@@ -1,5 +1,5 @@
-// What may follow in one output: the grammar's own text, bounded white space, and reasoning before
-// it.
+// The tokens that output_guard allows next in an output: text of the grammar, bounded white space,
+// and reasoning before the grammar.
 #include "actors/executor/output_guard.hpp"
 
 #include <memory>

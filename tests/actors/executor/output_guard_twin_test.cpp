@@ -1,4 +1,5 @@
-// An output is guarded as by one that reads the whole of it anew at every token.
+// output_guard allows the same tokens as a reference that reads the whole output anew at every
+// token.
 #include "actors/executor/output_guard.hpp"
 
 #include <cstdint>

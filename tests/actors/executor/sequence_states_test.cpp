@@ -1,4 +1,4 @@
-// The executor's memory of its sequences: from plans to batches, from samples to results.
+// What the executor remembers of its sequences: plans become batches, and samples become results.
 #include "actors/executor/sequence_states.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Ends of steps on a device that the test ends by hand.
+// step_ends on a device whose steps end only when the test lets them.
 #include "actors/executor/step_ends.hpp"
 
 #include <atomic>

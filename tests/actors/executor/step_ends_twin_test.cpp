@@ -49,8 +49,8 @@ void play_steps(gpu::device& dev, const operations& sequence) {
       case 2: {
         if (launched - waited == static_cast<int>(step_ends::most)) break;
         const int number = ++launched;
-        // There is no memory at the first report of this step; in one step alone, since the next
-        // try comes milliseconds later.
+        // The first report of this step fails for lack of memory. This happens at one step of a run
+        // only, since the report is tried again only milliseconds later.
         const bool is_short = op.a % 16 == 15 && !std::exchange(was_short, true);
         ends.add([&, number, left = is_short ? 1 : 0]() mutable {
           if (passed < number) too_early = true;

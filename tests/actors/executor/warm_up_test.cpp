@@ -1,4 +1,4 @@
-// The steps that a GPU runs before requests come are steps as a decoder takes them.
+// The warm-up steps that a GPU runs before requests arrive are steps that a decoder accepts.
 #include "actors/executor/warm_up.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// apply_change() against twins of pool and tiers: a change of many parts is carried out in the
-// order of kv_change's members, what is evicted or kept is spilled from its beginning, and matches
-// go on in the tiers.
+// apply_change() against references of the pool and the tiers. A change of many parts is carried
+// out in the order of kv_change's members; evicted and kept prefixes are spilled from their
+// beginning; and matches continue in the tiers.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -101,8 +101,8 @@ private:
       if (o.kind % 64 <= kind && (o.kind % 64 > before || before == kind)) act(o);
   }
 
-  /// Applies what is wanted to the twin, in the documented order. What the batcher would never ask
-  /// for is left out of the change.
+  /// Applies the wanted change to the reference in the documented order. Parts that the batcher
+  /// would never ask for are removed from the change.
   void send() {
     kv_change change;
     kv_grant expected;

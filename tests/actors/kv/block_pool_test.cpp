@@ -1,4 +1,5 @@
-// block_pool and prefix_tree by themselves: which blocks a lease begins with, which are evicted.
+// block_pool and prefix_tree on their own: which blocks a lease begins with, and which blocks are
+// evicted.
 #include <algorithm>
 #include <map>
 #include <random>

@@ -1,5 +1,5 @@
-// block_pool, its tree and its index against a slow twin, by random operations: each answer, and
-// after each operation all that can be asked, is equal.
+// block_pool with its tree and its index, compared with a slow reference over random operations:
+// every answer, and the whole visible state after each operation, must be equal.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -130,8 +130,8 @@ private:
     matches_ = ask(queries);
   }
 
-  /// Begins a lease with a part of a match. Blocks of it may have left the tree since; when they
-  /// have come back to it as others, the match may not be used.
+  /// Begins a lease with a part of a match. Since the match was found, its blocks may have left the
+  /// tree; if their memory has come back to the tree as other blocks, the match must not be used.
   void reuse(const operation& o) {
     const sequence_id id = unused_id();
     if (id == 0 || matches_.empty()) return;
@@ -152,8 +152,9 @@ private:
     if (is) texts_[id] = text;
   }
 
-  /// What the batcher does: it begins leases with their matches, in the order of the queries, and
-  /// counts on n_evictable. Then the leases get the blocks that they lack, and mostly end at once.
+  /// Does what the batcher does: begins leases with their matches in the order of the queries,
+  /// relying on n_evictable. Then the leases get the blocks that they lack, and most of them end at
+  /// once.
   void admit(const operation& o) {
     std::vector<prefix_query> queries;
     std::vector<written_text> texts;

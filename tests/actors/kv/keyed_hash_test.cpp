@@ -1,5 +1,5 @@
-// keyed_hash, cache_scope and block_key: SipHash-2-4 as its authors define it, and names that are
-// equal where everything is equal.
+// keyed_hash is SipHash-2-4 as its authors define it; values of cache_scope and block_key are equal
+// exactly when all their inputs are equal.
 #include <array>
 #include <cstdint>
 #include <map>

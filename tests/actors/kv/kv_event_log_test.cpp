@@ -1,6 +1,6 @@
-// kv_event_log: one order of what allocator and tiers report, of the published scope alone, parents
-// before children; and what its reader gets when it is late. With tiers, under random schedules, it
-// is tested in offloader/kv_tiers_test.cpp.
+// kv_event_log merges the reports of the allocator and the tiers into one order, of the published
+// scope only and with parents before children. The tests also cover what a reader gets that is
+// late. With tiers, under random schedules, it is tested in offloader/kv_tiers_test.cpp.
 #include <memory>
 #include <utility>
 #include <vector>

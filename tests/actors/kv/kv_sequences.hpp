@@ -1,5 +1,5 @@
-// What random operations of the tests of KV blocks talk about: a few sequences of few distinct
-// tokens, so that most share a beginning, and hash functions that collide.
+// Input for random tests of KV blocks: a few sequences of few distinct tokens, most of which share
+// a beginning, and hash functions that collide.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ struct written_text {
   }
 };
 
-/// One token in four is a 1, the others are 0. The low half of one scope is that of no scope, so
-/// that their blocks collide in the index.
+/// One token in four is 1, the others are 0. One of the scopes has the same low half as the absent
+/// scope, so that their blocks collide in the index.
 inline written_text text_of(const operation& o) {
   const std::uint64_t scope = o.a % 5 == 0 ? 7 : o.a % 5 == 1 ? std::uint64_t{1} << 32 : 0;
   return {o.b & o.c, scope};

@@ -1,9 +1,9 @@
-// pool_twin: what a block_pool must answer, in the plainest way. The tree is a map from a whole
-// prefix to the block that holds its end; references are counted anew whenever somebody asks; the
-// order of the cached blocks is a list. It is slow, has no hash and shares no code with the pool
-// but key_after(), which gives blocks their names.
+// pool_twin: a plain reference for block_pool. The tree is a map from a whole prefix to the block
+// that holds its end; references are counted anew for every answer; the order of the cached blocks
+// is a list. It is slow, has no hash, and shares no code with the pool but key_after(), which
+// computes the keys of blocks.
 //
-// It can be copied, so that a test may try an operation before it asks for it.
+// It can be copied, so that a test may try an operation on a copy first.
 #pragma once
 
 #include <compare>
@@ -86,8 +86,8 @@ private:
   block_list inserted_;
 };
 
-/// Throws `broken` where the pool and its twin differ in anything that can be asked without a
-/// change.
+/// Throws `broken` if the pool and its reference differ in anything that can be queried without
+/// changing them.
 void demand_equal_pools(const actors::block_pool& pool, const pool_twin& twin);
 void demand_equal_identities(const actors::block_identity& is,
                              const actors::block_identity& expected, const std::string& what);

@@ -1,5 +1,5 @@
-// router_view: what a router knows of a worker's blocks from its events alone. It checks that each
-// event makes sense to one who knows nothing else.
+// router_view: reconstructs a worker's blocks from its KV events alone, as a router does, and
+// checks that each event is consistent with the events before it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Chats for small models: templates of every format of tool calls, prompts for them, and what each
-// prompt must be written as, from the definition of the templates.
+// Chats for small models: templates for every format of tool calls, prompts for them, and the text
+// that each prompt must become by the definition of the template.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,11 @@ struct chat_styles {
 };
 
 /// Gives the model a default template, one for tools, and one named `dated` that shows the time.
-/// The number chooses how calls are written.
+/// `number` chooses the format of tool calls.
 chat_styles give_templates(models::model& to, std::size_t number);
 
-/// The style of the template that the request's prompt is written with, that of the default one
-/// where it is no chat.
+/// The style of the template that writes the request's prompt, or of the default template if the
+/// request is no chat.
 const answer_style& style_of(const chat_styles& styles, const actors::request& asked);
 
 struct written_chat {
@@ -41,8 +41,8 @@ struct written_chat {
 };
 written_chat write_chat(const chat_styles& styles, const actors::request& asked);
 
-/// The chat of a request without the turns that its prompt leaves out where it may have so many
-/// tokens.
+/// The request's chat without the oldest turns, which are left out so that the prompt has at most
+/// `most` tokens, if the request allows this.
 actors::chat_prompt newest_turns_of(const chat_styles& styles, const models::tokenizer& text,
                                     const actors::request& asked, std::size_t most);
 

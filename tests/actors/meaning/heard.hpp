@@ -1,4 +1,5 @@
-// All that a client hears of one request, over several runs of it where a run was cut off.
+// Records all events that a client gets of one request, over several runs of the request if a run
+// was cut off.
 #pragma once
 
 #include <cstddef>

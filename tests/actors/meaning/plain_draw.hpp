@@ -1,5 +1,5 @@
-// How one token of one request is drawn, by the definition of config/sampling_params: what may
-// come, and what the device's sampler draws where the row is alone.
+// How one token of one request is drawn by the definition of config/sampling_params: which tokens
+// are possible, and which token the device's sampler draws if the row is the only one.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct plain_draw {
   std::vector<std::uint32_t> mask;      ///< empty: all may come
   std::uint64_t seed = 0, position = 0;
 
-  /// Why the token cannot have been drawn from these logits, or nothing. What lies at the edge of a
-  /// top_p or of a min_p may come or not.
+  /// The reason why `token` cannot have been drawn from these logits, or nothing. Tokens at the
+  /// edge of top_p or min_p are accepted either way.
   std::string refuses(const std::vector<float>& logits, std::int32_t token) const;
   /// What the device's sampler draws from this row alone.
   std::int32_t token_of(gpu::device& dev, const std::vector<float>& logits) const;

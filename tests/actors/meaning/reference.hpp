@@ -1,6 +1,6 @@
-// What a request must yield, from the definitions alone: one pass over the prompt and the whole
-// output gives the logits of every token, and each token, score, text and end is checked against
-// them with counts, bans and masks that are made from scratch for it.
+// What a request must yield, from the definitions alone. One pass over the prompt and the whole
+// output gives the logits of every token; each token, score, text and finish reason is checked
+// against them, with counts, bans and masks that are computed anew for each token.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,7 @@ public:
   explicit reference(const small_model& model);
   ~reference();
 
-  /// Throws `broken` unless these may be the events of the request in an engine that nothing
-  /// disturbs.
+  /// Throws `broken` if the events cannot be those of the request in an undisturbed engine.
   void check(const actors::request& asked, const std::vector<actors::event>& events);
 
 private:

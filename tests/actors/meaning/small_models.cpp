@@ -57,8 +57,8 @@ std::uint32_t kind_of(char letter) {
   }
 }
 
-/// A Llama whose matrices are of different kinds, so that the parts of a projection are packed
-/// apart, with biases.
+/// A Llama with biases whose matrices are of different kinds, so that the parts of a projection are
+/// packed separately.
 std::shared_ptr<const models::model> mixed_llama(const std::string& kinds) {
   tiny_llama m;
   m.vocab = 640;

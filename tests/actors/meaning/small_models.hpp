@@ -1,4 +1,5 @@
-// Small random models of every family, in every kind of weights, compute and KV that a host has.
+// Small random models of every family, with every kind of weights, compute and KV that a host
+// supports.
 #pragma once
 
 #include <algorithm>

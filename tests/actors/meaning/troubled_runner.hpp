@@ -1,5 +1,5 @@
-// A step_runner of which some steps fail: before they compute, after it, or by an exception; and
-// steps may take long.
+// A step_runner some of whose steps fail: before they compute, after it, or by an exception. Steps
+// may also take long.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// An engine in which everything happens that may happen to requests while they run.
+// Runs requests in an engine that is disturbed in every way possible while they run.
 #pragma once
 
 #include <memory>

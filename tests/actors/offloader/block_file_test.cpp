@@ -1,4 +1,4 @@
-// Blocks in a file: what comes back, and what is refused.
+// KV blocks in a file: which blocks are read back, and which are refused.
 #include <sys/stat.h>
 #include <unistd.h>
 

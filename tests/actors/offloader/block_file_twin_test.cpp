@@ -1,5 +1,6 @@
-// block_file against a twin that remembers what was written where: what is read is what was
-// written, by this file or one before it, and what was damaged or torn is not found.
+// block_file against a reference that remembers what was written where. What is read is what was
+// written, by this file or an earlier one, and blocks that are damaged or only partly written are
+// not found.
 #include <algorithm>
 #include <cstring>
 #include <map>

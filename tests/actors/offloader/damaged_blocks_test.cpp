@@ -1,5 +1,5 @@
-// KV blocks in a file that was damaged: every damaged byte of a block's header and of its bytes is
-// noticed, and every other block is found and read as it was written.
+// KV blocks in a damaged file: every damaged byte of a block, in its header or its data, is
+// detected, and every other block is read as it was written.
 #include <array>
 #include <cstdint>
 #include <cstring>

@@ -1,5 +1,5 @@
-// The folder of kept KV holds what a plain list of files says: whatever daemons use it, are
-// upgraded or are killed, and whatever is purged or damaged.
+// The folder of kept KV, compared with a plain list of files, while random daemons use it, are
+// upgraded or killed, and files are purged or damaged.
 #include "actors/offloader/kept_folder.hpp"
 
 #include <fcntl.h>

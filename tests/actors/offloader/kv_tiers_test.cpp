@@ -297,7 +297,7 @@ private:
     REQUIRE(n_published == 0);
   }
 
-  /// A published block can be fetched, unless its disk is off for a while, and every block that a
+  /// A published block can be fetched unless its disk is off for a while, and every block that a
   /// prompt would find is published.
   void check_published_on_tiers() {
     if (!reads_.empty()) return;

@@ -1,5 +1,6 @@
-// kv_tiers and host_pool against a slow twin, by random operations: each answer, each write that is
-// ordered and every counter is equal, and host memory is held by whom the twin knows.
+// kv_tiers and host_pool against a slow reference, over random operations: each answer, each write
+// that is ordered and every counter must be equal, and host memory must be held by the owners that
+// the reference has.
 #include <vector>
 
 #include "actors/kv/block_key.hpp"

@@ -1,5 +1,5 @@
-// The core of the offloader over a disk that the test holds up: who is read for whom, how much at
-// once, and what a stop waits for.
+// The core of the offloader over a disk whose transfers the test can hold: which reads are made for
+// which fetch, how many at once, and what a stop waits for.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -197,8 +197,8 @@ TEST_CASE("fetches of a long queue take turns and are bounded", "[actors]") {
     CHECK(all[i]->over);
     CHECK(all[i]->n_blocks == 0);
   }
-  // The reads of the first prefix are the first, but for what four threads overtake each other by:
-  // each time the first of four that wait may go on.
+  // The reads of the first prefix come first, except that the four threads may overtake each other:
+  // in each round, the first of four waiting reads is let through.
   for (int i = 0; i < 11; ++i) {
     REQUIRE(eventually([&] { return d.disk_gate->waiting() == 4; }));
     d.disk_gate->pass(1);

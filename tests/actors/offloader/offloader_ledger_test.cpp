@@ -1,6 +1,6 @@
-// offloader_core by random orders, over a disk that fails at times: each fetch is answered once
-// with the beginning of what it asked for, and at the end host memory is held by blocks of the
-// index alone.
+// offloader_core under random orders, over a disk that fails at times. Each fetch is answered once,
+// with the first blocks of what it asked for; and at the end host memory is held only by blocks of
+// the index.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -51,8 +51,8 @@ public:
     // A disk that is smaller than it was said to be.
     if (shape.c % 3 == 0) faults_->capacity = 8192 * 3;
     reads_ahead_ = shape.c % 2 == 0;
-    // Otherwise blocks are written while nobody asks for anything, or what a fetch brings to host
-    // memory may push out what it has not asked for yet.
+    // With other settings, blocks are written although no call asks for it, or blocks that a fetch
+    // brings to host memory may evict blocks that the fetch has yet to read.
     keeps_what_it_has_ = host_blocks_ == 0 && !o.keep && !reads_ahead_ && shape.c % 3 != 0;
     core_ = std::make_shared<offloader_core>(o, std::make_shared<offload::tier_resources>());
     core_->open();
@@ -93,8 +93,8 @@ private:
     std::string wrong;
   };
 
-  /// Everything that is under way ends: each fetch is answered, and host memory is held by
-  /// blocks of the index alone.
+  /// Waits until no operation is under way: then each fetch must have been answered, and host
+  /// memory be held only by blocks of the index.
   void rest() const {
     demand(eventually([&] {
              const std::lock_guard lock(answers_->mutex);

@@ -1,6 +1,6 @@
-// tiers_pair: kv_tiers beside their twin, and the executor, offloader and disk around them. Every
+// tiers_pair: kv_tiers and their reference, with a simulated executor, offloader and disk. Every
 // call goes to both, and answers, counters and host memory are compared. The memory of a block
-// holds its name, so that bytes of another block are seen as well.
+// holds the block's key, so that bytes of a wrong block are detected too.
 #pragma once
 
 #include <map>
@@ -50,8 +50,8 @@ public:
   void retire();
 
   void demand_equal_tiers() const;
-  /// Every read and write ends and every reader goes: host memory is held by blocks of the index
-  /// alone.
+  /// Ends every read and write and removes every reader, and then checks that host memory is held
+  /// only by blocks of the index.
   void end();
 
   actors::block_identity identity_of(const written_text& text, std::size_t n) const;

@@ -1,10 +1,10 @@
-// tiers_twin: what kv_tiers must answer, in the plainest way. Each block has the time of its last
-// use in host memory and on disk; how much of a tier is in use is counted anew whenever somebody
-// asks, and who leaves is found by looking at all blocks.
+// tiers_twin: a plain reference for kv_tiers. Each block has the time of its last use in host
+// memory and on disk; the use of a tier is counted anew for every answer, and the block to evict is
+// found by looking at all blocks.
 //
-// Host memory is named by its address alone, so that the twin holds none. Which of several free
-// places of the disk a write gets is nobody's business: the twin says that it is one of them, and
-// learns which from the tiers (place_writes()).
+// The reference refers to host memory only by its address, so it does not keep memory in use. It
+// does not predict which of several free places of the disk a write gets: it checks that the place
+// is free, and takes the place from the tiers (place_writes()).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// held_requests: what may wait for a model that is not awake, and for how long.
+// held_requests: which requests may wait for a model that is not awake, and for how long.
 #include "actors/pool/held_requests.hpp"
 
 #include <chrono>

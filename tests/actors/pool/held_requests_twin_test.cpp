@@ -1,4 +1,4 @@
-// What waits for models is bounded and late as in a plain list of it.
+// The limits and time-outs of requests that wait for models, compared with a plain list.
 #include "actors/pool/held_requests.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The pool over scripted engines: routes, waits, limits, drains and stops, and stays right while
-// models come and go under random requests.
+// The pool over scripted engines: routes, waits, limits, drains and stops. Random requests check
+// that the pool stays consistent while models are loaded and unloaded.
 #include "actors/pool/model_pool.hpp"
 
 #include <atomic>

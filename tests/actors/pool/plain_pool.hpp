@@ -1,6 +1,6 @@
-// plain_pool: the decisions of pool_state once more, written for reading and not for speed.
+// plain_pool: a reference for the decisions of pool_state, written for clarity and not for speed.
 //
-// It keeps the models that are to be loaded in one list, in the order in which they came to be so,
+// It keeps the models that wait to be loaded in one list, in the order in which they entered it,
 // sorts candidates where pool_state searches, and writes its orders as text.
 #pragma once
 
@@ -204,8 +204,8 @@ private:
     if (!in_line(m)) line_.push_back(m);
   }
   void quit(std::size_t m) { std::erase(line_, m); }
-  /// Pinned ones before others, and each kind in the order of the line. Nothing can be done yet for
-  /// those that are in memory or being fetched.
+  /// The first model of the list that can be loaded now, pinned ones before others. Models that are
+  /// in memory or being fetched are skipped, as nothing can be done for them yet.
   std::optional<std::size_t> first_in_line() const {
     for (const bool pinned : {true, false})
       for (const std::size_t m : line_) {

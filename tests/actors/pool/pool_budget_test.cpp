@@ -1,4 +1,4 @@
-// What several models share: the memory of the device that they are on.
+// How several models share the memory of their device.
 #include "actors/pool/pool_of_files.hpp"
 
 #include <cstdint>

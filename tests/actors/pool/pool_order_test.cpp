@@ -1,5 +1,5 @@
-// Steps and jobs run in the order in which they were asked for, and tenants' figures are sums,
-// whatever the order in which engines are added.
+// Steps and jobs run in the order in which they were requested, and tenants' figures are sums that
+// do not depend on the order in which engines are added.
 #include <algorithm>
 #include <array>
 #include <atomic>

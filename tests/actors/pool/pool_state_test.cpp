@@ -1,5 +1,5 @@
-// pool_state: single rules by examples; its promises over random rules, requests, orders and
-// faults.
+// pool_state: examples of single rules, and its guarantees over random settings, requests, orders
+// and faults.
 #include "actors/pool/pool_state.hpp"
 
 #include <algorithm>
@@ -446,8 +446,8 @@ TEST_CASE("an order to unload also closes files that are being opened", "[pool]"
 
 namespace {
 
-/// Plays the world around a pool: opening, loading and leaving take a random time and may fail, and
-/// requests come, give up and end at random. It checks the promises after every fact.
+/// Simulates the environment of a pool: opening, loading and unloading take a random time and may
+/// fail; requests arrive, time out and end at random. It checks the guarantees after every input.
 class world {
 public:
   world(std::uint32_t seed, bool with_orders) : random_(seed), with_orders_(with_orders) {

@@ -1,4 +1,5 @@
-// step_turns: steps of two models alternate while both have one, and one alone never waits.
+// step_turns: the steps of two models alternate while both have steps to run, and a model that is
+// alone never waits.
 #include "actors/pool/step_turns.hpp"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Sums of counters over engines: every figure of an engine is in the pool's.
+// Sums of counters over engines: every figure of an engine is included in the pool's.
 #include "actors/pool/sum_stats.hpp"
 
 #include <memory>

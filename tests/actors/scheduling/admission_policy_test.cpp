@@ -1,4 +1,4 @@
-// Orders of service: first come first served and its bound on waiting, and other policies.
+// Admission policies: first come first served with its bound on waiting, and other policies.
 #include <vector>
 
 #include "tests/actors/scheduling/simulation.hpp"

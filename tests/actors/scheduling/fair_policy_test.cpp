@@ -1,5 +1,5 @@
-// Turns between clients: the stated bound on what one gets more than another, the order within one
-// client, newcomers, and places in the running set.
+// Fair sharing between clients: the guaranteed bound on how much more one client gets than another,
+// the order within one client, new clients, and places in the running set.
 #include "actors/scheduling/fair_policy.hpp"
 
 #include <algorithm>
@@ -390,8 +390,8 @@ TEST_CASE("a client that was paused takes its turns from then on, no more and no
 }
 
 namespace {
-/// A fair scheduler with 64 tokens a step, blocks for everybody, and an executor that draws what is
-/// planned.
+/// A fair scheduler with 64 tokens a step, enough blocks for all sequences, and an executor that
+/// draws every planned token.
 struct stepping {
   explicit stepping(std::int32_t max_running)
       : s({64, max_running, 4}, std::make_unique<fair_policy>()) {}
@@ -409,8 +409,8 @@ struct stepping {
 } // namespace
 
 TEST_CASE("a place of many is taken by weight") {
-  // The others have four places. The head takes one where the three that they keep are at least as
-  // many for their weight as its one is for its own.
+  // The other client runs four sequences. The head of the queue takes one of their places if 3 /
+  // weight_of_others >= 1 / weight_of_head.
   struct {
     std::int32_t weight_of_head, weight_of_others;
     bool takes;

@@ -1,4 +1,4 @@
-// An id_table does what a map does, with ids that are put into the same places of the table.
+// An id_table behaves as a map does, also for ids that collide in the table.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,8 +16,8 @@ using twill::test::operations;
 
 namespace {
 
-/// Ids of any kind; more than half of them have their places at the end of every table, so that
-/// they lie over its end, and at its beginning.
+/// Ids of any kind. More than half of them hash to places at the end of every table, so that their
+/// entries wrap around to its beginning.
 std::vector<std::uint64_t> any_ids() {
   std::vector<std::uint64_t> ids{0, 1, 2, 3, 1ULL << 63, ~0ULL};
   for (std::uint64_t id = 4; ids.size() < 50; ++id) {

@@ -1,6 +1,6 @@
-// The fair policy's rules (actors/scheduling/fair_policy.hpp) written a second time over one list
-// of sequences: the active weight, what a client runs, its queue and who is remembered are found
-// from that list whenever they are needed.
+// A plain reference for the fair policy (actors/scheduling/fair_policy.hpp) over one list of
+// sequences: the active weight, the sequences that a client runs, its queue and the clients that
+// are remembered are all computed from that list whenever they are needed.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // A sequence as the plain scheduler (plain_scheduler.hpp) keeps it, and the rules by which
-// sequences give up their blocks or their place, over a plain list.
+// sequences give up their blocks or their places, over a plain list.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The scheduler's rules (actors/scheduling/scheduler.hpp) written a second time, as slowly and
-// plainly as can be: one list of sequences, and everything else is counted, summed and sorted from
-// it whenever it is needed. It has nothing that could be out of date.
+// A reference for the scheduler (actors/scheduling/scheduler.hpp), written as plainly as possible
+// and slow: it keeps one list of sequences, and counts, sums and sorts everything else from that
+// list whenever it is needed. It has no derived state that could be out of date.
 #pragma once
 
 #include <algorithm>
@@ -181,8 +181,8 @@ private:
     std::sort(found.begin(), found.end(), served_before);
     return found;
   }
-  /// Those that may be admitted, in the order of service: of a client with a limit, as many as it
-  /// may still run.
+  /// The sequences that may be admitted, in the order of service. Of a client with a limit there
+  /// are only as many as it may still run.
   std::vector<plain_sequence*> line() const {
     std::vector<plain_sequence*> waiting, found;
     for (const auto& s : all_)
@@ -273,8 +273,8 @@ private:
     return true;
   }
 
-  /// The followers share the full blocks of the prompt, up to its last token, and get a copy of
-  /// the block that is begun.
+  /// The further choices of a request share the full blocks of its prompt, up to the last token,
+  /// and get a copy of the block that is partly filled.
   void fork_followers(sequence_id leader) {
     const std::int64_t before_last = at(leader).of.prompt_tokens - 1;
     const std::int64_t full = before_last / limits_.block_tokens;

@@ -1,4 +1,5 @@
-// Who gives way, of any running set and for any shortage, is whom the plain rules name.
+// The sequence that is preempted equals the one that the plain rules choose, for any running set
+// and any shortage of blocks.
 #include <cstdint>
 #include <deque>
 #include <string>

@@ -1,4 +1,4 @@
-// How many tokens of prompts a step may take beside its decodes, for machines of any speed.
+// How many prompt tokens a step may compute beside its decodes, for machines of any speed.
 #include <random>
 
 #include "actors/scheduling/prefill_budget.hpp"

@@ -1,6 +1,6 @@
-// The budget of prompt tokens is what the rules say of all steps since the beginning, computed anew
-// from their list each time. Times are multiples of the target's half, so that they often are
-// exactly at a bound.
+// The budget of prompt tokens equals the one that the rules give for the list of all steps since
+// the beginning, computed anew each time. Times are multiples of half the target, so that they
+// often lie exactly at a bound.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

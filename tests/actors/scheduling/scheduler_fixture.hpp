@@ -1,6 +1,6 @@
-// A scheduler with its plain twin, driven by random operations as the batcher may drive it, but
-// with any numbers: free blocks, hits and limits are small and arbitrary, so that every bound is
-// met.
+// A scheduler and its plain reference, driven by random operations in the way in which the batcher
+// drives it, but with arbitrary numbers: free blocks, hits and limits are small, so that every
+// bound is reached.
 #pragma once
 
 #include <algorithm>
@@ -80,8 +80,8 @@ private:
 class scheduler_fixture {
 public:
   using policies = std::pair<std::unique_ptr<admission_policy>, std::unique_ptr<admission_policy>>;
-  /// `scale`: prompts are this many times as long, of blocks of one or two tokens.
-  /// `many_choices`: all requests have several choices.
+  /// With `scale`, prompts are that many times as long, and their blocks have one or two tokens.
+  /// With `many_choices`, all requests have several choices.
   scheduler_fixture(plan_limits limits, policies both, std::int32_t scale = 1,
                     bool many_choices = false)
       : scale_(scale), many_choices_(many_choices),
@@ -323,8 +323,8 @@ private:
     if (any.one_in(2)) both_.set_limits(any_limits(limits));
   }
   void set_mixed(choices any) { both_.set_mixed_prompt_tokens(any.between(0, 6)); }
-  /// The configuration was loaded anew: a client has another weight and another limit, also while
-  /// it is there.
+  /// Simulates a reload of the configuration: a client gets another weight and another limit,
+  /// possibly while it has sequences.
   void configure(choices any) {
     const auto client = static_cast<std::uint64_t>(any.between(1, 4));
     settings& of = settings_.at(client);

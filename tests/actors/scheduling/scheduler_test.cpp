@@ -1,4 +1,4 @@
-// The scheduler by itself, and with a block pool under random operations.
+// The scheduler on its own, and with a block pool under random operations.
 #include <cstdlib>
 #include <vector>
 

@@ -1,5 +1,6 @@
-// Every answer of the scheduler is that of a plain twin, which keeps one list and computes
-// everything anew, over random operations; and nothing is left when all have left.
+// Every answer of the scheduler over random operations equals that of a plain reference, which
+// keeps one list and computes everything anew. Once all sequences have left, the scheduler holds
+// nothing.
 #include <algorithm>
 #include <memory>
 #include <string>

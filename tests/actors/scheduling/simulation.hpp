@@ -1,7 +1,7 @@
 // A scheduler and a block pool together, with and without cached prefixes, driven by random
-// operations as the batcher drives them: two plans outstanding, results that come back later,
-// sequences that end, are cancelled, paused and resumed. Every operation checks the invariants of
-// both, and every answer of the scheduler is that of its plain twin.
+// operations as the batcher drives them: two plans are outstanding, results come back later, and
+// sequences end or are cancelled, paused and resumed. Every operation checks the invariants of
+// both, and compares every answer of the scheduler with that of its plain reference.
 #pragma once
 
 #include <algorithm>
@@ -232,8 +232,9 @@ private:
   static constexpr std::uint64_t limited_client = 3;
   static constexpr std::int32_t limited_most = 2;
 
-  /// Counts the steps of the oldest sequence under first come first served, and bounds them: each
-  /// step computes a token of it, but for two after a preemption in its favour, once per block.
+  /// Counts the steps of the oldest sequence under first come first served, and bounds their
+  /// number: each step computes a token of it, except for two steps after a preemption in its
+  /// favour, which can happen once per block.
   void note_first() {
     if (fair_ || rank_ != all_equal) return; // later arrivals may overtake it
     sim_sequence* first = nullptr;
@@ -386,8 +387,8 @@ private:
       later_copies_.push_back(
           {all_.at(c.from).blocks.at(static_cast<std::size_t>(c.column)), fresh.at(0)});
     }
-    // Nobody is admitted before a sequence that is to be served earlier, but for the further
-    // choices of a request, which wait for their prompt.
+    // No sequence is admitted before one that ranks earlier. An exception are the further choices
+    // of a request, which wait for their prompt.
     for (sequence_id id : d.opened) {
       if (fair_) break; // it has its own tests
       for (const auto& [other, s] : all_)

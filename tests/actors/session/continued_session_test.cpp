@@ -1,5 +1,5 @@
-// A session whose request goes on from what an earlier run has drawn: text that is held back,
-// parsers of calls, counts and what a tenant pays are where that run left them.
+// A session whose request continues after what an earlier run has drawn: text that is held back,
+// parsers of calls, counts and the tenant's charge are as that run left them.
 #include <optional>
 #include <string>
 #include <vector>

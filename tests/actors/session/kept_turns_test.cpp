@@ -15,8 +15,8 @@ value said(const char* role, const std::string& text) {
   return value_object{{"role", role}, {"content", text}};
 }
 
-/// A message for each letter: s for system, u for user, a for assistant, t for tool. Their texts
-/// are numbered.
+/// A chat with a message for each letter: s for system, u for user, a for assistant, t for tool.
+/// The texts of the messages are numbered.
 value_list chat_of(const std::string& letters) {
   value_list all;
   for (const char letter : letters) {

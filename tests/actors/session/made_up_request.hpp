@@ -1,5 +1,5 @@
-// made_up_request: a request out of the numbers of three operations, with what surrounds it: the
-// model's room, its tenant's budget, how it writes calls.
+// made_up_request: derives a request from the numbers of three operations, with its environment:
+// the model's context and KV, the tenant's budget, and the model's format of tool calls.
 #pragma once
 
 #include <cstdint>

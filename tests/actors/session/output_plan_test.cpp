@@ -1,4 +1,5 @@
-// output_plan: the grammar and the reading that a request's output gets, by the model's format.
+// output_plan: the grammar and the parser that a request's output gets, depending on the model's
+// format.
 #include "actors/session/output_plan.hpp"
 
 #include <memory>

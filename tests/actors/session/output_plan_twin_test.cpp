@@ -1,5 +1,4 @@
-// What a request's output is held to and how it is read, compared with a table of rules in which
-// each line stands by itself.
+// The grammar and the parser of a request's output, compared with a table of independent rules.
 #include <algorithm>
 #include <array>
 #include <memory>

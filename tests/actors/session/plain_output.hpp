@@ -1,5 +1,5 @@
-// plain_output: what a client must see of one choice, read anew from all of its tokens for every
-// answer: the bytes, the whole text, and then what of it is certain.
+// plain_output: what a client must see of one choice, computed anew from all tokens for every
+// answer: the bytes, the whole text, and the part of the text that later tokens cannot change.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct plain_step {
   bool called = false;                           ///< a whole call stands in the output
 };
 
-/// The bytes as text, an invalid part as U+FFFD. An unfinished character at the end is left out, or
-/// is invalid where the bytes are over.
+/// The bytes as text, each invalid part as U+FFFD. An unfinished character at the end is left out;
+/// if no bytes follow (`over`), it is invalid.
 std::string plain_text(const std::string& bytes, bool over);
 
 /// Of tokens that end nothing before the last one.

@@ -86,8 +86,8 @@ TEST_CASE("a tenant's tokens are counted, and those it did not use given back") 
     r.core.cancel();
     CHECK(left() >= 90);
   }
-  // The prompt of a request that was cancelled is used, one that failed before its first token
-  // used nothing.
+  // A request that was cancelled is charged for its prompt; a request that failed before its first
+  // token is charged nothing.
   constexpr int not_charged = 100; // so that the bucket is full
   budget.settle(not_charged, 0);
   {

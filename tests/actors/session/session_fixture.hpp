@@ -1,4 +1,5 @@
-// A session core by itself: the test plays the batcher, and its model's tokens are bytes.
+// A session core without actors: the test acts as the batcher, and the tokens of its model are
+// bytes.
 #pragma once
 
 #include <chrono>
@@ -113,8 +114,8 @@ inline request asking(const std::string& prompt, std::int32_t max_tokens = 10) {
   return r;
 }
 
-/// All parts of the events: T: text, R: reasoning, < the name of a call, A: its arguments, > its
-/// end.
+/// All parts of the events as one text: "T:" before text, "R:" before reasoning, "<" before the
+/// name of a call, "A:" before its arguments, ">" at its end.
 inline std::string parts_of(const std::vector<event>& events) {
   const char* names[] = {"T:", "R:", "<", "A:", ">"};
   std::string all;

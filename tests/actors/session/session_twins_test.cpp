@@ -1,5 +1,5 @@
-// Stop strings are found as in the whole text, turns are kept as by counting them one by one, and
-// the memory of scores is the sum of what requests hold.
+// Stop strings are found as by a search of the whole text, turns are kept as by counting them one
+// by one, and the memory of scores is the sum of what all requests hold.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// Texts that end an output, for random texts in random pieces: what comes out is what the whole
-// text says.
+// stop_matcher over random texts in random pieces: its output is what a search of the whole text
+// gives.
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -22,8 +22,8 @@ std::string text_of(std::uint32_t number, std::size_t length) {
   return text;
 }
 
-/// Where the first stop string that is complete ends, and which one it is: the longest of those
-/// that end there.
+/// The first position at which a stop string is complete, and which one: of several that end there,
+/// the longest.
 struct first_stop {
   std::size_t begin = std::string::npos, end = std::string::npos;
 
@@ -48,8 +48,8 @@ std::size_t held_back(const std::string& text, const std::vector<std::string>& s
   return most;
 }
 
-/// The first operation says how; one of three others is a stop string, the rest is text. A text is
-/// pushed, or passes where nothing may stop yet.
+/// The first operation gives the settings. Of the others, one in three adds a stop string and the
+/// rest add text. A text is pushed, or passed through while stopping is not yet allowed.
 void check_matcher(const operations& sequence) {
   if (sequence.empty()) return;
   const bool includes = sequence.front().a % 2 == 1;

@@ -1,4 +1,4 @@
-// written_event: all that an event says, as one line that can be compared and read.
+// written_event: the whole content of an event as one readable line that can be compared.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Whose grammar is compiled next.
+// The order in which grammars are compiled.
 #include "actors/structured/compile_queue.hpp"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Clients take turns as from a plain list of who waits since when.
+// Clients take turns as in a plain list of the clients that wait and since when.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -18,8 +18,8 @@ struct waiting {
   int order;
 };
 
-/// A client's turn is as old as the time since which it has had an order that waits, or since it
-/// was served last.
+/// A client's turn counts from the later of two times: when its oldest waiting order came, and when
+/// the client was last served.
 void play(const operations& sequence) {
   compile_queue<int> queue;
   std::vector<waiting> all;

@@ -1,4 +1,5 @@
-// What was compiled is found again, apart for grammars with and without markers of tool calls.
+// Compiled grammars are found again; those with and without markers of tool calls are kept
+// separately.
 #include "actors/structured/grammar_service.hpp"
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// What was compiled is shared, kept and dropped as a plain list by the time of its last use says.
+// Compiled grammars are shared, kept and dropped as in a plain list ordered by the time of last
+// use.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

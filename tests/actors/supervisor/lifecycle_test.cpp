@@ -1,4 +1,5 @@
-// When the supervisor loads, restarts, gives up and tries again: facts in, orders out.
+// When the supervisor loads, restarts, gives up and tries again: the tests feed it events and
+// compare its orders.
 #include "actors/supervisor/lifecycle.hpp"
 
 #include <string>

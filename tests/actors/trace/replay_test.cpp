@@ -1,5 +1,5 @@
-// What a scheduler saw and decided, recorded and decided again: from the core by random operations,
-// and from an engine. A trace that was changed is found out, and a broken one breaks nothing.
+// Traces of a scheduler's inputs and decisions, recorded and replayed, from the core under random
+// operations and from an engine. Changed traces are detected, and damaged ones do no harm.
 #include <sys/stat.h>
 
 #include <algorithm>
