@@ -57,8 +57,8 @@ void damage_seeds(const std::string& name, const target& what, int seconds, gene
   std::printf("%s: %ld rounds\n", name.c_str(), rounds);
 }
 
-/// A corpus file is a row of inputs, each after its length in decimal digits and a line end.
-/// Returns how many there were.
+/// Replays a corpus file: a sequence of inputs, each preceded by its length in decimal digits and a
+/// line end. Returns the number of inputs.
 int replay(const std::string& path, const std::string& name, const target& what) {
   std::ifstream in(path, std::ios::binary);
   std::size_t length = 0;

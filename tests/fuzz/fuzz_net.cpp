@@ -1,4 +1,4 @@
-// Random bytes for every parser of net/ that a client of the daemon reaches: see README.md.
+// Random bytes for every parser of net/ that clients of the daemon can reach: see README.md.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -83,8 +83,9 @@ std::string read_requests(std::string_view bytes, std::size_t piece) {
 
 void fuzz_http(std::string_view bytes) {
   const auto whole = read_requests(bytes, std::max<std::size_t>(bytes.size(), 1));
-  // An assertion of Beast 1.81 does not hold for the first four bytes of an empty chunked body that
-  // come one by one; without assertions it does what it should.
+  // Beast 1.81 has an assertion that fails if the first four bytes of an empty chunked body come
+  // one by one. Without assertions Beast reads such a body correctly, so only NDEBUG builds use
+  // pieces of one byte.
 #ifdef NDEBUG
   constexpr std::size_t small = 1;
 #else
@@ -167,8 +168,8 @@ void fuzz_reply(std::string_view bytes) {
   if (body.ok()) expect(parse_json(body.value()).ok(), "a reply is JSON");
 }
 
-/// Whole requests through the router, to whatever answers them; files and batches have targets of
-/// their own.
+/// Sends whole requests through the router to the routes that answer them. Files and batches have
+/// fuzz targets of their own.
 void fuzz_route(std::string_view bytes) {
   auto& context = the_world().server;
   request_reader reader(context);

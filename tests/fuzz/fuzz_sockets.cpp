@@ -1,6 +1,6 @@
 // Random bytes over loopback sockets to a whole server whose engine is scripted: see README.md.
 //
-// What the server sends must be well-formed, whatever it was sent, and it must close in time.
+// Whatever bytes the server receives, what it sends must be well-formed, and it must close in time.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -49,8 +49,8 @@ unsigned byte(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-/// Frames of a server (RFC 6455): no masks, no reserved bits, short control frames, text that is
-/// JSON, and nothing after a close.
+/// Checks the frames of a server (RFC 6455): no masks, no reserved bits, short control frames, text
+/// that is JSON, and nothing after a close.
 void check_frames(std::string_view said) {
   bool closed = false;
   while (said.size() >= 2) {

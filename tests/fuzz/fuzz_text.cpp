@@ -1,4 +1,5 @@
-// Random bytes for what models/text does with what clients and models wrote: see README.md.
+// Random bytes for the code of models/text that handles input of clients and output of models: see
+// README.md.
 #include <algorithm>
 #include <array>
 #include <memory>

@@ -1,8 +1,10 @@
 // fuzz_tokenizers SEEDS FAMILY SECONDS [RANDOM_SEED]: damages one file of a copy of the tokenizer
-// folder SEEDS at a time, opens it, and encodes, decodes and renders with what opens.
+// folder SEEDS at a time, opens the copy and, if it opens, encodes, decodes and renders texts with
+// it.
 //
-// Meant for the sanitizer build. A crash, a sanitizer's report, a round of more than 20 s or more
-// than 2 GiB is a finding; the damaged folder stays under the path printed at the start.
+// The program is meant for the sanitizer build. A crash, a sanitizer's report, or a round that
+// takes more than 20 s or 2 GiB is a finding; the damaged folder stays under the path printed at
+// the start.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

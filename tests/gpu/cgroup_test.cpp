@@ -1,4 +1,4 @@
-// Limits of control groups, read from trees that the test writes.
+// Memory and CPU limits of control groups, read from directory trees that the test writes.
 #include "gpu/cgroup.hpp"
 
 #include <filesystem>

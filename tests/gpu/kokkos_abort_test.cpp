@@ -1,4 +1,4 @@
-// How a process ends that Kokkos ends, in processes of their own.
+// How a process ends when Kokkos aborts it. Each case runs in a child process.
 #include "gpu/detail/kokkos_abort.hpp"
 
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-// Indices beyond 2^31: rows that lie so far apart, and arenas so large, that a product in 32 bits
-// would miss them. Memory is reserved and not committed, so that only the touched pages take any.
+// Indices beyond 2^31: rows so far apart, and arenas so large, that a product in 32 bits would
+// overflow. Memory is reserved but not committed, so only touched pages take memory.
 #include "tests/catch.hpp"
 
 #include <algorithm>

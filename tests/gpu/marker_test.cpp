@@ -1,4 +1,4 @@
-// Markers of several devices in one process.
+// Markers on several devices in one process.
 #include "gpu/copy_stream.hpp"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What of a host device's memory was never touched: by the pages that this test writes.
+// Measures how much of a host device's memory was never touched, with pages that this test writes.
 #include "gpu/memory_meter.hpp"
 
 #include <chrono>

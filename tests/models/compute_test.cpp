@@ -1,4 +1,5 @@
-// Which types a model is computed in: by its weights, what its configuration says and the device.
+// The compute type that is chosen for a model, depending on its weights, its configuration and the
+// device.
 #include "models/compute.hpp"
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Frames and replies out of byte streams, without sockets.
+// Parsing frames and replies from byte streams, without sockets.
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 

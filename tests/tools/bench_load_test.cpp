@@ -1,5 +1,5 @@
-// What twill-bench sends and when: lengths, prefixes, conversations, traces, ramps; and when it
-// ends: duration, grace, over-saturation. No sockets but where said.
+// What twill-bench sends and when (lengths, prefixes, conversations, traces, ramps), and when it
+// ends (duration, grace, over-saturation). No sockets are used unless a test says so.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -213,8 +213,8 @@ TEST_CASE("a ramp's gaps shrink from the first rate to the last") {
 }
 
 TEST_CASE("the warm-up and the cool-down are in no figure") {
-  // One request a second, each of 0.5 s and 5 tokens; of 20 s the first 25 and the last 10 % are
-  // out.
+  // One request a second arrives for 20 s, and each has 5 tokens and takes 0.5 s. The first 25 %
+  // and the last 10 % are excluded.
   serve_options options = made_up_options("openai");
   options.warmup_percent = 25;
   options.cooldown_percent = 10;

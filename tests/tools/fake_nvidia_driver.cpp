@@ -1,5 +1,5 @@
-// The functions of NVIDIA's driver that `twill doctor` asks, on a made-up machine with an A100 and
-// a T4. FAKE_CUDA_INIT is what cuInit returns.
+// A fake of the functions of NVIDIA's driver that `twill doctor` calls, for a machine with an A100
+// and a T4. cuInit returns FAKE_CUDA_INIT.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The table of several daemons: its rows, their sum, and what failed looks and restarts change.
+// The table of several daemons: its rows, their sum, and how failed queries and restarts change it.
 #include "tools/twill/fleet_view.hpp"
 
 #include <algorithm>

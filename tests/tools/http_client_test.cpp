@@ -1,4 +1,4 @@
-// The HTTP client's waits: what ends one before an answer comes.
+// The HTTP client's waits: what ends a wait before an answer comes.
 #include "tools/common/http_client.hpp"
 
 #include <boost/asio/io_context.hpp>

@@ -1,5 +1,5 @@
-// twilld on a scripted engine that loses its device: losing_daemon FILE. Once a line has come on
-// standard input every step fails; the daemon's addresses are written to FILE.
+// losing_daemon FILE: twilld on a scripted engine that loses its device. It writes the daemon's
+// addresses to FILE; once a line has come on standard input, every step fails.
 #include <cstdlib>
 #include <exception>
 #include <iostream>

@@ -1,4 +1,4 @@
-// Numbers as the views of `twill` show them.
+// The formats of numbers in the views of `twill`.
 #include "tools/twill/number_text.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What `twill doctor` says of GPUs, over a table of machines and builds.
+// What `twill doctor` reports about GPUs, over a table of machines and builds.
 #include "tools/twill/nvidia_report.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The reloader while a file system hangs: whoever stops the daemon does not wait for it, and what
-// is read too late changes nothing.
+// The configuration reloader while a file system hangs: stopping the daemon does not wait for it,
+// and a file that is read too late changes nothing.
 #include "tools/twilld/reloader.hpp"
 
 #include <chrono>

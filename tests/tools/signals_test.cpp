@@ -1,5 +1,5 @@
-// Signals of twilld, in a child process: its functions run in order, and the third stop always ends
-// it.
+// Signals of twilld, in a child process: the handlers run in order, and the third stop signal
+// always ends the process.
 #include "tools/twilld/signals.hpp"
 
 #include <chrono>
@@ -18,8 +18,8 @@ using twill::tools::signal_waiter;
 
 namespace {
 
-/// Sends a signal and waits, 10 s at most, until the process has taken it: signals of one kind that
-/// wait are one.
+/// Sends a signal and waits, 10 s at most, until the process has taken it, since pending signals of
+/// one kind are merged into one.
 void send(pid_t child, int number) {
   ::kill(child, number);
   for (int i = 0; i < 10000; ++i) {

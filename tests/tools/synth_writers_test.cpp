@@ -1,4 +1,5 @@
-// The writers of random checkpoints: what they write reads back as the weights made in memory.
+// The writers of random checkpoints: the files that they write are read back as the weights made in
+// memory.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

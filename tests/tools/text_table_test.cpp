@@ -1,4 +1,4 @@
-// Tables for terminals: what they show of names and columns where the room is short.
+// Tables for terminals: how names and columns are shortened if there is too little room.
 #include "tools/twill/text_table.hpp"
 
 #include <random>

@@ -35,8 +35,8 @@ struct shape {
   bool bf16_products = false;
 };
 
-/// Slopes of Press et al. 2022 (ALiBi), as their code extends them to any number of heads: those of
-/// the next lower power of two, then every other one of twice that number.
+/// Slopes of ALiBi (Press et al. 2022), extended to any number of heads as the authors' code does
+/// it: the slopes for the next lower power of two, then every other slope for twice that power.
 std::vector<float> alibi_slopes(std::int32_t n_heads) {
   std::int32_t whole = 1;
   while (whole * 2 <= n_heads)
@@ -49,8 +49,8 @@ std::vector<float> alibi_slopes(std::int32_t n_heads) {
   return slopes;
 }
 
-/// Normal numbers, the same for a seed whatever their count. They are drawn once, because drawing
-/// takes longer than the products that they go into.
+/// Normal random numbers. A seed gives the same sequence whatever `n` is. Sequences are cached,
+/// because drawing takes longer than the products in which they are used.
 std::vector<float> normal_floats(std::size_t n, unsigned seed) {
   static std::map<unsigned, std::vector<float>> drawn;
   std::vector<float>& all = drawn[seed];
@@ -58,8 +58,8 @@ std::vector<float> normal_floats(std::size_t n, unsigned seed) {
   return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
-/// Rows of the oracle by (bf16 products, sequence, position): one shape's are the same on every
-/// device.
+/// Rows of the oracle by (bf16 products, sequence, position). The rows of a shape are the same on
+/// every device, so they are computed once.
 using oracle_rows = std::map<std::tuple<bool, std::size_t, std::int32_t>, std::vector<double>>;
 
 /// Sequences with their whole q, k and v, as if every position had been asked for.
@@ -278,8 +278,8 @@ struct setup {
     return out;
   }
 
-  /// Largest error of a step's rows; every `stride`-th row of a chunk is checked. Rows of the
-  /// oracle that `known` lacks are added to it.
+  /// The largest error of a step's rows, of which every `stride`-th row of a chunk is checked. Rows
+  /// of the oracle that are missing in `known` are computed and added to it.
   double worst(oracle_rows& known, const std::vector<float>& out,
                const std::vector<std::size_t>& sequences, const std::vector<chunk>& chunks,
                std::int32_t stride = 1) const {

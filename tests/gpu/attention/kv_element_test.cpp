@@ -1,4 +1,4 @@
-// kv_element: the table, and that nothing outside it passes for KV.
+// kv_element: the entries of the table, and that no other type is accepted as a KV element.
 #include "gpu/attention/kv_element.hpp"
 
 #include <cstdint>

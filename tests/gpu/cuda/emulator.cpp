@@ -46,8 +46,8 @@ struct shared_access {
   unsigned offset, bytes;
 };
 
-/// Which accesses of one block are ordered before something: of thread t, those up to own(t) in
-/// that block's count.
+/// Which accesses of one block are ordered before some event: of thread t, its accesses up to
+/// number own(t) in the block's count.
 struct block_view {
   std::int64_t all = 0;                            ///< of every thread
   std::unordered_map<int, std::int64_t> by_thread; ///< beyond that, where there is more
@@ -69,8 +69,8 @@ void join(grid_view& to, const grid_view& from) {
     to[block].join(view);
 }
 
-/// What orders a thread's accesses to global memory. A view that a fence made takes part in what
-/// the thread's atomics give; what its atomics got takes part in what is ordered after a fence.
+/// The order of a thread's accesses to global memory. The view at a thread's last fence is what its
+/// atomics publish; views received from atomics take effect at the thread's next fence.
 struct thread_order {
   grid_view before;   ///< is ordered before the thread's next access
   grid_view fenced;   ///< was ordered before its last fence
@@ -114,8 +114,9 @@ struct emulated_thread {
   std::int32_t integers[4] = {}; ///< d of integers
 };
 
-/// Who touched a byte of shared memory since the last barrier: threads, or -1 for nobody. An epoch
-/// is how often the thread's warp had called sync_warp() then.
+/// The accesses to a byte of shared memory since the last barrier: numbers of threads, or -1 for
+/// none. An epoch is the number of times that the thread's warp had called sync_warp() before the
+/// access.
 struct byte_state {
   bool written = false; ///< ever
   int writer = -1;
@@ -133,8 +134,9 @@ std::int8_t byte_of(std::uint32_t word, int i) {
   return static_cast<std::int8_t>(word >> (8 * i));
 }
 
-/// a * b + c rounded to odd: of the two f32 around a sum that is none, the one whose last bit is 1.
-/// Rounding that to bf16 is rounding once. a, b and c are bf16.
+/// a * b + c rounded to odd: if the sum is not an f32, the one of the two neighbouring f32 whose
+/// last bit is 1. Rounding the result to bf16 then equals rounding the exact sum once. a, b and c
+/// are bf16.
 float fma_to_odd(float a, float b, float c) {
   const double product = double{a} * b, addend = c; // exact
   const double sum = product + addend;
@@ -163,8 +165,8 @@ float float_of(std::uint64_t hash) {
 
 } // namespace
 
-/// What the blocks of a grid share: who accessed which byte of global memory, and what atomics
-/// order.
+/// State shared by the blocks of a grid: who accessed which byte of global memory, and the order
+/// that atomics establish.
 class emulated_grid {
 public:
   /// A plain access of one byte by thread `t` of block `b`.
@@ -258,8 +260,8 @@ public:
       });
   }
 
-  /// Runs the threads that do not wait to their next meeting, or holds meetings that are complete.
-  /// False once all threads have ended.
+  /// Runs every thread that is not waiting until it next waits; if there is none, performs the
+  /// collectives in which all participants wait. Returns false once all threads have ended.
   bool advance() {
     bool any = false;
     for (int t = 0; t < shape_.threads; ++t) {
@@ -506,8 +508,9 @@ private:
       }
   }
 
-  /// Counts the passes that a warp's accesses take: 4 bytes of each of 32 banks at a time, for all
-  /// threads, or for a half or a quarter of them where each takes 8 or 16 bytes.
+  /// Counts the passes that a warp's accesses take. A pass reads or writes 4 bytes of each of 32
+  /// banks: for all threads or, if each thread accesses 8 or 16 bytes, for a half or a quarter of
+  /// them.
   void count_accesses(int first) {
     std::size_t most = 0;
     for (int t = first; t < first + warp_size; ++t)

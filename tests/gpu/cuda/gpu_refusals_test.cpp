@@ -1,4 +1,4 @@
-// What is said of a GPU that is not there, or that the kernels of a build are not for.
+// Error messages for a GPU that is absent, or for which a build has no kernels.
 #include "gpu/detail/gpu_refusals.hpp"
 
 #include "tests/catch.hpp"

@@ -1,4 +1,4 @@
-// Which GPU a process uses.
+// The choice of the GPU that a process uses.
 #include "gpu/detail/one_gpu.hpp"
 
 #include "tests/catch.hpp"

@@ -1,4 +1,4 @@
-// The loops that peak rates are measured with do all the multiply-adds and reads that are counted.
+// The loops that measure peak rates do all the multiply-adds and reads that are counted.
 #include "gpu/cuda/peak_loops.hpp"
 
 #include <numeric>

@@ -64,8 +64,8 @@ TEST_CASE("cuda products of many rows agree with a naive product, emulated") {
   struct shape {
     std::int64_t rows, cols, m;
   };
-  // One segment, of fewer steps than there are slots, one row alone, and last blocks with few rows
-  // and outputs.
+  // The shapes cover products of a single segment, of fewer steps than there are slots, of a single
+  // row, and with few rows and outputs in the last blocks.
   const std::int64_t least = std::max(group, 32);
   for (const auto& [rows, cols, m] :
        {shape{1, 128, 1}, shape{33, least, 5}, shape{300, 128, 66}, shape{35, 640, 97}}) {
@@ -121,8 +121,8 @@ TEST_CASE("cuda products with silu_mul have the bits of both ops, emulated") {
                                      {weight_kind::bf16, 0, offsets::factored, true}}));
   const auto size = GENERATE(prefill_size::small, prefill_size::large);
   CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), bf16, static_cast<int>(size));
-  // Halves of five pairs of panels, which fill one block and a part of another; 16-bit weights'
-  // blocks have two pairs of a half.
+  // Each half has five pairs of panels, which fill one block and a part of another. For 16-bit
+  // weights, a block has two pairs of each half.
   const std::int64_t outputs = 160, m = 37;
   const matrix w = matrix_of(kind, 2 * outputs, 128, group, form);
   const auto packed = pack(*dev, w.source(), "w").value();

@@ -1,4 +1,4 @@
-// A chip as a space, and copies beside its compute.
+// Implements gpu's space on a chip, and copies that run beside its compute.
 #include "tests/gpu/distant/distant_device.hpp"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The table of ops of a distant device.
+// The table of op implementations of a distant device.
 #include "gpu/attention/portable/attention_portable.hpp"
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/linear/portable/linear_portable.hpp"

@@ -1,4 +1,5 @@
-// Memory of weights moves to huge pages: before settle() returns, or beside the streams.
+// Memory of weights is moved to huge pages, either before settle() returns or while weights are
+// streamed.
 #include "gpu/detail/host_slabs.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// linear() over activations of 16 bits, and in f16 and bf16 over values that one of them cannot
-// hold.
+// linear() over activations of 16 bits, and in f16 and bf16 over values that one of the two types
+// cannot represent.
 #include "tests/catch.hpp"
 
 #include <algorithm>

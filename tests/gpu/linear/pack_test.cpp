@@ -1,5 +1,5 @@
-// Packing: sources that fill whole row panels at once make the same bytes as sources that fill row
-// by row, alone and stacked, and what is no number is refused wherever it lies.
+// Packing: sources that fill whole row panels at once give the same bytes as sources that fill row
+// by row, both alone and stacked; and values that are not finite are refused wherever they are.
 #include "tests/catch.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// 4-bit codes that stand for 8-bit ones against those 8-bit codes themselves: the same bits.
+// Products of 4-bit codes that are widened to 8-bit codes have the same bits as products of these
+// 8-bit codes.
 #include "tests/catch.hpp"
 
 #include <algorithm>

@@ -28,8 +28,8 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
       for (std::size_t i = 0; i < ids.size(); ++i)
         for (std::size_t k = 0; k < 96; ++k) {
           const float want = w.values[static_cast<std::size_t>(ids[i]) * 96 + k];
-          // One rounding or two, where the scale has all 24 bits: the product may lose half an ulp
-          // of 2.55.
+          // Implementations round once or twice. If the scale has all 24 bits, the result may
+          // differ by half an ulp of 2.55.
           if (implementation == offsets::stored_f32)
             REQUIRE(std::abs(actual[i * 100 + k] - want) <= 3e-7F);
           else

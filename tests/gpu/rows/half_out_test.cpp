@@ -1,4 +1,4 @@
-// Ops that may write 16 bits: each value must be what the same op writes in f32, rounded once.
+// Ops that can write 16-bit values: each value must be the op's f32 value rounded once.
 #include "tests/catch.hpp"
 
 #include <cstdint>

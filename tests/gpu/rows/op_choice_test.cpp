@@ -1,5 +1,5 @@
-// Which table computes an op: the device's own where it supports the arguments, else the portable
-// one.
+// Which implementation computes an op: the device's own if it supports the arguments, otherwise the
+// portable one.
 #include "tests/catch.hpp"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Sums of weights that depend on no order, and the arithmetic of a row's parts, at sizes that no
-// test has the memory for.
+// Sums of sampling weights that do not depend on the order of summation, and the arithmetic of
+// splitting a row into parts, at sizes for which no test has the memory.
 #include "tests/catch.hpp"
 
 #include <algorithm>

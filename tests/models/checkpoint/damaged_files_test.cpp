@@ -1,5 +1,5 @@
-// Files of weights that were damaged: each is refused with its name, or every tensor that the
-// damage cannot reach has its name, its shape and its bytes.
+// Damaged weight files: each file is refused by name, or every tensor that the damage cannot affect
+// has its name, its shape and its bytes.
 #include <algorithm>
 #include <fstream>
 #include <functional>
@@ -161,8 +161,8 @@ std::string faults_of(const temp_folder& folder, const std::string& name,
   return faults;
 }
 
-/// The parts of a safetensors file: its size, each entry of the header and what stands between
-/// them, and the data of each tensor.
+/// The parts of a safetensors file: its size field, each entry of the header, the text between the
+/// entries, and the data of each tensor.
 struct safetensors_parts {
   std::vector<sized> sizes{{"size of the header", 8}};
   damage_rules rules;
@@ -342,8 +342,8 @@ TEST_CASE("damage to a GGUF file is refused or reaches one key or one tensor alo
 
 TEST_CASE("a GGUF file that counts other numbers of keys or tensors than it has is refused",
           "[damage]") {
-  // The header ends at each distance from the boundary where the data begin, so that there is room
-  // for padding or none.
+  // The header ends at every distance from the aligned boundary at which the data begin, so that
+  // there are all lengths of padding, including none.
   for (std::size_t more = 0; more < 32; ++more) {
     gguf_writer writer;
     writer.add_string("general.name", std::string(more, 'x'));

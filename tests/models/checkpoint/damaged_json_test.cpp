@@ -1,5 +1,5 @@
-// JSON texts that were damaged are refused exactly where the grammar refuses them, and otherwise
-// have the value that a naive reading gives.
+// Damaged JSON texts are refused exactly if the grammar refuses them, and otherwise have the value
+// that a naive reader gives.
 #include <cstddef>
 #include <map>
 #include <set>

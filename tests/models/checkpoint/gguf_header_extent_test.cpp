@@ -1,4 +1,5 @@
-// Whoever fetches a GGUF file piece by piece must learn exactly where its headers end.
+// A program that fetches a GGUF file piece by piece must learn exactly where the file's headers
+// end.
 #include <cstddef>
 #include <cstdint>
 #include <random>

@@ -1,4 +1,4 @@
-// A model in several GGUF files is the model that the same tensors make in one.
+// A model that is split into several GGUF files equals the model of the same tensors in one file.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>

@@ -245,8 +245,8 @@ TEST_CASE("weights that do not fit the spec are refused by name, expected and fo
 
 namespace {
 
-/// Greedy decoding of two prompts in one batch. `on_device`: each step takes its tokens from the
-/// draws of the one before it, which the host sees at the end alone.
+/// Greedy decoding of two prompts in one batch. With `on_device`, each step takes its tokens from
+/// the draws of the previous step on the device, and the host reads them only at the end.
 std::vector<std::int32_t> decode_two(const opened_model& m, const gpu::detail::op_backends* ops,
                                      bool on_device) {
   constexpr std::int32_t steps = 9;

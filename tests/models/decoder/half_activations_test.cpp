@@ -1,5 +1,5 @@
-// A decoder whose activations between ops have 16 bits, as on a GPU: the bits of one that keeps
-// them in f32, and values that f16 cannot hold.
+// A decoder with 16-bit activations between ops, as on a GPU: it gives the same bits as a decoder
+// that keeps activations in f32. Values that f16 cannot represent are tested too.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

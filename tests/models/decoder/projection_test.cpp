@@ -1,5 +1,5 @@
-// A projection is the matrices that its roles name, one under the other: whatever their kinds, so
-// whether they are packed together or apart, each output is that of a naive product.
+// A projection stacks the matrices that its roles name. Whatever kinds the matrices have, and so
+// whether they are packed together or separately, each output equals that of a naive product.
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,4 +1,5 @@
-// The default model against its references: Hugging Face transformers on the dequantised weights.
+// The default model compared with its reference: Hugging Face transformers on the dequantised
+// weights.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -89,8 +90,8 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// Perplexity by llama.cpp's convention: chunks of 512 tokens are run separately, and the second
-/// half of each is scored.
+/// The mean negative log-likelihood for perplexity by llama.cpp's convention: chunks of 512 tokens
+/// are run separately, and the second half of each chunk is scored.
 double chunked_nll(test::decoder_runner& runner, const id_list& text) {
   std::vector<double> scored;
   for (std::size_t at = 0; at + 512 <= text.size(); at += 512) {
@@ -217,7 +218,8 @@ TEST_CASE("SmolLM2 in int8 and bf16 keeps close to the reference's greedy tokens
   }
   same /= static_cast<double>(prompts.size());
   WARN(gpu::name_of(compute) << ": " << same << " of 64 greedy tokens before the first difference");
-  // Margins of 0.01 decide some prompts early, on each processor others: int8 has 31 where bf16 is
-  // multiplied, 23.9 on one with AVX-512 and VNNI alone. KL and perplexity are the strict tests.
+  // On some prompts a margin of 0.01 decides a token early, and which prompts these are depends on
+  // the processor. With int8 compute, the average is 31 on processors that multiply bf16, and 23.9
+  // on one with only AVX-512 and VNNI. KL divergence and perplexity are the strict tests.
   CHECK(same > (test::shared_device().info().isa == "avx512_bf16" ? 24 : 16));
 }

@@ -1,4 +1,5 @@
-// Weights rounded to 8 bits against the rule itself, and which tensors of a model are.
+// Weights rounded to 8 bits, compared with the rounding rule; and which tensors of a model are
+// rounded.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -94,8 +95,8 @@ std::vector<float> normal_values(std::int64_t n, unsigned seed) {
   return values;
 }
 
-/// Every value is rounded to the nearest multiple of its group's largest magnitude / 127; where
-/// 4-bit codes stay, to 1/32 of that unit.
+/// Checks that every value is rounded to the nearest multiple of a unit: its group's largest
+/// magnitude / 127. Where 4-bit codes are kept, values are rounded to 1/32 of that unit.
 void check_rounded(const gpu::weight_source& s, const std::vector<float>& values) {
   const bool keeps_codes = s.kind == gpu::weight_kind::grouped_u4_as_u8;
   const auto group = static_cast<std::size_t>(s.group), cols = static_cast<std::size_t>(s.cols);

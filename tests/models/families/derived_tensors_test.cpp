@@ -1,5 +1,5 @@
-// Checkpoints that carry buffers beside their weights, in every family and format: they open, and
-// need no more memory than without.
+// Checkpoints that contain buffers beside their weights, in every family and format: they open, and
+// need no more memory than without the buffers.
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
@@ -34,9 +34,9 @@ struct named_buffer {
   std::vector<std::int64_t> shape;
 };
 
-/// What vLLM and transformers name among the tensors that they leave out: the buffers of rotary
-/// positions of ColossalAI's and older transformers' checkpoints, of ChatGLM, GPT-NeoX and Qwen,
-/// the causal masks of GPT-2, GPT-J, GPT-NeoX and CodeGen, and those of Baichuan.
+/// Buffers that vLLM and transformers name among the tensors which they skip: rotary position
+/// buffers of checkpoints of ColossalAI, older transformers, ChatGLM, GPT-NeoX and Qwen; the causal
+/// masks of GPT-2, GPT-J, GPT-NeoX and CodeGen; and those of Baichuan.
 const named_buffer buffers[] = {
     {"rotary_emb.cos_cached", {1, 1, 64, 32}},
     {"rotary_emb.sin_cached", {64, 32}},
@@ -75,8 +75,8 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Writes the buffers into a shard of their own, and an index that names them, a buffer that no
-/// shard has, and the folder's weights.
+/// Writes the buffers into a shard of their own, and an index that names the buffers, one more
+/// buffer which no shard has, and the folder's weights.
 void add_buffers(const test::temp_folder& at) {
   test::safetensors_writer w;
   std::string entries;

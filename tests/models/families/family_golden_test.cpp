@@ -1,5 +1,6 @@
-// Every family's folder against logits and tokens of implementations that share no code with twill.
-// Each folder is a section, so that a GPU can compute each in a process of its own (-c NAME).
+// Every family's golden folder, compared with logits and tokens of implementations that share no
+// code with twill. Each folder is a section, so that a GPU can compute each in a process of its own
+// (-c NAME).
 #include <memory>
 #include <string>
 

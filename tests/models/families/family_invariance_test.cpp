@@ -1,4 +1,5 @@
-// How a request is cut, batched and placed changes no bit of its logits, for every family.
+// For every family, the way in which a request is cut, batched and placed changes no bit of its
+// logits.
 #include <algorithm>
 #include <random>
 #include <string>

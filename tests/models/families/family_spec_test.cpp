@@ -1,4 +1,5 @@
-// What families make of a config.json: numbers taken over, variants refused by key, rule and value.
+// How families read a config.json: which numbers they take, and which variants are refused, with
+// the key, the rule and the value.
 #include <cmath>
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
-// GGUF files of Qwen v1, ChatGLM3 and Baichuan2 are the same models as their folders; and which
-// files are refused.
+// GGUF files of Qwen v1, ChatGLM3 and Baichuan2 give the same models as their folders. Also: which
+// GGUF files are refused.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

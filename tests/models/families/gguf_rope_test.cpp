@@ -1,5 +1,5 @@
-// Rotary scaling of GGUF files, beside what llama.cpp computed for the same weights and keys
-// (tools/golden/gguf_rope.py).
+// Rotary scaling of GGUF files, compared with the values that llama.cpp computed for the same
+// weights and keys (tools/golden/gguf_rope.py).
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

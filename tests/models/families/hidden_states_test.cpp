@@ -1,5 +1,5 @@
-// The hidden states that a decoder hands out are what its head multiplies: with the head's weights
-// from the file, in double, they give the logits, for every family.
+// The hidden states that a decoder returns are the inputs of its head: multiplied in double with
+// the head's weights from the file, they give the logits, for every family.
 #include <algorithm>
 #include <cmath>
 #include <string>

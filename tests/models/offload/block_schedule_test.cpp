@@ -1,4 +1,5 @@
-// Schedules over random shapes, and the checker against orders broken in every way.
+// Block schedules over random shapes; and the schedule checker, given orders that are broken in
+// every way.
 #include <algorithm>
 #include <random>
 #include <vector>

@@ -1,4 +1,4 @@
-// The closed form against plain sums, and against the simulation of every task.
+// The cost model's closed formula, compared with plain sums and with a simulation of every task.
 #include <algorithm>
 #include <array>
 #include <random>

@@ -1,5 +1,5 @@
-// Bytes of the disk tier that are not what was written there: each damaged byte is noticed by the
-// read that brings it, and every other read brings what was written.
+// A disk tier whose bytes differ from what was written: each damaged byte is detected by the read
+// that returns it, and every other read returns what was written.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,5 +1,6 @@
-// Rows of a table that is not on the device: the table's own whatever was expected, each block read
-// once while it is there, and sent for before it is needed.
+// Rows of an embedding table that is not on the device. They equal the table's rows whichever rows
+// were prefetched; each block is read once while it stays in the cache, and is requested before it
+// is needed.
 #include <chrono>
 #include <cstdint>
 #include <memory>

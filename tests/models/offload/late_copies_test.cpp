@@ -1,5 +1,5 @@
-// Streamed weights on devices whose copies end as late as they may: what acquire() does not make
-// them wait for is not there yet.
+// Streamed weights on devices whose copies end as late as they may: weights whose copy acquire()
+// does not wait for are not there yet, and would give wrong values.
 #include <vector>
 
 #include "tests/catch.hpp"

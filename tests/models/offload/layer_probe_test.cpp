@@ -1,5 +1,5 @@
-// What a plan is made from: a layer of every family runs alone, and what was measured is
-// remembered.
+// The measurements that a plan is based on: a layer of every family is run alone, and the results
+// are remembered.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

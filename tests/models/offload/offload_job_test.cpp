@@ -1,5 +1,5 @@
-// Block runs: whatever the schedule, the tiers and the micro-batches, each prompt has the tokens of
-// its greedy continuation alone.
+// Block runs: whatever the schedule, the tiers and the micro-batches are, each prompt gets the
+// tokens of its greedy continuation when it runs alone.
 #include <algorithm>
 #include <memory>
 #include <random>

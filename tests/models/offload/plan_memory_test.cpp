@@ -1,4 +1,5 @@
-// Sizes against FlexGen's printed ones, and peaks against sums over every task.
+// Projected sizes, compared with those that FlexGen prints, and projected peaks, compared with sums
+// over every task.
 #include <algorithm>
 #include <map>
 
@@ -86,8 +87,8 @@ TEST_CASE("packed KV is small at home and whole where it is attended to") {
   CHECK(packed.kv.device == Approx(plain.kv.device));
   CHECK(packed.kv.host == Approx(plain.kv.host / 4));
   CHECK(packed.kv.disk == Approx(plain.kv.disk / 4));
-  CHECK(packed.buffers.device == Approx(plain.buffers.device * 1.25)); // a task has a packed and an
-                                                                       // unpacked buffer
+  // A task has both a packed and an unpacked buffer.
+  CHECK(packed.buffers.device == Approx(plain.buffers.device * 1.25));
   CHECK(packed.buffers.host == Approx(plain.buffers.host / 4));
 }
 

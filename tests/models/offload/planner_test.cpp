@@ -1,5 +1,5 @@
-// The planner against a full grid search on three machines, what users may fix, and FlexGen's
-// published throughput beside what the model gives.
+// The planner, compared with a full grid search on three machines; the settings that users may fix;
+// and FlexGen's published throughput beside the cost model's.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// The daemon's plan for a model that does not fit: what it costs against every other choice, what
-// the user fixed, and that it fits.
+// The daemon's plan for a model that does not fit on the device: its cost is compared with every
+// other choice, it keeps what the user fixed, and it fits.
 #include <algorithm>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// staging_buffers: which buffer takes which content, and what a reader waits for.
+// staging_buffers: which buffer takes which content, and when a reader has to wait.
 #include "models/offload/streams/staging_buffers.hpp"
 
 #include <chrono>

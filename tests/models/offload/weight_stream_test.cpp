@@ -1,5 +1,5 @@
-// Weights that travel between tiers: the same bits as resident ones, for every family and kind, and
-// faults that end in an error.
+// Weights that are streamed between tiers: they have the same bits as resident weights, for every
+// family and kind, and faults end in an error.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>

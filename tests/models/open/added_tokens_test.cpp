@@ -1,6 +1,6 @@
-// Folders whose files add tokens that the embedding has no row for, as fine-tunes with a pad token
-// of their own do. Such a token can neither be read nor be drawn, so the folder opens and its texts
-// get the ids that they have without it.
+// Folders whose files add tokens for which the embedding has no row, as fine-tunes with a pad token
+// of their own do. Such a token can be neither read nor drawn, so the folder opens, and texts get
+// the ids that they would have without the token.
 #include <algorithm>
 #include <cstdint>
 #include <fstream>

@@ -1,5 +1,5 @@
-// Folders that were cloned without Git LFS: every file that twill opens may be a pointer, and the
-// error says so.
+// Folders that were cloned without Git LFS: any file that twill opens may be an LFS pointer, and
+// then the error says so.
 #include <filesystem>
 #include <set>
 #include <string>

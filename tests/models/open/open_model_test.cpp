@@ -1,4 +1,5 @@
-// Folders as users open them: text in, the reference's ids; ids out, the reference's text.
+// Folders opened as users open them: texts give the reference's ids, and ids give the reference's
+// text.
 #include <string>
 #include <vector>
 

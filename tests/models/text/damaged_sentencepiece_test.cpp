@@ -1,5 +1,5 @@
-// SentencePiece models that were damaged say what a naive reading of their bytes says, and are
-// refused exactly where that finds a contradiction.
+// Damaged SentencePiece models give what a naive reader gets from their bytes, and are refused
+// exactly if that reader finds a contradiction.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -73,8 +73,8 @@ std::string fault_of_reading(const std::string& bytes) {
   return fault.empty() ? "" : "written again, " + fault;
 }
 
-/// The first and last pieces and the messages behind them are cut into parts of three bytes, each
-/// of which is damaged; of the pieces between, every 97th is a part of its own.
+/// The first and last pieces, and the messages behind the pieces, are cut into parts of three
+/// bytes, each of which is damaged. Of the pieces in between, every 97th is a part of its own.
 std::vector<part> parts_of(const std::string& model) {
   std::vector<sized> sizes;
   const auto fields = *wire_fields(model);

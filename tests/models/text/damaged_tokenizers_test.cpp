@@ -1,5 +1,5 @@
-// Files of tokenizers that were damaged: each is refused with its name, or every token that the
-// damage cannot reach has its text.
+// Damaged tokenizer files: each file is refused by name, or every token that the damage cannot
+// affect has its text.
 #include <algorithm>
 #include <fstream>
 #include <iterator>

@@ -1,5 +1,6 @@
-// Damaged files of BPE vocabularies (tokenizer.json; vocab.json with merges.txt; what names their
-// tokens) are refused by name, or give the tokens, ids and merges that a naive reading finds.
+// Damaged files of BPE vocabularies (tokenizer.json; vocab.json with merges.txt; the files that
+// name their tokens) are refused by name, or give the tokens, ids and merges that a naive reader
+// finds.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>

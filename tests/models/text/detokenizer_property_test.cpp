@@ -1,5 +1,5 @@
-// However a sequence of ids ends, the streamed pieces are those of the whole decode, for every kind
-// of tokenizer and for ids that spell no text.
+// The pieces that a detokenizer streams add up to the text of the whole decode, wherever the
+// sequence of ids ends, for every kind of tokenizer and for ids that are not valid text.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

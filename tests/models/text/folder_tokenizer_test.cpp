@@ -38,8 +38,8 @@ struct golden {
   }
 };
 
-/// SentencePiece writes one U+FFFD per undecodable byte, other decoders one per maximal subpart:
-/// the same once runs are one.
+/// Replaces each run of U+FFFD by one. SentencePiece writes one U+FFFD per undecodable byte, other
+/// decoders one per maximal subpart; after this replacement both are equal.
 std::string one_per_run(const std::string& text) {
   constexpr std::string_view bad = "\xEF\xBF\xBD";
   std::string out;
@@ -106,8 +106,9 @@ void check_sentencepiece(const golden& g) {
   check_stream(g, true);
 }
 
-/// The library's ByteFallback replaces every byte of a run of byte tokens that is not valid as a
-/// whole, which no stream can know in advance: `invalid_too` is false for such files.
+/// The tokenizers library's ByteFallback replaces every byte of a run of byte tokens if the run as
+/// a whole is not valid, which no stream can know in advance. `invalid_too` is false for files that
+/// use ByteFallback.
 void check_tokenizer_json(const std::string& kind, bool invalid_too) {
   const golden g(kind, "llama");
   check_cases(g, "ids", {.parse_special = true});

@@ -1,5 +1,5 @@
-// Random expressions and statements print what Jinja2 prints; tools/golden/jinja_random.py makes
-// them.
+// Random expressions and statements give the output of Jinja2; tools/golden/jinja_random.py
+// generates them.
 #include <string>
 
 #include "models/text/chat_template.hpp"

@@ -1,5 +1,5 @@
-// The space in front of a text of tokenizer.model, under every combination of its rules and of
-// LlamaTokenizer's flags; tools/golden has the script that asked transformers.
+// The space before a text in tokenizer.model, under every combination of its rules and of
+// LlamaTokenizer's flags. A script in tools/golden recorded what transformers does.
 #include <fstream>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// Expressions of tokenizer.json cut texts as Hugging Face's library does; tools/golden has the
-// script that wrote what it did.
+// The regular expressions of tokenizer.json split texts as Hugging Face's library does. A script in
+// tools/golden recorded the library's results.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -53,8 +53,8 @@ void check_cuts(const pretokenizer& split, const value& texts, const value& expe
   }
 }
 
-/// Checks each entry of a list and counts those that are refused; `texts` are those of all entries
-/// that have none of their own.
+/// Checks each entry of a list, and returns how many were refused. Entries without texts of their
+/// own use `texts`.
 int check_list(const char* list) {
   int n_refused = 0;
   for (const value& entry : list_of(at(golden(), list))) {

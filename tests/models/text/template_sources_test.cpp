@@ -1,5 +1,5 @@
-// Which chat templates the files of a model bring: the folders' oracle is transformers, whose
-// choice tools/golden/chat_template_files.py wrote down.
+// Which chat templates the files of a model provide. The oracle is transformers, whose choice
+// tools/golden/chat_template_files.py recorded for each folder.
 #include "models/text/template_sources.hpp"
 
 #include <filesystem>

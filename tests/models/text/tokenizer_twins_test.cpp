@@ -1,4 +1,4 @@
-// The word models and the matcher of special tokens do what a naive program does that tries every
+// The word models and the matcher of special tokens, compared with naive programs that try every
 // possibility: all segmentations, one merge after the other, each entry at each position.
 #include <algorithm>
 #include <cstddef>
@@ -105,8 +105,8 @@ std::vector<std::string> split_characters(std::string_view text) {
   return out;
 }
 
-/// Tries all segmentations. Among those of one score it takes the one whose last piece is longest,
-/// then whose last but one is longest, and so on, as the tokenizers library does.
+/// Tries all segmentations. Among those with equal scores it takes the one whose last piece is
+/// longest, then whose last piece but one is longest, and so on, as the tokenizers library does.
 class naive_unigram {
 public:
   explicit naive_unigram(const unigram_parts& parts) : parts_(parts) {
@@ -232,8 +232,8 @@ ids_t merge_naively(ids_t symbols, const std::vector<naive_merge>& merges) {
   }
 }
 
-/// Merges of the tokens 0 to 3 and of what merging makes. Trained ones have ranks that rise with
-/// their ids; others have any rank, equal ones too.
+/// Merges of the tokens 0 to 3 and of the results of other merges. If `trained`, ranks rise with
+/// the ids; otherwise ranks are arbitrary and may be equal.
 std::vector<naive_merge> make_merges(const operations& sequence, bool trained) {
   std::vector<naive_merge> merges;
   for (const operation& op : sequence) {

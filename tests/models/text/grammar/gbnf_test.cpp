@@ -1,4 +1,5 @@
-// Grammars as llama.cpp writes them: what they accept, not only that they compile.
+// Grammars in llama.cpp's GBNF format: the tests check which texts they accept, and not only that
+// they compile.
 #include "models/text/grammar/gbnf.hpp"
 
 #include <string>

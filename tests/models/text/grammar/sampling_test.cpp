@@ -1,4 +1,5 @@
-// Answers drawn at random from masks are valid by a validator that knows nothing of grammars.
+// Answers that are drawn at random from masks are valid by a validator that is independent of
+// grammars.
 #include <string>
 
 #include "models/checkpoint/json.hpp"

@@ -1,4 +1,4 @@
-// What a schema's grammar accepts and refuses; `valid` and `invalid` are JSON texts.
+// Which JSON texts a schema's grammar accepts and refuses: the lists `valid` and `invalid`.
 #include <string>
 #include <vector>
 

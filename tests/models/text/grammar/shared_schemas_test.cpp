@@ -1,6 +1,6 @@
-// Schemas of JSONSchemaBench beside the checkout (../shared/schemas, or TWILL_SCHEMAS), where there
-// are any: what a schema's grammar accepts must be valid, and nearly everything valid must be
-// accepted.
+// Schemas of JSONSchemaBench, if they lie beside the checkout (../shared/schemas, or
+// TWILL_SCHEMAS): a text that a schema's grammar accepts must be valid, and nearly every valid text
+// must be accepted.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

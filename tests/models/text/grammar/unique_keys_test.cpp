@@ -1,4 +1,4 @@
-// No object of an answer has a key twice, whatever the schema says of its properties.
+// No object of an answer has a key twice, whatever the schema says about the object's properties.
 #include "models/text/grammar/unique_keys.hpp"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ const vocabulary_ptr& long_tokens() {
   return made;
 }
 
-/// The keys of each object of a JSON text, as they are written: an answer's own bytes, read apart
-/// from what made it.
+/// The keys of each object of a JSON text, as spelled in the text. They are found by reading the
+/// text alone, without the grammar.
 std::vector<std::vector<std::string>> keys_of(const std::string& text) {
   std::vector<std::vector<std::string>> all, open;
   std::string last;

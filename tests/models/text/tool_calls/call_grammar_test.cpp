@@ -1,4 +1,4 @@
-// What a grammar of calls lets through is read back as calls whose arguments are valid.
+// Every text that a grammar of tool calls allows is parsed into calls whose arguments are valid.
 #include <random>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// Calls that are written as JSON, with their members in any order and further members of every
-// type beside them: the parser reports the calls that were written.
+// Tool calls written as JSON, with members in any order and additional members of every type: the
+// parser reports the calls that were written.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Random answers of each format: however an answer is cut, the events are those of the whole.
+// Random answers in each format: however an answer is cut into pieces, the events equal those of
+// the whole answer.
 #include <string>
 #include <string_view>
 
