@@ -1,4 +1,4 @@
-// The endpoint table: paths, methods, wildcards, and what the router and batches read of it.
+// The endpoint table: paths, methods, wildcards, and how the router and batches use the table.
 #include "net/endpoints.hpp"
 
 #include <algorithm>

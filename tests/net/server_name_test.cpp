@@ -1,4 +1,5 @@
-// Ids that carry the name of a server: which ids those are, and what is said of unknown ones.
+// Ids that contain the name of a server: which kinds of ids do, and the error for ids of unknown
+// servers.
 #include "net/protocol/json/json_writer.hpp"
 #include "net/random_id.hpp"
 #include "net/server_name.hpp"

@@ -1,4 +1,4 @@
-// The small parts: error map, engine requests, response store, keys, heads, metrics.
+// The small parts of net: error map, engine requests, response store, keys, heads, metrics.
 #include "net/api_keys.hpp"
 #include "net/connection/engine_requests.hpp"
 #include "net/error_map.hpp"

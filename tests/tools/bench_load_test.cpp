@@ -213,8 +213,8 @@ TEST_CASE("a ramp's gaps shrink from the first rate to the last") {
 }
 
 TEST_CASE("the warm-up and the cool-down are in no figure") {
-  // One request a second arrives for 20 s, and each has 5 tokens and takes 0.5 s. The first 25 %
-  // and the last 10 % are excluded.
+  // One request a second arrives for 20 s. Each has 5 tokens and takes 0.5 s, except that the first
+  // five, which are slow, take 0.9 s. The first 25 % and the last 10 % of the time are excluded.
   serve_options options = made_up_options("openai");
   options.warmup_percent = 25;
   options.cooldown_percent = 10;

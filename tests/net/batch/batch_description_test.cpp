@@ -1,4 +1,4 @@
-// Batches as text and back, and texts that are none.
+// Batch descriptions as text and back, and texts that are not batch descriptions.
 #include <random>
 
 #include "net/batch/batch_description.hpp"

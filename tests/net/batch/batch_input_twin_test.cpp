@@ -1,5 +1,5 @@
-// A batch's input file, read by its checks and with lines passed over, is what somebody reads who
-// splits the whole file at its line ends: blank lines count as lines and are no requests.
+// A batch's input file, read by its checks and with lines skipped, gives the same requests as
+// splitting the whole file at its line ends. Blank lines count as lines but are no requests.
 #include "net/batch/batch_input.hpp"
 
 #include <algorithm>

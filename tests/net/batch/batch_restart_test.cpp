@@ -1,4 +1,5 @@
-// Batches that outlive their server: it is stopped or killed, and the next one goes on.
+// Batches that outlive their server: the server is stopped or killed, and the next server continues
+// them.
 #include <algorithm>
 #include <csignal>
 #include <random>

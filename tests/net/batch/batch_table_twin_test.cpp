@@ -1,4 +1,4 @@
-// The table of batches, close to its bounds, decides as a plain list of them.
+// The table of batches, close to its limits, makes the same decisions as a plain list of batches.
 #include "net/batch/batch_table.hpp"
 
 #include <algorithm>

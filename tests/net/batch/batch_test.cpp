@@ -624,8 +624,8 @@ TEST_CASE("A configured folder is kept and read again, a temporary one goes") {
 }
 
 TEST_CASE("What a killed daemon left behind is removed at the next start") {
-  // A process that ends without destructors, once with its own folder and once with a configured
-  // one.
+  // The child process ends without running destructors: once with a temporary folder of its own,
+  // and once with a configured folder.
   temporary_folder kept, temporary;
   const std::string old_tmp = std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "";
   ::setenv("TMPDIR", temporary.path.c_str(), 1);

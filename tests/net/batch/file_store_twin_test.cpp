@@ -1,5 +1,5 @@
-// The bytes and files that tenants may store are those of a plain list of files, over restarts of
-// the store too, and none is left when all are gone.
+// The bytes and files that a tenant may still store, compared with a plain list of files, also over
+// restarts of the store. Once all files are gone, nothing is counted.
 #include "net/batch/file_store.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Who a client is and how it comes in: PROXY headers, X-Forwarded-For, listeners, limits per
+// How a client is identified and admitted: PROXY headers, X-Forwarded-For, listeners, limits per
 // client.
 #include "net/connection/proxy_header.hpp"
 #include "net/http/forwarded_for.hpp"

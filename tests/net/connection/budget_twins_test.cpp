@@ -1,4 +1,5 @@
-// The budgets of input and of output decide as those that add up all sockets anew.
+// The budgets of input and of output make the same decisions as references that add up all sockets
+// anew.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -28,8 +29,8 @@ constexpr std::int64_t bytes_per_s = 16;
 /// Which sockets were given up, or cut off, by the code under test.
 using names = std::vector<std::size_t>;
 
-/// `cut` are those with the most bytes of `candidates`, the largest first, and as many as it takes
-/// for what is left to fall to `enough`. Among equal ones it may be any.
+/// `cut` must be the candidates with the most bytes, largest first, and exactly as many as are
+/// needed for `left` to fall to `enough`. Of candidates with equal bytes, any may be cut.
 void check_cut(const names& cut, std::vector<std::int64_t> bytes, names candidates,
                std::int64_t left, std::int64_t enough) {
   std::stable_sort(candidates.begin(), candidates.end(),

@@ -1,4 +1,5 @@
-// What HTTP and WebSocket connections share: the write queue, the flow gate and the guard.
+// The parts that HTTP and WebSocket connections share: the write queue, the flow gate and the
+// guard.
 #include "net/connection/connection_guard.hpp"
 #include "net/connection/write_queue.hpp"
 #include "tests/catch.hpp"

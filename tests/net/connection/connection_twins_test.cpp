@@ -1,4 +1,4 @@
-// What watches and counts sockets answers as plain lists of all that happened.
+// The classes that watch and count sockets give the same answers as plain lists of all events.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -193,8 +193,8 @@ struct plain_session final : socket_session {
   const socket_use use;
 };
 
-/// A ledger has each session that is alive, by what is spoken on it, and is at rest once none is
-/// busy.
+/// The ledger must list each session that is alive under its protocol, and be at rest once no
+/// session is busy.
 void compare_ledger(const session_registry& registry,
                     const std::vector<const plain_session*>& alive) {
   twill::ledger all;

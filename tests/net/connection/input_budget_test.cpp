@@ -1,4 +1,5 @@
-// The budget of messages that are being received: who is refused, who is given up, in which order.
+// The budget of messages that are being received: which connections are refused or given up, and in
+// which order.
 #include "net/connection/input_budget.hpp"
 #include "tests/catch.hpp"
 

@@ -1,4 +1,4 @@
-// The budget of unread output: who is cut off, and in which order.
+// The budget of unread output: which connections are cut off, and in which order.
 #include "net/connection/flow_gate.hpp"
 #include "net/connection/output_budget.hpp"
 #include "tests/catch.hpp"

@@ -1,6 +1,6 @@
-// Headers of the PROXY protocol, in pieces of any size, name the client that was written into them
-// and take exactly their own bytes; a changed header is read as one that looks at the whole of it
-// at once, by the specification, reads it.
+// Headers of the PROXY protocol, in pieces of any size, give the client that was written into them
+// and consume exactly their own bytes. A damaged header is read as by a plain reader that sees the
+// whole header at once and follows the specification.
 #include "net/connection/proxy_header.hpp"
 
 #include <algorithm>

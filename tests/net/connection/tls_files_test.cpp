@@ -1,5 +1,5 @@
-// The certificate and key files of a server: each kind is served whole and in order, and damage is
-// either refused or changes nothing else.
+// The certificate and key files of a server: each kind is served whole and in order. Damage is
+// either refused or changes nothing beyond the damaged bytes.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// TLS over real loopback sockets: what is spoken, what is refused, and certificates that change.
+// TLS over real loopback sockets: which protocols are spoken, what is refused, and certificates
+// that are replaced.
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 #include "tests/net/support/running_server.hpp"

@@ -1,4 +1,5 @@
-// Hosts, origins and keys: a web page of elsewhere must not drive the daemon.
+// Host and Origin headers, and API keys: a web page of another site must not be able to use the
+// daemon.
 #include "net/http/access_policy.hpp"
 
 #include "net/api_keys.hpp"

@@ -1,5 +1,5 @@
-// How requests are framed (RFC 9112): what two readers could understand differently is refused, and
-// never does a part of one request become another one.
+// How requests are framed (RFC 9112): a request that two parsers could read differently is refused,
+// and no part of a request is ever read as another request.
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// The state machine of an HTTP connection, without a socket: events in, actions out.
+// The state machine of an HTTP connection, without a socket: events go in, actions come out.
 #include "net/http/http_connection.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"

@@ -1,5 +1,5 @@
-// Requests, answers and pauses of any length on one connection: each time-out counts from the event
-// that it is about.
+// Requests, answers and pauses of any length on one connection: each time-out is counted from the
+// event that starts it.
 #include <algorithm>
 #include <chrono>
 #include <string>

@@ -1,4 +1,4 @@
-// Ollama's routes over a socket: streams, models, errors of every layer.
+// Ollama's routes over a socket: streams, models, and errors of every layer.
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -1,4 +1,5 @@
-// The tables of fields against the codecs that read bodies, and the documents made of them.
+// The tables of request fields, compared with the codecs that read bodies, and the API documents
+// generated from the tables.
 #include "net/http/operations.hpp"
 
 #include <map>

@@ -1,6 +1,6 @@
-// Requests of every framing, in pieces of any size, that are taken, refused, dropped or given up:
-// what of a body counts against the budget that all sockets share is what is being received, and
-// nothing at all between requests.
+// Requests of every framing, in pieces of any size, that are taken, refused, dropped or given up.
+// Exactly the bytes of a body that is being received count against the budget that all sockets
+// share; between requests nothing counts.
 #include "net/http/request_reader.hpp"
 
 #include <algorithm>

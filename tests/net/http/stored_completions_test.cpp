@@ -1,4 +1,5 @@
-// Stored chat completions and completions over HTTP: ids of events, reading on, deleting.
+// Stored chat completions and completions over HTTP: ids of events, continued reading, and
+// deletion.
 #include "net/api_keys.hpp"
 #include "net/http/repeated_body.hpp"
 #include "tests/catch.hpp"
@@ -60,8 +61,8 @@ http_result remove(client& c, const std::string& path) {
   return c.read_reply();
 }
 
-/// A stored stream that does not end by itself while a test runs: a completion has 16 tokens where
-/// it names no number.
+/// A stored stream that does not end by itself while a test runs. The number is needed, since a
+/// completion has only 16 tokens if its body names none.
 const char* const kept_stream = R"(,"stream":true,"store":true,"max_tokens":4000)";
 
 script endless_steps() {

@@ -1,4 +1,4 @@
-// What routers in front of several daemons ask each of them, over loopback sockets.
+// The routes that routers in front of several daemons call on each daemon, over loopback sockets.
 #include <string>
 
 #include "net/connection/agent_check.hpp"

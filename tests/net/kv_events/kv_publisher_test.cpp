@@ -1,4 +1,4 @@
-// The publisher with subscribers of ZeroMQ's own on loopback, one of which does not read.
+// The publisher of KV events with ZeroMQ's own subscribers on loopback, one of which does not read.
 #include <chrono>
 #include <map>
 #include <memory>

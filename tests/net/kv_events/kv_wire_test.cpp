@@ -1,5 +1,5 @@
-// KV events as bytes, against the examples of MessagePack's specification and another reading of
-// them. That routers and msgspec read them is tested in tests/fleet.
+// KV events as bytes, compared with the examples of MessagePack's specification and read back by an
+// independent reader. tests/fleet tests that routers and msgspec can read them.
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>

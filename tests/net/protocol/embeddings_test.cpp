@@ -1,5 +1,5 @@
-// Embeddings, scores and ranks: what each field becomes, what is refused and how, what the replies
-// say, and how many requests of one body the engine has at a time.
+// Embeddings, scores and ranks: how each field is used, what is refused and with which error, what
+// the replies contain, and how many requests of one body the engine has at a time.
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,5 +1,5 @@
-// The stored head of a chat completion, a completion or a stream gives the same request and reply
-// again, also when the server's defaults have changed since.
+// The stored head of a chat completion, a completion or a stream gives the original request and
+// reply again, also if the server's defaults have changed since.
 #include "net/endpoints.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"

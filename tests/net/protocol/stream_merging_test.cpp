@@ -1,5 +1,5 @@
-// Whatever of a request's events is merged into one frame, the frames say all that the events said:
-// to a client that reads at once, to one that reads late, and to one that gives credit.
+// Whichever events of a request are merged into one frame, the frames have the content of all
+// events: for a client that reads at once, for one that reads late, and for one that grants credit.
 #include "net/connection/event_source.hpp"
 #include "net/protocol/stream/stream_dialect.hpp"
 

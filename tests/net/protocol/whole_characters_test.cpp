@@ -1,4 +1,4 @@
-// However bytes come in parts, what is given for them is all of them, in whole characters.
+// However bytes are cut into parts, the output has all of the bytes, cut only between characters.
 #include "net/protocol/whole_characters.hpp"
 
 #include "net/protocol/json/utf8.hpp"

@@ -1,4 +1,5 @@
-// The order of several choices' events: a function of their tokens, whatever the steps were.
+// The order of several choices' events depends only on their tokens, and not on the steps that drew
+// them.
 #include <random>
 
 #include "net/stored/choice_order.hpp"

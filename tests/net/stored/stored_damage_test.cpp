@@ -1,5 +1,5 @@
-// Files of stored responses that were damaged, larger than what a reader holds at once: each
-// damaged byte is noticed, and what lies before it is read as it was written.
+// Damaged files of stored responses that are larger than a reader's buffer: each damaged byte is
+// detected, and everything before it is read as it was written.
 #include <cstddef>
 #include <stdexcept>
 #include <string>

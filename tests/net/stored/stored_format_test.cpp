@@ -1,4 +1,4 @@
-// The bytes of stored responses' files, and what becomes of bytes that are not what was written.
+// The byte format of stored responses' files, and how damaged bytes are read.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

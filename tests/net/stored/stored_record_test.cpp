@@ -1,4 +1,5 @@
-// Events as stored bytes: round trips of random events, and bytes that nobody wrote.
+// Events as stored bytes: round trips of random events, and bytes that were never written by the
+// daemon.
 #include <cmath>
 #include <limits>
 #include <random>

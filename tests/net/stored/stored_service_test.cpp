@@ -1,4 +1,5 @@
-// Stored responses from begin to end: what readers get, who may end what, and what is left behind.
+// Stored responses from beginning to end: what readers get, who may cancel or delete what, and what
+// is left on disk.
 #include <filesystem>
 #include <fstream>
 #include <random>

@@ -1,4 +1,4 @@
-// The table of stored responses against one that adds everything up anew each time.
+// The table of stored responses, compared with a reference that adds everything up anew each time.
 #include <algorithm>
 #include <map>
 #include <random>

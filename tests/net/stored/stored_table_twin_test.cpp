@@ -1,5 +1,5 @@
-// The table of stored responses decides which of them go as one that looks through all of them
-// anew, also where some are being read, and with as many tenants as are given.
+// The table of stored responses drops the same responses as a reference that searches all of them
+// anew, also while some are being read, and for any number of tenants.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

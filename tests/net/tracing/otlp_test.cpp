@@ -1,4 +1,4 @@
-// The bytes of OTLP against those that OpenTelemetry's own encoder makes of the same spans
+// The bytes of OTLP, compared with those that OpenTelemetry's own encoder writes for the same spans
 // (Python's opentelemetry-proto 1.4).
 #include "net/tracing/otlp.hpp"
 

@@ -1,5 +1,5 @@
-// A `traceparent` is read as by a regular expression that says what the standard says, whatever
-// character of it is another one.
+// A `traceparent` header is read as by a regular expression that follows the standard, whichever of
+// its characters is replaced.
 #include "net/tracing/trace_parent.hpp"
 
 #include <algorithm>

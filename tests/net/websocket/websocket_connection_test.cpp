@@ -1,4 +1,4 @@
-// The state machine of a WebSocket, without a socket: events in, actions out.
+// The state machine of a WebSocket, without a socket: events go in, actions come out.
 #include "net/websocket/websocket_connection.hpp"
 
 #include <deque>

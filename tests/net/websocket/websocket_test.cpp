@@ -1,4 +1,4 @@
-// WebSocket over real loopback sockets: frames by hand, well formed and not.
+// WebSocket over real loopback sockets: hand-made frames, both well-formed and malformed.
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 #include "tests/net/support/running_server.hpp"

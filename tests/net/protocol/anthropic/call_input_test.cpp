@@ -1,4 +1,5 @@
-// Arguments of calls in pieces: what is handed out always begins a JSON object.
+// Arguments of tool calls that arrive in pieces: the text that was sent so far is always the
+// beginning of a JSON object.
 #include "net/protocol/anthropic/call_input.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What requests of Anthropic's Messages API ask of the engine, and what is refused.
+// How requests of Anthropic's Messages API become engine requests, and which are refused.
 #include "net/protocol/anthropic/messages.hpp"
 
 #include <set>

@@ -1,4 +1,4 @@
-// llama.cpp's routes: what each field becomes, what replies and errors look like, and that no body
+// llama.cpp's routes: how each field is used, what replies and errors look like, and that no body
 // does harm.
 #include "net/protocol/llamacpp/completion.hpp"
 

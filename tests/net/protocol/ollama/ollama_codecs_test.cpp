@@ -1,5 +1,4 @@
-// Every field of /api/chat and /api/generate: what it becomes, and what is said when it breaks its
-// rule.
+// Every field of /api/chat and /api/generate: how it is used, and the error if it breaks its rule.
 #include <algorithm>
 #include <string>
 #include <utility>

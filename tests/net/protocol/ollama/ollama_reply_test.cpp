@@ -1,4 +1,4 @@
-// What clients get of the events of a call, as lines and as one object.
+// How Ollama's routes write the events of a call, as lines and as one object.
 #include <chrono>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
-// However the events of completions and chats are gathered, a client that puts the server-sent
-// events together has what the whole reply says, and both have what the events said.
+// However the events of completions and chats are merged, a client that joins the server-sent
+// events gets the content of the whole reply, and both have the content of the engine's events.
 #include "net/http/call_reply.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/chat_reply.hpp"

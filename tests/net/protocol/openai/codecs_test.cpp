@@ -1,4 +1,4 @@
-// Every field of every request body: what it becomes, and what is said when it breaks its rule.
+// Every field of every request body: how it is used, and the error if it breaks its rule.
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
 #include "net/protocol/openai/responses.hpp"

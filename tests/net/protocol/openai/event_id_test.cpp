@@ -1,4 +1,4 @@
-// Names of events, and which protocol an id belongs to.
+// Ids of events, and which protocol an id belongs to.
 #include "net/protocol/openai/event_id.hpp"
 #include "net/stored/stored_api.hpp"
 #include "tests/catch.hpp"

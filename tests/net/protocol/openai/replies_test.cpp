@@ -1,4 +1,5 @@
-// What goes out: whole bodies and server-sent events of each dialect, from scripted engine events.
+// Replies in each dialect, as whole bodies and as server-sent events, written from scripted engine
+// events.
 #include "net/error_map.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"

@@ -1,4 +1,5 @@
-// Structured output and tools: what requests ask of the engine, and what replies make of calls.
+// Structured output and tools: how requests become engine requests, and how replies show tool
+// calls.
 #include <set>
 
 #include "net/protocol/openai/chat.hpp"

@@ -1,4 +1,4 @@
-// TGI's routes: what each parameter becomes, what replies and errors look like, and that no body
+// TGI's routes: how each parameter is used, what replies and errors look like, and that no body
 // does harm.
 #include "net/protocol/tgi/generate.hpp"
 
