@@ -19,7 +19,7 @@ public:
   ~slow_device();
   /// So many waits of markers end.
   void let_pass(int waits = 1);
-  /// Waits that end from now on fail, as those for a lost device do.
+  /// Waits that end from now on fail, as waits for a lost device do.
   void lose();
 
 private:

@@ -35,7 +35,8 @@ struct damage {
   std::string part;   ///< the name of the part where it is; of a cut, the first that is not whole
   std::size_t at = 0; ///< the first byte that is another or is missing
 
-  /// Only bytes of this part are others: those before and behind it are as they were.
+  /// Whether only bytes of this part differ, while the bytes before and behind the part are
+  /// unchanged.
   bool within_part() const { return kind != damage_kind::cut && kind != damage_kind::appended; }
   std::string text() const;
 };

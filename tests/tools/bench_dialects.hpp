@@ -8,7 +8,7 @@ namespace twill::tests {
 
 constexpr int prompt_tokens = 7; ///< what every usage says
 
-/// How one generation goes.
+/// The timing and the content of one generation.
 struct script {
   int first_ms = 0; ///< from request to the first chunk
   int gap_ms = 0;   ///< between chunks

@@ -20,9 +20,9 @@ namespace twill::tests {
 
 struct server_counts {
   std::atomic<int> connections{0};
-  std::atomic<int> requests{0};  ///< generations asked for
+  std::atomic<int> requests{0};  ///< generations that were requested
   std::atomic<int> cancels{0};   ///< cancel messages
-  std::atomic<int> dropped{0};   ///< generations whose client went away
+  std::atomic<int> dropped{0};   ///< generations whose client disconnected
   std::atomic<int> most_open{0}; ///< most generations at one moment
 };
 

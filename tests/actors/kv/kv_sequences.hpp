@@ -34,7 +34,8 @@ inline written_text text_of(const operation& o) {
 inline std::uint64_t same_hash(std::int32_t, std::span<const std::int32_t>) {
   return 7;
 }
-/// Three places for all blocks, at the end of most tables, so that they go on at the beginning.
+/// Hashes all blocks to three places at the end of most tables, so that collisions wrap around to
+/// the beginning.
 inline std::uint64_t crowded_hash(std::int32_t parent, std::span<const std::int32_t> tokens) {
   std::int32_t sum = parent;
   for (const std::int32_t token : tokens)

@@ -32,7 +32,7 @@ public:
   struct lease {
     block_list blocks;
     std::size_t n_inserted = 0;
-    whole_prefix tip; ///< what the tree knows of its tokens
+    whole_prefix tip; ///< the part of the prefix that is in the tree
   };
 
   pool_twin(std::int32_t n_blocks, std::int32_t width, std::optional<actors::hash_key> naming)
@@ -58,7 +58,7 @@ public:
   bool is_named() const { return naming_.has_value(); }
   actors::block_identity identity(std::int32_t block) const;
   actors::block_key name(const whole_prefix& of) const;
-  /// What the tree knows a block as; null where it does not hold the block.
+  /// The prefix under which the tree holds a block; null if the tree does not hold it.
   const whole_prefix* prefix_of(std::int32_t block) const;
   /// Where in the tree a match ends.
   whole_prefix end_of(const actors::prefix_match& match, std::uint64_t scope) const;

@@ -14,13 +14,13 @@ namespace twill::test {
 
 class heard {
 public:
-  /// For a new run. Events of the runs before it are not heard any more.
+  /// The callback for a new run. Events of earlier runs are ignored from now on.
   actors::event_callback next_run();
-  /// No event of the run is heard any more.
+  /// Events of the run are ignored from now on.
   void stop();
 
   std::size_t n_events() const;
-  bool run_is_over() const; ///< its last event was heard
+  bool run_is_over() const; ///< whether its last event was received
   /// The error that ended the run.
   std::optional<actors::request_error> error() const;
   /// Events but the errors that ended runs, and but the first events of runs after the first.

@@ -17,7 +17,7 @@ namespace twill::test {
 
 struct plain_form {
   std::optional<config::grammar_spec> grammar;
-  bool with_markers = false;                  ///< the grammar asks for control tokens by their text
+  bool with_markers = false;                  ///< the grammar contains control tokens as text
   models::tool_calls::parser_options reading; ///< of an output that comes in parts
   std::vector<std::int32_t> shown;            ///< control tokens that are text
   std::int32_t begin_token = -1; ///< with which an output may begin to reason before the grammar

@@ -33,7 +33,7 @@ inline std::int32_t context_of(const small_model& model) {
 std::size_t n_small_models();
 inline constexpr std::size_t n_usual_models = 8;
 
-/// Made when it is first asked for, and kept.
+/// The model is made at the first call and kept.
 const small_model& small_model_at(std::size_t number);
 
 } // namespace twill::test

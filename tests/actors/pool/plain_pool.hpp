@@ -198,7 +198,7 @@ private:
     orders.push_back(what + " " + std::to_string(m));
   }
 
-  // The line of those that are to be loaded.
+  // The list of models that are to be loaded.
   bool in_line(std::size_t m) const { return std::count(line_.begin(), line_.end(), m) > 0; }
   void join(std::size_t m) {
     if (!in_line(m)) line_.push_back(m);
@@ -258,7 +258,7 @@ private:
     if (first_in_line()) return;
     for (std::size_t m = 0; m < models.size(); ++m) {
       if (models[m].state != phase::draining || models[m].sleep_ordered) continue;
-      models[m].state = phase::awake; // nobody needs its room any more
+      models[m].state = phase::awake; // no other model needs its memory any more
       models[m].load_ordered = false;
       quit(m);
       send_all(m);

@@ -146,7 +146,7 @@ public:
   const plain_scheduler& plain() const { return plain_; }
 
 private:
-  /// All that can be asked of a scheduler without changing it.
+  /// Compares everything that can be queried without changing a scheduler.
   void compare(const char* after) const {
     using twill::test::demand_equal;
     const std::string when = std::string("after ") + after;
@@ -158,7 +158,7 @@ private:
       if (real_.running_of(client) != plain_.running_of(client))
         demand_equal(real_.running_of(client), plain_.running_of(client),
                      when + ", how many client " + std::to_string(client) + " runs");
-    // As many run, so that nobody else does.
+    // The numbers of running sequences are equal, so it is enough that each of these runs.
     for (const plain_sequence* s : plain_.everyone())
       if (const bool runs = s->place == plain_sequence::runs; real_.is_running(s->of.id) != runs)
         demand_equal(!runs, runs, when + ", whether " + std::to_string(s->of.id) + " runs");

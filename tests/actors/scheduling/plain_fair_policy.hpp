@@ -126,7 +126,7 @@ private:
   void forget(sequence_id id) {
     std::erase_if(all_, [&](const charged& s) { return s.id == id; });
   }
-  /// Those of a client that were never admitted, in its order.
+  /// A client's sequences that were never admitted, in the client's order.
   std::vector<charged*> queue(std::uint64_t of) {
     std::vector<charged*> found;
     for (charged& s : all_)
@@ -140,7 +140,7 @@ private:
     return std::count_if(all_.begin(), all_.end(),
                          [&](const charged& s) { return s.client == of; });
   }
-  /// The charges, by weight, of those of a client that run.
+  /// The sum of the charges, by weight, of a client's running sequences.
   std::int64_t running(std::uint64_t of) const {
     std::int64_t sum = 0;
     for (const charged& s : all_)

@@ -44,10 +44,12 @@ inline bool served_before(const plain_sequence* a, const plain_sequence* b) {
   return a->key() < b->key();
 }
 
-/// Who gives way, in order, for what a plan lacked. `all` are all sequences, in any order.
+/// The sequences to preempt, in order, to cover what a plan lacked. `all` are all sequences, in any
+/// order.
 inline std::vector<plain_sequence*> who_gives_way(std::vector<plain_sequence*> all,
                                                   const plain_shortage& lacks) {
-  std::sort(all.rbegin(), all.rend(), served_before); // who is served last comes first
+  std::sort(all.rbegin(), all.rend(), served_before); // the sequence that is served last comes
+                                                      // first
   if (lacks.running_set_full) {
     // A place comes free anyway where one is leaving. Else the paused one served last makes room.
     for (const plain_sequence* s : all)
@@ -69,7 +71,7 @@ inline std::vector<plain_sequence*> who_gives_way(std::vector<plain_sequence*> a
     else if (lacks.decode_blocks > 0 && s->key() >= *lacks.first_starved)
       later.push_back(s);
     else if (lacks.decode_blocks == 0 && !runs && s->key() > *lacks.head)
-      later.push_back(s); // nobody who runs gives way to one that waits
+      later.push_back(s); // no running sequence gives way to a waiting one
   }
   for (const auto& group : {paused, later})
     for (plain_sequence* s : group) {

@@ -146,7 +146,7 @@ public:
     });
   }
 
-  // What a test that drives the scheduler wants to know of its sequences.
+  // Queries for tests that drive the scheduler.
   const plan_limits& limits() const { return limits_; }
   plain_sequence* find(sequence_id id) const {
     for (const auto& s : all_)
@@ -206,7 +206,7 @@ private:
 
   void decode(plain_sequence& s) {
     const std::int64_t need = blocks_for(s.computed + 1) - s.blocks;
-    // Whoever is served later gets no block before one that found none.
+    // A sequence that is served later gets no block while an earlier one lacks blocks.
     if (need > 0 && (need > left_.blocks || lacks_.first_starved)) {
       lacks_.decode_blocks += need;
       if (!lacks_.first_starved) lacks_.first_starved = s.key();

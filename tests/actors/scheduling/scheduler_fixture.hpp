@@ -135,7 +135,7 @@ public:
     for (const sequence_id id : ids())
       leave(id);
   }
-  /// After all have left: nothing is left of them.
+  /// After all sequences have left, the scheduler must hold nothing.
   void demand_empty() {
     using twill::test::demand;
     while (!outstanding_.empty())
@@ -253,7 +253,7 @@ private:
     outstanding_.pop_front();
     for (const planned_row& row : rows) {
       const facts& one = facts_.at(row.id);
-      // What left may have been skipped. Anything else draws as it was planned.
+      // A sequence that left may have been skipped. Any other draws as it was planned.
       const bool drew = row.draws && !(one.left && any.one_in(2));
       const bool over = drew && !one.left &&
                         (both_.plain().at(row.id).delivered + 1 >= one.max_new || any.one_in(8));
@@ -335,7 +335,7 @@ private:
   std::int32_t scale_;
   bool many_choices_;
   compared_scheduler both_;
-  std::map<sequence_id, facts> facts_; ///< of those that are not known to be gone
+  std::map<sequence_id, facts> facts_; ///< of sequences that may still be in the scheduler
   std::map<std::uint64_t, settings> settings_{{1, {1, 0}}, {2, {2, 1}}, {3, {3, 2}}, {4, {1, 3}}};
   std::deque<std::vector<planned_row>> outstanding_;
   sequence_id next_id_ = 1;

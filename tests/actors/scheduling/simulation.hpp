@@ -24,7 +24,7 @@ namespace scheduling_tests {
 
 using namespace twill::actors;
 
-/// A policy by a function of what is known of a sequence when it arrives.
+/// A policy whose rank is a function of the sequence as it is when it arrives.
 class ranked_policy final : public admission_policy {
 public:
   using function = std::int64_t (*)(const new_sequence&);
@@ -186,7 +186,8 @@ public:
                 plan.tables.at(row.id).size() * static_cast<std::size_t>(limits_.block_tokens));
         drew = row.draws;
         if (drew) {
-          REQUIRE(s.stored == s.prompt + s.output); // never draws before all it knows is computed
+          REQUIRE(s.stored == s.prompt + s.output); // never draws before all its tokens are
+                                                    // computed
           for (std::int32_t p = 0; p < s.stored; ++p)
             REQUIRE(at(plan.tables.at(row.id), p) == s.tokens[static_cast<std::size_t>(p)]);
           ++s.output;
@@ -247,7 +248,8 @@ private:
     REQUIRE(first->steps_as_first <= length + first->max_new + 3 * blocks + 6);
   }
 
-  /// Tokens that often begin as those of others do: a few stems that branch now and then.
+  /// Random tokens that often share a beginning with other sequences: they follow a few stems that
+  /// branch now and then.
   std::vector<std::int32_t> any_tokens(std::int32_t n) {
     std::vector<std::int32_t> tokens;
     std::int32_t stem = pick(0, 2);
@@ -480,7 +482,7 @@ inline void run_to_the_end(std::uint64_t seed, ranked_policy::function rank, tot
   sim.resume_all();
   for (std::uint64_t guard = 0; !sim.idle(); ++guard) {
     const bool sent = sim.pump();
-    // Progress: with nothing outstanding, somebody must be schedulable.
+    // Progress: with nothing outstanding, some sequence must be schedulable.
     if (!sent && sim.n_outstanding() == 0) REQUIRE(sim.idle());
     if (sim.n_outstanding() == 2 || !sent) sim.step_back();
     REQUIRE(guard < 400000);

@@ -26,9 +26,9 @@ struct plain_rules {
   std::size_t max_new = 0;
 };
 
-/// What is known of a choice after some of its tokens.
+/// The state of a choice after some of its tokens.
 struct plain_reading {
-  std::string text; ///< all that a client may have
+  std::string text; ///< all that a client may get
   std::optional<twill::actors::finish_reason> finish;
   std::string stop_string;
   std::int32_t stop_token = -1;

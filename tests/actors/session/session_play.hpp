@@ -56,7 +56,7 @@ private:
     twill::actors::usage use;
     twill::actors::output_plan plan;
     std::vector<std::string> events;
-    bool any_use = false; ///< the usage of the last event is nobody's concern
+    bool any_use = false; ///< the usage of the last event is not compared
     twill::actors::steady_clock::time_point first, last;
   };
 
@@ -124,7 +124,8 @@ private:
   std::vector<std::string> heard_;
   std::vector<twill::actors::request_summary> received_;
   std::string last_without_use_;
-  std::size_t left_at_ = 0; ///< events that were heard when the client left; 0: it did not
+  std::size_t left_at_ = 0; ///< events that the client had received when it left; 0: it did not
+                            ///< leave
 
   // What its client has, over all cores.
   std::vector<twill::actors::made_choice> delivered_;
@@ -133,8 +134,9 @@ private:
 
   std::vector<std::uint32_t> call_at_; ///< where in a call's pieces each choice is
   std::int64_t tick_ = 0;
-  std::vector<twill::actors::made_choice> made_; ///< that the present core was given
-  bool other_model_ = false;                     ///< the present core was to go on with another
+  std::vector<twill::actors::made_choice> made_; ///< with which the present core was started
+  bool other_model_ = false;                     ///< the present core should have continued with
+                                                 ///< another model
   std::shared_ptr<int> held_by_callback_;
   std::unique_ptr<twill::actors::stats_board> board_;
   std::unique_ptr<twill::actors::token_budget> budget_;

@@ -24,7 +24,7 @@ inline std::string written(const std::vector<twill::actors::token_output>& token
   return out;
 }
 
-/// The words of an error are left out. `with_use`: the usage counts.
+/// The message of an error is left out. The usage is written only with `with_use`.
 inline std::string written(const twill::actors::event& e, bool with_use = true) {
   std::string out = "choice " + std::to_string(e.choice);
   if (e.started) out += " started " + std::string(e.continuity.empty() ? "" : "with continuity");

@@ -65,7 +65,8 @@ struct sequences {
   arena<Element> keys, values;
   arena<float> key_scales, value_scales;
   std::vector<float> slopes;
-  std::vector<std::vector<float>> q; // (length, n_heads * Dim), zeros but for rows that are asked
+  std::vector<std::vector<float>> q; // (length, n_heads * Dim), zero except in the rows that are
+                                     // computed
 
   static int blocks_of(const std::vector<int>& lengths, int block_tokens) {
     int n = 3;

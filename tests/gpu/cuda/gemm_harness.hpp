@@ -27,7 +27,7 @@ namespace twill::gpu::test {
 using twill::test::block_report;
 using twill::test::emulated_ptx;
 
-/// Whether a product goes through prefill_gemm, and in which of its shapes.
+/// Whether a product is computed by prefill_gemm, and with which of its two tile sizes.
 enum class prefill_size : std::uint8_t { none, small, large };
 
 struct call {
@@ -274,7 +274,7 @@ inline void check_large(const matrix& w, const detail::packed_view& packed) {
   check(c, exact(w, c.x, 2, compute_type::f32));
 }
 
-/// A row's bits are the same alone and among any others, up to `most` rows.
+/// Checks that a row has the same bits alone and among any other rows, up to `most` rows.
 inline void check_order(const detail::packed_view& packed, std::int64_t most, bool bf16) {
   const auto bytes = static_cast<std::size_t>(packed.rows) * sizeof(float);
   call all = random_call(packed, most, bf16);

@@ -118,7 +118,8 @@ inline std::vector<float> random_floats(std::int64_t n, unsigned seed) {
   return v;
 }
 
-/// The same with one value in every other 32 far above its neighbours, as in trained models.
+/// Random floats in which one value in every other 32 is far above its neighbours, as in trained
+/// models.
 inline std::vector<float> spiky_floats(std::int64_t n, unsigned seed) {
   std::vector<float> v = random_floats(n, seed);
   for (std::size_t i = 7; i < v.size(); i += 64)

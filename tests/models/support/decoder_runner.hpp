@@ -26,7 +26,8 @@ struct chunk {
   int sequence = 0;
   id_list ids;
   bool all_rows = false; ///< wants logits of every row instead of the last one
-  int prompt = 0;        ///< tokens of the whole prompt; 0 when it is known or is this chunk
+  int prompt = 0;        ///< tokens of the whole prompt; 0 if an earlier chunk gave them or if this
+                         ///< chunk is the prompt
 };
 
 inline gpu::device& shared_device() {

@@ -13,7 +13,7 @@
 
 namespace twill::test {
 
-/// What goes wrong; shared with the test.
+/// The faults to cause; shared with the test.
 struct store_faults {
   std::int64_t capacity = std::int64_t{1} << 40; ///< writing past it fails
   std::atomic<std::int64_t> reads{0};            ///< done so far
@@ -36,7 +36,8 @@ public:
     return nothing{};
   }
   models::result<twill::nothing> read(std::int64_t offset, void* to, std::int64_t bytes) override {
-    // Asked before this read counts: who has seen it counted may set the faults of the next one.
+    // Read before the counter is raised: a test that sees the new count may already set the faults
+    // of the next read.
     const std::int64_t fail = faults_->fail_read, flip = faults_->flip_read;
     const std::int64_t number = faults_->reads.fetch_add(1);
     const auto hit = [number](std::int64_t from) { return from >= 0 && number >= from; };

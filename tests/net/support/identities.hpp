@@ -32,7 +32,8 @@ struct identity_chain {
   std::vector<identity> between;
   identity own;
 
-  /// The file of a server: its own certificate, then those in between.
+  /// The contents of a server's certificate file: its own certificate, then the certificates in
+  /// between.
   std::string file() const;
 };
 identity_chain make_chain(int n_between, const identity_options& how = {});

@@ -81,7 +81,7 @@ public:
     tenants_ = std::move(all);
   }
 
-  // Set before a client asks for them.
+  // Must be set before a client requests them.
   std::function<void(actors::engine_stats&)> count = [](actors::engine_stats&) {};
   std::vector<actors::scheduler_snapshot> snapshots;
 

@@ -17,7 +17,7 @@ public:
   struct options {
     std::string trusted;                ///< PEM certificates; empty: whatever the server has
     std::vector<std::string> protocols; ///< offered by ALPN
-    bool old = false;                   ///< speaks TLS 1.1 and nothing newer
+    bool old = false;                   ///< supports TLS 1.1 and nothing newer
     int receive_buffer_bytes = 0;
   };
 

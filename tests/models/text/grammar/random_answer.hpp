@@ -12,7 +12,7 @@ namespace twill::test {
 
 struct drawn_answer {
   std::string text;
-  bool ended = false;    ///< false: it was broken off after some thousands of steps
+  bool ended = false;    ///< false: it was cut off after some thousands of steps
   bool dead_end = false; ///< the mask left no token, or one that the grammar then refused
 };
 
