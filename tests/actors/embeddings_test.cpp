@@ -390,7 +390,7 @@ TEST_CASE("hidden states are right under pressure, with preemptions, decodes and
   CHECK(b.port.stats().preemptions > 0);
 }
 
-TEST_CASE("a cancelled request for hidden states is not heard of again", "[actors]") {
+TEST_CASE("a cancelled request for hidden states gets no further event", "[actors]") {
   pooling_fixture b;
   b.plan->hold();
   answer a;

@@ -98,7 +98,8 @@ TEST_CASE("an engine that streams its weights gives the tokens of one that holds
   }
 }
 
-TEST_CASE("an engine that streams its weights tells what its steps did when", "[actors][offload]") {
+TEST_CASE("an engine that streams its weights reports what its steps did when",
+          "[actors][offload]") {
   real_engine resident(options_for(100)), streamed(options_for(0));
   REQUIRE(resident.ready());
   REQUIRE(streamed.ready());

@@ -133,7 +133,7 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
   actors::installed_probe() = nullptr;
 }
 
-TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
+TEST_CASE("an output format that cannot be enforced is refused by name", "[actors]") {
   fixture b;
   REQUIRE(b.ready());
   for (const std::string field : {"", "response_format"}) {

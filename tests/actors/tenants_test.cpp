@@ -178,7 +178,7 @@ TEST_CASE("a lower priority is served first, and fcfs refuses priorities", "[act
   CHECK_FALSE(finished(fcfs, asked).error());
 }
 
-TEST_CASE("a reload changes what new requests obey, and what was used stays used", "[actors]") {
+TEST_CASE("a reload changes the limits of new requests, and keeps what was used", "[actors]") {
   config::options options;
   options.tenants = {{"poor", {}, 1, 0, 0, 600}};
   fixture b(options);
@@ -206,7 +206,7 @@ TEST_CASE("a reload changes what new requests obey, and what was used stays used
   CHECK(refused.error()->message.find("`n`") != std::string::npos);
 }
 
-TEST_CASE("a picture names the owner of every block, and mailboxes are counted", "[actors]") {
+TEST_CASE("a snapshot names the owner of every block, and mailboxes are counted", "[actors]") {
   config::options options;
   options.scheduler.max_running = 2;
   auto plan = std::make_shared<script>();

@@ -215,7 +215,7 @@ TEST_CASE("configured sampling takes the place of the model's own", "[config]") 
   CHECK(own.repetition_penalty == 1.1f);
 }
 
-TEST_CASE("addresses are checked for form", "[config]") {
+TEST_CASE("the syntax of addresses is checked", "[config]") {
   for (const char* good : {"127.0.0.1:8080", "localhost:0", "[::1]:65535", "0.0.0.0:80", "a-b.c:1",
                            "unix:/run/twill.sock"})
     CHECK(must_load("[server]\nlisten = '" + std::string(good) + "'").server.listen ==

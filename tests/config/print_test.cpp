@@ -49,7 +49,7 @@ detail::key_value other_value(const detail::key& k) {
 
 } // namespace
 
-TEST_CASE("every default obeys its own rule and every key is named once", "[config]") {
+TEST_CASE("every default keeps its own rule and every key is named once", "[config]") {
   std::set<std::string_view> names;
   for (const auto& k : detail::all_keys()) {
     INFO(k.name);

@@ -63,7 +63,7 @@ TEST_CASE("numbers outside their ranges are refused, NaN and infinities included
         "`frequency_penalty` must be between -2 and 2, got nan");
 }
 
-TEST_CASE("lengths and counts obey the limits", "[config]") {
+TEST_CASE("lengths and counts keep the limits", "[config]") {
   CHECK(ERROR_OF(p.max_tokens = 0) == "ok");
   CHECK(ERROR_OF(p.max_tokens = -2) == "`max_tokens` must be at least 0, got -2");
   CHECK(ERROR_OF((p.bad_words = {"a", ""})) == "`bad_words` must have no empty entry, got \"\"");

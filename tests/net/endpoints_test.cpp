@@ -53,7 +53,7 @@ TEST_CASE("What a batch may name has a codec and takes full bodies") {
   CHECK(find_batch_codec("/tokenize") == nullptr);
 }
 
-TEST_CASE("Only what tells nothing about clients is served without a key") {
+TEST_CASE("Only what shows nothing about clients is served without a key") {
   for (const auto& row : endpoints()) {
     const bool reads = row.method == http_method::get;
     const bool open = (row.path == "/" && reads) || row.path == "/page/*" ||

@@ -14,7 +14,7 @@ const std::string longest_name(32, 'n');
 
 } // namespace
 
-TEST_CASE("Ids of every server are known by their form") {
+TEST_CASE("Ids of every server are recognised by their format") {
   for (const auto kind : {response_ids, file_ids, batch_ids})
     for (const auto& name : {std::string(), std::string("a1"), std::string("A-z-"), longest_name}) {
       const auto id = make_id(kind.prefix, name);
@@ -23,7 +23,7 @@ TEST_CASE("Ids of every server are known by their form") {
     }
 }
 
-TEST_CASE("Texts of another form are no ids, and name nobody") {
+TEST_CASE("Texts of another format are no ids, and name no server") {
   const std::vector<std::string> others{
       "",
       "file-",

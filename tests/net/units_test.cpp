@@ -152,7 +152,7 @@ TEST_CASE("A tenant's flood of responses makes the server forget its own alone")
   }
 }
 
-TEST_CASE("Several tenants are told from several keys of one") {
+TEST_CASE("Several tenants are distinguished from several keys of one") {
   CHECK_FALSE(api_keys({}).several_tenants());
   CHECK_FALSE(api_keys({"alpha"}).several_tenants());
   CHECK(api_keys({"alpha", "beta"}).several_tenants());

@@ -62,7 +62,7 @@ TEST_CASE("machine code runs within a major version, and PTX on all later GPUs")
   }
 }
 
-TEST_CASE("a machine without a driver is told so, and a build without CUDA") {
+TEST_CASE("a machine without a driver is reported, and a build without CUDA") {
   const auto rows = gpu_rows({}, {});
   CHECK(text_of(rows) == "driver|none: there is no libcuda.so.1\n"
                          "this build|no CUDA: it computes on the processor alone\n");
@@ -80,7 +80,7 @@ TEST_CASE("a driver without a GPU gives its reason") {
         "550.54.15, runs CUDA 12.4 and older, shows no GPU: no CUDA-capable device is detected");
 }
 
-TEST_CASE("each GPU is told with its use") {
+TEST_CASE("each GPU is reported with its use") {
   struct {
     int driver, arch, cuda;
     const char *architectures, *use;

@@ -92,7 +92,7 @@ TEST_CASE("a long task among short ones keeps its own bar") {
   CHECK(count(svg, "token 5, layer 6, batch 42, 10 to 11 s") == 1);
 }
 
-TEST_CASE("nothing at all is still a picture") {
+TEST_CASE("a timeline without spans is still a valid image") {
   const auto svg = tools::timeline_svg({}, {"\x01nothing"});
   CHECK(well_formed(svg));
   CHECK(svg.find(">nothing<") != std::string::npos);

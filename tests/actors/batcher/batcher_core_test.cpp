@@ -213,7 +213,7 @@ TEST_CASE("without an executor nothing is planned") {
   CHECK(r.sent.size() == 2);
 }
 
-TEST_CASE("each drawn token is told once, and the last one by length says so") {
+TEST_CASE("each drawn token is reported once, and the last one by length says so") {
   fixture r;
   r.submit(5, prompt_of(6), 3);
   r.run_to_the_end();
@@ -660,7 +660,7 @@ TEST_CASE("requests of a step that lost the device may be asked of the next serv
   CHECK(r.errors.at(6).code == errc::shutting_down);
 }
 
-TEST_CASE("an executor that comes back with fewer blocks is never told of a block beyond them") {
+TEST_CASE("an executor that restarts with fewer blocks never gets a block beyond them") {
   fixture r(20);
   const auto reload = [&r](std::int32_t n_blocks) {
     r.core.step_failed(r.generation, "the device is gone");
@@ -693,7 +693,7 @@ TEST_CASE("an executor that comes back with fewer blocks is never told of a bloc
   CHECK(r.pool.total() == 50);
 }
 
-TEST_CASE("a picture names the blocks of sequences, and those that belong to none") {
+TEST_CASE("a snapshot names the blocks of sequences, and the blocks that belong to none") {
   fixture r;
   r.submit(1, ids(6, 5), 3);
   r.pump();
@@ -829,7 +829,7 @@ TEST_CASE("scored prompts never ask for more rows of logits than there are") {
   }
 }
 
-TEST_CASE("a sequence that its grammar lets go nowhere fails alone") {
+TEST_CASE("a sequence whose grammar allows no token fails alone") {
   fixture r;
   r.submit(1, {1, 2, 3}, 5);
   r.submit(2, {1, 2, 3}, 5);

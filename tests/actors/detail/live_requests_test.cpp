@@ -24,7 +24,7 @@ live_requests::entry of(const std::string& client, std::int64_t bytes = 10) {
 
 } // namespace
 
-TEST_CASE("paused requests do not fill the door, and have a bound of their own") {
+TEST_CASE("paused requests do not count as admitted, and have a limit of their own") {
   live_requests table({20, 15, 1 << 20});
   request_id id = 0;
   for (int i = 0; i < 15; ++i) {
@@ -139,7 +139,7 @@ TEST_CASE("a table that was cleared is as good as a new one") {
   CHECK(table.insert(5, of("b", 1)).refused != nullptr);
 }
 
-TEST_CASE("a drain is told once, when the table is empty, and silence holds for all in it") {
+TEST_CASE("a drain is reported once, when the table is empty, and silence holds for all in it") {
   live_requests table({100, 10, 1 << 20});
   const auto first = of("a"), second = of("b");
   table.insert(1, first);
@@ -159,7 +159,7 @@ TEST_CASE("a drain is told once, when the table is empty, and silence holds for 
   CHECK(drained == 1);
 }
 
-TEST_CASE("who is refused is told a turn of its own, at the rate at which requests leave") {
+TEST_CASE("each refused request gets its own retry time, at the rate at which requests leave") {
   using std::chrono::milliseconds;
   drain_rate rate;
   auto now = steady_clock::now();

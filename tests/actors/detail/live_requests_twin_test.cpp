@@ -253,7 +253,7 @@ void play_rate(const operations& sequence) {
 
 } // namespace
 
-TEST_CASE("the table of live requests answers as a plain list of them") {
+TEST_CASE("live_requests gives the same answers as a plain list of requests") {
   CHECK(first_failure({.cases = 3000, .long_cases = 100'000, .most_operations = 150}, play_table) ==
         "");
 }

@@ -92,6 +92,6 @@ TEST_CASE("an observation is counted below the first bound that is not less") {
   CHECK(first_failure({.cases = 300, .long_cases = 20'000}, play_histogram) == "");
 }
 
-TEST_CASE("the board has the sums of all that was told to it") {
+TEST_CASE("the board has the sums of all that was reported to it") {
   CHECK(first_failure({.cases = 300, .long_cases = 20'000}, play_board) == "");
 }

@@ -119,8 +119,7 @@ TEST_CASE("a step's workspace has room for its draws, whatever ops the device ha
   CHECK(r.load().workspace_bytes(sizes) >= steps + arrays + 8 * mib + 128 * 50000 * 4);
 }
 
-TEST_CASE("weights that the device has no room for live in host memory, as far as that goes",
-          "[actors]") {
+TEST_CASE("weights that do not fit on the device go to host memory while it has room", "[actors]") {
   fixture r;
   r.options.kv.memory_bytes = 10 * r.block_bytes();
   const auto need = estimate_need(r.load());

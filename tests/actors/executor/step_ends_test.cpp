@@ -12,7 +12,7 @@
 using namespace twill;
 using actors::step_ends;
 
-TEST_CASE("ends of steps are told in order, once the device has come so far", "[actors]") {
+TEST_CASE("ends of steps are reported in order, once the device has reached them", "[actors]") {
   test::slow_device device;
   std::atomic<int> received{0}, wrong{0};
   const auto tells = [&](int number) {
@@ -50,7 +50,7 @@ TEST_CASE("a step that the device refuses to end fails, and one under way may be
   device.let_pass(); // a thread that waits for the device ends with the wait
 }
 
-TEST_CASE("the end of a step is told again where memory was short", "[actors]") {
+TEST_CASE("the end of a step is reported again if memory was short", "[actors]") {
   test::slow_device device;
   std::atomic<int> asked{0}, received{0};
   const auto dev = test::open_tested({.threads = 1});

@@ -257,7 +257,7 @@ TEST_CASE("a pool says which of its models cannot be opened, and fails when none
   CHECK(b.port().state_detail() == "m0: no such file; m1: no such file");
 }
 
-TEST_CASE("a model whose engine stalls or gave up is told of until it serves again", "[pool]") {
+TEST_CASE("a model whose engine stalls or gave up is reported until it serves again", "[pool]") {
   auto options = options_for(2);
   options.scheduler.watchdog = 50ms;
   options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
@@ -308,7 +308,7 @@ TEST_CASE("a device that one model lost is lost to the pool", "[pool]") {
   CHECK(b.state_of(0) == model_state::failed);
 }
 
-TEST_CASE("a pool tells of a lost device also when the engine that lost it is gone", "[pool]") {
+TEST_CASE("a pool reports a lost device also when the engine that lost it is gone", "[pool]") {
   pool_fixture b(options_for(2), 10); // one at a time
   REQUIRE(b.ready());
   b.plans[1]->failing_loads = 1000; // which is no reason of the loss
@@ -385,7 +385,7 @@ TEST_CASE("a reload reaches models that are awake, those that sleep, and the nex
   CHECK(defaults(1).temperature == 0.25f);
 }
 
-TEST_CASE("a reload changes what requests obey that wait for their model", "[pool]") {
+TEST_CASE("a reload changes the limits of requests that wait for their model", "[pool]") {
   auto options = options_for(2);
   pool_fixture b(options, 10);
   REQUIRE(b.ready());
@@ -450,7 +450,7 @@ TEST_CASE("what tenants asked of a model stays counted while it sleeps and when 
   CHECK(eventually([&] { return n_finished("m0") == 3; }));
 }
 
-TEST_CASE("mailboxes and pictures are told for each model that is awake", "[pool]") {
+TEST_CASE("mailboxes and snapshots are reported for each model that is awake", "[pool]") {
   pool_fixture b(options_for(3), 30);
   REQUIRE(b.ready());
   for (const std::size_t m : {1, 2}) {
@@ -469,7 +469,7 @@ TEST_CASE("mailboxes and pictures are told for each model that is awake", "[pool
   CHECK(in_snapshots == std::set<std::string>{"m1", "m2"});
 }
 
-TEST_CASE("whoever asked is told of the end of a request that reached no engine", "[pool]") {
+TEST_CASE("the end of a request that reached no engine is reported", "[pool]") {
   pool_fixture b(options_for(2), 10);
   REQUIRE(b.ready());
   b.plans[0]->hold(); // it stays busy

@@ -314,7 +314,7 @@ TEST_CASE("an order to unload a model that failed leaves nothing of the failure"
   CHECK(pool.detail(0).empty());
 }
 
-TEST_CASE("an order to sleep while a model loads is obeyed once it has loaded", "[pool]") {
+TEST_CASE("an order to sleep while a model loads is applied once it has loaded", "[pool]") {
   pool_state pool({{}}, {20, 1s, 30s});
   pool.begin(start);
   pool.opened(0, 10, start);
@@ -370,7 +370,7 @@ TEST_CASE("an order to load holds although a request for the model gives up", "[
   CHECK(pool.now(1) == phase::loading);
 }
 
-TEST_CASE("an order to load that was obeyed is over when the model makes room later", "[pool]") {
+TEST_CASE("an order to load that was applied is over when the model is evicted later", "[pool]") {
   quick q({{}, {}}, {10, 10}, 10);
   q.ask(0);
   q.ask(1);

@@ -269,7 +269,8 @@ private:
 
 } // namespace
 
-TEST_CASE("a policy is told who is admitted, resumed and gone", "[actors][policy]") {
+TEST_CASE("a policy's callbacks report admitted, resumed and departed sequences",
+          "[actors][policy]") {
   std::vector<std::string> received;
   const auto since = [&received] { return std::exchange(received, {}); };
   scheduler s({64, 1, 4}, std::make_unique<noting_policy>(received));

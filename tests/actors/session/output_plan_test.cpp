@@ -117,7 +117,7 @@ TEST_CASE("beside a schema one whole call passes, or an answer, which is as clos
   }
 }
 
-TEST_CASE("where a call could not be told from the answer, the form alone holds") {
+TEST_CASE("if a call could not be distinguished from the answer, only the format holds") {
   grammar_spec words;
   words.kind = twill::config::grammar_kind::choice;
   words.choices = {"yes", "no"};

@@ -195,7 +195,7 @@ TEST_CASE("max_tokens that is a bound alone is shortened to what fits beside the
   CHECK(refusal(full, 1000, 40).code == errc::too_large);
 }
 
-TEST_CASE("what cannot be served is refused before the batcher hears of it") {
+TEST_CASE("what cannot be served is refused before it reaches the batcher") {
   request other = asking("hello");
   other.model = "another";
   CHECK(refusal(other).code == errc::unknown_model);
@@ -239,7 +239,7 @@ TEST_CASE("a request ends by length with its text and usage") {
   CHECK(r.stats.read().finished_length == 1);
 }
 
-TEST_CASE("a stop string is held back, cut off, and told to the batcher once") {
+TEST_CASE("a stop string is held back, cut off, and reported to the batcher once") {
   request asked = asking("hello");
   asked.sampling.stop = {"STOP"};
   fixture r(asked);
@@ -807,7 +807,7 @@ TEST_CASE("what begins a text does not stand again behind an earlier exchange") 
   CHECK(encode_text(model, {"b", true}, true).value() == ids{1, 'b'});
 }
 
-TEST_CASE("without output a request ends with its first event, and no batcher hears of it") {
+TEST_CASE("a request without output ends with its first event, and reaches no batcher") {
   request asked = asking("hello", 0);
   asked.sampling.n = 2;
   asked.echo_prompt_ids = true;
@@ -920,7 +920,7 @@ TEST_CASE("the prompt counts for the tenant once: at the first token, or at an e
                 alone) == 5);
 }
 
-TEST_CASE("tokens that were cached are told, and counted for the tenant") {
+TEST_CASE("cached tokens are reported, and counted for the tenant") {
   fixture r(asking("12345", 3));
   r.start();
   auto first = fixture::token_of('a');
@@ -957,7 +957,7 @@ TEST_CASE("a request that fails before its first token leaves nobody waiting") {
   CHECK(all[0].finished.at("queue_full") == 1);
 }
 
-TEST_CASE("who asked for it is told once how a request ended, and what it took") {
+TEST_CASE("on_end reports a request's end and usage once") {
   std::vector<request_summary> received;
   auto asked = asking("12345", 2);
   asked.client_id = "id";
@@ -994,7 +994,7 @@ TEST_CASE("who asked for it is told once how a request ended, and what it took")
   CHECK(n_of(stats.request_inference_time_seconds) == 1);
 }
 
-TEST_CASE("a request that is refused or cancelled has an end that is told as well") {
+TEST_CASE("the end of a refused or cancelled request is reported too") {
   for (const bool refused : {false, true}) {
     std::vector<std::string> received;
     auto asked = asking("12345", 3);

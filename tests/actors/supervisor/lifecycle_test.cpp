@@ -153,7 +153,7 @@ TEST_CASE("time spent ready takes failures back", "[supervisor]") {
   CHECK(r.machine.now() == phase::ready);
 }
 
-TEST_CASE("facts of an earlier life are ignored", "[supervisor]") {
+TEST_CASE("reports of an earlier generation are ignored", "[supervisor]") {
   fixture r;
   r.start();
   const auto old = r.generation;

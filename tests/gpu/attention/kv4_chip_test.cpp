@@ -37,7 +37,7 @@ bytes random_kv(std::size_t n, dtype type, unsigned seed) {
 
 } // namespace
 
-TEST_CASE("4-bit KV has the same bits in the host's form and a chip's", "[kv4]") {
+TEST_CASE("4-bit KV has the same bits in the host's and a GPU's implementation", "[kv4]") {
   std::vector<int> compared{test::host_implementation, test::team_implementation};
   if (test::tests_cuda()) compared.push_back(test::cuda_implementation);
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16})

@@ -582,7 +582,7 @@ std::vector<float> products_of(const std::vector<int>& order, int rows, bool ord
 
 } // namespace
 
-TEST_CASE("cuda emulator: a record of order tells sums of the same products apart") {
+TEST_CASE("cuda emulator: a record of order distinguishes sums of the same products") {
   const std::vector<int> up{0, 1, 2, 3}, down{3, 2, 1, 0};
   CHECK(products_of(up, 8, false) == products_of(down, 8, false)); // small integers are exact
   const auto records = products_of(up, 8, true);

@@ -305,7 +305,7 @@ TEST_CASE("cuda room for int8 activations is enough before the form of the scale
   }
 }
 
-TEST_CASE("cuda products of int8 leave other weights to the portable form") {
+TEST_CASE("cuda products of int8 leave other weights to the portable ops") {
   const detail::packed_view good{
       .kind = weight_kind::grouped_u8, .offset_factor = -128, .group = 32};
   CHECK(cuda::gemm_i8_takes(good));

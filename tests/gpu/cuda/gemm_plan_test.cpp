@@ -39,7 +39,7 @@ TEST_CASE("cuda products go through blocks that keep more of the GPU busy") {
   CHECK(form_of(6912, 128) == gemm_form::prefill_small);
 }
 
-TEST_CASE("cuda products take no form that costs more than another") {
+TEST_CASE("cuda products take no plan that costs more than another") {
   const auto waves = [](const prefill_block& of, std::int64_t outputs, std::int64_t m) {
     const std::int64_t n = (of.count(outputs, m) + a100 - 1) / a100;
     return of.cost * static_cast<double>(n * a100 * of.outputs * of.rows);

@@ -191,7 +191,7 @@ TEST_CASE("cuda products of 8-bit weights keep activations that f16 has no room 
   }
 }
 
-TEST_CASE("cuda products leave 8-bit weights of other groups and forms to the portable form") {
+TEST_CASE("cuda products leave 8-bit weights of other groups and formats to the portable ops") {
   const detail::packed_view good{
       .kind = weight_kind::grouped_u8, .offset_factor = -128, .group = 32};
   CHECK(cuda::gemm_w8_takes(good));

@@ -25,7 +25,7 @@ TEST_CASE("a GPU that Kokkos or the kernels were not built for is refused with b
         "has 9.0: build with `TWILL_CUDA_ARCH=90 tools/build cuda`, or set device.kind = \"host\"");
 }
 
-TEST_CASE("where there is no GPU, the reason and what to do are told") {
+TEST_CASE("where there is no GPU, the error says why and what to do") {
   const auto none = no_gpu(0, 13000, "CUDA driver version is insufficient");
   CHECK(none.code == gpu::errc::not_built);
   CHECK(

@@ -93,7 +93,7 @@ TEST_CASE("rows of 16 bits are gathered as they are") {
   }
 }
 
-TEST_CASE("attention's portable form writes f16 and bf16") {
+TEST_CASE("attention's portable implementation writes f16 and bf16") {
   auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   const auto& portable = dev->ops().portable->get<gpu::detail::attention_backend>();
   constexpr int n_heads = 4, n_kv_heads = 2, head_dim = 24, block_tokens = 8;

@@ -18,7 +18,7 @@ using gpu::rope_kind;
 using test::device_array;
 using bytes = std::vector<unsigned char>;
 
-TEST_CASE("rotary and the KV store have the same bits in the host's form and a chip's") {
+TEST_CASE("rotary and the KV store have the same bits in the host's and a GPU's implementation") {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16, dtype::i8})
     for (const rope_kind rope : {rope_kind::none, rope_kind::half_split, rope_kind::interleaved}) {
       CAPTURE(static_cast<int>(type), static_cast<int>(rope));

@@ -235,7 +235,7 @@ TEST_CASE("draws follow the exact distribution for combinations of parameters") 
   }
 }
 
-TEST_CASE("draws of the portable form follow the exact distribution everywhere") {
+TEST_CASE("draws of the portable implementation follow the exact distribution everywhere") {
   auto dev = test::open_implementation(GENERATE(from_range(test::portable_implementations())));
   const auto logits = test::random_floats(41, 9, 2.0f);
   const auto requests = combinations();
@@ -274,7 +274,7 @@ TEST_CASE("a row's draw is the same alone and in any batch") {
   CHECK(sample(*dev, {}, {}).tokens.empty());
 }
 
-TEST_CASE("every form draws and reports what the host does, however many parts a row has") {
+TEST_CASE("every implementation draws and reports what the host does, for any parts of a row") {
   auto dev = test::open_implementation(GENERATE(from_range(test::portable_implementations())));
   auto host = test::open_implementation(test::host_implementation);
   for (const std::size_t vocab : {33, 4095, 4096, 4097, 8192, 21001}) {

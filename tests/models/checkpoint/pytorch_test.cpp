@@ -96,7 +96,7 @@ TEST_CASE("tensors that their storage does not hold as they are, are refused") {
   check_refused("missing_storage.bin", errc::bad_format, "`data/0` is not in the archive");
 }
 
-TEST_CASE("archives of another form are refused clearly") {
+TEST_CASE("archives of another format are refused clearly") {
   check_refused("legacy.bin", errc::unsupported, "before 1.6");
   check_refused("deflated.bin", errc::unsupported, "it is compressed");
   check_refused("big_endian.bin", errc::unsupported, "big-endian");

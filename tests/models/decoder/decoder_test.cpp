@@ -172,7 +172,7 @@ TEST_CASE("loading reports progress up to 1, and the memory it takes") {
   CHECK(decoder::block_bytes(m.spec, options_for_tests()) == 2 * 2 * 2 * 16 * 8 * 4);
 }
 
-TEST_CASE("what a longer step and its cargo add to a decoder's memory is what was estimated") {
+TEST_CASE("what a longer step and its payload add to a decoder's memory is what was estimated") {
   for (const char* name : {"llama-tiny-fp16", "opt-tiny-fp32", "chatglm3-tiny-fp16"}) {
     CAPTURE(name);
     const test::golden_folder c(name);

@@ -155,7 +155,7 @@ TEST_CASE("a GGUF file's tokenizer and chats give the ids of the folder's") {
   }
 }
 
-TEST_CASE("Qwen v1's GGUF metadata becomes a spec without the scaling that it can't tell") {
+TEST_CASE("Qwen v1's GGUF metadata becomes a spec without the scaling that it lacks") {
   const changeable c(qwen);
   const auto spec = families::gguf_spec_of(c.file->meta(), *c.file).value();
   CHECK(spec.family == "qwen");
@@ -206,7 +206,7 @@ TEST_CASE("ChatGLM3's GGUF metadata becomes a spec that rotates half of each hea
         std::string::npos);
 }
 
-TEST_CASE("Baichuan2's GGUF metadata tells positions by the number of layers") {
+TEST_CASE("Baichuan2's GGUF metadata implies positions by the number of layers") {
   const changeable rotary(baichuan_7b), alibi(baichuan_13b);
   const auto small = families::gguf_spec_of(rotary.file->meta(), *rotary.file).value();
   CHECK(small.family == "baichuan");

@@ -35,7 +35,7 @@ shares chosen(const config::options& options, const placement_room& room) {
 
 } // namespace
 
-TEST_CASE("all weights live on the device if they fit", "[offload]") {
+TEST_CASE("all weights are placed on the device if they fit", "[offload]") {
   const shares all = chosen({}, ten_layers(1210 * mib, 0));
   CHECK(all.device == 100);
   CHECK(all.host == 0);
@@ -98,7 +98,7 @@ TEST_CASE("percentages that the user fixed are kept, and only the other one is c
   CHECK(chosen(options, ten_layers(914 * mib, 2000 * mib)).host == 0);
 }
 
-TEST_CASE("how weights travel is what the user said, and a line tells it", "[offload]") {
+TEST_CASE("how weights are streamed is what the user said, and a line reports it", "[offload]") {
   config::options options;
   options.offload.dir = "/somewhere";
   options.offload.reads = "cached";

@@ -195,7 +195,7 @@ TEST_CASE("serving an order lets the next orders begin without a notification", 
   CHECK(received.size() == 2);
 }
 
-TEST_CASE("orders that came while nobody could be told begin together", "[offload]") {
+TEST_CASE("orders that came while the notifier was running begin together", "[offload]") {
   io_user* other = nullptr;
   std::atomic<int> n_run{0};
   const auto count = [&](std::size_t) { ++n_run; };
@@ -209,7 +209,7 @@ TEST_CASE("orders that came while nobody could be told begin together", "[offloa
   CHECK(eventually([&] { return n_run == 2; }));
 }
 
-TEST_CASE("an order is served at once where telling of it throws", "[offload]") {
+TEST_CASE("an order is served at once if its notifier throws", "[offload]") {
   io_threads threads([](std::uint64_t) -> bool { throw std::bad_alloc(); });
   const auto user = threads.join({1, 1, 0});
   std::atomic<bool> ran{false};

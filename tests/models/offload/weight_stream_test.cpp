@@ -346,7 +346,7 @@ TEST_CASE("streamed weights take host memory from the account of all tiers", "[o
   CHECK(host.taken() == 0);
 }
 
-TEST_CASE("a step that needs weights does not wait until somebody serves their order",
+TEST_CASE("a step that needs weights does not wait until a thread serves their order",
           "[offload]") {
   const golden_folder c("llama-tiny-fp16");
   auto options = golden_options();

@@ -215,7 +215,7 @@ TEST_CASE("calls in the history keep what the client wrote") {
   CHECK(shown(loop + "{{ c.id }}" + foot, call_of("call_abc123xyz", "{}")) == "call_abc123xyz");
 }
 
-TEST_CASE("tools are told to templates that do not show them") {
+TEST_CASE("tools are added to the messages of templates that do not show them") {
   const auto shown = [](const std::string& source, const char* messages) {
     auto made = chat_template::parse(source, "", "");
     REQUIRE(made.ok());

@@ -23,7 +23,7 @@ const std::string boss = "Authorization: Bearer b\r\n", guest = "Authorization: 
 
 } // namespace
 
-TEST_CASE("The state tells administrators of models, tenants, sequences and mailboxes") {
+TEST_CASE("The state shows administrators models, tenants, sequences and mailboxes") {
   running_server s({}, with_boss());
   s.engine.count = [](actors::engine_stats& to) {
     to.requests_waiting = 4;
@@ -132,7 +132,7 @@ TEST_CASE("The state tells administrators of models, tenants, sequences and mail
   CHECK(at(mailbox, "depth") == value(3));
 }
 
-TEST_CASE("Administrators see and order models, and are told what cannot be done") {
+TEST_CASE("Administrators see and order models, and get an error for what cannot be done") {
   running_server s({}, with_boss());
   client c(s.admin_port());
   const auto all = json(c.get("/admin/models", boss).body);

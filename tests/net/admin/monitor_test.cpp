@@ -103,7 +103,7 @@ TEST_CASE("An hour of figures is kept in bounded memory") {
   CHECK(at(coarse, 359, 0) == value(std::int64_t{10'000}));
 }
 
-TEST_CASE("A row sums up all models, and tells histograms as changed buckets") {
+TEST_CASE("A row sums up all models, and reports histograms as changed buckets") {
   const auto before = row_at(1000, 4);
   const auto now = row_at(2000, 6);
   CHECK(now.values[8] == 400); // generation_tokens of two models
@@ -133,7 +133,7 @@ TEST_CASE("A sample names models and tenants, the busiest first, and says what i
   CHECK(at(frame, "tenants_left_out") == value(std::int64_t{50}));
 }
 
-TEST_CASE("A dashboard is told the past once, then each sample that it can take") {
+TEST_CASE("A dashboard gets the past once, then each sample that it can take") {
   dashboard d;
   d.watched.sample(1000);
   d.connect("");
@@ -151,7 +151,7 @@ TEST_CASE("A dashboard is told the past once, then each sample that it can take"
   CHECK(d.watched.subscribers() == 0);
 }
 
-TEST_CASE("A dashboard whose key is taken away is told so, and nothing more") {
+TEST_CASE("A dashboard whose key is revoked gets a notice of this, and nothing more") {
   dashboard d;
   d.watched.sample(1000);
   d.connect("boss-key");

@@ -46,7 +46,7 @@ TEST_CASE("rest watch: a fault counts whatever else changes between the looks") 
   }
 }
 
-TEST_CASE("rest watch: a fault is told again after a request") {
+TEST_CASE("rest watch: a fault is reported again after a request") {
   rest_watch watch;
   watch.look(with(3));
   CHECK(watch.look(with(3)).size() == 1);

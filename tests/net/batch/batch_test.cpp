@@ -492,7 +492,7 @@ TEST_CASE("Files and batches belong to their key") {
   CHECK(contains(c.get("/v1/files", two).body, R"("data":[])"));
 }
 
-TEST_CASE("Of files and batches of another server the name in their id is told") {
+TEST_CASE("Errors for files and batches of another server show the name in their id") {
   auto o = options_with(1);
   o.server.name = "b2";
   running_server s({}, o);

@@ -52,7 +52,7 @@ TEST_CASE("The guard pauses producers at high water and resumes them at low wate
   CHECK(guard.gate_open());
 }
 
-TEST_CASE("The guard notices a stuck write and a gate that stays shut") {
+TEST_CASE("The guard notices a stalled write and a gate that stays shut") {
   connection_guard guard({800, 30s});
   CHECK(guard.next_deadline() == connection_guard::time::max());
   guard.on_write_begun(start);

@@ -274,7 +274,7 @@ void play_writes(const operations& sequence) {
 
 } // namespace
 
-TEST_CASE("A guard of a connection decides as one that looks through all that it was told") {
+TEST_CASE("A connection_guard decides as a reference that looks through all reports") {
   CHECK(first_failure({.cases = 1000, .long_cases = 50'000}, play_guard) == "");
 }
 

@@ -138,7 +138,7 @@ std::string verdict_on(std::uint16_t port, const std::string& host, const std::s
 
 } // namespace
 
-TEST_CASE("HTTP is spoken over TLS, on a connection that lives on") {
+TEST_CASE("HTTP is spoken over TLS, on a connection that stays open") {
   tls_server s;
   tls_client c(s.port(), {first().certificate, {"h2", "http/1.1"}});
   CHECK(c.version() == "TLSv1.3");
@@ -150,7 +150,7 @@ TEST_CASE("HTTP is spoken over TLS, on a connection that lives on") {
   CHECK(streamed.body.ends_with("data: [DONE]\n\n"));
 }
 
-TEST_CASE("Over TLS a client is told of the end before the connection closes") {
+TEST_CASE("Over TLS a client gets a close_notify before the connection closes") {
   tls_server s;
   tls_client c(s.port());
   CHECK(c.get("/health", "Connection: close\r\n").status == 200);
@@ -253,7 +253,7 @@ TEST_CASE("Stopping ends connections whose TLS handshake is not over") {
   CHECK(silent.closed_within(3s));
 }
 
-TEST_CASE("A certificate that changed serves new connections, old ones live on") {
+TEST_CASE("A changed certificate serves new connections, and old ones stay open") {
   tls_server s;
   tls_client before(s.port(), {first().certificate});
   CHECK(before.server_name() == "first");

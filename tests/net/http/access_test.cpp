@@ -225,7 +225,7 @@ TEST_CASE("The dashboard's files need no key, what it shows does") {
   CHECK(contains(client(s.port()).get("/").body, "page/chat.js"));
 }
 
-TEST_CASE("A dashboard is told the past, then a sample a second") {
+TEST_CASE("A dashboard gets the past, then a sample a second") {
   running_server s({}, with_administrators());
   client c(s.admin_port());
   REQUIRE(c.upgrade("/admin/stream", boss) == 101);

@@ -152,7 +152,7 @@ TEST_CASE("A request says at most once who asks") {
   }
 }
 
-TEST_CASE("Garbage of every kind is refused, and the server lives on") {
+TEST_CASE("Garbage of every kind is refused, and the server keeps serving") {
   running_server s;
   for (const std::string bytes :
        {"\r\n\r\n\r\n\r\nX", "GET\r\n\r\n", "GET /\r\n\r\n",

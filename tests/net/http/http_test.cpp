@@ -39,7 +39,7 @@ TEST_CASE("The plain routes answer") {
   CHECK(c.post("/detokenize", R"({"tokens":[97]})").status == 200);
 }
 
-TEST_CASE("A server with a name tells it with its version") {
+TEST_CASE("A server with a name sends it with its version") {
   config::server_options named;
   named.name = "gpu1";
   running_server s(named);
@@ -100,7 +100,7 @@ TEST_CASE("Whole and streamed replies hold the same text") {
   CHECK(contains(response.body, "event: response.completed\n"));
 }
 
-TEST_CASE("Unknown paths and methods are refused in JSON, and the connection lives on") {
+TEST_CASE("Unknown paths and methods are refused in JSON, and the connection stays open") {
   running_server s;
   client c(s.port());
   auto r = c.get("/nope");
@@ -254,7 +254,7 @@ TEST_CASE("A refusal before the first byte has its status, also for streams") {
   CHECK(c.post("/v1/completions", R"({"prompt":["a","b"]})").status == 429);
 }
 
-TEST_CASE("A failure in mid-stream is an event, and the connection lives on") {
+TEST_CASE("A failure in mid-stream is an event, and the connection stays open") {
   script play;
   play.failure = actors::request_error{actors::errc::executor_failed, "boom", ""};
   running_server s({}, play);
@@ -266,7 +266,7 @@ TEST_CASE("A failure in mid-stream is an event, and the connection lives on") {
   CHECK(c.post("/v1/chat/completions", chat_body).status == 500);
 }
 
-TEST_CASE("While loading, /ready is 503 and requests are told to come back") {
+TEST_CASE("While loading, /ready and requests get 503") {
   running_server s;
   s.engine.set_state(actors::engine_state::loading);
   client c(s.port());

@@ -184,7 +184,7 @@ TEST_CASE("Unknown and foreign responses look the same") {
   CHECK(s.engine.running() == 1);
 }
 
-TEST_CASE("Of a response that is another server's the name in its id is told") {
+TEST_CASE("The error for a response of another server shows the name in its id") {
   auto all = two_tenants();
   all.server.name = "b2";
   running_server s(endless_steps(), all);
@@ -234,7 +234,7 @@ TEST_CASE("Of a response that is another server's the name in its id is told") {
   CHECK(contains(foreign, "\" on this server, \"b2\"; it may have been deleted"));
 }
 
-TEST_CASE("A server that stops tells its readers where to go on, and the next one does") {
+TEST_CASE("A stopping server sends its readers where to continue, and the next one does") {
   const scratch_folder folder;
   config::options all;
   all.responses.folder = folder.path().string();

@@ -95,7 +95,7 @@ TEST_CASE("/v1/stream: nothing of a cancelled request is sent") {
   CHECK(b.spoken->idle());
 }
 
-TEST_CASE("/v1/stream names the choice when there are several, and tells their ends apart") {
+TEST_CASE("/v1/stream names the choice when there are several, and distinguishes their ends") {
   stream_fixture b;
   b.say(R"({"op":"submit","id":"a","prompt":"x","n":2,"return_tokens":false})");
   b.event(1, piece("p", 1, 0));

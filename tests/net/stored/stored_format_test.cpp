@@ -209,7 +209,7 @@ TEST_CASE("files of another version of the format are left as they are") {
   CHECK(files.bytes_of("resp_1.response") == other_version(sample_response()));
 }
 
-TEST_CASE("a damaged response is left out and told of, and can be erased or written anew") {
+TEST_CASE("a damaged response is left out and logged, and can be erased or written anew") {
   memory_files files;
   for (const auto* id : {"resp_1", "resp_2", "resp_3"}) {
     files.bytes_of(std::string(id) + ".response") = sample_response();
@@ -257,7 +257,7 @@ TEST_CASE("a file that is no journal is moved away, and nothing of it is deleted
   CHECK(opened(files).warnings.empty());
 }
 
-TEST_CASE("many damaged files are told of in few warnings, without what they hold") {
+TEST_CASE("many damaged files are logged in few warnings, without their contents") {
   memory_files files;
   for (int i = 0; i < 100; ++i)
     files.bytes_of("resp_" + std::to_string(i) + ".response") = "the words of a user";

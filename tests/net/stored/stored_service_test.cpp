@@ -214,7 +214,7 @@ TEST_CASE("A response has at most 64 readers, and none once its time is over") {
   CHECK(service_fixture::eventually([&] { return first.error() == reason::not_stored; }));
 }
 
-TEST_CASE("Choices are told in turns, in whatever order steps tell them") {
+TEST_CASE("Choices are sent in turns, in whatever order steps report them") {
   in_both([](service_fixture& fixture) {
     auto alternating = pieces(10);
     alternating.alternates = true;
@@ -291,7 +291,7 @@ TEST_CASE("Readers that have their last event keep nothing") {
   });
 }
 
-TEST_CASE("A reader that starts after the end, the deletion or the hand-over is told") {
+TEST_CASE("A reader that starts after the end, the deletion or the hand-over gets a notice") {
   const scratch_folder folder;
   service_fixture fixture(kept_in(&folder));
   SECTION("after the end") {
@@ -849,7 +849,7 @@ TEST_CASE("A response goes on twice and no more") {
   CHECK(read_record(fixture.records("r1").back())->error->code == reason::executor_failed);
 }
 
-TEST_CASE("What a client was told before the end holds after it") {
+TEST_CASE("What a client received before the end holds after it") {
   const scratch_folder folder;
   service_fixture fixture(kept_in(&folder));
   play(fixture, endless_pieces());

@@ -11,7 +11,7 @@ using twill::tools::hub::fetch_report;
 using namespace std::chrono_literals;
 
 // The tests' standard error is a pipe or a file; tests/tools/hub_test.py has a terminal.
-TEST_CASE("without a terminal a download is told in lines now and then", "[hub]") {
+TEST_CASE("without a terminal a download is reported in lines now and then", "[hub]") {
   std::vector<std::string> lines;
   const auto collect = [&](const std::string& line) { lines.push_back(line); };
   constexpr std::int64_t total = 100 << 20;

@@ -69,7 +69,7 @@ TEST_CASE("schema refusal: a keyword of the wrong type is an error, not a guess"
   refused(R"({"pattern": "("})", errc::bad_grammar);
 }
 
-TEST_CASE("schema check: what is no JSON Schema is told from what is one and not enforced") {
+TEST_CASE("schema check: an invalid JSON Schema is distinguished from an unenforced one") {
   const std::pair<const char*, const char*> bad[] = {
       {R"({"properties": {"a": {"type": "dict"}}})", "not dict (at #/properties/a)"},
       {R"({"properties": []})", "`properties` at # must be an object of schemas"},

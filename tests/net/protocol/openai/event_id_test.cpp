@@ -16,7 +16,7 @@ TEST_CASE("The id of an event names its response and its number, and nothing els
   CHECK(read_event_id("cmpl-1:9223372036854775807").has_value());
 }
 
-TEST_CASE("An id tells how its response was asked and is read on") {
+TEST_CASE("An id shows how its response was requested and is read on") {
   CHECK(api_of("resp_1") == stored_api::responses);
   CHECK(api_of("chatcmpl-1") == stored_api::chat);
   CHECK(api_of("cmpl-1") == stored_api::completions);

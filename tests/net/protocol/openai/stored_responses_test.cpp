@@ -90,7 +90,7 @@ std::string body_of(script_maker& make, bool background) {
 
 } // namespace
 
-TEST_CASE("A stream that is read later is the one that was told live, from any number on") {
+TEST_CASE("A stream that is read later equals the live one, from any number on") {
   codec_fixture fixture;
   fixture.model.default_sampling.temperature = 0.6f;
   script_maker make(47);
@@ -167,7 +167,7 @@ TEST_CASE("A response that failed before it began is shown as failed") {
   CHECK(contains(stream, "event: response.failed\n"));
 }
 
-TEST_CASE("A reader that is told of a stop or a deletion is not told of a failure") {
+TEST_CASE("A reader that gets a stop or a deletion gets no failure") {
   codec_fixture fixture;
   auto live = parse_responses(json(R"({"input":"hi","background":true})"), fixture.context);
   const auto turn = stored_turn(*live.value().stored, fixture.engine);

@@ -144,7 +144,7 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
   CHECK(at(made.value().echo.text, "format", "name") == value("n"));
 }
 
-TEST_CASE("The engine hears by which field a client asked for a form") {
+TEST_CASE("The engine request names the field by which a client asked for a format") {
   codec_fixture b;
   const std::string schema = R"({"type":"object"})";
   const std::pair<std::string, const char*> cases[] = {
@@ -520,7 +520,7 @@ TEST_CASE("The id that a model gave a call is the client's, and comes back as it
   CHECK(at(sent.messages, 2, "tool_call_id") == value("abc123xyz"));
 }
 
-TEST_CASE("Responses: without parallel calls the first alone is told") {
+TEST_CASE("Responses: without parallel calls only the first is sent") {
   codec_fixture b;
   const std::string asked =
       R"("input":"hi","parallel_tool_calls":false,"tools":[{"type":"function","name":"weather"},
