@@ -12,11 +12,13 @@
 namespace twill::net {
 
 api_style style_of(std::string_view path, bool anthropic_version) {
-  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1); // as endpoints are found
+  if (path.size() > 1 && path.ends_with('/'))
+    path.remove_suffix(1); // the router ignores a final
+                           // slash as well
   if (anthropic_version || path == "/v1/messages" || path.starts_with("/v1/messages/"))
     return api_style::anthropic;
   if (path == "/api" || path.starts_with("/api/")) return api_style::ollama;
-  // TGI has the routes of the Open Inference Protocol as well, and errors of the same form.
+  // TGI serves the routes of the Open Inference Protocol too, with errors in TGI's form.
   constexpr std::array<std::string_view, 5> tgi = {"/", "/generate", "/generate_stream", "/info",
                                                    "/v2"};
   if (std::find(tgi.begin(), tgi.end(), path) != tgi.end() || path.starts_with("/v2/health/") ||

@@ -1,4 +1,5 @@
-// api_style: whose API a request speaks, which decides the form of its errors. Pure.
+// api_style: the server whose API a request uses (OpenAI, Anthropic, Ollama, TGI, llama.cpp). The
+// style decides the JSON form of error replies. Pure functions; any thread may call them.
 //
 // Routes that twill took from no other server count as OpenAI's.
 #pragma once
@@ -13,8 +14,9 @@ namespace twill::net {
 
 enum class api_style : std::uint8_t { openai, anthropic, ollama, tgi, llamacpp };
 
-/// By the path, whether it is served or not; `anthropic_version` says that the request has that
-/// header, which Anthropic's clients send to paths that OpenAI has as well.
+/// Determines the style from the request path, whether or not twill serves that path.
+/// `anthropic_version` is true when the request has the header "anthropic-version"; Anthropic's
+/// clients send that header also to paths that OpenAI's API has, such as /v1/models.
 api_style style_of(std::string_view path, bool anthropic_version);
 
 struct styled_error {
@@ -22,7 +24,8 @@ struct styled_error {
   std::string body;
 };
 
-/// An error as a client of this API expects it; `request_id` is the request's, which some say.
+/// Formats `error` in the JSON form of `style`. `request_id` is the id of the request; some APIs
+/// repeat it in the error body.
 styled_error style_error(const api_error& error, api_style style, std::string_view request_id);
 
 } // namespace twill::net

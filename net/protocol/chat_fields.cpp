@@ -19,7 +19,7 @@ bool is_text_part(const std::string& type) {
   return type == "text" || type == "input_text" || type == "output_text" || type == "refusal";
 }
 
-/// {"name", "arguments"} of a call that an earlier answer made.
+/// Reads {"name", "arguments"} of a tool call that an earlier answer made.
 value read_call(fields& from, const std::string& at, const value& function, std::string id) {
   const auto* name = member(function, "name");
   if (name == nullptr || name->as_string() == nullptr || name->as_string()->empty()) {
@@ -56,7 +56,8 @@ value_list read_calls(fields& from, const std::string& at, const value& calls) {
   return read;
 }
 
-/// Null members say nothing; those that are read here are replaced.
+/// True for members to copy to the converted message. Null members are dropped; the members in
+/// `replaced` are converted separately.
 bool is_kept(const std::string& key, const value& v) {
   static constexpr std::array<std::string_view, 6> replaced = {
       "role", "content", "tool_calls", "function_call", "refusal", "audio"};
@@ -179,8 +180,8 @@ constexpr std::array answer_rows = {
               "assistant's and have no tool calls; the reply has what follows. The template begins "
               "no other answer. A format that the answer must have holds for what follows alone."}};
 
-/// vLLM's clients must send `add_generation_prompt` as false beside this field. Here it may also be
-/// absent, and counts as false.
+/// vLLM requires clients to send `add_generation_prompt` as false beside `continue_final_message`.
+/// Here `add_generation_prompt` may also be absent, and then counts as false.
 void read_continuation(fields& from, actors::chat_prompt& to) {
   constexpr std::string_view field = "continue_final_message";
   from.read(field, to.continue_last);

@@ -1,8 +1,8 @@
 // codec: turns a request body into a `call`, without sockets and without Beast.
 //
 // A call holds the engine requests to submit and the encoder that turns their events into the
-// reply. Sessions and batches move bytes and know no dialect. Calls are plain values; one strand or
-// thread uses a call at a time.
+// reply. Sessions and batches only move bytes and need not know the API of a call. Calls are plain
+// values; only one strand or thread may use a call at a time.
 #pragma once
 
 #include <cstddef>
@@ -24,26 +24,27 @@ namespace twill::net {
 
 struct remembered_response;
 
-/// Looks up what `previous_response_id` names among what this tenant may continue; null where it
-/// is not remembered.
+/// Looks up the response that `previous_response_id` names among the responses that this tenant may
+/// continue. Returns null if the response is not remembered.
 using find_response = std::function<std::shared_ptr<const remembered_response>(
     const std::string& id, const std::string& tenant)>;
 
-/// What a codec may look at while it reads a body.
+/// What a codec may read, besides the body, while it parses a request.
 struct codec_context {
   const actors::model_info& model;
   const config::limit_options& limits;
   const actors::engine_port& engine; ///< detokenizes an echoed prompt
   const find_response& find_previous;
   const std::string& tenant;
-  const std::string& server_name; ///< `server.name`, which ids carry
+  const std::string& server_name; ///< the option `server.name`, which becomes part of reply ids
 };
 
-/// What a streamed reply is, as far as HTTP is concerned.
+/// HTTP properties of a streamed reply.
 struct stream_format {
   std::string_view content_type = "text/event-stream; charset=utf-8";
-  /// Written when there was nothing to say for long; empty: the format has nothing that clients
-  /// skip. The default is a comment (the HTML standard, section 9.2).
+  /// Bytes to write when the stream has been idle for long, to keep the connection open. Empty if
+  /// the format has nothing that clients skip. The default is a comment of server-sent events (the
+  /// HTML standard, section 9.2).
   std::string_view filler = ": keep-alive\n\n";
 };
 
@@ -52,11 +53,13 @@ class reply_encoder {
 public:
   virtual ~reply_encoder() = default;
   virtual stream_format format() const { return {}; }
-  /// `request` is an index into call::requests. Streams append what is to be sent now.
+  /// `request` is an index into call::requests. For a stream, appends to `out` the bytes to send
+  /// now.
   virtual void on_event(std::size_t request, actors::event&& ev, std::string& out) = 0;
-  /// Every request is over: appends the rest of a stream, or the whole body.
+  /// Called when every request has ended: appends the rest of a stream, or the whole body.
   virtual void on_end(std::string& out) = 0;
-  /// A stream that has begun fails: appends its last words.
+  /// Called when a stream that has begun fails: appends the final bytes of the stream, which report
+  /// the error.
   virtual void on_error(const api_error& error, std::string& out) = 0;
 };
 
@@ -64,19 +67,20 @@ struct call {
   std::vector<actors::request> requests;
   std::unique_ptr<reply_encoder> encoder;
   bool stream = false; ///< true: server-sent events; false: one JSON body
-  /// The one request is to be stored: whoever runs the call sees to it.
+  /// Set if the call's only request is to be stored; the code that runs the call starts the
+  /// storing.
   std::optional<stored_head> stored;
-  /// What gives the events, instead of requests that the session starts.
+  /// If not null, the events of the call come from this source, and the session starts no requests.
   std::shared_ptr<event_source> source;
 
-  /// How many keys its events come by.
+  /// Number of event streams of the call: 1 with a source, else one per request.
   std::size_t size() const { return source != nullptr ? 1 : requests.size(); }
 };
 
-/// Reads a body; the endpoint table names one codec per path that generates.
+/// Parses a request body into a call; the endpoint table names one codec per path that generates.
 using codec = result<call> (*)(const value& body, const codec_context& context);
 
-/// Fresh ids and times of a reply; tests set them.
+/// The id and creation time of a reply, new for each reply; tests set fixed ones.
 struct reply_identity {
   std::string id;
   std::string model;

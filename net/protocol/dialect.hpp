@@ -1,7 +1,9 @@
-// dialect: the protocol spoken over one WebSocket, without the socket. On the session's strand.
+// dialect: the message protocol of one WebSocket connection, without the socket. Used only on the
+// strand of the connection's session.
 //
-// The session hands messages and engine events in and takes frames out when its writer is free, so
-// a dialect may merge events that have gathered meanwhile. It reaches the engine through its host.
+// The session passes incoming messages and engine events to the dialect, and takes outgoing frames
+// from the dialect whenever its writer is idle. A dialect may therefore merge events that arrive
+// while the writer is busy. A dialect starts and cancels engine requests through its dialect_host.
 #pragma once
 
 #include <cstddef>
@@ -27,21 +29,23 @@ class dialect_host {
 public:
   virtual ~dialect_host() = default;
   virtual engine_requests::key start(actors::request request) = 0;
-  /// As start(), of a request that is to be stored under this head.
+  /// Starts a request like start(), and stores its output as the response described by `head`.
   virtual result<engine_requests::key> start_stored(stored_head head, actors::request request) = 0;
-  /// Looks for a stored response of this tenant, which may have to be read from a file: `then` is
-  /// called on the strand, at once or later, unless the session is gone.
+  /// Looks for a stored response of this tenant, which may have to be read from a file. `then` is
+  /// called on the strand, before find_stored() returns or later; it is not called if the session
+  /// has closed meanwhile.
   using found_stored = std::function<void(result<std::optional<followed_response>>)>;
   virtual void find_stored(const std::string& id, const std::string& tenant, found_stored then) = 0;
   virtual engine_requests::key follow(std::shared_ptr<event_source> source) = 0;
   virtual void cancel(engine_requests::key which) = 0;
-  /// As engine_requests::end().
+  /// See engine_requests::end().
   virtual bool end(engine_requests::key which) = 0;
   virtual void pause(engine_requests::key which) = 0; ///< the client's credit is used up
   virtual void resume(engine_requests::key which) = 0;
-  /// The output of all sockets together is too much: nothing new may start.
+  /// True if all sockets together hold too much unsent output, so that nothing new may start.
   virtual bool output_full() const = 0;
-  /// Has the session ask for a frame soon. Any thread may call it, also once the session is gone.
+  /// Returns a callback which makes the session ask next_frame() for a frame soon. Any thread may
+  /// call the callback, also after the session is gone.
   virtual std::function<void()> waker() = 0;
 };
 
@@ -50,16 +54,16 @@ public:
   virtual ~dialect() = default;
   virtual void on_message(std::string_view text) = 0;
   virtual void on_event(engine_requests::key from, actors::event&& ev) = 0;
-  /// A fault of the socket itself: queues an error frame.
+  /// Reports an error of the socket itself, not of a request: queues an error frame.
   virtual void on_error(const api_error& error) = 0;
-  /// Takes the next frame; false when none waits.
+  /// Moves the next frame to `out`; returns false if there is none.
   virtual bool next_frame(std::string& out) = 0;
   virtual std::size_t waiting_bytes() const = 0;
-  /// Nothing runs and nothing waits to run or to be sent.
+  /// True if no request runs or waits to run and no frame waits to be sent.
   virtual bool idle() const = 0;
 };
 
-/// What every dialect is given of its connection.
+/// The parts of its connection and of the server that a dialect may use.
 struct dialect_scope {
   dialect_host& host;
   const actors::engine_port& engine;
@@ -68,9 +72,9 @@ struct dialect_scope {
   response_store& responses;
   const find_response& find_previous;
   api_keys::holder holder;
-  std::string client_id;       ///< the handshake's X-Request-Id
-  std::uint64_t socket_id = 0; ///< names this socket among all that are open
-  monitor* watched = nullptr;  ///< the server's figures; set where administrators come in
+  std::string client_id;       ///< the X-Request-Id header of the WebSocket handshake
+  std::uint64_t socket_id = 0; ///< unique among the sockets that are open
+  monitor* watched = nullptr;  ///< samples the metrics that administrators see
 };
 
 /// Opens a dialect; the endpoint table names one per WebSocket path.

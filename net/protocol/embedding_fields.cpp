@@ -11,9 +11,10 @@
 namespace twill::net {
 namespace {
 
-/// Of the numbers of one reply, which is held until it is whole.
+/// The most bytes that the numbers of one reply may take; a reply is held in memory until it is
+/// complete.
 constexpr std::int64_t most_reply_bytes = 32 * mib;
-/// Numbers of an embedding where the model's size is not known, because its files are closed.
+/// Numbers per embedding to assume if the model's size is unknown because its files are not open.
 constexpr std::int32_t assumed_size = 4096;
 
 void read_pooling(fields& from, actors::request& to) {
@@ -39,7 +40,7 @@ void read_pooled_request(fields& from, const codec_context& context, actors::req
   to.model = context.model.id;
   read_pooling(from, to);
   from.read("dimensions", to.dimensions, 1);
-  // -1: as much of the input as the model takes.
+  // -1 stands for as much of the input as the model takes.
   const auto* most = from.find("truncate_prompt_tokens");
   if (most != nullptr && as_integer(*most) == -1)
     to.truncate_prompt_tokens = std::max(context.model.max_model_len, 1);

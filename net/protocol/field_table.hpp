@@ -1,8 +1,9 @@
-// field_table: what a member of a request body is, said once for its reader and for
-// "/openapi.json". Immutable, any thread.
+// field_table: tables which describe the members of request bodies, used both to read the bodies
+// and to generate "/openapi.json". The tables are immutable; any thread may read them.
 //
-// A table of bound fields reads itself into a struct. Members that need more than that are read by
-// code, and have a plain row beside it.
+// Each row of type bound_field reads its member into a struct by itself. A member that needs more
+// than a type and a range is read by other code, and is described by a plain field_row beside that
+// code.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,9 @@ namespace twill::net {
 
 enum class field_use : std::uint8_t {
   honoured,
-  no_effect, ///< accepted, since clients send it as a matter of course
-  refused,   ///< an error names it, for ignoring it would give a wrong answer; off values pass
+  no_effect, ///< accepted without effect, because many clients always send the field
+  refused,   ///< rejected by name, because ignoring the field would give a wrong answer; accepted
+             ///< if off
 };
 
 struct field_row;
@@ -29,14 +31,15 @@ using field_rows = std::vector<field_row>;
 
 struct field_row {
   std::string_view name;
-  std::string_view schema; ///< the JSON Schema of what is accepted, without braces
-  std::string_view note;   ///< what it does; of a refused one the rule that the error gives
+  std::string_view schema; ///< JSON Schema of the accepted values, without the outer braces
+  std::string_view note;   ///< what the field does; of a refused field, the rule that the error
+                           ///< message states
   field_use use = field_use::honoured;
   bool required = false;
-  field_rows (*members)() = nullptr; ///< of an object whose members have rows of their own
+  field_rows (*members)() = nullptr; ///< rows of the members of an object; null if they have none
 };
 
-/// `model`, which every route with a body takes and find_model() reads.
+/// The field `model`, which every route with a body accepts and find_model() reads.
 inline constexpr field_row model_row{"model", R"("type":"string")",
                                      "A served model; without one the first."};
 
@@ -54,7 +57,7 @@ inline constexpr std::string_view token_ids =
     R"("type":"array","items":{"type":"integer","minimum":0})";
 } // namespace schema
 
-/// A member of a body that becomes one of a struct.
+/// Describes one member of a request body that is read into one member of the struct `Target`.
 template <class Target>
 struct bound_field {
   field_row row;
@@ -100,10 +103,11 @@ constexpr std::string_view schema_of_member(T Target::*) {
 
 } // namespace detail
 
-/// Makes the fields of one struct.
+/// Makes the bound fields of the struct `Target`.
 template <class Target>
 struct fields_of {
-  /// Reads into a member by its type; `schema` says more than the type does.
+  /// A field that is read by the type of `Member`. `schema` replaces the JSON Schema that the type
+  /// implies.
   template <auto Member>
   static constexpr bound_field<Target> member(std::string_view name, std::string_view note,
                                               std::string_view schema = {}) {
@@ -128,7 +132,7 @@ void read_fields(fields& from, const Table& table, Target& to) {
     field.read(from, field.row.name, to);
 }
 
-/// The field of a table that has this name. There must be one.
+/// Returns the field of `table` whose name is `name`. The table must contain one.
 template <class Table>
 const auto& field_of(const Table& table, std::string_view name) {
   const auto found = std::find_if(table.begin(), table.end(),
@@ -146,10 +150,11 @@ void add_rows(field_rows& to, const Table& table) {
       to.push_back(field);
 }
 
-/// The rows without those whose name an earlier one has.
+/// Removes every row whose name an earlier row has.
 field_rows unique_rows(field_rows rows);
 
-/// Refuses what a table's refused rows name, unless it is given as off: false, 0, "", or empty.
+/// Refuses each field that a row of `rows` marks as refused, unless the given value means off:
+/// false, 0, "", or empty.
 void reject_listed(fields& from, std::span<const field_row> rows);
 
 } // namespace twill::net

@@ -70,8 +70,8 @@ constexpr std::array ignored_table = {
 
 constexpr std::size_t n_ignored = ignored_table.size();
 
-/// Places in `ignored_table`, in the order of the names there: a body has few members, and most of
-/// them are none of these.
+/// Indices into `ignored_table`, sorted by name. A body has few members and most of them are not in
+/// the table, so each member is searched for by binary search.
 constexpr auto by_name = [] {
   std::array<std::size_t, n_ignored> places{};
   std::iota(places.begin(), places.end(), std::size_t{0});
@@ -81,12 +81,12 @@ constexpr auto by_name = [] {
   return places;
 }();
 
-/// A body with more members than any client sends is not searched.
+/// Bodies with more members than this, which is more than any client sends, are not searched.
 constexpr std::size_t most_members = 256;
 
 std::array<std::atomic<bool>, n_ignored> noted;
 
-/// Notes what is given and ignored, of the names that `wanted` says true of.
+/// Logs the given fields that are ignored and whose row satisfies `wanted`.
 template <class Wanted>
 void note_given(const fields& from, Wanted wanted) {
   const auto members = from.members();

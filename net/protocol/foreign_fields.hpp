@@ -1,8 +1,9 @@
-// foreign_fields: fields that requests to other servers have (llama.cpp, Ollama, vLLM, TGI, OpenAI,
-// Anthropic) and twill neither honours nor refuses. Any thread.
+// foreign_fields: fields that clients of other servers send (llama.cpp, Ollama, vLLM, TGI, OpenAI,
+// Anthropic) and that twill neither supports nor refuses. Any thread may call these functions.
 //
-// They are ignored, since most clients send them as a matter of course. Each is named in the log
-// once in the life of the process, so that nobody wonders why it has no effect.
+// The fields are ignored, because most clients always send them. The first time that the process
+// sees one of the fields, it logs the field's name, so that users can find out why the field has no
+// effect.
 #pragma once
 
 #include <span>
@@ -14,10 +15,11 @@ namespace twill::net {
 
 void note_ignored(const fields& from);
 
-/// Notes only fields that these rows say have no effect, for an API that reads others of the names.
+/// Logs only the fields that `rows` marks as having no effect. For an API that supports some of the
+/// fields that other APIs ignore.
 void note_ignored(const fields& from, std::span<const field_row> rows);
 
-/// Their names, each with the server that it comes from as its note.
+/// The rows of all ignored fields; the note of each row is the server that the field comes from.
 std::span<const field_row> ignored_rows();
 
 } // namespace twill::net

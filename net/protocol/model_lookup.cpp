@@ -9,11 +9,11 @@
 namespace twill::net {
 namespace {
 
-/// What clients write into a request that names no model: sglang-router, huggingface_hub, and the
-/// examples of TGI.
+/// Placeholder names that sglang-router, huggingface_hub and the examples of TGI send if the user
+/// named no model.
 constexpr std::array<std::string_view, 3> stand_ins = {"unknown", "dummy", "tgi"};
 
-/// What Ollama's clients add to a name without a tag.
+/// The suffix that Ollama's clients append to a name without a tag.
 constexpr std::string_view latest_tag = ":latest";
 
 failure<api_error> no_model(const actors::engine_port& engine) {

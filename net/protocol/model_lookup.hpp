@@ -1,4 +1,4 @@
-// find_model: which served model a request body asks for. Any thread.
+// find_model: finds the served model that a request body asks for. Any thread may call it.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,18 @@
 
 namespace twill::net {
 
-/// The models that a tenant may use; null stands for everybody, who may use all.
+/// The models that a tenant may use. A null tenant may use all models.
 std::vector<actors::model_info> models_of(const actors::engine_port& engine,
                                           const config::tenant_options* tenant);
 
-/// The model that `model` in the body names; without one, the first that the tenant may use. So are
-/// "unknown", "dummy" and "tgi", where no model has that name: sglang-router, huggingface_hub and
-/// TGI's examples write them into requests that name none. A name that ends with ":latest" and that
-/// no model has also stands for the name without it, since Ollama's clients add that.
-/// What the tenant may not use is as unknown to it as what does not exist.
+/// Finds the model that the member `model` of the body names. Without `model`, the first model that
+/// the tenant may use is taken. The first model is taken as well for the names "unknown", "dummy"
+/// and "tgi", unless a model has that name: sglang-router, huggingface_hub and TGI's examples write
+/// these names into requests that are meant for any model. A name that ends with ":latest" and
+/// matches no model is looked up again without that suffix, because Ollama's clients append it.
+///
+/// A model that the tenant may not use is reported as not found, just as a model that does not
+/// exist.
 result<actors::model_info> find_model(const actors::engine_port& engine, const value& body,
                                       const config::tenant_options* tenant);
 

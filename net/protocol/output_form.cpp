@@ -37,7 +37,8 @@ public:
     named_schema(name + ".json_schema", *nested);
   }
 
-  /// Responses put the members of `json_schema` beside `type`.
+  /// Reads `text.format` of the Responses API, which has the members of `json_schema` beside
+  /// `type`.
   void text_format(const std::string& name, const value& given) {
     if (!is_object(name, given)) return;
     const std::string type = text_of(member(given, "type"));
@@ -50,7 +51,7 @@ public:
     named_schema(name, given);
   }
 
-  /// Anthropic's `format` is a schema or absent.
+  /// Reads Anthropic's `format`, which is a JSON Schema or absent.
   void message_format(const std::string& name, const value& given) {
     if (!is_object(name, given)) return;
     only(name, given, {"type", "schema"});
@@ -93,7 +94,8 @@ public:
                  unknown == nullptr ? value() : *unknown);
   }
 
-  /// `json`, `regex`, `choice`, `grammar` and `json_object` after a prefix.
+  /// Reads `json`, `regex`, `choice`, `grammar` and `json_object`, each with `prefix` before its
+  /// name.
   template <class Find>
   void each(const std::string& prefix, bool closed, Find find) {
     if (const auto* v = find("json")) schema(prefix + "json", *v, closed);
@@ -107,9 +109,9 @@ public:
     }
   }
 
-  /// `closed`: no properties but those that the schema declares, because a model goes on with
-  /// properties of its own where it may. OpenAI's formats leave objects open when they say
-  /// `"strict": false`, vLLM's when they say `"disable_additional_properties": false`.
+  /// Reads a JSON Schema. `closed` forbids all properties that the schema does not declare, because
+  /// a model tends to add properties of its own if it may. OpenAI's formats leave objects open when
+  /// they say `"strict": false`, vLLM's when they say `"disable_additional_properties": false`.
   void schema(const std::string& name, const value& given, bool closed) {
     if (const auto* written = given.as_string()) {
       auto parsed = parse_json(*written);
@@ -180,7 +182,7 @@ private:
     for (const auto* key : {"name", "description"})
       if (const auto* v = member(given, key); v != nullptr && v->as_string() == nullptr)
         from_.reject(name + "." + key, "a string", *v);
-    // The output keeps to the schema either way.
+    // `strict` decides only whether objects are closed; the output always conforms to the schema.
     const bool closed = flag(name, given, "strict", true);
     const auto* own = member(given, "schema");
     if (own == nullptr) return missing(name + ".schema");
@@ -217,7 +219,8 @@ private:
                                " bytes, got " + std::to_string(bytes),
                            name});
     given_by_ = name;
-    // A client knows its form by these names; where inside it the schema stands says nothing more.
+    // Error messages name the whole field, since the place of the schema inside the field says
+    // nothing more to a client.
     field_ = name;
     for (const auto* whole :
          {"response_format", "text.format", "output_config.format", "output_format"})
@@ -227,7 +230,7 @@ private:
 
   fields& from_;
   std::optional<spec>& to_;
-  std::string& field_; ///< what an error of the engine calls the form
+  std::string& field_; ///< the field to name in error messages of the engine
   std::string given_by_;
 };
 
@@ -260,7 +263,7 @@ void read_all(fields& from, form_reader& reader) {
   });
   if (const auto* v = from.find("guided_whitespace_pattern"))
     from.reject("guided_whitespace_pattern", "absent: white space is free", *v);
-  // llama.cpp's clients send an empty grammar for none.
+  // llama.cpp's clients send an empty grammar if they want none.
   if (const auto* v = from.find("grammar"); v != nullptr && *v != value(""))
     reader.text("grammar", *v, config::grammar_kind::ebnf);
   if (const auto* v = from.find("json_schema")) reader.schema("json_schema", *v, true);

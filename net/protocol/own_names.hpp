@@ -1,7 +1,8 @@
-// own_names: the names that an API has for the fields that errors speak of. Pure.
+// own_names: replaces OpenAI's names of fields in error messages by the names that another API
+// uses. Pure.
 //
-// Rules that all APIs share, and the engine, say OpenAI's names; a client of another API looks for
-// its own.
+// The engine and the checks that all APIs share write OpenAI's names into their messages; clients
+// of another API know only the names of that API.
 #pragma once
 
 #include <span>
@@ -13,7 +14,8 @@ namespace twill::net {
 
 using field_names = std::span<const std::pair<std::string_view, std::string_view>>;
 
-/// `message` with every "`shared`" replaced by "`own`", for the pairs {shared, own}.
+/// Returns `message` with every "`shared`" replaced by "`own`", for each pair {shared, own} of
+/// `names`.
 std::string with_own_names(std::string_view message, field_names names);
 
 } // namespace twill::net

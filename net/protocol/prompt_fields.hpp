@@ -13,8 +13,8 @@ namespace twill::net {
 
 using any_prompt = decltype(actors::request::prompt);
 
-/// The member `field`, which is required: a string, a list of token ids, or a list of at most
-/// `most` of either. Ids must be below `vocab_size`, where that is above 0.
+/// Reads the required member `field`: a string, a list of token ids, or a list of at most `most`
+/// strings or lists of ids. If `vocab_size` is above 0, ids must be below it.
 std::vector<any_prompt> read_prompts(fields& from, const std::string& field, bool add_special,
                                      std::int32_t vocab_size, std::size_t most);
 

@@ -134,7 +134,7 @@ constexpr std::array refused_rows = {
               "absent: this server reads a prompt and generates from it in one process, and takes "
               "or gives no KV of others",
               field_use::refused}};
-// Clients of OpenAI send these with any request, so that no log line says that they do nothing.
+// OpenAI's clients send these fields with any request, so nothing is logged about them.
 constexpr std::array quiet_rows = {
     field_row{"user", schema::any, "OpenAI", field_use::no_effect},
     field_row{"metadata", schema::any, "OpenAI", field_use::no_effect}};
@@ -160,7 +160,7 @@ void read_token_limit(fields& from, std::initializer_list<std::string_view> name
                       std::int32_t least, config::sampling_params& to) {
   for (const auto name : names)
     if (from.find(name) != nullptr) return from.read(name, to.max_tokens, least);
-  // The names of llama.cpp, Ollama and TGI; -1 and -2 set no limit there.
+  // The names that llama.cpp, Ollama and TGI use; there, -1 and -2 mean no limit.
   for (const auto* name : {"n_predict", "num_predict", "max_new_tokens"}) {
     const auto* given = from.find(name);
     if (given == nullptr) continue;
@@ -177,8 +177,8 @@ void read_alternatives(fields& from, std::string_view name, const codec_context&
   if (given == nullptr) return;
   from.read(name, to, -1);
   if (!from.ok() || to != -1) return;
-  // Each alternative takes a pass over the logits, so the whole vocabulary is no exception to the
-  // limit.
+  // Each alternative takes a pass over the logits, so the limit also holds for the whole
+  // vocabulary.
   to = context.model.vocab_size;
   const auto most = context.limits.max_logprobs;
   if (to > most)
@@ -201,7 +201,7 @@ void read_chat_logprobs(fields& from, const codec_context& context, config::samp
 
 void read_prompt_options(fields& from, const codec_context& context, actors::request& to) {
   read_alternatives(from, "prompt_logprobs", context, to.prompt_logprobs);
-  // -1: as much of the prompt as the model takes beside what is asked for.
+  // -1 stands for as much of the prompt as the context holds beside the tokens to generate.
   if (const auto* most = from.find("truncate_prompt_tokens");
       most != nullptr && as_integer(*most) == -1) {
     std::int32_t wanted = 0;

@@ -1,5 +1,7 @@
-// stored_context: what a codec looks at when it reads a stored body anew, in order to show what
-// became of it: no limit of today and no model.
+// stored_context: the codec_context for parsing the body of a stored response again, in order to
+// show its events or result. It has neither the limits that are configured now nor a loaded model,
+// so a body that was valid when it was stored stays valid. Not thread-safe; refers to its
+// arguments.
 #pragma once
 
 #include <limits>
@@ -26,7 +28,7 @@ private:
   const actors::engine_port& engine_;
   actors::model_info model_;
   config::limit_options limits_;
-  const std::string no_name_; ///< the head has the id
+  const std::string no_name_; ///< unused, because the stored head contains the id of the response
   find_response nothing_ = [](const auto&, const auto&) { return nullptr; };
 };
 

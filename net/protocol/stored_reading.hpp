@@ -1,5 +1,5 @@
-// stored_reading: a stored response over HTTP, as a stream or as one object, and the request of one
-// of any protocol anew. Pure.
+// stored_reading: builds the event stream or the reply object of a response that was stored over
+// HTTP, and rebuilds the engine request of any stored response. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,21 @@
 
 namespace twill::net {
 
-/// The events with numbers above `after`, made anew from all of its events; -1: all. Not of
-/// /v1/stream, whose frames its dialect makes.
+/// Makes an encoder that rebuilds the stream from all stored engine events, and emits only the
+/// events of the stream whose numbers are above `after` (-1: all). Not for responses of /v1/stream,
+/// whose dialect makes the frames.
 result<std::unique_ptr<reply_encoder>>
 stored_stream(const stored_head& head, const actors::engine_port& engine, std::int64_t after);
 
-/// The reply that is sent whole, with what there is so far; choices of a completion that were
-/// cancelled have no finish_reason. A completion that has failed is its error; a response says by
-/// itself that it has. Not of /v1/stream either.
+/// The reply as one JSON object, made from the events that are stored so far. Choices of a
+/// completion that were cancelled have no finish_reason. If a completion or chat has failed, its
+/// error is returned; a failed object of the Responses API states the error itself. Not for
+/// responses of /v1/stream.
 result<std::string> stored_object(const stored_head& head, const std::vector<std::string>& records,
                                   const actors::engine_port& engine);
 
-/// The request anew, for going on with it, by the model and the limits of now.
+/// Rebuilds the engine request in order to continue an interrupted generation, with the model and
+/// the limits that are in force now.
 result<actors::request> ask_anew(const stored_head& head, const codec_context& context);
 
 } // namespace twill::net

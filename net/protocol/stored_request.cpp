@@ -7,7 +7,7 @@
 namespace twill::net {
 namespace {
 
-/// What the configuration or the model's files say where a body does not, beside whole numbers.
+/// The floating-point parameters whose defaults come from the configuration or the model's files.
 template <class Sampling>
 auto reals_of(Sampling& sampling) {
   return std::array{std::pair{"temperature", &sampling.temperature},

@@ -1,5 +1,5 @@
-// stored_request: what is kept of a request whose body a codec has read, and what goes back into
-// the request when the body is read anew. Pure.
+// stored_request: which parts of a parsed request are stored, and how the stored values are put
+// back into the request when its body is parsed again. Pure.
 #pragma once
 
 #include "config/base/value.hpp"
@@ -8,17 +8,19 @@
 
 namespace twill::net {
 
-/// What is stored of a body that was read as a request with this identity and sampling; `more` is
-/// the protocol's own.
+/// The header to store for a request with this body, identity and sampling parameters. `more` has
+/// members that only one API needs.
 stored_head head_of(const reply_identity& identity, const config::sampling_params& sampling,
                     const value& body, const std::string& tenant, value_object more = {});
-/// The body as it came.
+/// The request body as the client sent it.
 result<const value*> body_of(const stored_head& head);
 reply_identity identity_of(const stored_head& head);
 
-/// The sampling where a body leaves it to defaults, which may be others when it is read anew.
+/// Stores the values of sampling parameters that a body may leave to defaults. The defaults may
+/// have changed when the body is parsed again.
 void add_sampling(value_object& asked, const config::sampling_params& sampling);
-/// Leaves alone what `asked` does not say.
+/// Restores the values that add_sampling() stored. Parameters that `asked` does not contain are
+/// left unchanged.
 void restore_sampling(const value& asked, config::sampling_params& sampling);
 
 } // namespace twill::net

@@ -21,7 +21,7 @@ bool is_tool_name(const std::string& name) {
          });
 }
 
-/// The function's members; `at` is its path.
+/// Checks the members of a function; `at` is the path of the function in error messages.
 void check_function(fields& from, const std::string& at, const value& function) {
   const auto* name = member(function, "name");
   if (name == nullptr || name->as_string() == nullptr || !is_tool_name(*name->as_string()))
@@ -81,8 +81,8 @@ bool has_tool(const value& tools, const std::string& name) {
          });
 }
 
-/// The name in {"type":"function","function":{"name"}} or {"type":"function","name"}; empty, and
-/// `from` says why, where it is none of the tools'.
+/// Returns the name in {"type":"function","function":{"name"}} or {"type":"function","name"}. If no
+/// tool has the name, reports an error to `from` and returns an empty string.
 std::string read_choice_of_function(fields& from, const std::string& name, const value& given,
                                     const value& tools) {
   const auto* type = member(given, "type");
@@ -97,9 +97,9 @@ std::string read_choice_of_function(fields& from, const std::string& name, const
   return {};
 }
 
-/// {"type":"allowed_tools", "allowed_tools":{"mode","tools"}}, or mode and tools beside the type
-/// (Responses). A tool that may not be called is not shown to the model: with "auto" nothing else
-/// would keep the model from calling it.
+/// Reads {"type":"allowed_tools", "allowed_tools":{"mode","tools"}}, or the form of the Responses
+/// API with `mode` and `tools` beside `type`. Tools that may not be called are not shown to the
+/// model, because with mode "auto" nothing else prevents the model from calling them.
 void read_allowed_tools(fields& from, const std::string& name, const value& given, value& tools,
                         actors::tool_choice& to) {
   const auto* nested = given.find("allowed_tools");
@@ -125,7 +125,8 @@ void read_allowed_tools(fields& from, const std::string& name, const value& give
   to.kind = *mode == value("auto") ? kind::automatic : kind::required;
 }
 
-/// `functions`: tools without their wrapping.
+/// Converts the legacy member `functions`, a list of functions without the {"type","function"}
+/// object around each.
 value read_functions(fields& from, const value& given) {
   const auto* list = given.as_list();
   if (list == nullptr) {

@@ -1,8 +1,9 @@
-// Reading the tools of a request, and which of them the answer may or must call. Pure.
+// Reads the tools of a request, and which tools the answer may or must call. Pure.
 //
-// Chat's nested form {"type":"function","function":{...}} is what templates and the engine take;
-// the flat form of the Responses API and the legacy `functions` become it. Tools that a server
-// would have to run itself (web_search and the like) are refused by name.
+// Templates and the engine take the nested form of the Chat API,
+// {"type":"function","function":{...}}. The flat form of the Responses API and the legacy member
+// `functions` are converted to the nested form. Tools that the server itself would have to run
+// (web_search and others) are refused by name.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +18,19 @@ inline constexpr std::size_t max_tools = 128;
 inline constexpr std::size_t max_tool_name_bytes = 128;
 
 struct tool_fields {
-  value tools; ///< a list in chat's form, or null when the model shall not see any
+  value tools; ///< a list in the Chat API's form, or null if the model is to see no tools
   actors::tool_choice choice;
-  bool legacy = false; ///< asked for by `functions`: the reply has `function_call`
+  bool legacy = false; ///< the request used `functions`, so the reply has `function_call`
 };
 
 /// `tools`, `tool_choice`, `parallel_tool_calls`, `functions`, `function_call`.
 tool_fields read_tools(fields& from);
 void add_tool_rows(field_rows& to);
 
-/// The parts of it, for tools and choices that come from elsewhere.
+/// Reads a list of tools alone, for APIs that have it elsewhere.
 value read_tool_list(fields& from, const std::string& name, const value& given);
-/// Takes out of `tools` what a choice of allowed_tools leaves out.
+/// Reads a choice among `tools`. If the choice is `allowed_tools`, removes from `tools` every tool
+/// that the choice does not list.
 void read_tool_choice(fields& from, const std::string& name, const value& given, value& tools,
                       actors::tool_choice& to);
 

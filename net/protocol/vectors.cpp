@@ -16,13 +16,13 @@ double product(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-/// The bytes of some numbers, one after the other.
+/// The numbers as one sequence of bytes.
 class number_bytes {
 public:
   explicit number_bytes(std::span<const float> numbers) : numbers_(numbers) {}
 
   std::size_t size() const { return 4 * numbers_.size(); }
-  /// 0 beyond the end.
+  /// The byte at index `i`; 0 beyond the end.
   std::uint32_t at(std::size_t i) const {
     if (i >= size()) return 0;
     return std::bit_cast<std::uint32_t>(numbers_[i / 4]) >> (8 * (i % 4)) & 255U;

@@ -1,5 +1,6 @@
-// vectors_in_order: hands out the vectors of a call's requests in the order of the requests, each
-// as soon as those before it are there. One thread at a time.
+// vectors_in_order: puts the vectors of a call's requests, which arrive in any order, into the
+// order of the requests. Each vector is released as soon as all earlier vectors have arrived. Not
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ class vectors_in_order {
 public:
   using vector_ptr = std::shared_ptr<const std::vector<float>>;
 
-  /// Takes the vector of one request; calls write(index, vector) for each whose turn has come.
+  /// Takes the vector of request `index`. Calls write(index, vector) for each vector that is next
+  /// in order.
   template <class Write>
   void add(std::size_t index, vector_ptr vector, Write&& write) {
     waiting_.emplace(index, std::move(vector));

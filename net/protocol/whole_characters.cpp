@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::size_t longest_character = 4;
 
-/// Whether a character begins with all of `begun`, which is none yet.
+/// True if the incomplete byte sequence `begun` is a prefix of some character.
 bool may_become_character(std::string_view begun) {
   if (begun.size() >= longest_character) return false;
-  // Of the bytes that may follow a lead byte each range has one of these at an end.
+  // Each range of bytes that may follow a lead byte has one of these values at an end.
   for (const char second : {'\x80', '\x90', '\x9F', '\xA0', '\xBF'}) {
     std::string tried(begun);
     if (tried.size() == 1) tried += second;
@@ -30,7 +30,7 @@ bool may_become_character(std::string_view begun) {
 std::string whole_characters::push(std::string_view bytes) {
   std::string all = std::exchange(kept_, {});
   all += bytes;
-  // Only the last three bytes can be the beginning of a character that is not complete.
+  // Only the last three bytes can belong to an incomplete character.
   for (std::size_t n = std::min(all.size(), longest_character - 1); n > 0; --n) {
     const auto tail = std::string_view(all).substr(all.size() - n);
     if (utf8_sequence_length(tail) != 0 || !may_become_character(tail)) continue;

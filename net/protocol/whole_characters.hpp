@@ -1,5 +1,5 @@
-// whole_characters: the bytes of tokens, which may be parts of characters, as texts of whole
-// characters. Not thread-safe.
+// whole_characters: converts the bytes of tokens, which may end within a UTF-8 character, to texts
+// that contain only whole characters. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@ namespace twill::net {
 
 class whole_characters {
 public:
-  /// What is complete with these bytes; what may still become a character is kept for the next
-  /// call. Bytes that can be none are given as they are.
+  /// Adds `bytes` and returns the text up to the last complete character. Bytes that may still
+  /// become a character are kept for the next call. Bytes that cannot be part of any character are
+  /// returned unchanged.
   std::string push(std::string_view bytes);
 
-  /// What was kept: at the end, no more bytes follow.
+  /// Returns the bytes that push() has kept. Called at the end, when no more bytes follow.
   std::string flush();
 
 private:
