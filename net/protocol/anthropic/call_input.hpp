@@ -1,10 +1,10 @@
-// call_input: the arguments of one tool call, a JSON text that comes in pieces, for clients that
-// read each piece of it at once. One thread at a time.
+// call_input: filters the arguments of one tool call, a JSON text that arrives in pieces, so that
+// clients may parse each piece as it arrives. Not thread-safe.
 //
-// A model that is not held by a grammar may write what is no JSON, and max_tokens may cut what is.
-// Anthropic's clients parse the pieces that they have, and fail on a text that no JSON begins with.
-// So only a beginning of a JSON object is handed out, and line ends within strings, which models
-// forget to escape, are escaped.
+// Without a grammar, a model may write arguments that are not JSON, and `max_tokens` may cut valid
+// JSON short. Anthropic's clients parse the incomplete text after each piece, and fail if it is not
+// the beginning of valid JSON. Therefore push() returns only text that continues the beginning of a
+// JSON object. It also escapes line ends within strings, since models often forget to escape them.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,16 @@ namespace twill::net {
 
 class call_input {
 public:
-  /// More of the text; returns what may be handed out of it. All that was handed out begins a JSON
-  /// object, or is one. Numbers and words are handed out once they have ended.
+  /// Adds `text` and returns the part that may be sent to the client. All text returned so far,
+  /// taken together, is a JSON object or the beginning of one. A number, `true`, `false` or `null`
+  /// is returned only after it has ended.
   std::string push(std::string_view text);
 
-  /// Whether a whole object was handed out.
+  /// True if a complete JSON object has been returned.
   bool whole() const noexcept { return state_ == state::over; }
 
-  /// A JSON object of the members that are complete in `handed_out`, which is all that push() gave.
+  /// Returns a JSON object of the members that are complete in `handed_out`. `handed_out` must be
+  /// all text that push() has returned.
   std::string closed(std::string_view handed_out) const;
 
 private:
@@ -50,12 +52,12 @@ private:
   void end_value(const std::string& out);
 
   state state_ = state::value;
-  bool in_key_ = false;    ///< the string is a member's name
-  std::string open_;       ///< brackets that are open
+  bool in_key_ = false;    ///< the open string is the name of a member
+  std::string open_;       ///< open brackets, outermost first
   std::string held_;       ///< an unfinished number, word or escape sequence
-  std::size_t handed_ = 0; ///< bytes that earlier calls have handed out
-  std::size_t safe_ = 0;   ///< up to here values are complete,
-  std::string safe_open_;  ///< with these brackets open
+  std::size_t handed_ = 0; ///< bytes that earlier calls of push() returned
+  std::size_t safe_ = 0;   ///< the returned text is complete values up to this offset
+  std::string safe_open_;  ///< brackets that are open at the offset `safe_`
 };
 
 } // namespace twill::net

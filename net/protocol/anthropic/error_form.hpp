@@ -1,4 +1,4 @@
-// error_form: errors as Anthropic's clients expect them. Pure; any thread.
+// error_form: formats errors as Anthropic's API does. Pure; any thread.
 #pragma once
 
 #include <string>

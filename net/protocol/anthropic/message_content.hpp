@@ -1,8 +1,10 @@
-// Reading Anthropic's `system` and `messages` into what chat templates take. Pure.
+// Reads Anthropic's `system` and `messages` and converts them to the form that chat templates take.
+// Pure.
 //
-// Messages of one role that follow each other are one. Results of tools become messages of the role
-// tool before the text of their message, and their order stays. What no model here reads (images,
-// documents, blocks of Anthropic's own tools) is refused by its place.
+// Consecutive messages of one role are merged into one. Tool results become messages of the role
+// "tool" and precede the text of their message; their order is kept. Content that no model in twill
+// can read (images, documents, blocks of Anthropic's own tools) is refused with the path of the
+// block.
 #pragma once
 
 #include "actors/port/engine_port.hpp"
@@ -10,7 +12,7 @@
 
 namespace twill::net {
 
-/// Sets `messages`, and `continue_last` where the last message is the beginning of the answer.
+/// Sets `messages`. Sets `continue_last` if the last message is the beginning of the answer.
 void read_message_list(fields& from, actors::chat_prompt& to);
 
 } // namespace twill::net

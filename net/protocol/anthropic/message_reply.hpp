@@ -1,8 +1,9 @@
 // message_reply: the answer to a request of the Messages API, streamed or whole.
 //
-// One per call, on its session's strand. A stream begins with the first event of the engine, which
-// knows the prompt's tokens; how many of them were cached is known later, and stands in
-// `message_delta`. White space alone makes no block, because clients cannot send such blocks back.
+// There is one object per call, used on its session's strand. A stream starts at the engine's first
+// event, because that event has the number of prompt tokens. The number of cached tokens is known
+// only later, and is written in `message_delta`. A block that would contain only white space is
+// left out, because clients cannot send such blocks back.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +17,19 @@
 
 namespace twill::net {
 
-/// What of a model's reasoning the reply has.
+/// Which part of the model's reasoning the reply contains.
 enum class thinking_shown : std::uint8_t {
   text,
-  signature, ///< blocks whose text is empty
-  no,        ///< no blocks: the client did not want the model to think
+  signature, ///< thinking blocks with empty text, only with a signature
+  no,        ///< no thinking blocks, because the client did not ask the model to think
 };
 
 struct message_options {
   reply_identity identity;
   bool stream = false;
-  bool parallel_calls = true;      ///< false: calls after the first are left out
-  bool context_management = false; ///< the reply says that nothing was edited
+  bool parallel_calls = true;      ///< false: tool calls after the first are left out
+  bool context_management = false; ///< the reply has `context_management`, saying that nothing was
+                                   ///< edited
   thinking_shown thinking = thinking_shown::text;
   std::int32_t max_tokens = 0;
 };
@@ -68,17 +70,18 @@ private:
   bool begun_ = false;
 
   block open_ = block::none;
-  std::int64_t index_ = -1;     ///< of the block that began last
-  block awaited_ = block::none; ///< what `space_` begins, should it go on
-  std::string space_;           ///< white space that nothing has followed yet
-  bool after_thinking_ = false; ///< the text that follows begins after the template's line ends
+  std::int64_t index_ = -1;     ///< index of the block that began last
+  block awaited_ = block::none; ///< kind of block that begins with `space_` once other text follows
+  std::string space_;           ///< white space after which no other text has arrived yet
+  bool after_thinking_ = false; ///< the next text follows reasoning: its leading white space is
+                                ///< dropped
 
-  std::int32_t call_ = -1; ///< of the block that is open
+  std::int32_t call_ = -1; ///< index of the tool call whose block is open
   std::string call_id_, call_name_;
   call_input input_;
 
-  std::string words_;   ///< of the open block of a whole reply
-  std::string content_; ///< blocks of a whole reply, as JSON
+  std::string words_;   ///< text of the open block, if the reply is not streamed
+  std::string content_; ///< the finished blocks as JSON, if the reply is not streamed
 };
 
 } // namespace twill::net

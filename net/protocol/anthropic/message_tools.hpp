@@ -1,7 +1,8 @@
 // Reading Anthropic's `tools` and `tool_choice`. Pure.
 //
-// Tools of the client become functions in chat's form. Those with a type of Anthropic's own
-// (web_search_..., bash_..., computer_...) have no schema here and are refused by name.
+// Tools that the client runs are converted to functions in the Chat API's form. Tools with one of
+// Anthropic's own types (web_search_..., bash_..., computer_...) have no schema in the request, and
+// are refused by name.
 #pragma once
 
 #include "net/protocol/json/fields.hpp"

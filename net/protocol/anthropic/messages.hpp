@@ -1,10 +1,11 @@
-// POST /v1/messages, and /v1/messages/count_tokens: Anthropic's Messages API. Pure, but for the
-// tokenizer that counts.
+// The codecs of POST /v1/messages and /v1/messages/count_tokens, Anthropic's Messages API. Pure,
+// except that counting calls the engine's tokenizer.
 //
-// `max_tokens` is a bound: coding agents send more than many a context holds, so it is shortened to
-// what the context leaves. Of `thinking`, the template gets whether to think; no model here knows a
-// budget. Fields of Anthropic's own service (service_tier, metadata, cache_control, ...) have no
-// effect; what would change the answer and is not there (mcp_servers, container) is refused.
+// `max_tokens` is an upper bound: coding agents ask for more tokens than many contexts hold, so
+// `max_tokens` is reduced to what the context has left. From `thinking` the template learns only
+// whether to think; the budget is ignored. Fields about Anthropic's own service (service_tier,
+// metadata, cache_control, ...) have no effect. Fields that would change the answer and that twill
+// does not support (mcp_servers, container) are refused.
 #pragma once
 
 #include "net/protocol/codec.hpp"
@@ -14,10 +15,11 @@ namespace twill::net {
 
 result<call> parse_messages(const value& body, const codec_context& context);
 
-/// {"input_tokens": N}: as many as the usage of such a request says.
+/// Returns {"input_tokens": N}, where N equals the `input_tokens` that the usage of such a request
+/// states.
 result<std::string> count_tokens_body(const value& body, const codec_context& context);
 
-/// What the bodies may have, for "/openapi.json".
+/// The fields that the bodies may contain, for "/openapi.json".
 field_rows message_rows();
 field_rows count_rows();
 

@@ -10,7 +10,8 @@
 
 namespace twill::net {
 
-/// What of a list is asked for: `limit` models after or before the one of this id, not both.
+/// Which page of the list is wanted: at most `limit` models, after or before the model with the
+/// given id. At most one of the two ids may be set.
 struct model_cursor {
   std::size_t limit = 20;
   std::string before_id;

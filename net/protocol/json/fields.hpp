@@ -1,8 +1,9 @@
-// fields: typed reading of one JSON object, where the first broken rule is kept and the rest
-// skipped.
+// fields: typed reading of the members of one JSON object. The first error is kept; reads after an
+// error do nothing.
 //
-// Not thread-safe; refers to the tree it was given. A null member counts as absent and leaves the
-// target as it was. Messages read "`field` must be RULE, got VALUE".
+// Not thread-safe; refers to the object, which must outlive it. A null member counts as absent. If
+// a member is absent, reading it leaves the target unchanged. Error messages have the form "`field`
+// must be RULE, got VALUE".
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ namespace twill::net {
 
 class fields {
 public:
-  /// `path` is put before names in messages: "stream_options." for nested objects.
+  /// `path` is prepended to member names in messages, such as "stream_options." for a nested
+  /// object.
   explicit fields(const value& object, std::string path = {});
 
   bool ok() const noexcept { return !error_.has_value(); }
@@ -29,7 +31,7 @@ public:
   /// The member, or nullptr when it is absent or null.
   const value* find(std::string_view name) const noexcept;
 
-  /// All members, in the order of the text; those that are null as well.
+  /// All members, in the order of the text. Includes members whose value is null.
   std::span<const value_object::value_type> members() const noexcept;
 
   void read(std::string_view name, bool& to);
@@ -42,12 +44,12 @@ public:
   void read(std::string_view name, std::vector<std::int32_t>& to);
   /// A string or a list of strings.
   void read_strings(std::string_view name, std::vector<std::string>& to);
-  /// nullptr when absent; an error when it is no object.
+  /// Returns the member, or nullptr if it is absent. A member that is not an object is an error.
   const value* object(std::string_view name);
 
   void require(std::string_view name);
   void reject(std::string_view name, std::string_view rule, const value& given);
-  /// Keeps an error found elsewhere.
+  /// Records an error that was found by other code.
   void reject(api_error error);
 
 private:
@@ -56,7 +58,7 @@ private:
   std::optional<api_error> error_;
 };
 
-/// An integral number, given as 3 or 3.0; nothing for anything else.
+/// The value of an integral number, written as 3 or 3.0; nullopt for any other value.
 std::optional<std::int64_t> as_integer(const value& v) noexcept;
 
 } // namespace twill::net

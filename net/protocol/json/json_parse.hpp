@@ -1,9 +1,10 @@
-// parse_json: request text to a value tree. Boost.JSON stays behind this function. Any thread.
+// parse_json: parses request text into a tree of values. Callers do not see Boost.JSON. Any thread
+// may call it.
 //
-// Strict JSON (RFC 8259): no comments, NaN or Infinity; valid UTF-8; at most 64 levels and two
-// million values; numbers must be in the range of a double; of duplicate keys the last wins. Whole
-// numbers keep their digits, others become the nearest double, as in Python. The error names byte,
-// line and column.
+// Accepts strict JSON (RFC 8259): no comments, NaN or Infinity; valid UTF-8; at most 64 levels and
+// two million values. Numbers must be in the range of a double. If an object has a key twice, the
+// last value wins. Whole numbers keep all their digits; other numbers become the nearest double, as
+// in Python. Errors state the byte, line and column.
 #pragma once
 
 #include <string_view>
@@ -15,8 +16,9 @@ namespace twill::net {
 
 result<value> parse_json(std::string_view text);
 
-/// Of a text that this server wrote around values of what clients sent: with 128 levels and any
-/// number of values, so that all that parse_json() has taken can be read again.
+/// Parses text that this server wrote and that contains values which clients sent. Accepts 128
+/// levels and any number of values, so that everything that parse_json() accepted can be parsed
+/// again.
 result<value> parse_own_json(std::string_view text);
 
 } // namespace twill::net

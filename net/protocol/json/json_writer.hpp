@@ -1,8 +1,9 @@
-// json_writer: appends JSON text to a string, with no tree in between (this is the per-token path).
+// json_writer: appends JSON text to a string without building a tree, because this code runs once
+// per generated token.
 //
-// Not thread-safe; holds only a reference to the string. Commas are placed by itself; calls must
-// nest as JSON does (unchecked). Ill-formed UTF-8 becomes U+FFFD, so the output is always valid
-// JSON; infinities and NaN become null.
+// Not thread-safe; holds only a reference to the string. Commas are inserted automatically. Calls
+// must nest as JSON does; this is not checked. Ill-formed UTF-8 becomes U+FFFD, so the output is
+// always valid JSON; infinities and NaN become null.
 #pragma once
 
 #include <concepts>
@@ -27,7 +28,7 @@ public:
   json_writer& begin_array() { return open('['); }
   json_writer& end_array() { return close(']'); }
 
-  /// `name` must need no escaping.
+  /// `name` must not contain characters that JSON escapes.
   json_writer& key(std::string_view name) {
     comma();
     out_ += '"';
@@ -59,7 +60,7 @@ public:
     return key(name).add(v);
   }
 
-  /// Text that already is JSON.
+  /// Appends text that is valid JSON already.
   json_writer& raw(std::string_view json) {
     comma();
     out_ += json;
@@ -91,7 +92,7 @@ private:
 /// The JSON text of a tree.
 std::string json_text(const value& tree);
 
-/// The JSON text of a tree, cut to `max_chars` with "..." when longer: for error messages.
+/// The JSON text of a tree, cut to `max_chars` with "..." if it is longer; used in error messages.
 std::string describe(const value& tree, std::size_t max_chars = 60);
 
 } // namespace twill::net

@@ -1,4 +1,4 @@
-// members: reading a JSON object whose members may be absent or null. Pure; any thread.
+// members: access to the members of a JSON object that may be absent or null. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace twill::net {
 
-/// The member, or null where it is absent, is JSON's null, or `object` is no object.
+/// Returns the member; nullptr if it is absent or JSON's null, or if `object` is not an object.
 inline const value* member(const value& object, std::string_view name) {
   const auto* found = object.find(name);
   return found == nullptr || found->is_null() ? nullptr : found;
 }
 
-/// The text of a string; empty for everything else.
+/// The text of a string value; empty if `v` is null or not a string.
 inline std::string text_of(const value* v) {
   return v != nullptr && v->as_string() != nullptr ? *v->as_string() : std::string();
 }

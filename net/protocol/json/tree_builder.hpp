@@ -1,7 +1,9 @@
-// tree_builder: the handler of Boost.JSON's parser that makes a value tree of what is parsed.
+// tree_builder: the handler for Boost.JSON's parser that builds a tree of values from the parsed
+// text.
 //
-// Whole numbers keep their digits, all others become the nearest double. One parse, one thread.
-// Nothing here recurses: what open containers hold stands on two stacks until each of them ends.
+// Whole numbers keep their digits; all other numbers become the nearest double. One object serves
+// one parse on one thread. Nothing here recurses: the members and items of containers that have not
+// ended are kept on two stacks.
 #pragma once
 
 #include <boost/json/error.hpp>
@@ -27,14 +29,14 @@ class tree_builder {
   using error = boost::json::error_code;
 
 public:
-  // The body's size bounds all of these.
+  // The size of the request body bounds all of these sizes.
   static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t max_array_size = max_object_size;
   static constexpr std::size_t max_key_size = max_object_size;
   static constexpr std::size_t max_string_size = max_object_size;
 
   value take() { return std::move(root_); }
-  /// A number was outside the range of a double, which ended the parse.
+  /// True if a number outside the range of a double ended the parse.
   bool beyond_double() const { return beyond_double_; }
 
   bool on_document_begin(error&) { return true; }
@@ -69,7 +71,7 @@ public:
   bool on_uint64(std::uint64_t, text part, error&) {
     return put_text(value::whole_number(whole(part)));
   }
-  /// Boost.JSON rounds `number` quickly rather than exactly.
+  /// Converts the digits again, because Boost.JSON's `number` is rounded quickly, not exactly.
   bool on_double(double number, text part, error& failed) {
     const std::string_view digits = whole(part);
     double nearest = 0;
@@ -99,7 +101,7 @@ private:
     pending_.append(part.data(), part.size());
     return true;
   }
-  /// The text of which `part` is the end; valid until pending_ changes.
+  /// Returns the whole text that ends with `part`; valid until pending_ changes.
   std::string_view whole(text part) {
     if (pending_.empty()) return {part.data(), part.size()};
     gather(part);
@@ -120,11 +122,11 @@ private:
   }
 
   value root_;
-  std::vector<bool> in_object_; ///< for each open container
-  // What the open containers hold so far, the innermost's last.
+  std::vector<bool> in_object_; ///< one entry per open container: true for an object
+  // What the open containers hold so far; the entries of the innermost container come last.
   value_object members_;
   value_list items_;
-  std::string pending_; ///< a key, text or number of which more may come
+  std::string pending_; ///< the beginning of an unfinished key, text or number
   bool beyond_double_ = false;
 };
 

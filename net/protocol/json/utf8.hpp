@@ -1,4 +1,5 @@
-// UTF-8 checks after RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. Pure.
+// UTF-8 checks according to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
+// Pure.
 #pragma once
 
 #include <cstddef>

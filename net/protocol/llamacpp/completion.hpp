@@ -1,5 +1,5 @@
-// parse_completion: the codec of llama.cpp's POST /completion and /completions. Pure, but for the
-// seed it draws and what the engine's tokenizer does for prompts and biases.
+// parse_completion: the codec of llama.cpp's POST /completion and /completions. Pure, except that
+// it draws a seed and that the engine's tokenizer is called for prompts and biases.
 #pragma once
 
 #include "net/protocol/codec.hpp"
@@ -9,7 +9,7 @@ namespace twill::net {
 
 result<call> parse_completion(const value& body, const codec_context& context);
 
-/// What a body may have, for "/openapi.json".
+/// The fields that a body may contain, for "/openapi.json".
 field_rows completion_rows();
 
 } // namespace twill::net

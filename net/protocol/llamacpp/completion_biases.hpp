@@ -1,6 +1,6 @@
-// completion_biases: `logit_bias` of llama.cpp's /completion: pairs [token, bias] or an object,
-// where a token is an id or a text, and a bias a number, or false for a ban. The engine tokenizes
-// texts on the caller's thread.
+// completion_biases: reads `logit_bias` of llama.cpp's /completion, which is a list of pairs
+// [token, bias] or an object. A token is an id or a text; a bias is a number, or false to ban the
+// token. The engine's tokenizer converts texts to ids on the caller's thread.
 #pragma once
 
 #include "net/protocol/codec.hpp"

@@ -1,5 +1,5 @@
-// completion_prompts: every form that `prompt` of llama.cpp's /completion may have. Pure, but for
-// what the engine's tokenizer does on the caller's thread.
+// completion_prompts: reads every form that `prompt` of llama.cpp's /completion may have. Pure,
+// except that the engine's tokenizer may be called on the caller's thread.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace twill::net {
 
 struct completion_prompt {
   decltype(actors::request::prompt) prompt;
-  std::string shown; ///< as the reply repeats it
+  std::string shown; ///< the prompt's text as the reply repeats it
 };
 
 /// One prompt is a text, a list of token ids, a list of ids and texts, or {"prompt_string": text};

@@ -1,7 +1,8 @@
-// completion_reply: what llama.cpp's /completion answers, streamed or whole. On its session's
+// completion_reply: the reply of llama.cpp's /completion, streamed or whole. Used on its session's
 // strand.
 //
-// Times are those of the events: a prompt's lasts from the request to its first token.
+// Durations are measured between engine events. The time of a prompt is the time from the request
+// to the first token.
 #pragma once
 
 #include <chrono>
@@ -18,14 +19,15 @@ namespace twill::net {
 
 struct completion_options {
   bool stream = false;
-  bool return_tokens = false; ///< in a whole reply; a stream has them always
+  bool return_tokens = false; ///< adds token ids to a whole reply; a stream always has them
   bool timings_per_token = false;
   std::int32_t n_probs = 0;
   std::int32_t choices_per_prompt = 1;
-  std::vector<std::string> response_fields; ///< of a last or whole reply; empty: all
+  std::vector<std::string> response_fields; ///< members of a whole reply or of a stream's last
+                                            ///< event; empty: all
   std::string model;
-  std::vector<std::string> prompts; ///< as the reply repeats them
-  std::string settings;             ///< JSON
+  std::vector<std::string> prompts; ///< texts of the prompts, which the reply repeats
+  std::string settings;             ///< `generation_settings` as JSON
 };
 
 class completion_reply final : public reply_encoder {
@@ -47,7 +49,7 @@ private:
     bool has_new_line = false;
     std::string_view stop_type = "none";
     std::string stopping_word;
-    clock::time_point first, last; ///< of its tokens
+    clock::time_point first, last; ///< arrival times of the first and the last token
   };
 
   void take_event(output& to, actors::event& ev) const;
@@ -58,7 +60,7 @@ private:
 
   completion_options options_;
   std::vector<output> outputs_;
-  std::vector<usage_tally> tallies_; ///< by request
+  std::vector<usage_tally> tallies_; ///< one per request
   clock::time_point begun_ = clock::now();
 };
 

@@ -1,4 +1,4 @@
-// completion_samplers: `samplers` of llama.cpp's /completion. Pure.
+// completion_samplers: reads `samplers` of llama.cpp's /completion. Pure.
 #pragma once
 
 #include "config/sampling.hpp"
@@ -6,8 +6,9 @@
 
 namespace twill::net {
 
-/// Puts off what is not named. Names are llama.cpp's, or its letters in one string; their order
-/// must be llama.cpp's or twill's, since no other can be had.
+/// Turns off every sampler that the list does not name. The list has llama.cpp's names, or is one
+/// string of llama.cpp's letters. The samplers must be in llama.cpp's or in twill's order; any
+/// other order is refused, because twill cannot change the order.
 void read_samplers(fields& from, config::sampling_params& to);
 
 void put_penalties_off(config::sampling_params& to);

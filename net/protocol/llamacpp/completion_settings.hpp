@@ -1,4 +1,4 @@
-// completion_settings: `generation_settings` of llama.cpp's replies and of GET /props. Pure.
+// completion_settings: writes `generation_settings` of llama.cpp's replies and of GET /props. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct completion_settings {
   std::int32_t n_probs = 0;
   bool stream = false;
   bool timings_per_token = false;
-  std::string grammar = {}; ///< or the schema
+  std::string grammar = {}; ///< the grammar, or the JSON Schema
 };
 
-/// An object with what is in force. What twill does not have stands there switched off, and
-/// `samplers` names what is applied, in its order.
+/// Writes an object with the settings that are in force. Samplers that twill lacks are written as
+/// switched off. `samplers` names the samplers that are applied, in the order of their application.
 void add_completion_settings(json_writer& json, const completion_settings& settings);
 
 } // namespace twill::net

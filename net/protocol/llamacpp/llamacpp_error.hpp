@@ -1,5 +1,5 @@
-// llamacpp_error: errors as llama.cpp's server writes them, {"error": {"code", "message", "type"}},
-// where the code is the HTTP status. Pure.
+// llamacpp_error: formats errors as llama.cpp's server does, {"error": {"code", "message",
+// "type"}}, where `code` is the HTTP status. Pure.
 #pragma once
 
 #include "net/protocol/api_style.hpp"

@@ -1,4 +1,4 @@
-// Ollama's POST /api/embed and its older POST /api/embeddings. Pure.
+// The codecs of Ollama's POST /api/embed and its older POST /api/embeddings. Pure.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@
 
 namespace twill::net::ollama {
 
-/// `input` is a text or a list of texts; the vectors have length 1.
+/// Codec of /api/embed: `input` is a text or a list of texts; the vectors are scaled to length 1.
 result<call> parse_embed(const value& body, const codec_context& context);
-/// `prompt` is a text; the vector is the model's own.
+/// Codec of /api/embeddings: `prompt` is a text; the vector is the model's output, not scaled.
 result<call> parse_embeddings(const value& body, const codec_context& context);
-/// What the bodies may have, for "/openapi.json".
+/// The fields that the bodies may contain, for "/openapi.json".
 field_rows embed_rows();
 field_rows embeddings_rows();
 
@@ -27,10 +27,10 @@ public:
 
   void on_event(std::size_t request, actors::event&& ev, std::string& out) override;
   void on_end(std::string& out) override;
-  void on_error(const api_error&, std::string&) override {} // it is no stream
+  void on_error(const api_error&, std::string&) override {} // never called: not a stream
 
 private:
-  std::string model_; ///< as the client calls it
+  std::string model_; ///< the model's name as the client wrote it
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   vectors_in_order vectors_;
   std::int64_t prompt_tokens_ = 0;
@@ -40,7 +40,7 @@ class embedding_reply final : public reply_encoder {
 public:
   void on_event(std::size_t request, actors::event&& ev, std::string& out) override;
   void on_end(std::string&) override {}
-  void on_error(const api_error&, std::string&) override {} // it is no stream
+  void on_error(const api_error&, std::string&) override {} // never called: not a stream
 };
 
 } // namespace twill::net::ollama

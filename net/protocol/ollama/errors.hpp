@@ -1,4 +1,4 @@
-// Errors in the form of Ollama's API: {"error": "..."}, whatever layer they come from. Pure.
+// Formats errors as Ollama's API does, {"error": "..."}. Pure.
 #pragma once
 
 #include <string>

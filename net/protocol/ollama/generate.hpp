@@ -1,7 +1,7 @@
 // parse_ollama_generate: the codec of POST /api/generate. Pure.
 //
-// A prompt is what the user of a chat says, and is written by the model's template; with `raw`, or
-// where the model has no template, it is read as it is.
+// The prompt is treated as a user's message and formatted by the model's chat template. With `raw`,
+// or if the model has no template, the prompt is used without change.
 #pragma once
 
 #include "net/protocol/codec.hpp"

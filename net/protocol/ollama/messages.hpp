@@ -1,9 +1,10 @@
-// `messages` of Ollama's chats, in the form that templates take. Pure.
+// Reads `messages` of Ollama's chats and converts them to the form that chat templates take. Pure.
 //
-// Ollama's own clients give the result of a call the name of its tool (`tool_name`) or nothing at
-// all, where templates want the id of the call that it answers. So calls without an id get one, and
-// a result without `tool_call_id` answers the first call of its name, or else the first one, that
-// has no result yet.
+// Ollama's own clients mark a tool result with the name of the tool (`tool_name`) or with nothing,
+// but templates need the id of the tool call that the result belongs to. Therefore every call
+// without an id gets an id. A result without `tool_call_id` is assigned to the first call of that
+// tool which has no result yet, or, if there is none, to the first call of any tool which has no
+// result yet.
 #pragma once
 
 #include "config/base/value.hpp"
@@ -11,7 +12,8 @@
 
 namespace twill::net {
 
-/// An empty list where the request has no messages: it asks that the model be loaded or unloaded.
+/// Returns an empty list if the request has no messages; such a request only loads or unloads the
+/// model.
 value_list read_ollama_messages(fields& from);
 
 } // namespace twill::net

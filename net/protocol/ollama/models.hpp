@@ -1,7 +1,9 @@
-// GET /api/tags and /api/ps, POST /api/show and /api/pull of Ollama's API. Pure.
+// The replies of GET /api/tags, /api/ps and /api/version and of POST /api/show in Ollama's API.
+// Pure.
 //
-// Names are listed with a tag, as Ollama's are: ":latest" where a model's id has none, since
-// clients (Open WebUI) look for a name with a tag. What is not known is 0 or an empty text.
+// Model names are listed with a tag, as Ollama does. A model id without a tag gets ":latest",
+// because clients such as Open WebUI look for names with a tag. Unknown values are written as 0 or
+// an empty text.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +15,13 @@
 
 namespace twill::net {
 
-/// What is served: the version of Ollama whose /api/chat and /api/generate have all members that
-/// the ones here have; log-probabilities are the latest. Clients decide by it what they may ask
-/// for: VS Code wants 0.6.4, structured outputs came with 0.5.0, thinking with 0.9.0.
+/// The version of Ollama that /api/version states: the first version whose /api/chat and
+/// /api/generate have all members that twill supports, the newest of which are the
+/// log-probabilities. Clients decide by the version which features to use: VS Code requires 0.6.4,
+/// structured outputs came with 0.5.0, thinking with 0.9.0.
 inline constexpr const char* ollama_api_version = "0.12.11";
 
-/// Where a model's weights lie, as far as a look at the file system says.
+/// Properties of a model's weight files, as found in the file system.
 struct weight_files {
   std::int64_t bytes = 0;           ///< 0: unknown
   std::int64_t modified_unix_s = 0; ///< 0: unknown
@@ -28,16 +31,16 @@ struct weight_files {
 struct ollama_model {
   actors::model_info info;
   weight_files files;
-  bool on_gpu = false; ///< its device is no host
+  bool on_gpu = false; ///< the model runs on a GPU, not on the host
 };
 
 /// "NAME:TAG"
 std::string tagged_name(const std::string& id);
 
 std::string ollama_tags_body(std::span<const ollama_model> models);
-/// Of those that have their weights in memory.
+/// Lists only the models whose weights are in memory.
 std::string ollama_ps_body(std::span<const ollama_model> models);
-/// `chat_template` is empty where the model has none.
+/// `chat_template` is empty if the model has none.
 std::string ollama_show_body(const ollama_model& model, const std::string& chat_template);
 std::string ollama_version_body();
 

@@ -1,8 +1,8 @@
-// `options` of Ollama's API: how tokens are chosen, and how a model is loaded. Pure.
+// Reads `options` of Ollama's API, which control sampling and how a model is loaded. Pure.
 //
-// What says how a model is loaded or computed has no effect, nor has a `repeat_last_n` other than
-// 0. Samplers that this server lacks are refused, unless their value turns them off.
-// Names that Ollama does not know either are ignored, as it does.
+// Options about loading or computing a model have no effect; neither has a `repeat_last_n` other
+// than 0. Samplers that twill lacks are refused, unless their value turns them off. Options that
+// Ollama does not know either are ignored, as Ollama does.
 #pragma once
 
 #include "config/sampling.hpp"
@@ -12,10 +12,11 @@
 
 namespace twill::net {
 
-/// The most members of `options`: several times of what there is.
+/// Most members that `options` may have: several times the number that Ollama knows.
 inline constexpr std::size_t max_ollama_options = 256;
 
-/// Reads `options` of the body. `to` holds the defaults, and the log-probabilities that are wanted.
+/// Reads `options` of the body. On entry, `to` holds the defaults and the number of
+/// log-probabilities.
 void read_ollama_options(fields& from, const codec_context& context, config::sampling_params& to);
 
 /// The members of `options`, for "/openapi.json".

@@ -19,13 +19,13 @@
 namespace twill::net {
 
 struct ollama_reply_options {
-  std::string model; ///< as the client named it
-  std::string id;    ///< the ids of calls follow from it
-  bool chat = false; ///< the answer is a `message`, not a `response`
+  std::string model; ///< the model's name as the client wrote it
+  std::string id;    ///< the ids of tool calls are derived from this id
+  bool chat = false; ///< the answer is written as `message`, not as `response`
   bool stream = true;
   bool logprobs = false;
-  bool context = false; ///< the last line has the token ids of prompt and answer
-  /// "load" or "unload" of a request without a prompt: its reply says no more than that.
+  bool context = false; ///< the last line has the token ids of the prompt and the answer
+  /// "load" or "unload" if the request has no prompt: `done_reason` of a reply without any output.
   std::string_view settled_as;
   reply_moment (*now)() = moment_now;
 };
@@ -69,14 +69,14 @@ private:
 
   ollama_reply_options options_;
   usage_tally tally_;
-  part whole_;                    ///< of a reply that is not streamed
-  std::optional<made_call> open_; ///< a call that has begun and not ended
-  std::vector<std::int32_t> ids_; ///< of prompt and answer, where they are wanted
+  part whole_;                    ///< the collected output, if the reply is not streamed
+  std::optional<made_call> open_; ///< a tool call that has begun and not ended
+  std::vector<std::int32_t> ids_; ///< token ids of the prompt and the answer, if `context` is set
   std::optional<actors::finish_reason> finish_;
-  steady asked_;                ///< when the request had been read
-  std::optional<steady> begun_; ///< the first event
-  std::optional<steady> drawn_; ///< the first token
-  steady last_;                 ///< the last event
+  steady asked_;                ///< time when the request had been read
+  std::optional<steady> begun_; ///< time of the first event
+  std::optional<steady> drawn_; ///< time of the first token
+  steady last_;                 ///< time of the last event
 };
 
 } // namespace twill::net

@@ -1,4 +1,4 @@
-// What POST /api/chat and /api/generate of Ollama's API have in common. Pure.
+// What Ollama's POST /api/chat and POST /api/generate have in common. Pure.
 #pragma once
 
 #include "net/protocol/codec.hpp"
@@ -11,9 +11,9 @@ struct ollama_call {
   actors::request request;
   ollama_reply_options reply;
   value_object template_arguments; ///< from `think`
-  /// Tokens that the output shall have room for, where a prompt that is too long is cut
-  /// (`truncate`, which is true unless a request says otherwise): at most an eighth of the context.
-  /// -1: it is not cut.
+  /// Tokens of the context to reserve for the output when a prompt that is too long is cut; at most
+  /// an eighth of the context. -1: the prompt is not cut, because the request says `truncate`
+  /// false.
   std::int32_t room = -1;
   bool unloads = false; ///< `keep_alive` is 0
 };
@@ -21,11 +21,12 @@ struct ollama_call {
 /// model, stream, format, options, keep_alive, think, truncate, shift, logprobs, top_logprobs.
 ollama_call read_ollama_call(fields& from, const codec_context& context);
 
-/// What read_ollama_call() reads, for "/openapi.json".
+/// Adds the rows of the fields that read_ollama_call() reads, for "/openapi.json".
 void add_ollama_rows(field_rows& to);
 
-/// A request without a prompt: it ends once the model is loaded, or at once where it asks that the
-/// model be unloaded. Models here stay loaded as the configuration says.
+/// Makes the call of a request without a prompt. To load a model, the call ends once the model is
+/// loaded. To unload a model, the call ends at once, and the model stays loaded if the
+/// configuration says so.
 call load_or_unload(ollama_call asked);
 
 } // namespace twill::net

@@ -1,4 +1,4 @@
-// settled_source: the events of a request that needs no engine: its only event is its end.
+// settled_source: an event source for calls that need no engine; its only event is the end.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Times as Ollama's API writes them. Pure, except for moment_now().
+// Formats and parses times as Ollama's API does. Pure, except for moment_now().
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace twill::net {
 
-/// One moment on both clocks: what the time is, and what durations are measured by.
+/// One moment on two clocks: the system clock for dates, the steady clock for durations.
 struct reply_moment {
   std::chrono::system_clock::time_point wall;
   std::chrono::steady_clock::time_point steady;
@@ -18,8 +18,8 @@ reply_moment moment_now();
 /// "2026-11-28T14:47:07.123456789Z" (RFC 3339).
 std::string rfc3339(std::chrono::system_clock::time_point when);
 
-/// The seconds of a duration as Go writes it: "5m", "1h30m", "-1s", "300ms", "0". Nothing where the
-/// text is none.
+/// Parses a duration in Go's format ("5m", "1h30m", "-1s", "300ms", "0") to seconds. Returns
+/// nullopt if the text is not a duration.
 std::optional<double> go_seconds(std::string_view text);
 
 } // namespace twill::net

@@ -6,7 +6,7 @@
 
 namespace twill::net {
 
-/// A body as the request and the reply that it asks for.
+/// A parsed body: the engine request and the options of the reply.
 struct asked_chat {
   actors::request request;
   reply_options options;
@@ -15,7 +15,7 @@ result<asked_chat> read_chat(const value& body, const codec_context& context);
 
 result<call> parse_chat(const value& body, const codec_context& context);
 
-/// What a body may have, for "/openapi.json".
+/// The fields that a body may contain, for "/openapi.json".
 field_rows chat_rows();
 
 } // namespace twill::net

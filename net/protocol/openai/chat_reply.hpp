@@ -1,4 +1,4 @@
-// chat_reply: chat.completion and chat.completion.chunk objects.
+// chat_reply: writes chat.completion and chat.completion.chunk objects.
 #pragma once
 
 #include "net/protocol/openai/generation_reply.hpp"

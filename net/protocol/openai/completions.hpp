@@ -1,5 +1,5 @@
-// parse_completions: the codec of POST /v1/completions. Pure, except that an echoed prompt of ids
-// is detokenized by the engine.
+// parse_completions: the codec of POST /v1/completions. Pure, except that the engine detokenizes a
+// prompt of token ids which is to be echoed.
 #pragma once
 
 #include "net/protocol/codec.hpp"
@@ -7,20 +7,20 @@
 
 namespace twill::net {
 
-/// The most prompts of one call; each becomes an engine request.
+/// Most prompts of one call; each prompt becomes an engine request.
 inline constexpr std::size_t max_prompts_per_call = 256;
 
-/// A body as the requests and the reply that it asks for.
+/// A parsed body: the engine requests and the options of the reply.
 struct asked_completions {
   std::vector<actors::request> requests; ///< one for each prompt
-  std::vector<std::string> echoes;       ///< the prompts' texts, where the reply repeats them
+  std::vector<std::string> echoes;       ///< the prompts' texts, if the reply is to repeat them
   reply_options options;
 };
 result<asked_completions> read_completions(const value& body, const codec_context& context);
 
 result<call> parse_completions(const value& body, const codec_context& context);
 
-/// What a body may have, for "/openapi.json".
+/// The fields that a body may contain, for "/openapi.json".
 field_rows completions_rows();
 
 } // namespace twill::net

@@ -1,4 +1,4 @@
-// completions_reply: text_completion objects, streamed or whole.
+// completions_reply: writes text_completion objects, streamed or whole.
 #pragma once
 
 #include "net/protocol/openai/generation_reply.hpp"
@@ -7,7 +7,7 @@ namespace twill::net {
 
 class completions_reply final : public generation_reply {
 public:
-  /// `echoes`: the prompts' texts when they are to precede the output, else empty.
+  /// `echoes` are the prompts' texts, which precede the output; empty if they are not wanted.
   completions_reply(reply_options options, std::size_t n_requests, std::vector<std::string> echoes)
       : generation_reply(std::move(options), n_requests), echoes_(std::move(echoes)) {}
 

@@ -1,7 +1,7 @@
-// conversation: the messages that the items of a Responses request stand for.
+// conversation: builds the chat messages that the items of a Responses request stand for.
 //
-// Function calls that follow each other, or an assistant's text, belong to one assistant message,
-// as templates expect. A plain value; one thread.
+// Consecutive function calls, and an assistant's text before them, are merged into one assistant
+// message, because templates expect this form. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -15,16 +15,17 @@ public:
   explicit conversation(value_list so_far = {});
 
   void add(value message);
-  /// A call of an assistant; it joins the assistant's message that is last, if there is one.
+  /// Adds a tool call. If the last message is an assistant's, the call becomes part of that
+  /// message; otherwise a new assistant message begins.
   void add_call(value tool_call);
-  /// All messages; results carry the name of the function that was called.
+  /// Returns all messages. Tool results get the name of the function that was called.
   value_list take();
 
 private:
   void close();
 
   value_list messages_;
-  value_object assistant_; ///< the last message while calls may join it, without them
+  value_object assistant_; ///< the last message, without its calls, while calls may still be added
   value_list calls_;
   bool open_ = false;
 };

@@ -1,4 +1,5 @@
-// POST /v1/embeddings: OpenAI's, with vLLM's further fields and its form with `messages`. Pure.
+// The codec of OpenAI's POST /v1/embeddings, with vLLM's additional fields and its form with
+// `messages`. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +14,13 @@
 namespace twill::net {
 
 result<call> parse_embeddings(const value& body, const codec_context& context);
-/// What a body may have, for "/openapi.json".
+/// The fields that a body may contain, for "/openapi.json".
 field_rows embeddings_rows();
 
 struct embeddings_form {
   std::string model;
   bool base64 = false;
-  bool normalize = true; ///< to length 1
+  bool normalize = true; ///< scale vectors to length 1
 };
 
 class embeddings_reply final : public reply_encoder {
@@ -28,7 +29,7 @@ public:
 
   void on_event(std::size_t request, actors::event&& ev, std::string& out) override;
   void on_end(std::string& out) override;
-  void on_error(const api_error&, std::string&) override {} // it is no stream
+  void on_error(const api_error&, std::string&) override {} // never called: not a stream
 
 private:
   void add(std::size_t index, const std::vector<float>& values, std::string& out) const;

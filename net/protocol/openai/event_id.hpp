@@ -1,6 +1,6 @@
-// event_id: names an event of a stored stream in server-sent events, as ID:NUMBER. A client that
-// lost its connection sends the last one that it saw as Last-Event-ID (the HTML standard, section
-// 9.2), and gets what comes after it. Pure.
+// event_id: the ids of the server-sent events of a stored stream, which have the form ID:NUMBER. A
+// client that lost its connection sends the last id that it received in the header Last-Event-ID
+// (the HTML standard, section 9.2), and gets the events after it. Pure.
 #pragma once
 
 #include <charconv>
@@ -12,7 +12,7 @@
 namespace twill::net {
 
 struct event_place {
-  std::string id; ///< of the stored response
+  std::string id; ///< id of the stored response
   std::int64_t number = 0;
 };
 
@@ -20,7 +20,7 @@ inline std::string event_id(std::string_view id, std::int64_t number) {
   return std::string(id) + ':' + std::to_string(number);
 }
 
-/// A number of an event as text; nothing where it is none.
+/// Parses the number of an event; nullopt if `text` is not such a number.
 inline std::optional<std::int64_t> read_event_number(std::string_view text) {
   std::int64_t number = 0;
   const auto* const end = text.data() + text.size();
@@ -29,7 +29,7 @@ inline std::optional<std::int64_t> read_event_number(std::string_view text) {
   return number;
 }
 
-/// Nothing where the text is no such name.
+/// Parses an event id; nullopt if `text` is not of the form ID:NUMBER.
 inline std::optional<event_place> read_event_id(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;

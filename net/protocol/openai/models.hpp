@@ -8,7 +8,7 @@
 
 namespace twill::net {
 
-/// "ready", "asleep", ...
+/// The name of a state in replies: "ready", "asleep", ...
 const char* name_of(actors::model_state state);
 
 std::string models_body(std::span<const actors::model_info> models);

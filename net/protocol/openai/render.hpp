@@ -1,9 +1,11 @@
-// render: the token ids that a chat or completion request becomes, for routers that choose a daemon
-// by its cached prefixes. Pure but for the tokenizer; on a worker thread.
+// render: returns the token ids of a chat or completion request. Routers use them to choose a
+// daemon that has a prefix of the request in its cache. Pure, except that the tokenizer is called;
+// runs on a worker thread.
 //
-// The routes are vLLM's, /v1/chat/completions/render and /v1/completions/render. A body is read as
-// by the route that generates, and refused where that route refuses it. What the engine refuses
-// later, such as a prompt beyond the context, is rendered all the same.
+// The routes are vLLM's, /v1/chat/completions/render and /v1/completions/render. A body is parsed
+// by the codec of the route that generates, and is refused if that codec refuses it. A prompt that
+// the engine would refuse later, for example because it exceeds the context, is rendered
+// nevertheless.
 #pragma once
 
 #include <string>
@@ -12,9 +14,9 @@
 
 namespace twill::net {
 
-/// One object: `request_id`, `model`, `token_ids`.
+/// Returns one object with `request_id`, `model` and `token_ids`.
 result<std::string> render_chat_body(const value& body, const codec_context& context);
-/// A list of such objects, one for each prompt.
+/// Returns a list with one object per prompt, each with `request_id`, `model` and `token_ids`.
 result<std::string> render_completions_body(const value& body, const codec_context& context);
 
 } // namespace twill::net

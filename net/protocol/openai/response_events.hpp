@@ -1,8 +1,9 @@
-// response_events: the events of one response, as OpenAI's Responses API names and orders them.
+// response_events: the events of one response, named and ordered as in OpenAI's Responses API.
 //
-// The same JSON objects go out as server-sent events and as WebSocket frames; a sink takes each
-// with its type. `sequence_number` counts from 0 within the response. The output is a list of
-// items, one after the other: reasoning, a message, function calls. On one session's strand.
+// The same JSON objects are sent as server-sent events and as WebSocket frames; a callback, the
+// sink, receives each object with its type. `sequence_number` counts from 0 within the response.
+// The output is a list of items: reasoning, a message, function calls. Used on one session's
+// strand.
 #pragma once
 
 #include <functional>
@@ -17,28 +18,30 @@ class response_events {
 public:
   using sink = std::function<void(std::string_view type, std::string json)>;
 
-  /// Without a sink nothing is written before object(). `stream_id` is repeated in every event.
+  /// If `to` is empty, no events are written, and the result is read by object(). `stream_id` is
+  /// repeated in every event.
   response_events(response_echo echo, sink to, std::string stream_id = {});
 
-  /// Emits response.created and response.in_progress, where that has not been done.
+  /// Emits response.created and response.in_progress, unless they have been emitted already.
   void begin();
   void on_event(actors::event&& ev);
-  /// A warm-up: emits response.created, response.in_progress and response.completed at once.
+  /// Ends a warm-up, which generates nothing: emits response.created, response.in_progress and
+  /// response.completed.
   void complete_empty();
-  /// One of the background is written down: emits response.created and response.queued.
+  /// Begins a background response that has been stored: emits response.created and response.queued.
   void queue();
   /// Emits response.failed if the response has begun; returns false when it has not.
   bool fail(const api_error& error);
   /// Emits response.incomplete with status "cancelled".
   void cancel();
 
-  /// The response object as it is now.
+  /// The response object in its present state.
   std::string object() const;
 
   const response_echo& echo() const noexcept { return echo_; }
-  /// The text of all messages.
+  /// The texts of all messages, joined.
   std::string text() const;
-  /// The calls, in chat's form.
+  /// The tool calls, in the Chat API's form.
   value_list tool_calls() const;
   bool begun() const noexcept { return begun_; }
 
@@ -54,7 +57,7 @@ private:
   void close_item(bool complete);
   void emit_response(std::string_view type);
   void emit(std::string_view type, const std::function<void(json_writer&)>& members);
-  /// An event about the item that is open.
+  /// Emits an event about the open item.
   void emit_at(std::string_view type, bool in_content,
                const std::function<void(json_writer&)>& members);
   void add_response(json_writer& json) const;
@@ -64,7 +67,7 @@ private:
   sink sink_;
   std::string stream_id_;
   std::vector<response_item> items_;
-  tokens waiting_tokens_; ///< no part of the output is known for them yet
+  tokens waiting_tokens_; ///< tokens that belong to the next part of the output
   usage_tally tally_;
   std::int32_t reasoning_tokens_ = 0;
   std::string status_ = "in_progress";
@@ -72,7 +75,7 @@ private:
   std::string error_json_;
   std::int64_t sequence_ = 0;
   bool begun_ = false;
-  bool item_open_ = false; ///< the last one
+  bool item_open_ = false; ///< the last item is open
 };
 
 } // namespace twill::net

@@ -1,5 +1,5 @@
-// response_item: one item of a response's output: reasoning, a message or a function call. A plain
-// value; on one session's strand.
+// response_item: one item of a response's output: reasoning, a message or a function call. Not
+// thread-safe; used on one session's strand.
 #pragma once
 
 #include <string>
@@ -16,19 +16,21 @@ enum class response_item_kind { message, reasoning, call };
 struct response_item {
   response_item_kind kind = response_item_kind::message;
   std::string id;
-  std::string text;    ///< a call's: its arguments
-  std::string name;    ///< call
-  std::string call_id; ///< call
+  std::string text;    ///< the arguments, if this is a call
+  std::string name;    ///< the function's name, if this is a call
+  std::string call_id; ///< the call's id, if this is a call
   bool complete = false;
-  std::vector<actors::token_output> logprobs; ///< message
+  std::vector<actors::token_output> logprobs; ///< tokens of a message, if log-probabilities are
+                                              ///< wanted
 
-  /// Item `which` of the output of the response `of`. A call without an id of its own gets one.
+  /// Makes item number `which` of the output of the response with the id `of`. A call without an id
+  /// gets one.
   response_item(std::string_view of, std::size_t which, response_item_kind of_kind,
                 std::string call_name, std::string id_of_call = {});
 
-  /// {"id","type","status",...}; before the item is over its content is left out.
+  /// Writes {"id","type","status",...}. Content is written only if `over` is true.
   void add_to(json_writer& json, bool over) const;
-  /// The one part of a message's or reasoning's content.
+  /// Writes the only content part of a message or of reasoning.
   void add_part_to(json_writer& json, bool over) const;
 };
 

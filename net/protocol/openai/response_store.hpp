@@ -1,12 +1,12 @@
-// response_store: conversations that `previous_response_id` may continue and that are no stored
-// responses: warm-ups, and what single WebSockets remember of `store: false`. Bounded in bytes and
-// number.
+// response_store: conversations that `previous_response_id` may continue and that are not stored as
+// responses. Such conversations come from warm-ups and from WebSocket turns with `store: false`.
+// The number of entries and their bytes are bounded.
 //
-// Thread safety: every function may be called from any thread (one mutex, short sections).
-// Invariant: held bytes <= max_bytes. For room the tenant that holds most, the new entry included,
-// loses its oldest entries, so that no tenant's flood makes the server forget what others said. An
-// entry belongs to a tenant, and with a scope > 0 to one WebSocket alone (`store: false`): nobody
-// else finds it.
+// Thread safety: every function may be called from any thread (one mutex, held briefly).
+// Invariant: held bytes <= max_bytes. To make room, the oldest entries of the tenant that holds the
+// most (counting the new entry) are removed, so that a tenant with many entries cannot displace the
+// entries of others. An entry belongs to a tenant. An entry with a scope > 0 (`store: false`) can
+// be found only by the WebSocket with that number.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,10 @@ namespace twill::net {
 
 struct remembered_response {
   value_list messages; ///< input and output so far, without instructions
-  /// False: whoever asked wants it stored nowhere, and so nothing that continues it.
+  /// False: the client forbade storing the response, so nothing that continues it may be stored.
   bool may_be_stored = true;
-  // Set by a warm-up (`generate: false`) only: the next turn takes them when it brings none.
+  // Set only by a warm-up (`generate: false`): the next turn uses these values if it has none
+  // itself.
   std::string instructions;
   value tools;
 };
@@ -42,7 +43,7 @@ public:
   void put(const std::string& id, const std::string& tenant, std::uint64_t scope,
            remembered_response response);
   remembered_ptr find(const std::string& id, const std::string& tenant, std::uint64_t scope) const;
-  /// Forgets an entry of this scope; entries of other scopes stay.
+  /// Removes an entry of this scope. An entry of another scope stays.
   void erase(const std::string& id, std::uint64_t scope);
 
   std::size_t held_bytes() const;
@@ -68,7 +69,7 @@ private:
   const std::size_t max_bytes_;
   const std::size_t max_entries_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, holding> tenants_; ///< those that hold something
+  std::unordered_map<std::string, holding> tenants_; ///< tenants that hold at least one entry
   std::unordered_map<std::string, entries::iterator> by_id_;
   std::size_t bytes_ = 0;
 };

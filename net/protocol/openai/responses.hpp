@@ -1,5 +1,5 @@
-// parse_response_turn: reads the body of POST /v1/responses, or a response.create event, as one
-// turn. Pure.
+// parse_response_turn: parses the body of POST /v1/responses, or a WebSocket event response.create,
+// as one turn of a conversation. Pure.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace twill::net {
 
-/// What a response object repeats of its request.
+/// The parts of a request that the response object repeats.
 struct response_echo {
   reply_identity identity;
   std::string instructions;
   std::string previous_response_id;
   std::string user;
-  std::string truncation = "disabled"; ///< or "auto"
+  std::string truncation = "disabled"; ///< "disabled" or "auto"
   value metadata = value_object{};
   value tools = value_list{};
   value tool_choice = "auto";
@@ -30,28 +30,29 @@ struct response_echo {
   bool parallel_tool_calls = true;
   bool store = true;
   bool background = false;
-  bool logprobs = false; ///< include: message.output_text.logprobs
+  bool logprobs = false; ///< `include` contains "message.output_text.logprobs"
 };
 
 struct response_turn {
   actors::request request;
-  remembered_ptr previous; ///< what it continues; null: nothing
-  value_list messages;     ///< history and new input, without instructions
+  remembered_ptr previous; ///< the response that the turn continues; null if there is none
+  value_list messages;     ///< history and new input, without the instructions
   response_echo echo;
   bool stream = false;
-  bool generate = true; ///< false: a warm-up, no tokens (WebSocket only)
+  bool generate = true; ///< false: a warm-up, which generates no tokens (WebSocket only)
 };
 
-/// Looks up previous_response_id; nullptr when it is not remembered.
+/// Looks up the response that previous_response_id names; nullptr if it is not remembered.
 using find_previous = std::function<remembered_ptr(const std::string& id)>;
 
-/// What a body may have, for "/openapi.json".
+/// The fields that a body may contain, for "/openapi.json".
 field_rows responses_rows();
 
 result<response_turn> parse_response_turn(const value& body, const codec_context& context,
                                           const find_previous& find);
 
-/// What is remembered once the turn has ended with this text and these calls (in chat's form).
+/// What to remember of a turn that has ended with this text and these calls (in the Chat API's
+/// form).
 remembered_response remember(const response_turn& turn, std::string output_text,
                              value_list tool_calls);
 

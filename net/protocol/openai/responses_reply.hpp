@@ -1,4 +1,4 @@
-// responses_reply: POST /v1/responses and the reading of stored responses over HTTP, as typed
+// responses_reply: replies to POST /v1/responses, and stored responses read over HTTP, as typed
 // server-sent events or as one object.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace twill::net {
 
-/// A response is to be stored unless the body's `store` is false.
+/// The codec of POST /v1/responses. The response will be stored unless the body's `store` is false.
 result<call> parse_responses(const value& body, const codec_context& context);
 
 /// The events of a stored response with numbers above `after`, made anew from all of its events;

@@ -1,8 +1,9 @@
 // responses_socket: OpenAI's Responses API over a WebSocket, without the socket.
 //
-// A lane (`stream_id`) runs its turns in order; lanes run beside each other. Each event is a frame.
-// The newest response of a lane is remembered for the life of the socket, also with `store: false`;
-// a failed turn makes the socket forget the response it continued.
+// Each event is one frame. Each lane, named by `stream_id`, runs its turns one after the other;
+// different lanes run in parallel. The newest response of each lane is remembered until the socket
+// closes, also with `store: false`. A turn that fails makes the socket forget the response that the
+// turn continued.
 #pragma once
 
 #include <deque>
@@ -36,9 +37,10 @@ private:
     std::unique_ptr<response_events> events;
   };
   struct lane {
-    std::deque<std::string> waiting;  ///< messages, parsed when their turn comes
-    engine_requests::key running = 0; ///< 0: nothing runs
-    std::string newest; ///< id of the private response that is remembered for this lane
+    std::deque<std::string> waiting;  ///< messages of turns that have not started; parsed when
+                                      ///< their turn starts
+    engine_requests::key running = 0; ///< key of the running turn; 0: nothing runs
+    std::string newest; ///< id of the lane's newest response that only this socket remembers
     std::uint64_t last_use = 0;
   };
 
@@ -56,7 +58,7 @@ private:
 
   dialect_scope scope_;
   response_store& store_;
-  std::uint64_t scope_id_; ///< this socket's own name in the store
+  std::uint64_t scope_id_; ///< number of this socket in the store
   std::map<std::string, lane> lanes_;
   std::unordered_map<engine_requests::key, turn> turns_;
   std::deque<std::string> frames_;

@@ -1,5 +1,5 @@
-// POST /v1/score as vLLM has it, and POST /v1/rerank as Jina, Cohere and vLLM have it: how near
-// texts are to each other, by the cosine of their embeddings. Pure.
+// The codecs of POST /v1/score, as in vLLM, and of POST /v1/rerank, as in Jina, Cohere and vLLM.
+// Both measure the similarity of texts by the cosine of their embeddings. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ namespace twill::net {
 
 result<call> parse_score(const value& body, const codec_context& context);
 result<call> parse_rerank(const value& body, const codec_context& context);
-/// What the bodies may have, for "/openapi.json".
+/// The fields that the bodies may contain, for "/openapi.json".
 field_rows score_rows();
 field_rows rerank_rows();
 
-/// Keeps the embeddings until all are there.
+/// Common part of both replies: keeps the embeddings until all have arrived.
 class compared_reply : public reply_encoder {
 public:
   compared_reply(reply_identity identity, std::size_t n_requests)
       : identity_(std::move(identity)), vectors_(n_requests) {}
 
   void on_event(std::size_t request, actors::event&& ev, std::string& out) final;
-  void on_error(const api_error&, std::string&) final {} // it is no stream
+  void on_error(const api_error&, std::string&) final {} // never called: not a stream
 
 protected:
   const reply_identity& identity() const { return identity_; }
@@ -39,7 +39,8 @@ private:
   std::int64_t prompt_tokens_ = 0;
 };
 
-/// The first texts, then the second ones: one with each, or pair by pair.
+/// The requests are the first texts, then the second texts. A single first text is compared with
+/// each second text; otherwise the texts are compared pair by pair.
 class score_reply final : public compared_reply {
 public:
   score_reply(reply_identity identity, std::size_t n_first, std::size_t n_second)
@@ -52,11 +53,12 @@ private:
 };
 
 struct rerank_form {
-  std::vector<std::string> documents; ///< empty where the reply leaves them out
-  std::size_t most = 0;               ///< results, the nearest ones
+  std::vector<std::string> documents; ///< texts of the documents; empty if the reply leaves them
+                                      ///< out
+  std::size_t most = 0;               ///< most results; the most similar documents are kept
 };
 
-/// The query, then the documents.
+/// The requests are the query, then the documents.
 class rerank_reply final : public compared_reply {
 public:
   rerank_reply(reply_identity identity, std::size_t n_documents, rerank_form form)

@@ -1,5 +1,6 @@
-// stored_generation: the reply and the request of a stored chat completion or completion, made anew
-// from what is kept of it. Pure, but that the request has an echoed prompt of ids detokenized.
+// stored_generation: rebuilds the reply and the engine request of a stored chat completion or
+// completion. Pure, except that ask_generation_again() detokenizes a prompt of token ids which is
+// to be echoed.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,14 @@
 
 namespace twill::net {
 
-/// Its reply: a stream of the events with numbers above `after`, or one object.
+/// Makes the encoder of the stored reply: a stream of the events with numbers above `after`, or one
+/// object.
 result<std::unique_ptr<reply_encoder>> stored_generation_reply(const stored_head& head,
                                                                const actors::engine_port& engine,
                                                                bool stream, std::int64_t after);
 
-/// The request anew, for going on with it, by the model and the limits of now.
+/// Rebuilds the engine request in order to continue an interrupted generation, with the model and
+/// the limits that are in force now.
 result<actors::request> ask_generation_again(const stored_head& head, const codec_context& context);
 
 } // namespace twill::net

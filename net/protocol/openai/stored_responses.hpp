@@ -1,5 +1,6 @@
-// stored_responses: a stored response in the words of the Responses API: what is kept of a turn,
-// and turn, object, events and conversation made anew from it. Pure but for the engine's texts.
+// stored_responses: stored responses of the Responses API: what is stored of a turn, and how turn,
+// response object, events and conversation are rebuilt from it. Pure, except for the texts that the
+// engine provides.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +12,23 @@
 
 namespace twill::net {
 
-/// What is stored of a turn whose body this was.
+/// The header to store for a turn that was parsed from `body`.
 stored_head stored_head_of(const response_turn& turn, const value& body, const std::string& tenant);
 
-/// The turn as it was, for reading: no limit of today and no model is asked.
+/// Rebuilds the turn in order to show it. The present limits and models do not matter.
 result<response_turn> stored_turn(const stored_head& head, const actors::engine_port& engine);
 
-/// The request anew, for going on with it, by the model and the limits of now.
+/// Rebuilds the turn in order to continue an interrupted generation, with the model and the limits
+/// that are in force now.
 result<response_turn> ask_stored_again(const stored_head& head, const codec_context& context);
 
-/// The events of a turn so far.
+/// Rebuilds the events of a turn from what has been stored so far.
 response_events replay_response(const response_turn& turn, const std::vector<std::string>& records);
 
-/// What a next turn may continue; null where the response has not finished.
+/// What a following turn may continue; null if the response has not finished.
 remembered_ptr remember_stored(const response_turn& turn, const std::vector<std::string>& records);
 
-/// The items of its own input, with ids, in their order.
+/// One item of the request's own input, without the history; each item has an id.
 struct input_item {
   std::string id;
   std::string json;

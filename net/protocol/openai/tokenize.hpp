@@ -1,8 +1,8 @@
-// POST /tokenize and /detokenize: vLLM's shape, llama.cpp's and TGI's, distinguished by their
-// members; and GET /tokenizer_info.
+// POST /tokenize and /detokenize in the forms of vLLM, llama.cpp and TGI, which are distinguished
+// by their members, and GET /tokenizer_info.
 //
-// The functions call the engine's tokenizer on the caller's thread. Long texts take long, so the
-// sessions run them on a worker thread.
+// The functions call the engine's tokenizer on the caller's thread. Long texts take a long time, so
+// sessions call the functions on a worker thread.
 #pragma once
 
 #include <string>
@@ -17,15 +17,15 @@ namespace twill::net {
 /// {inputs, add_special_tokens} -> [{id, text, start, stop}].
 result<std::string> tokenize_body(const value& body, const codec_context& context);
 
-/// {tokens} -> {prompt, content}: the same text under both names.
+/// {tokens} -> {prompt, content}: both members have the same text.
 result<std::string> detokenize_body(const value& body, const codec_context& context);
 
-/// What the bodies may have, for "/openapi.json".
+/// The fields that the bodies may contain, for "/openapi.json".
 field_rows tokenize_rows();
 field_rows detokenize_rows();
 
-/// vLLM's shape, which is that of a tokenizer_config.json: `tokenizer_class`, the texts of special
-/// tokens, limits, `chat_template`. No paths of files.
+/// Returns an object in the form of a tokenizer_config.json, as vLLM does: `tokenizer_class`, the
+/// texts of special tokens, limits, `chat_template`. It contains no file paths.
 result<std::string> tokenizer_info_body(const actors::model_info& model,
                                         const actors::engine_port& engine);
 

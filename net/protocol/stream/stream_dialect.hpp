@@ -1,7 +1,8 @@
 // stream_dialect: /v1/stream, twill's own WebSocket protocol (net/STREAM.md), without the socket.
 //
-// Events of one request that wait for the writer are merged into one frame. With credit, events are
-// held back once it is used up, and the request is paused until the client grants more.
+// Events of one request that arrive while the writer is busy are merged into one frame. If the
+// client grants credit, events are held back once the credit is used up, and the request is paused
+// until the client grants more.
 #pragma once
 
 #include <deque>
@@ -28,17 +29,19 @@ public:
 
 private:
   struct stream {
-    std::string id;               ///< as JSON: "a" or 7
-    engine_requests::key key = 0; ///< 0: what it resumes is still looked for
+    std::string id;               ///< JSON text: "a" or 7
+    engine_requests::key key = 0; ///< 0: the stored stream to resume is still being looked for
     stream_form form;
-    std::string stored;   ///< its id where it is stored
-    bool limited = false; ///< the client grants credit
+    std::string stored;   ///< id of the stored response; empty if not stored
+    bool limited = false; ///< the client limits the output by credit
     std::int64_t credit = 0;
     bool cancelled = false;
-    bool queued = false;        ///< is in ready_
-    std::int64_t after = -1;    ///< the number of the last event that the client has
-    std::int64_t n_arrived = 0; ///< events so far, those that the client has among them
-    std::int64_t n_written = 0; ///< as n_arrived, of those that are in frames
+    bool queued = false;        ///< the stream is in ready_
+    std::int64_t after = -1;    ///< number of the last event that the client has received
+    std::int64_t n_arrived = 0; ///< events that have arrived, including those that the client has
+                                ///< already
+    std::int64_t n_written = 0; ///< events that were put in frames, including those that the client
+                                ///< has already
     usage_tally tally;
     std::deque<actors::event> held;
   };
@@ -65,13 +68,13 @@ private:
   void end(const stream& s);
   void forget(const stream& s);
   void control(std::string frame);
-  /// `over`: no further frame will carry this id.
+  /// `over`: no further frame will have this id.
   void refuse(const std::string& id, const api_error& error, bool over);
 
   dialect_scope scope_;
   std::unordered_map<std::string, stream_ptr> streams_; ///< by id
   std::unordered_map<engine_requests::key, stream_ptr> by_key_;
-  std::deque<stream_ptr> ready_; ///< with something to send
+  std::deque<stream_ptr> ready_; ///< streams with something to send
   std::deque<std::string> control_;
   std::size_t waiting_bytes_ = 0;
 };

@@ -1,4 +1,4 @@
-// stream_request: what a `submit` of /v1/stream asks. Pure.
+// stream_request: parses a `submit` message of /v1/stream. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace twill::net {
 
-/// What its frames show.
+/// What the frames of a stream contain.
 struct stream_form {
   std::int32_t n = 1;
   bool logprobs = false;
@@ -22,21 +22,22 @@ struct stream_form {
 };
 
 struct asked_stream {
-  actors::request request; ///< without tenant and client
+  actors::request request; ///< `tenant` and `client` are not set
   reply_identity identity;
   stream_form form;
 };
 
-/// The id as JSON text, which names the stream in both directions; empty when there is none, which
-/// `from` then says.
+/// Reads the id that names the stream in both directions, and returns it as JSON text. If there is
+/// no valid id, reports an error to `from` and returns an empty string.
 std::string read_stream_id(fields& from);
 
 result<asked_stream> read_stream_request(const value& message, const codec_context& context);
 
-/// The same of a stored stream, for showing what became of it.
+/// The form of a stored stream, rebuilt in order to show its events.
 result<stream_form> stored_stream_form(const stored_head& head, const actors::engine_port& engine);
 
-/// The request of a stored stream anew, for going on with it, by the model and the limits of now.
+/// Rebuilds the engine request of a stored stream in order to continue an interrupted generation,
+/// with the model and the limits that are in force now.
 result<actors::request> ask_stream_again(const stored_head& head, const codec_context& context);
 
 } // namespace twill::net

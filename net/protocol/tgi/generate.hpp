@@ -1,5 +1,5 @@
-// generate: the codecs of Text Generation Inference's own routes, whose requests mean what they
-// mean in TGI 3. Pure, but for the seed they draw.
+// generate: the codecs of Text Generation Inference's own routes. Fields have the meaning that they
+// have in TGI 3. Pure, except that seeds are drawn.
 #pragma once
 
 #include "net/protocol/codec.hpp"
@@ -7,14 +7,15 @@
 
 namespace twill::net {
 
-/// POST /generate: one object.
+/// Codec of POST /generate; the reply is one object.
 result<call> parse_generate(const value& body, const codec_context& context);
-/// POST /generate_stream: server-sent events.
+/// Codec of POST /generate_stream; the reply is server-sent events.
 result<call> parse_generate_stream(const value& body, const codec_context& context);
-/// POST /: events where `stream` is true, else a list with one object.
+/// Codec of POST /; the reply is server-sent events if `stream` is true, else a list with one
+/// object.
 result<call> parse_compat_generate(const value& body, const codec_context& context);
 
-/// What the bodies may have, for "/openapi.json".
+/// The fields that the bodies may contain, for "/openapi.json".
 field_rows generate_rows();
 field_rows compat_generate_rows();
 

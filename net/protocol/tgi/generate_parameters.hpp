@@ -1,9 +1,10 @@
-// generate_parameters: `parameters` of Text Generation Inference's routes. Pure, but for the seed
-// that they draw.
+// generate_parameters: reads `parameters` of Text Generation Inference's routes. Pure, except that
+// a seed is drawn.
 //
-// A request means here what it means in TGI 3: it is greedy unless `do_sample` or a parameter that
-// changes the distribution is set, and also samples where `parameters` is absent. The model's and
-// the configured defaults do not count, as every parameter has TGI's.
+// Parameters have the meaning that they have in TGI 3. Decoding is greedy unless `do_sample` or a
+// parameter that changes the distribution is set; without `parameters`, tokens are sampled. The
+// defaults of the model and of the configuration are not used, because TGI defines a default for
+// every parameter.
 #pragma once
 
 #include "net/protocol/codec.hpp"
@@ -13,14 +14,15 @@
 
 namespace twill::net {
 
-/// What `parameters` makes of a request and of its reply. `options.stream` must be known already.
+/// The request and the reply options that `parameters` determines. The caller must set
+/// `options.stream` before.
 struct generate_parameters {
   actors::request& asked;
   generate_options& options;
-  bool full_text = false; ///< the text begins with the prompt
+  bool full_text = false; ///< the reply's text begins with the prompt
 };
 
-/// Reads `parameters` of the body, also where it is absent.
+/// Reads `parameters` of the body; must be called also if `parameters` is absent.
 void read_generate_parameters(fields& from, const codec_context& context, generate_parameters& to);
 
 /// The members of `parameters`, for "/openapi.json".

@@ -1,7 +1,8 @@
-// generate_reply: what TGI's /generate and /generate_stream answer. On its session's strand.
+// generate_reply: the reply of TGI's /generate and /generate_stream. Used on its session's strand.
 //
-// Tokens have their texts in whole characters: the token that completes a character has all of it.
-// Log-probabilities are the model's own, before temperature and what else shapes the distribution.
+// The texts of tokens contain only whole characters: if several tokens make up one character, the
+// last of these tokens has the whole character. Log-probabilities are those of the model, before
+// temperature and other changes of the distribution.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ struct generate_options {
   bool stream = false;
   bool in_list = false; ///< a whole reply is a list with one object
   bool details = false;
-  std::int32_t top_tokens = 0;       ///< alternatives of each token
-  std::int32_t best_of = 1;          ///< choices, of which the reply is the likeliest
-  std::optional<std::uint64_t> seed; ///< where tokens are drawn by it
-  std::string prefix;                ///< the prompt, where the text begins with it
+  std::int32_t top_tokens = 0;       ///< alternatives to list for each token
+  std::int32_t best_of = 1;          ///< choices to generate; the most likely is the reply
+  std::optional<std::uint64_t> seed; ///< the seed, if tokens are sampled with it
+  std::string prefix;                ///< the prompt, if the reply's text begins with it
 };
 
 class generate_reply final : public reply_encoder {
@@ -42,9 +43,9 @@ private:
   struct sequence {
     std::string text;
     whole_characters characters;
-    std::vector<shown_token> tokens; ///< where details want them
+    std::vector<shown_token> tokens; ///< kept only if the request asked for details
     std::int32_t n_tokens = 0;
-    double logprobs = 0; ///< of all tokens together
+    double logprobs = 0; ///< sum over all tokens
     std::string_view finish = "length";
     double mean_logprob() const;
   };
@@ -61,7 +62,7 @@ private:
   std::vector<sequence> sequences_;
   std::vector<actors::token_output> prefill_;
   usage_tally tally_;
-  std::int32_t index_ = 0; ///< of the last event of a stream
+  std::int32_t index_ = 0; ///< index of the stream's last event
 };
 
 } // namespace twill::net

@@ -1,12 +1,12 @@
-// tgi_error: errors as Text Generation Inference writes them, {"error", "error_type"}. Pure.
+// tgi_error: formats errors as Text Generation Inference does, {"error", "error_type"}. Pure.
 #pragma once
 
 #include "net/protocol/api_style.hpp"
 
 namespace twill::net {
 
-/// The statuses are TGI's where it has one for such an error: 422 for what a request asks wrongly,
-/// 429 where too much waits, 424 where a step failed, 500 where an output broke off.
+/// Uses TGI's HTTP statuses for errors that TGI has: 422 for an invalid request, 429 if the queue
+/// is full, 424 if a step failed, 500 if an output was cut off by an error.
 styled_error tgi_error(const api_error& error);
 
 } // namespace twill::net
