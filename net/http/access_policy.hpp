@@ -1,7 +1,7 @@
-// access_policy: which Host and Origin headers are served. Immutable, any thread.
+// access_policy: checks the Host and Origin headers of requests. Immutable; any thread.
 //
-// A web page of a foreign origin must not drive the daemon, neither by a request of its own (CORS,
-// WebSocket) nor under a name that it makes point to a loopback address (DNS rebinding).
+// A web page of a foreign origin must not be able to use the daemon, neither by its own requests
+// (CORS, WebSocket) nor under a host name that resolves to a loopback address (DNS rebinding).
 #pragma once
 
 #include <string>
@@ -15,16 +15,17 @@ namespace twill::net {
 class access_policy {
 public:
   explicit access_policy(const config::server_options& options);
-  /// That of `server.admin_listen`: as above, but "*" allows nothing there.
+  /// The policy of the listener `server.admin_listen`: the same rules, except that "*" allows
+  /// nothing.
   static access_policy of_administrators(const config::server_options& options);
 
-  /// Where only this machine connects, a name must be localhost, an address or one of
-  /// `server.hosts`; elsewhere any name will do unless `server.hosts` lists some.
+  /// If only this machine can connect, the host must be localhost, an IP address or one of
+  /// `server.hosts`. Otherwise any host is accepted, unless `server.hosts` lists some.
   bool serves_host(std::string_view host_header) const;
 
   enum class origin_kind {
-    none,    ///< no Origin header: not a web page
-    own,     ///< a page that this server's own host served
+    none,    ///< the request has no Origin header, so it is not from a web page
+    own,     ///< a page that was served by this server's own host
     allowed, ///< one of `server.cors_origins`
     foreign,
   };

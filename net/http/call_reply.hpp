@@ -1,9 +1,10 @@
 // call_reply: turns the engine's events of one call into the bytes of its HTTP reply. Pure.
 //
-// A stream becomes a head and chunks as events come (for HTTP/1.0 plain bytes until the close); a
-// whole reply is written when the call is over. An error before the first byte of a stream still
-// has its status code; later it is an event of the stream. A filler is such a byte, and so
-// is an event that says no more than that a stored response was found.
+// A stream is sent as a head and chunks while events arrive (to HTTP/1.0 clients as plain bytes
+// until the connection closes). A whole reply is written when the call has ended. An error before
+// the first byte of a stream is sent with its HTTP status; a later error is sent as an event of the
+// stream. A filler counts as the first byte, and so does the event which only reports that a stored
+// response was found.
 #pragma once
 
 #include <cstddef>
@@ -20,26 +21,33 @@ namespace twill::net {
 
 class call_reply {
 public:
-  /// `first_key`: the key of the call's first request; the others follow it.
+  /// `first_key` is the key of the call's first request; the other requests have the following
+  /// keys.
   call_reply(std::unique_ptr<reply_encoder> encoder, bool stream, std::size_t n_requests,
              std::uint64_t first_key)
       : encoder_(std::move(encoder)), stream_(stream), remaining_(n_requests),
         first_key_(first_key) {}
 
-  enum class state { running, over, failed }; ///< failed: requests that still run are useless
+  enum class state {
+    running,
+    over,
+    failed
+  }; ///< failed: requests that still run are to be
+     ///< cancelled
 
   /// Appends what can be sent now.
   state on_events(std::vector<std::pair<std::uint64_t, actors::event>> events,
                   const reply_framing& how, std::string& out);
-  /// Whether clients skip something in this stream: false for a reply that is sent whole.
+  /// True if the reply is a stream whose format has a filler, bytes that clients skip.
   bool has_filler() const { return stream_ && !encoder_->format().filler.empty(); }
-  /// Appends what clients skip. Only where there is such a thing.
+  /// Appends a filler. Requires has_filler().
   void append_filler(const reply_framing& how, std::string& out);
-  /// Ends the reply with an error, in the form that is still possible.
+  /// Ends the reply with an error: as a reply of its own, or as the last event of a stream that has
+  /// begun.
   void fail(const api_error& error, const reply_framing& how, std::string& out);
 
   bool is_stream() const noexcept { return stream_; }
-  /// About how much a reply that is sent whole holds by now.
+  /// Approximate bytes that a reply which is sent whole holds in memory so far.
   std::size_t gathered_bytes() const noexcept { return gathered_bytes_; }
 
 private:
@@ -50,7 +58,7 @@ private:
   bool stream_;
   std::size_t remaining_; ///< requests that have not ended
   std::uint64_t first_key_;
-  std::string body_; ///< what a whole reply has produced so far
+  std::string body_; ///< the part of a whole reply that has been produced so far
   std::size_t gathered_bytes_ = 0;
   bool head_sent_ = false;
 };

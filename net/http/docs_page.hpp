@@ -1,5 +1,5 @@
-// The pages at "/routes" and "/docs": what can be asked of this server, in a list, and with the
-// fields of each body. Made from the operations, without a script. Pure.
+// The HTML pages "/routes", a list of all routes, and "/docs", which also lists the fields of each
+// request body. The pages are generated from the operations and need no script. Pure.
 #pragma once
 
 #include <string>

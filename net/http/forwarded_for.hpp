@@ -1,4 +1,4 @@
-// forwarded_for: whom a request comes from, when proxies passed it on (X-Forwarded-For). Pure.
+// forwarded_for: finds the client of a request that proxies forwarded (X-Forwarded-For). Pure.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace twill::net {
 class trusted_proxies {
 public:
   explicit trusted_proxies(const std::vector<std::string>& configured);
-  /// `peer` empty: a Unix socket.
+  /// True if `peer` is a trusted proxy. An empty `peer` stands for a Unix socket.
   bool trusts(const std::optional<ip_address>& peer) const;
 
 private:
@@ -23,11 +23,12 @@ private:
 
 struct forwarded_client {
   bool malformed = false;
-  std::optional<ip_address> client; ///< empty: the header names none
+  std::optional<ip_address> client; ///< empty: the header contains no address
 };
 
-/// The rightmost address that is no trusted proxy: what stands left of it, the client may have made
-/// up. The leftmost, when all are trusted. `list`: all lines of the header, joined by commas.
+/// Returns the rightmost address that is not a trusted proxy, because the client may have made up
+/// everything left of that address. If all addresses are trusted proxies, returns the leftmost.
+/// `list` is all lines of the header, joined by commas.
 forwarded_client find_forwarded_client(std::string_view list, const trusted_proxies& trusted);
 
 } // namespace twill::net

@@ -1,4 +1,5 @@
-// header_words: parts of header values, which are ASCII whatever the locale says. Pure.
+// header_words: comparison and trimming of header values. Letters are ASCII, whatever the locale.
+// Pure.
 #pragma once
 
 #include <algorithm>
@@ -6,14 +7,14 @@
 
 namespace twill::net {
 
-/// Whether two words are equal, without regard to the case of ASCII letters.
+/// True if two words are equal, ignoring the case of ASCII letters.
 inline bool is_same_word(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// Without the spaces and tabs around it.
+/// Returns `text` without leading and trailing spaces and tabs.
 inline std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blanks = " \t";
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));

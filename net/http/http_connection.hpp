@@ -1,9 +1,10 @@
-// http_connection: one HTTP/1.1 connection as a state machine without I/O: events in, actions out.
+// http_connection: the state machine of one HTTP/1.1 connection, without I/O.
 //
-// The session tells it what the socket, the parser, the engine and the clock have done. After each
-// event it does what the connection asks for: take_actions(), begin_write(), next_deadline(). A
-// read is always pending as long as the connection is open, also while a reply is computed: that is
-// how a client's leaving is seen at once. On the session's strand.
+// The session reports what the socket, the parser, the engine and the clock have done. After each
+// report, the session does what the state machine asks for by take_actions(), begin_write() and
+// next_deadline(). The session keeps a read pending as long as the connection is open, also while a
+// reply is computed, in order to notice at once when the client disconnects. Used on the session's
+// strand.
 #pragma once
 
 #include <chrono>
@@ -26,18 +27,19 @@ public:
 
   struct limits {
     connection_guard::limits output;
-    least_rate input; ///< of heads, which have its first time alone, and of bodies
+    least_rate input; ///< least speed of input; a head must arrive within the rate's initial time
     std::chrono::milliseconds idle_timeout;
-    std::chrono::milliseconds keep_alive; ///< a silent stream gets a filler; 0: none
+    std::chrono::milliseconds keep_alive; ///< interval of fillers in a silent stream; 0: no fillers
   };
 
   enum class phase {
     idle,           ///< between requests
     receiving_head, ///< part of a head has arrived
     receiving_body, ///< a head has arrived, and part of its body
-    answering,      ///< a whole request is being answered
-    finishing,      ///< no further request; what waits is written, then the socket half-closes
-    lingering,      ///< half-closed; the client may close its end for a moment
+    answering,      ///< a whole request has arrived and is being answered
+    finishing,      ///< no further request is read; pending output is written, then the socket
+                    ///< half-closes
+    lingering,      ///< half-closed; the client has a moment to close its end
     closed,
   };
 
@@ -47,19 +49,21 @@ public:
   bool receiving() const noexcept {
     return phase_ == phase::receiving_head || phase_ == phase::receiving_body;
   }
-  /// What has arrived may be parsed: no reply is being computed and the client reads its replies.
+  /// True if the input may be parsed, because no reply is being computed and the client reads its
+  /// replies.
   bool accepts_input() const noexcept;
-  /// What arrives is to be dropped.
+  /// True if arriving input is to be discarded.
   bool drops_input() const noexcept { return phase_ >= phase::finishing; }
 
-  // --- requests: a head, its body, then a whole request; or one that is refused ----------------
+  // --- requests: a head, its body, then the whole request; or a request that is refused -------
   void on_head_begun(time now);
-  /// A head that is accepted; its body is to come.
+  /// The head of a request has been accepted; its body follows.
   void on_head(reply_framing framing, time now);
-  void on_continue_wanted(time now); ///< the client waits for "100 Continue"
+  void on_continue_wanted(time now); ///< the client waits for "100 Continue" before it sends the
+                                     ///< body
   void on_body_bytes(std::int64_t so_far) { body_bytes_ = so_far; }
   void on_whole_request() { phase_ = phase::answering; }
-  /// A request that is not read to its end: it is answered, then the connection closes.
+  /// Answers a request without reading its remaining input; then the connection closes.
   void refuse(const http_reply& reply, reply_framing framing, time now);
   void refuse(const http_reply& reply, time now) { refuse(reply, framing_, now); }
 
@@ -67,7 +71,8 @@ public:
   void on_reply(const http_reply& reply, time now);
   void on_call(call& answer, std::uint64_t first_key, time now);
   void on_engine_events(std::vector<std::pair<std::uint64_t, actors::event>> events, time now);
-  /// A body of `bytes` that the session reads piece by piece, whenever wants_file_piece().
+  /// Begins a reply with a body of `bytes`. The session reads the body piece by piece, whenever
+  /// wants_file_piece() is true.
   void on_file(const http_reply& head, std::int64_t bytes, time now);
   bool wants_file_piece() const noexcept;
   std::int64_t file_bytes_left() const noexcept { return file_bytes_left_; }
@@ -77,19 +82,20 @@ public:
   void on_written(time now);
   void on_peer_closed(time now);
   void on_deadline(time now);
-  void on_drain(time now); ///< no request after the one under way
-  /// Whether the output of all sockets together is too much; streams then rest earlier.
+  void on_drain(time now); ///< no further request is accepted after the current one
+  /// `pressed` is true while all sockets together hold too much output; streams then pause earlier.
   void press(bool pressed) noexcept { guard_.press(pressed); }
   void close();
-  /// The socket now belongs to a WebSocket session.
+  /// The socket has been handed over to a WebSocket session.
   void on_upgraded() { phase_ = phase::closed; }
 
   connection_actions take_actions() { return std::exchange(actions_, {}); }
-  /// The bytes to write next, valid until on_written(); nullptr: nothing to write now.
+  /// The bytes to write next, valid until on_written(); nullptr if there is nothing to write now.
   const std::string* begin_write(time now);
-  /// All output has been handed over and written.
+  /// True if all output has been written.
   bool output_empty() const noexcept { return out_.empty(); }
-  /// What waits for the client, and what a reply that is not whole yet has gathered.
+  /// Bytes that wait to be sent to the client, plus the bytes of a whole reply that is not
+  /// complete.
   std::size_t output_bytes() const noexcept {
     return out_.bytes() + (call_.has_value() ? call_->gathered_bytes() : 0);
   }
@@ -109,14 +115,14 @@ private:
   connection_guard guard_;
   write_queue out_;
   phase phase_ = phase::idle;
-  time since_;        ///< when the client was expected to send something
-  time silent_since_; ///< when a stream's last bytes were written, or it began
+  time since_;        ///< when the connection began to wait for the client's input
+  time silent_since_; ///< when a stream last wrote bytes, or when it began
   reply_framing framing_;
   std::optional<call_reply> call_;
-  std::int64_t body_bytes_ = 0; ///< of the body that is being received
+  std::int64_t body_bytes_ = 0; ///< bytes received so far of the current body
   std::int64_t file_bytes_left_ = 0;
   connection_actions actions_;
-  bool peer_closed_ = false; ///< the client will send nothing more
+  bool peer_closed_ = false; ///< the client has closed its sending half
 };
 
 } // namespace twill::net

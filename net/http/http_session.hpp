@@ -1,9 +1,9 @@
-// http_session: the socket of one HTTP/1.1 client: reads, writes and timers. What to do is decided
-// by its http_connection, what to answer by the router.
+// http_session: the socket of one HTTP/1.1 client, with its reads, writes and timers. An
+// http_connection decides what the socket does next, and the router computes the replies.
 //
-// Threads: everything runs on the strand of its socket. A session keeps itself alive through its
-// pending operations, until the socket closes or becomes a WebSocket. Bytes that arrive while a
-// reply is computed are pipelined requests; they wait in the bounded input buffer.
+// Threads: everything runs on the strand of the socket. A session keeps itself alive by its pending
+// operations, until the socket closes or becomes a WebSocket. Bytes that arrive while a reply is
+// computed are pipelined requests, which wait in the bounded input buffer.
 #pragma once
 
 #include "net/beast.hpp"

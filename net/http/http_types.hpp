@@ -1,4 +1,4 @@
-// A request and a reply as the router sees them: no sockets, no Beast. Plain values.
+// The request and reply types of the router, without sockets and without Beast. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 namespace twill::net {
 
 struct http_request {
-  listener_kind listener = listener_kind::clients; ///< where the client came in
+  listener_kind listener = listener_kind::clients; ///< the listener that accepted the connection
   api_style style = api_style::openai;
   std::string method;
   std::string path;  ///< without the query, percent-decoded
-  std::string query; ///< as it came, without the "?"
+  std::string query; ///< not decoded, without the "?"
   std::string host;
-  std::string origin; ///< empty unless a browser (or a client that acts like one) sent it
+  std::string origin; ///< empty unless the client is a browser or acts like one
   std::string content_type;
   std::string content_encoding; ///< all lines joined by commas
   std::string authorization;
@@ -31,10 +31,11 @@ struct http_request {
   std::string subprotocols;      ///< Sec-WebSocket-Protocol
   std::string preflight_headers; ///< Access-Control-Request-Headers
   std::string forwarded_for;     ///< X-Forwarded-For, all lines joined by commas
-  std::string last_event_id;     ///< Last-Event-ID: of the last event that a stream has brought
-  std::string if_none_match;     ///< If-None-Match: what a browser still has
-  std::string request_id;        ///< the client's X-Request-Id, or a fresh one
-  std::string traceparent;       ///< W3C Trace Context, as it came
+  std::string last_event_id;     ///< Last-Event-ID: id of the last event of a stream that the
+                                 ///< client received
+  std::string if_none_match;     ///< If-None-Match: tag of the file that a browser has cached
+  std::string request_id;        ///< the client's X-Request-Id, or a generated one
+  std::string traceparent;       ///< traceparent header of W3C Trace Context, unchanged
   std::string body;
 };
 
@@ -43,23 +44,24 @@ struct http_reply {
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
-  /// What `status` and `body` say in OpenAI's form; a client of another API gets it in that one's.
+  /// The error that `status` and `body` express in OpenAI's form. Clients of another API get the
+  /// error in the form of that API.
   std::shared_ptr<const api_error> error;
 };
 
-/// A reply whose body is read as the client takes it.
+/// A reply whose body is read from `source` piece by piece, as fast as the client takes it.
 struct file_reply {
   std::shared_ptr<std::istream> source;
   std::int64_t bytes = 0;
   std::string content_type = "application/octet-stream";
 };
 
-/// A reply that takes long to compute: to be run on a worker thread.
+/// A reply that takes long to compute; `run` is called on a worker thread.
 struct slow_reply {
   std::function<http_reply()> run;
-  std::int64_t bytes = 0; ///< that it works on beside the request's body
+  std::int64_t bytes = 0; ///< bytes that `run` works on in addition to the request's body
 };
-/// As slow_reply, of what may be a call.
+/// Like slow_reply, but `run` may also return a call.
 struct slow_call {
   std::function<std::variant<http_reply, call>()> run;
   std::int64_t bytes = 0;

@@ -1,5 +1,5 @@
-// kserve_routes: health and metadata of the Open Inference Protocol (KServe v2). Inference goes by
-// other routes. On session strands.
+// kserve_routes: health and metadata routes of the Open Inference Protocol (KServe v2). The
+// protocol's inference routes are not served. Handlers run on session strands.
 #pragma once
 
 #include "net/http/request_scope.hpp"

@@ -1,6 +1,6 @@
-// llamacpp_routes: GET /props and /slots, POST /apply-template, as llama.cpp's server has them; the
-// query `model` names another model than the first. On session strands; the tokenizer's work is
-// left to the worker thread.
+// llamacpp_routes: GET /props and /slots and POST /apply-template of llama.cpp's server. The query
+// parameter `model` selects a model other than the first. Handlers run on session strands; calls of
+// the tokenizer run on a worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"
@@ -8,7 +8,8 @@
 namespace twill::net {
 
 http_answer props(request_scope& scope);
-/// With `fail_on_no_slot=1` an error (503) while as many requests run as may.
+/// With `fail_on_no_slot=1` the reply is an error (503) while the greatest allowed number of
+/// requests runs.
 http_answer slots(request_scope& scope);
 http_answer apply_template(request_scope& scope);
 

@@ -1,5 +1,5 @@
-// model_routes: the models and their tokenizers over HTTP. On session strands; tokenizing is left
-// to the worker thread.
+// model_routes: routes that describe models, and routes of their tokenizers. Handlers run on
+// session strands; calls of the tokenizer run on a worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"
@@ -10,7 +10,8 @@ http_answer list_models(request_scope& scope);
 http_answer show_model(request_scope& scope);
 http_answer tokenize(request_scope& scope);
 http_answer detokenize(request_scope& scope);
-http_answer count_tokens(request_scope& scope); ///< Anthropic's
+http_answer count_tokens(request_scope& scope); ///< POST /v1/messages/count_tokens of Anthropic's
+                                                ///< API
 http_answer render_chat(request_scope& scope);
 http_answer render_completions(request_scope& scope);
 http_answer tokenizer_info(request_scope& scope);

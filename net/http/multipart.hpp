@@ -1,4 +1,5 @@
-// multipart: the parts of a multipart/form-data body (RFC 7578). Pure; parts refer to the body.
+// multipart: splits a multipart/form-data body into its parts (RFC 7578). Pure; parts refer to the
+// body.
 #pragma once
 
 #include <string>
@@ -11,15 +12,15 @@ namespace twill::net {
 
 struct form_part {
   std::string name;
-  std::string filename; ///< empty unless it is a file
+  std::string filename; ///< empty unless the part is a file
   std::string_view data;
 };
 
-/// At most 64 parts. A body that is cut short, or of another type, is errc::invalid_field.
+/// Accepts at most 64 parts. A truncated body or another content type is errc::invalid_field.
 result<std::vector<form_part>> parse_multipart(std::string_view content_type,
                                                std::string_view body);
 
-/// The part of this name; nullptr when there is none.
+/// Returns the part with this name; nullptr if there is none.
 const form_part* find_part(const std::vector<form_part>& parts, std::string_view name);
 
 } // namespace twill::net

@@ -1,5 +1,5 @@
-// ollama_routes: what Ollama's API says of models. On session strands; files are looked at on the
-// worker thread.
+// ollama_routes: the routes of Ollama's API that describe models. Handlers run on session strands;
+// the file system is read on a worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"
@@ -12,10 +12,11 @@ http_answer ollama_ps(request_scope& scope);
 http_answer ollama_show(request_scope& scope);
 http_answer ollama_pull(request_scope& scope);
 http_answer ollama_version(request_scope& scope);
-/// For what would change which models there are: /api/create, copy, push, delete and blobs.
+/// Refuses the routes that would add, change or remove models: /api/create, copy, push, delete and
+/// blobs.
 http_answer refuse_model_change(request_scope& scope);
 
-/// What the bodies of show and pull may have, for "/openapi.json".
+/// The fields that the bodies of /api/show and /api/pull may contain, for "/openapi.json".
 field_rows ollama_show_rows();
 field_rows ollama_pull_rows();
 

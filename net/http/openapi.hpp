@@ -1,9 +1,9 @@
-// openapi_text: the routes for clients as an OpenAPI 3.1 document
-// (https://spec.openapis.org/oas/v3.1.1), from the operations and the field tables. Pure; the same
-// for every server of this version.
+// openapi_text: describes the routes for clients as an OpenAPI 3.1 document
+// (https://spec.openapis.org/oas/v3.1.1), generated from the operations and the field tables. Pure;
+// the document depends only on the version of twill.
 //
-// "x-twill" of a property is "honoured", "no effect" or "refused". Paths that speak WebSocket have
-// the reply to a plain GET, since OpenAPI has no words for more.
+// The member "x-twill" of a property is "honoured", "no effect" or "refused". A WebSocket route is
+// described by its reply to a plain GET, because OpenAPI cannot describe WebSocket.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace twill::net {
 
 std::string openapi_text();
 
-/// The statuses that an operation's replies may have, but for 405 and 101.
+/// The HTTP statuses that replies of an operation may have, except 405 and 101.
 std::vector<int> statuses_of(const operation& described);
 
 std::string_view word_of(field_use use);

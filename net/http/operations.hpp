@@ -1,8 +1,8 @@
-// operations: what each endpoint for clients is for, in the words of "/routes", "/docs" and
-// "/openapi.json". Immutable, any thread.
+// operations: describes each endpoint for clients, for "/routes", "/docs" and "/openapi.json".
+// Immutable; any thread.
 //
-// Endpoints say how a request is answered, operations what it asks and gets. Each endpoint has one;
-// a test sees to that.
+// The table of endpoints contains the handlers; the table of operations describes requests and
+// replies. A test checks that every endpoint has an operation.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace twill::net {
 enum class reply_form : std::uint8_t {
   json,
   events,         ///< server-sent events
-  json_or_events, ///< these with `stream`
-  json_or_lines,  ///< JSON, or a line of JSON for each event
+  json_or_events, ///< JSON, or server-sent events if the request sets `stream`
+  json_or_lines,  ///< one JSON object, or one line of JSON for each event
   html,
   text,
   bytes,
-  refused,   ///< always 403
-  websocket, ///< nothing but WebSocket is spoken here
+  refused,   ///< the reply is always 403
+  websocket, ///< only WebSocket is served at this path
 };
 
 struct operation {
@@ -33,14 +33,14 @@ struct operation {
   std::string_view section;
   std::string_view summary;
   reply_form reply = reply_form::json;
-  field_rows (*body)() = nullptr; ///< the members of a JSON object; none: no body is read
+  field_rows (*body)() = nullptr; ///< rows of the members of the JSON body; null: no body is read
   std::span<const field_row> query = {};
-  bool multipart = false; ///< the body is a form, as of an upload
+  bool multipart = false; ///< the body is multipart/form-data, as for an upload
 };
 
 std::span<const operation> operations();
 
-/// The path with names in place of stars: "/v1/files/{id}".
+/// Replaces each "*" of an endpoint's path by a name: "/v1/files/{id}".
 std::string path_with_names(std::string_view path);
 
 } // namespace twill::net

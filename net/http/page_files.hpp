@@ -1,6 +1,6 @@
-// page_files: the pages of net/page/, embedded into the program when it is built: a script or style
-// of a page is one file with all that it imports (see tools/cmake/twill_embed.cmake, which writes
-// the definition). Immutable, any thread.
+// page_files: the files of net/page/, which the build embeds into the program. Each script or style
+// is one bundle that includes everything it imports (tools/cmake/twill_embed.cmake generates the
+// definition). Immutable; any thread.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 namespace twill::net {
 
 struct page_file {
-  std::string_view name; ///< as in net/page/, such as "chat.js"
+  std::string_view name; ///< file name in net/page/, such as "chat.js"
   std::string_view content_type;
-  std::string_view etag; ///< quoted; changes with the bytes
+  std::string_view etag; ///< quoted; differs whenever `bytes` differ
   std::string_view bytes;
 };
 

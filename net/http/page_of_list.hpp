@@ -1,5 +1,5 @@
-// page_of_list: one page of a list as OpenAI's routes give it: `limit`, `order` and `after` in the
-// query, {"object":"list","data":[...],"first_id","last_id","has_more"}. Pure.
+// page_of_list: makes one page of a list as OpenAI's routes do. The query has `limit`, `order` and
+// `after`; the reply is {"object":"list","data":[...],"first_id","last_id","has_more"}. Pure.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,14 @@ namespace twill::net {
 /// The value of a query parameter, percent-decoded; empty when it is absent.
 std::string query_of(std::string_view query, std::string_view name);
 
-/// `limit` of a page; nothing when it is no number from 1 to `most`.
+/// Parses the query parameter `limit`; `standard` is its default. Returns nullopt if it is not a
+/// number from 1 to `most`.
 std::optional<std::size_t> page_limit(const http_request& request, std::size_t standard,
                                       std::size_t most);
 
-/// One page of `all` (oldest first), newest first unless `order` is "asc", after the entry that
-/// `after` names. An entry has an `id`; `to_json` writes it.
+/// Returns one page of `all`, which must be sorted with the oldest entry first. The page is sorted
+/// with the newest entry first, unless `order` is "asc", and begins after the entry whose id is
+/// `after`. An entry has a member `id`; `to_json` formats an entry.
 template <class Entry, class ToJson>
 http_reply page_of_list(const http_request& request, std::vector<Entry> all, std::size_t standard,
                         std::size_t most, ToJson to_json) {

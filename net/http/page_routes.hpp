@@ -1,5 +1,5 @@
-// page_routes: the pages at "/", the chat for clients and the dashboard for administrators, and
-// their files at "/page/". On session strands.
+// page_routes: the web page at "/" (the chat for clients, the dashboard for administrators) and the
+// files of both pages at "/page/". Handlers run on session strands.
 #pragma once
 
 #include "net/http/request_scope.hpp"
@@ -8,7 +8,7 @@ namespace twill::net {
 
 http_answer send_chat_page(request_scope& scope);
 http_answer send_dashboard(request_scope& scope);
-/// The file that the path names.
+/// Sends the file that the path names.
 http_answer send_page_file(request_scope& scope);
 
 } // namespace twill::net

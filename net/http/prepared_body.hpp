@@ -1,4 +1,4 @@
-// prepared_body: a parsed JSON body together with the model that it names. Any thread.
+// prepared_body: a parsed JSON body together with the model that the body names. Any thread.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct prepared_body {
   value body;
   actors::model_info model;
   std::string tenant;
-  settings_ptr current; ///< of when it arrived
+  settings_ptr current; ///< the settings that were in force when the request arrived
   server_context& server;
 
   codec_context context() const {
@@ -26,11 +26,11 @@ struct prepared_body {
 
 result<prepared_body> prepare_body(const request_scope& scope);
 
-/// The models that whoever asks may use.
+/// The models that the tenant of this request may use.
 std::vector<actors::model_info> models_in(const request_scope& scope);
 
-/// Answers with what `answer(body, context)`, a result<std::string> of JSON, gives on the worker
-/// thread.
+/// Calls `answer(body, context)`, which returns a result<std::string> of JSON, on a worker thread
+/// and replies with its result.
 template <class Answer>
 http_answer answer_on_worker(const request_scope& scope, Answer answer) {
   auto prepared = prepare_body(scope);

@@ -1,14 +1,15 @@
-// repeated_body: whether a body repeats that of an earlier request, which came to us by a router.
+// repeated_body: decides whether a request body repeats the body of an earlier request.
 #pragma once
 
 #include "config/base/value.hpp"
 
 namespace twill::net {
 
-/// Routers such as vllm-router send on a body in another order of members and with members that
-/// they add, and a client that repeats its request may come by another way. So all that `body`
-/// says must be what `asked` says, in whatever order and however numbers are written, and `asked`
-/// may say more, but not another prompt. Both are objects.
+/// True if `body` repeats the earlier body `asked`. Both must be objects. The bodies may differ in
+/// form, because routers such as vllm-router forward bodies with reordered and with added members,
+/// and a client may send its request again without the router. Therefore every member of `body`
+/// must have an equal member in `asked`, whatever the order of members and the spelling of numbers.
+/// `asked` may have further members, but not another prompt.
 bool repeats(const value& body, const value& asked);
 
 } // namespace twill::net

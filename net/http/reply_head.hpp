@@ -1,4 +1,4 @@
-// Status lines, headers and chunk framing of HTTP/1.1 (RFC 9112), appended to a string. Pure.
+// Appends status lines, headers and chunk framing of HTTP/1.1 (RFC 9112) to a string. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,30 +10,32 @@
 
 namespace twill::net {
 
-/// How the reply to one request is framed; the request decides.
+/// How to frame the reply to a request; determined by the request.
 struct reply_framing {
   std::string request_id;
   bool keep_alive = true;
   bool http_1_0 = false;
-  bool head_only = false;              ///< HEAD: headers without the body
-  std::string cors_origin;             ///< the web page that may read the reply; empty: none
-  api_style style = api_style::openai; ///< in whose form errors are written
+  bool head_only = false;              ///< the request is HEAD: send headers without the body
+  std::string cors_origin;             ///< origin of the web page that may read the reply; empty:
+                                       ///< none
+  api_style style = api_style::openai; ///< the API whose form errors have
 };
 
-/// A whole reply with Content-Length.
+/// Appends a whole reply with Content-Length.
 void append_reply(std::string& out, const http_reply& reply, const reply_framing& how);
 
-/// The head alone of a reply whose body follows.
+/// Appends only the head of a reply whose body of `body_bytes` follows.
 void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,
                        const reply_framing& how);
 
-/// The head of a stream: chunked, or until close for HTTP/1.0.
+/// Appends the head of a stream, which is chunked; for HTTP/1.0 the stream ends when the connection
+/// closes.
 void append_stream_head(std::string& out, std::string_view content_type, const reply_framing& how);
 
 void append_chunk(std::string& out, std::string_view data);
 inline constexpr std::string_view last_chunk = "0\r\n\r\n";
 
-/// Decodes %XX; malformed escapes stay as they are.
+/// Decodes %XX; malformed escapes are left unchanged.
 std::string percent_decode(std::string_view text);
 
 } // namespace twill::net

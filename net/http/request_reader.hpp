@@ -1,11 +1,11 @@
-// request_reader: bytes of one connection to HTTP/1.1 requests, within limits (RFC 9112). On the
-// session's strand.
+// request_reader: parses the bytes of one connection into HTTP/1.1 requests, within limits (RFC
+// 9112). Used on the session's strand.
 //
-// A head is handed out before its body is read, so that the session can refuse a request without
-// taking its body. What is framed in a way that two readers could understand differently is a
-// fault; trailers never become headers. The input buffer is held here; what follows a finished
-// request stays in it (pipelining). Bodies being received count against a budget that all
-// connections share.
+// advance() reports a head before the body is read, so that the session can refuse a request
+// without receiving its body. A request whose framing two readers could interpret differently is an
+// error. Trailers are never treated as headers. The reader owns the input buffer; bytes after a
+// finished request stay in the buffer (pipelining). Bodies being received count against a budget
+// that all connections share.
 #pragma once
 
 #include <boost/beast/core/flat_buffer.hpp>
@@ -32,31 +32,33 @@ public:
   request_reader& operator=(const request_reader&) = delete;
 
   beast::flat_buffer& input() noexcept { return in_; }
-  /// How others learn that the body is to be given up, for want of room; see input_budget.
+  /// Sets the function that other connections call when they need the memory of this body; see
+  /// input_budget.
   void on_give_up(std::function<void()> call) { counted_.on_give_up(std::move(call)); }
-  /// The body that is being received is to be given up.
+  /// True if the body being received must be abandoned, because other connections need its memory.
   bool must_give_up() const { return counted_.is_cut(); }
   bool full() const noexcept;
-  /// Part of a request has arrived.
+  /// True if part of a request has arrived.
   bool receiving() const noexcept { return parser_.has_value(); }
-  /// advance() may get further without more bytes.
+  /// True if advance() may make progress without further bytes.
   bool has_work() const noexcept;
 
-  /// Parses what is there, up to the end of a head or of a whole request. One empty line before a
-  /// request is skipped (RFC 9112, section 2.2).
+  /// Parses the buffered bytes, up to the end of a head or of a whole request. Skips one empty line
+  /// before a request (RFC 9112, section 2.2).
   progress advance();
-  /// After `head` and until take() or abandon().
+  /// The parsed head. Valid after `head`, until take() or abandon().
   const message& head() const { return parser_->get(); }
-  /// After `head`: the body's length where the head tells it, 0 for no body.
+  /// After `head`: the length of the body if the head states it, 0 if there is no body, else
+  /// nullopt.
   std::optional<std::uint64_t> body_length() const;
-  /// After `head`, before advance(): the largest body that is accepted.
+  /// After `head`, before the next advance(): accepts a body of at most `max_bytes`.
   void accept_body(std::int64_t max_bytes);
-  /// After `head`, before advance(): the body is read, but not kept.
+  /// After `head`, before the next advance(): reads a body of at most `max_bytes` and discards it.
   void drop_body(std::int64_t max_bytes);
   std::int64_t body_bytes() const noexcept { return body_bytes_; }
-  /// After `whole`.
+  /// After `whole`: returns the request.
   message take();
-  /// After `failed`.
+  /// After `failed`: the error.
   const api_error& error() const { return error_; }
   void abandon();
 
@@ -71,15 +73,15 @@ private:
   beast::flat_buffer in_;
   std::optional<http::request_parser<http::string_body>> parser_;
   api_error error_;
-  std::int64_t body_bytes_ = 0; ///< of the body so far
+  std::int64_t body_bytes_ = 0; ///< bytes of the current body received so far
   input_budget::account counted_;
   std::int64_t max_body_bytes_ = 0;
   bool head_seen_ = false;
   bool drops_body_ = false;
-  bool skipped_line_ = false; ///< the empty line before the request to come
+  bool skipped_line_ = false; ///< the empty line before the next request has been skipped
 };
 
-/// A head as the router sees it.
+/// Converts a parsed head to the router's request type.
 http_request describe_request(const request_reader::message& head);
 
 } // namespace twill::net

@@ -1,4 +1,4 @@
-// request_scope: what the handler of an endpoint is given. Plain references, valid during the call.
+// request_scope: the arguments of an endpoint's handler. Plain references, valid during the call.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct request_scope {
   http_request& request;
   server_context& context;
   std::string tenant;
-  std::string wildcard; ///< what "*" stands for in the endpoint's path
+  std::string wildcard; ///< the part of the path that "*" in the endpoint's path matches
 };
 
 using route_handler = http_answer (*)(request_scope&);

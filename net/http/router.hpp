@@ -1,7 +1,8 @@
-// router: which endpoint a request asks for, whether it may, and its answer. Without I/O.
+// router: finds the endpoint of a request, checks whether the client may use it, and computes the
+// reply. No I/O.
 //
-// Called on session strands; touches only the context, which is thread-safe. admit() needs no more
-// than the head of a request, so that a body is read only for a client that may send it.
+// Called on session strands; uses only the context, which is thread-safe. admit() needs only the
+// head of a request, so that a body is read only from a client that may send it.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +15,26 @@
 
 namespace twill::net {
 
-/// What the head of a request has decided.
+/// The result of checking the head of a request.
 struct admission {
   const endpoint* target = nullptr;
   std::string wildcard;
-  api_keys::holder holder; ///< whose request it is; empty where no key is needed
+  api_keys::holder holder; ///< owner of the request's API key; empty if no key is required
   std::int64_t max_body_bytes = 0;
 };
 
-/// Takes a request by its head, or answers it: wrong host, foreign page, unknown path, wrong
-/// method, no key, a preflight.
+/// Accepts a request by its head, or returns the reply to a request that is not accepted (wrong
+/// host, foreign web page, unknown path, wrong method, no key) or that is a CORS preflight.
 std::variant<admission, http_reply> admit(const http_request& head, const server_context& context);
 
-/// The web page that may read the reply (Access-Control-Allow-Origin); empty: none but our own.
+/// The origin of the web page that may read the reply (Access-Control-Allow-Origin). Empty: only
+/// pages of this server may.
 std::string readable_by(const http_request& head, const server_context& context);
 
-/// Answers a whole request that was admitted.
+/// Computes the reply to a whole request that admit() accepted.
 http_answer respond(const admission& admitted, http_request request, server_context& context);
 
-/// Takes a WebSocket handshake: its host, origin, path and key must be right.
+/// Accepts a WebSocket handshake if its host, origin, path and key are valid.
 result<admission> admit_websocket(const http_request& head, const server_context& context);
 
 } // namespace twill::net

@@ -1,5 +1,5 @@
-// system_routes: liveness, readiness, metrics, version and what describes the routes. On
-// session strands.
+// system_routes: liveness, readiness, metrics, version, and the descriptions of all routes.
+// Handlers run on session strands.
 #pragma once
 
 #include "net/http/request_scope.hpp"
@@ -15,7 +15,7 @@ http_answer ready(request_scope& scope);
 http_answer metrics(request_scope& scope);
 http_answer version(request_scope& scope);
 
-/// What metrics are made from.
+/// The sources from which metrics are computed.
 metrics_sources metrics_of(const server_context& context);
 
 } // namespace twill::net

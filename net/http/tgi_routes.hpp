@@ -1,11 +1,11 @@
-// tgi_routes: GET /info, as Text Generation Inference has it. On session strands.
+// tgi_routes: GET /info of Text Generation Inference. The handler runs on session strands.
 #pragma once
 
 #include "net/http/request_scope.hpp"
 
 namespace twill::net {
 
-/// Of the first model, with the limits that are in force.
+/// Describes the first model and the limits that are in force.
 http_answer tgi_info(request_scope& scope);
 
 } // namespace twill::net

@@ -1,5 +1,5 @@
-// look_at_weights: the size and the time of a model's files. Reads the file system: on the worker
-// thread.
+// look_at_weights: finds the size and the modification time of a model's files. Reads the file
+// system; called on a worker thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace twill::net {
 
-/// `path` names a file or a folder; nothing is known of anything else.
+/// `path` is a file or a folder; for anything else all results are unknown.
 weight_files look_at_weights(const std::string& path);
 
 } // namespace twill::net

@@ -1,8 +1,9 @@
 // ollama_reply: the replies of /api/chat and /api/generate, as lines of JSON or as one object.
 //
-// One per call, on its session's strand. A stream has a line for each event that says something and
-// a last one with `"done": true`; nothing can be written in between that clients would skip. A call
-// of a tool is written when it is whole, with its arguments as an object.
+// There is one object per call, used on its session's strand. A stream has one JSON line for each
+// event with output, and a last line with `"done": true`. The format has no filler that clients
+// would skip, so nothing is written between events. A tool call is written once it is complete,
+// with its arguments as an object.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@ namespace twill::net {
 /// The codec of POST /v1/responses. The response will be stored unless the body's `store` is false.
 result<call> parse_responses(const value& body, const codec_context& context);
 
-/// The events of a stored response with numbers above `after`, made anew from all of its events;
-/// -1: all.
+/// Makes an encoder that rebuilds the stream of a stored response from all of its stored events,
+/// and emits only the stream's events with numbers above `after` (-1: all).
 std::unique_ptr<reply_encoder> stored_response_stream(response_turn turn, std::int64_t after);
 
 } // namespace twill::net

@@ -5,8 +5,8 @@
 
 namespace twill::net {
 
-/// Uses TGI's HTTP statuses for errors that TGI has: 422 for an invalid request, 429 if the queue
-/// is full, 424 if a step failed, 500 if an output was cut off by an error.
+/// Uses TGI's HTTP statuses for errors that TGI has: 422 for an invalid request, 429 for overload,
+/// 424 if a step failed, 500 if an output was cut off by an error.
 styled_error tgi_error(const api_error& error);
 
 } // namespace twill::net
