@@ -12,7 +12,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// "name", "1.2.3.4" or "[::1]" of "name:80".
+/// Returns the host of "host:port": "name", "1.2.3.4" or "[::1]".
 std::string_view without_port(std::string_view host) {
   const auto colon = host.rfind(':');
   if (colon == std::string_view::npos || host.find(']', colon) != std::string_view::npos)
@@ -20,7 +20,7 @@ std::string_view without_port(std::string_view host) {
   return host.substr(0, colon);
 }
 
-/// Names cannot be written so: a label of digits alone is no top-level domain.
+/// A host of digits and dots cannot be a name, because no top-level domain consists of digits only.
 bool is_address(std::string_view host) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') return true;
   return !host.empty() && host.find_first_not_of("0123456789.") == std::string_view::npos;
@@ -30,7 +30,7 @@ bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "[::1]" || host == "::1" || host.starts_with("127.");
 }
 
-/// Whether only this machine reaches an address of `server.listen`.
+/// True if an address of `server.listen` can be reached only from this machine.
 bool is_local(const std::string& address) {
   return address.starts_with("unix:") || is_loopback(lower(without_port(address)));
 }
@@ -61,7 +61,7 @@ access_policy access_policy::of_administrators(const config::server_options& opt
 }
 
 bool access_policy::serves_host(std::string_view host_header) const {
-  if (any_host_ || host_header.empty()) return true; // HTTP/1.0 clients may send none
+  if (any_host_ || host_header.empty()) return true; // HTTP/1.0 clients may send no Host header
   const auto host = lower(without_port(host_header));
   return host == "localhost" || is_address(host) || contains(hosts_, host);
 }

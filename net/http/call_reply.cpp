@@ -13,7 +13,7 @@ std::size_t cost(const std::vector<actors::token_output>& tokens) {
 std::size_t cost(const actors::event& ev) {
   std::size_t bytes = ev.text.size() + cost(ev.tokens) + cost(ev.prompt_scores) +
                       sizeof(std::int32_t) * ev.prompt_ids.size();
-  // A number takes about three times as much in the reply as it takes here.
+  // A number takes about three times as many bytes in the reply as in memory.
   if (ev.embedding != nullptr) bytes += 3 * sizeof(float) * ev.embedding->size();
   for (const auto& part : ev.parts)
     bytes += part.text.size();

@@ -34,7 +34,7 @@ constexpr std::string_view page_head =
     "text-align:left;border-bottom:1px solid var(--line)}\n"
     "td.refused{color:var(--bad)}td.no{color:var(--soft)}\n</style></head><body>\n";
 
-/// Text as HTML: what stands between backquotes becomes code.
+/// Converts text to HTML; text between backquotes becomes code.
 std::string html(std::string_view text) {
   std::string out;
   bool code = false;
@@ -67,7 +67,7 @@ std::string title_of(const operation& described) {
          html(path_with_names(described.path)) + "</code>";
 }
 
-/// The row of a field, and those of its members, whose names begin with `of`.
+/// Adds the row of a field and the rows of its members, whose names get the prefix `of`.
 void add_field(std::string& out, const field_row& row, const std::string& of = {}) {
   out += "<tr><td><code>" + html(of + std::string(row.name)) + "</code>";
   if (row.required) out += " (required)";
@@ -88,7 +88,7 @@ void add_fields(std::string& out, std::string_view heading, const Rows& rows) {
   out += "</table>\n";
 }
 
-/// Calls `add` with each operation, after the heading of its section.
+/// Calls `add` with each operation. Each section of operations begins with a heading.
 template <class Add>
 void add_sections(std::string& out, std::string_view before, std::string_view after, Add add) {
   std::string_view section;

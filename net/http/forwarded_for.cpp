@@ -11,7 +11,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-/// "1.2.3.4", "1.2.3.4:567", "::1", "[::1]" or "[::1]:567".
+/// Parses "1.2.3.4", "1.2.3.4:567", "::1", "[::1]" or "[::1]:567".
 std::optional<ip_address> parse_entry(std::string_view entry) {
   const auto colon = entry.rfind(':');
   const bool port = colon != std::string_view::npos &&

@@ -20,7 +20,7 @@ bool http_connection::accepts_input() const noexcept {
 void http_connection::on_head_begun(time now) {
   phase_ = phase::receiving_head;
   since_ = now;
-  framing_ = {make_id("req_")}; // for an answer before the whole head is known
+  framing_ = {make_id("req_")}; // used in a reply to a request whose head is incomplete
 }
 
 void http_connection::on_head(reply_framing framing, time now) {
@@ -53,7 +53,9 @@ void http_connection::on_reply(const http_reply& reply, time now) {
 }
 
 void http_connection::on_call(call& answer, std::uint64_t first_key, time now) {
-  if (answer.stream && framing_.http_1_0) framing_.keep_alive = false; // its end is the close
+  if (answer.stream && framing_.http_1_0)
+    framing_.keep_alive = false; // the end of the stream is
+                                 // the close
   call_.emplace(std::move(answer.encoder), answer.stream, answer.size(), first_key);
   silent_since_ = now;
 }
@@ -117,8 +119,8 @@ void http_connection::on_written(time now) {
   check_output(now);
 }
 
-/// What runs for a client that has gone ends at once. Replies that are complete still go out: it
-/// may have closed only its sending half.
+/// The client has closed its sending half. A running request is ended at once. Complete replies are
+/// still written, because the client may still be reading.
 void http_connection::on_peer_closed(time now) {
   if (phase_ == phase::answering || out_.empty()) return close();
   peer_closed_ = true;
@@ -136,7 +138,7 @@ void http_connection::check_output(time now) {
   if (streams && guard_.overrun(out_.bytes(), now)) cut_off(now);
 }
 
-/// The client reads too slowly: its request ends, an error is left for it, and the socket closes.
+/// The client reads too slowly: ends its request, queues an error, and closes the socket.
 void http_connection::cut_off(time now) {
   actions_.cancel_requests = true;
   framing_.keep_alive = false;
@@ -161,8 +163,8 @@ void http_connection::finish(time now) {
   check_output(now);
 }
 
-/// Closing with unread input would reset the connection, and the client might lose the reply (RFC
-/// 9112, section 9.6): so the sending half closes first.
+/// Half-closes the socket first, because closing a socket with unread input resets the connection,
+/// and the client could lose the reply (RFC 9112, section 9.6).
 void http_connection::linger(time now) {
   if (peer_closed_) return close();
   phase_ = phase::lingering;
@@ -199,7 +201,7 @@ void http_connection::on_deadline(time now) {
     break;
   }
   if (now >= silence_deadline()) return break_silence(now);
-  if (!receiving()) return close(); // idle for too long
+  if (!receiving()) return close(); // no request began within the idle timeout
   const bool head = phase_ == phase::receiving_head;
   const api_error error{
       errc::request_timeout,
@@ -211,7 +213,7 @@ void http_connection::on_deadline(time now) {
   refuse(error_reply(error), now);
 }
 
-/// A filler is written only where nothing waits, so that a client that reads slowly gathers none.
+/// Writes a filler only if no output waits, so that fillers do not accumulate for a slow client.
 void http_connection::break_silence(time now) {
   std::string filler;
   call_->append_filler(framing_, filler);
@@ -225,7 +227,7 @@ http_connection::time http_connection::silence_deadline() const {
                                                   : time::max();
 }
 
-/// A body may take as long as a head, and beyond that as long as its bytes at the least rate.
+/// A body may take as long as a head may take, plus the time of its bytes at the least rate.
 http_connection::time http_connection::receiving_deadline() const {
   return limits_.input.due(since_, phase_ == phase::receiving_head ? 0 : body_bytes_);
 }

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t read_bytes = 8 * 1024;
 constexpr std::size_t short_body_bytes = 16 * 1024;
 constexpr std::int64_t file_piece_bytes = 64 * 1024;
-/// A refused body of at most this size is read, so that the connection lives on.
+/// A refused body of at most this size is read and dropped, so that the connection stays open.
 constexpr std::int64_t max_dropped_body_bytes = 64 * 1024;
 
 http_connection::limits limits_of(const config::server_options& options) {
@@ -84,7 +84,8 @@ private:
 
   bool closed() const { return connection_.now_in() == phase::closed; }
 
-  // --- what the connection asks for --------------------------------------------------------------
+  // --- performing the actions of the connection
+  // ---------------------------------------------------
 
   void act() {
     connection_.press(context_.output.full());
@@ -169,8 +170,8 @@ private:
     pump();
   }
 
-  /// Handles what has arrived until a reply must be waited for, and hands over the next piece of a
-  /// file.
+  /// Parses input and answers requests until a reply has to be waited for; then sends the next
+  /// piece of a file.
   void pump() {
     while (connection_.accepts_input() && in_.has_work())
       if (!advance()) break;
@@ -178,7 +179,7 @@ private:
     act();
   }
 
-  /// False when more bytes are needed.
+  /// Returns false if more bytes are needed.
   bool advance() {
     const auto now = clock::now();
     const bool between_requests = !in_.receiving();
@@ -202,7 +203,8 @@ private:
     return false;
   }
 
-  /// Others need the room, and this client sends slowly.
+  /// Refuses the body being received, because other requests need its memory and this client is
+  /// slow.
   void give_up_body() {
     if (closed() || !in_.must_give_up()) return;
     refuse(error_reply(input_is_full()));
@@ -211,7 +213,7 @@ private:
 
   // --- one request -------------------------------------------------------------------------------
 
-  /// A head decides whether its body is read, read and dropped, or not read.
+  /// Decides by the head whether the body is read, read and dropped, or not read.
   void on_head() {
     const auto now = clock::now();
     const auto& head = in_.head();
@@ -260,7 +262,7 @@ private:
     if (waits && in_.input().size() == 0) connection_.on_continue_wanted(now);
   }
 
-  /// Answers without reading the body, then closes.
+  /// Refuses the request without reading its body, and closes the connection.
   void refuse(const http_reply& reply) {
     in_.abandon();
     connection_.refuse(reply, clock::now());
@@ -333,12 +335,13 @@ private:
     connection_.on_call(generation, first, now);
   }
 
-  /// Whether it is long, or may have a stored response read.
+  /// True if parsing `body` takes long, because it is long or because a stored response has to be
+  /// read.
   static bool takes_long(const std::string& body) {
     return body.size() > short_body_bytes || body.find("previous_response_id") != std::string::npos;
   }
 
-  /// What takes long to read is read on the worker thread.
+  /// Parses and answers the request on a worker thread.
   void respond_on_worker() {
     auto asked = std::make_shared<http_request>(std::move(request_));
     run_on_worker(body_bytes_, [this, asked, admitted = std::get<admission>(std::move(verdict_))] {
@@ -346,7 +349,7 @@ private:
     });
   }
 
-  /// `work` runs once on the worker thread and must not touch what changes in this session.
+  /// Runs `work` once on a worker thread; `work` must not use the mutable state of this session.
   template <class Work>
   void run_on_worker(std::size_t bytes, Work work) {
     fair_pool::task task;
@@ -375,7 +378,7 @@ private:
       return;
     }
     log::warn("a file could not be read on while it was being sent");
-    connection_.close(); // the length was promised: a cut connection is the only way to say so
+    connection_.close(); // the reply promised a length, so only closing shows the error
   }
 
   void on_engine_events() {
@@ -393,15 +396,15 @@ private:
   deadline_timer deadline_;
   http_connection connection_;
   request_reader in_;
-  http_request request_; ///< the one that is being received
+  http_request request_; ///< the request that is being received
   std::variant<admission, http_reply> verdict_;
   bool is_upgrade_ = false;
   std::optional<engine_requests> requests_;
-  std::shared_ptr<std::istream> file_; ///< the body that is being sent
+  std::shared_ptr<std::istream> file_; ///< the file whose contents are being sent
   std::uint64_t registry_id_ = 0;
   bool reading_ = false;
-  std::size_t body_bytes_ = 0;    ///< of the request that is being answered
-  std::atomic<bool> gone_{false}; ///< closed; the worker thread looks at it
+  std::size_t body_bytes_ = 0;    ///< body size of the request that is being answered
+  std::atomic<bool> gone_{false}; ///< the session is closed; read by worker threads
 };
 
 } // namespace

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t max_parts = 64;
 
-/// A parameter of a header such as `form-data; name="file"; filename="a.jsonl"`.
+/// Returns a parameter of a header such as `form-data; name="file"; filename="a.jsonl"`.
 std::string parameter(std::string_view header, std::string_view wanted) {
   std::size_t at = header.find(';');
   while (at != std::string_view::npos) {
@@ -35,7 +35,7 @@ failure<api_error> malformed(const std::string& reason) {
   return fail({errc::invalid_field, "body must be multipart/form-data, got " + reason, ""});
 }
 
-/// Name and file name from a part's header lines.
+/// Reads the name and the file name from a part's headers.
 form_part describe_part(std::string_view head, std::string_view data) {
   form_part part;
   part.data = data;
@@ -75,8 +75,8 @@ result<std::vector<form_part>> parse_multipart(std::string_view content_type,
     if (line_end == std::string_view::npos) return malformed("a part without an end");
     const auto data_end = body.find(between, at);
     if (data_end == std::string_view::npos) return malformed("a part without an end");
-    // A part without headers begins with the empty line itself, and an empty part's empty line may
-    // be the line end of the next boundary.
+    // A part without headers begins with the empty line. If the part is also empty, its empty line
+    // may be the line end before the next boundary.
     const auto head_end = body.substr(0, data_end + 2).find("\r\n\r\n", line_end);
     if (head_end == std::string_view::npos) return malformed("a part without its empty line");
     const auto data_begin = head_end + 4;

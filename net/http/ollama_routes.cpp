@@ -44,7 +44,7 @@ struct asked_model {
   bool stream = true;
 };
 
-/// The model that `model`, or `name` as older clients have it, names.
+/// Returns the model that `model` or, in older clients, `name` names.
 result<asked_model> read_named_model(request_scope& scope) {
   auto body = parse_json(scope.request.body);
   if (!body.ok()) return fail(body.code());
@@ -102,7 +102,7 @@ http_answer ollama_show(request_scope& scope) {
   }};
 }
 
-/// A model that is served is there already.
+/// Succeeds at once if the model is served, since nothing has to be downloaded.
 http_answer ollama_pull(request_scope& scope) {
   const auto named = read_named_model(scope);
   if (!named.ok()) {

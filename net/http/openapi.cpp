@@ -46,7 +46,7 @@ std::string_view style_name(api_style style) {
   return "Error";
 }
 
-/// JSON Schema of an error's body.
+/// Returns the JSON Schema of an error's body.
 std::string_view style_schema(api_style style) {
   switch (style) {
   case api_style::openai:
@@ -129,7 +129,7 @@ void add_properties(json_writer& json, const field_rows& rows);
 void add_property(json_writer& json, const field_row& row) {
   json.key(row.name).begin_object();
   if (row.use == field_use::refused)
-    json.field("type", "null"); // which counts as absent
+    json.field("type", "null"); // null counts as absent
   else if (!row.schema.empty())
     json.raw(row.schema);
   if (row.members != nullptr) add_properties(json, row.members());
@@ -206,14 +206,14 @@ std::string lower_name(http_method method) {
 
 std::vector<int> statuses_of(const operation& described) {
   const auto& target = endpoint_of(described);
-  // By the head and the body, before a route is asked anything.
+  // Statuses of errors that are found in the head or the body before a handler runs.
   std::set<int> statuses{400, 403, 408, 413, 415, 421, 429, 431, 503};
   statuses.insert(described.reply == reply_form::websocket ? 426
                   : described.reply == reply_form::refused ? 403
                                                            : 200);
   if (target.key == key_rule::required) statuses.insert(401);
   if (names_one(described)) statuses.insert({404, 409});
-  if (!described.query.empty()) statuses.insert(404); // of a model, or an entry, that it names
+  if (!described.query.empty()) statuses.insert(404); // a model or entry in the query may not exist
   if (described.body != nullptr) statuses.insert({404, 500});
   if (generates(target) || described.multipart || described.body != nullptr)
     statuses.insert({409, 507});

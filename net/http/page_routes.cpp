@@ -9,13 +9,15 @@
 namespace twill::net {
 namespace {
 
-/// The page runs its own files alone, talks to its own server alone, and turns no text into markup.
+/// A page may run only its own files, connect only to its own server, and not insert text as
+/// markup.
 constexpr std::string_view content_policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Whether If-None-Match lists the tag. Our tags hold no comma and no quote.
+/// True if If-None-Match lists `etag`. The tags of this server contain no commas and no inner
+/// quotes.
 bool lists(std::string_view if_none_match, std::string_view etag) {
   return if_none_match == "*" || if_none_match.find(etag) != std::string_view::npos;
 }

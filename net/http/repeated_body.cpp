@@ -12,7 +12,8 @@ constexpr std::array<std::string_view, 3> prompts{"messages", "prompt", "input"}
 
 bool equal(const value& a, const value& b);
 
-/// By key; a client may send so many members that a search for each would take hours.
+/// Returns the members sorted by key. A client may send so many members that a linear search for
+/// each would take hours.
 std::vector<const value_object::value_type*> sorted(const value_object& object) {
   std::vector<const value_object::value_type*> members;
   members.reserve(object.size());

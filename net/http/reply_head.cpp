@@ -65,7 +65,7 @@ void append_common(std::string& out, int status, const reply_framing& how) {
   out += reason(status);
   out += "\r\nServer: twill\r\nX-Request-Id: ";
   out += how.request_id;
-  if (how.style == api_style::anthropic) { // the name that its SDKs read
+  if (how.style == api_style::anthropic) { // the header that Anthropic's SDKs read
     out += "\r\nrequest-id: ";
     out += how.request_id;
   }

@@ -18,7 +18,7 @@ std::size_t count(const request_reader::message& head, http::field name) {
   return static_cast<std::size_t>(std::distance(range.first, range.second));
 }
 
-/// All lines of a header that is a list, joined by commas.
+/// Returns all lines of a list header, joined by commas.
 std::string joined(const request_reader::message& head, beast::string_view name) {
   std::string all;
   const auto lines = head.equal_range(name);
@@ -27,7 +27,7 @@ std::string joined(const request_reader::message& head, beast::string_view name)
   return all;
 }
 
-/// Whether all characters may stand in a host and a port (RFC 3986, section 3.2).
+/// True if all characters are allowed in a host with a port (RFC 3986, section 3.2).
 bool is_host(beast::string_view text) {
   constexpr std::string_view marks = "-._~:%[]!$&'()*+,;=";
   return std::all_of(text.begin(), text.end(), [&](char c) {
@@ -36,8 +36,8 @@ bool is_host(beast::string_view text) {
   });
 }
 
-/// What Beast accepts although another reader could see another request in the same bytes; empty:
-/// nothing.
+/// Finds framing that Beast accepts but that another reader could interpret as another request.
+/// Returns an empty string if there is none.
 std::string find_framing_fault(const request_reader::message& head) {
   const auto n_encodings = count(head, http::field::transfer_encoding);
   if (n_encodings > 0) {
@@ -52,7 +52,7 @@ std::string find_framing_fault(const request_reader::message& head) {
     return "an HTTP/1.1 request must have one `Host` header";
   if (n_hosts > 0 && !is_host(head[http::field::host]))
     return "the `Host` header must be a name or an address, with or without a port";
-  // Two of them could be read differently by a proxy and by this server.
+  // If one of these headers occurs twice, a proxy and this server could use different values.
   for (const auto* name : {"Authorization", "X-Api-Key", "Origin"}) {
     const auto lines = head.equal_range(name);
     if (std::distance(lines.first, lines.second) > 1)
@@ -71,8 +71,8 @@ bool request_reader::has_work() const noexcept {
   return in_.size() > 0 || (head_seen_ && parser_->is_done());
 }
 
-/// Whether something of a request is there, once an empty line before it is skipped: some clients
-/// end a body with one.
+/// True if the buffer contains the beginning of a request. Skips an empty line before it, since
+/// some clients send a line end after a body.
 bool request_reader::at_request() {
   const std::string_view there(static_cast<const char*>(in_.data().data()), in_.size());
   if (skipped_line_ || there.empty() || there.front() != '\r') return !there.empty();
@@ -87,7 +87,7 @@ void request_reader::begin() {
   head_seen_ = drops_body_ = skipped_line_ = false;
   parser_.emplace();
   parser_->header_limit(max_head_bytes);
-  parser_->body_limit(boost::none); // accept_body() sets it, once it is known
+  parser_->body_limit(boost::none); // accept_body() sets the limit later
 }
 
 request_reader::progress request_reader::advance() {
@@ -95,7 +95,8 @@ request_reader::progress request_reader::advance() {
     if (!at_request()) return progress::need_more;
     begin();
   }
-  // Beast compares a length with the limit where a head ends, before accept_body() has told it.
+  // Beast compares the length with the limit at the end of the head, before accept_body() is
+  // called.
   if (head_seen_ && body_length().value_or(0) > static_cast<std::uint64_t>(max_body_bytes_))
     return refuse(body_too_large(max_body_bytes_));
   while (!(head_seen_ && parser_->is_done()) && in_.size() > 0) {
@@ -134,7 +135,7 @@ void request_reader::drop_body(std::int64_t max_bytes) {
 bool request_reader::count_body() {
   if (drops_body_) parser_->get().body().clear();
   body_bytes_ = static_cast<std::int64_t>(parser_->get().body().size());
-  return parser_->is_done() || counted_.set(body_bytes_); // a whole one waits no longer
+  return parser_->is_done() || counted_.set(body_bytes_); // a complete body no longer counts
 }
 
 request_reader::progress request_reader::refuse(api_error error) {
@@ -172,8 +173,8 @@ http_request describe_request(const request_reader::message& head) {
   request.method = std::string(head.method_string());
   std::string_view target(head.target().data(), head.target().size());
   request.host = field(http::field::host);
-  // A client may name the whole address, as to a proxy; its host then counts (RFC 9112, section
-  // 3.2.2).
+  // A client may send an absolute address, as to a proxy; then its host replaces the Host header
+  // (RFC 9112, section 3.2.2).
   for (const std::string_view scheme : {"http://", "https://"})
     if (target.starts_with(scheme)) {
       target.remove_prefix(scheme.size());

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t items_per_page = 20;
 constexpr std::size_t most_items_per_page = 100;
-/// An object has about so many bytes, in memory or as JSON, for one of its stored events.
+/// Estimated bytes of a response object, in memory or as JSON, per byte of its stored events.
 constexpr std::int64_t bytes_of_object = 8;
 
 http_reply no_response(const std::string& id, const server_context& context) {
@@ -29,7 +29,7 @@ http_reply no_response(const std::string& id, const server_context& context) {
        ""});
 }
 
-/// Whether the id is one of those that are asked at this path.
+/// True if the id belongs to the API of the request's path.
 bool is_asked_here(const request_scope& scope) {
   const auto at = path_of(api_of(scope.wildcard));
   return scope.request.path.starts_with(std::string(at) + '/');
@@ -41,8 +41,8 @@ std::int64_t weight_of(const server_context& context, const std::string& id,
                   context.options.server.max_body_bytes);
 }
 
-/// The number of the last event that the client has seen; -1 where it has seen none. A browser that
-/// connects again by itself repeats the first address and adds the header.
+/// Returns the number of the last event that the client received; -1 if it received none. A browser
+/// that reconnects by itself repeats the URL and adds the header Last-Event-ID.
 result<std::int64_t> last_seen(const request_scope& scope) {
   if (const auto& named = scope.request.last_event_id; !named.empty()) {
     const auto place = read_event_id(named);
@@ -62,7 +62,7 @@ result<std::int64_t> last_seen(const request_scope& scope) {
 
 using reply_or_call = std::variant<http_reply, call>;
 
-/// `work(context, id, tenant)` on the worker thread, weighed by what it reads.
+/// Runs `work(context, id, tenant)` on a worker thread; its weight is the number of bytes to read.
 template <class Work>
 slow_reply reading(const request_scope& scope, Work work) {
   return {[id = scope.wildcard, tenant = scope.tenant, &context = scope.context,
@@ -92,7 +92,7 @@ reply_or_call follow(server_context& context, const std::string& id, const std::
 http_reply whole(server_context& context, const std::string& id, const std::string& tenant) {
   const auto found = context.stored->find(id, tenant);
   if (!found) return no_response(id, context);
-  // It could not be told from one that was cancelled.
+  // A completion that still runs would look like a cancelled one.
   if (found->running && api_of(id) != stored_api::responses)
     return error_reply({errc::conflict,
                         "the completion is under way; read it with `?stream=true`, or retry when "
@@ -112,7 +112,7 @@ http_reply whole(server_context& context, const std::string& id, const std::stri
   return object.ok() ? http_reply{200, std::move(object).value()} : error_reply(object.code());
 }
 
-/// What OpenAI calls an object that was deleted.
+/// The name of OpenAI's object that confirms a deletion.
 std::string_view deleted_object(stored_api api) {
   switch (api) {
   case stored_api::responses:

@@ -20,7 +20,7 @@ const access_policy& access_at(listener_kind listener, const settings& current) 
   return listener == listener_kind::clients ? current.access : current.admin_access;
 }
 
-/// Web pages of other origins, and names that are not ours, are turned away before anything else.
+/// Refuses web pages of other origins and unknown host names, before any other check.
 std::optional<api_error> find_intruder(const http_request& head, const server_context& context) {
   const auto current = context.current.get();
   const auto& access = access_at(head.listener, *current);
@@ -48,7 +48,7 @@ std::optional<api_keys::holder> find_holder(const http_request& head,
                                                       : std::string_view(head.api_key));
 }
 
-/// Whose key the head carries, as far as this door and endpoint ask for one.
+/// Finds the owner of the API key in the head, if the listener and the endpoint require a key.
 result<api_keys::holder> identify(const http_request& head, const endpoint& target,
                                   const server_context& context) {
   if (head.listener == listener_kind::admin_socket) return api_keys::holder{};
@@ -88,7 +88,7 @@ bool is_header_list(std::string_view text) {
          });
 }
 
-/// Only a page that may use this server is told what it may send.
+/// Replies to a CORS preflight. Only a page that may use this server learns what it may send.
 http_reply preflight(const http_request& head, const std::string& allow,
                      const server_context& context) {
   http_reply reply{204, ""};
@@ -106,7 +106,7 @@ http_reply websocket_only(const std::string& path) {
                       path + " speaks WebSocket: send a handshake (RFC 6455) with this GET", ""});
 }
 
-/// Whether a body is as it was written: no list of codings, or "identity" alone.
+/// True if a body has no content coding: the list of codings is empty or has only "identity".
 bool is_uncoded(std::string_view codings) {
   while (!codings.empty()) {
     const auto end = std::min(codings.find(','), codings.size());
@@ -125,8 +125,8 @@ std::string websocket_paths(listener_kind listener) {
   return paths.empty() ? "another address" : paths;
 }
 
-/// Why a reply that is sent whole would be too large to gather; empty: it is not. Only what a
-/// request says of its length counts.
+/// Returns why a reply that is not streamed would be too large for memory; empty if it would not.
+/// Only lengths that the request states are considered.
 std::string find_excess(const call& asked, std::int32_t context_tokens, std::int64_t most) {
   if (asked.stream) return {};
   std::int64_t bytes = 0;
@@ -144,7 +144,8 @@ std::string find_excess(const call& asked, std::int32_t context_tokens, std::int
          " (`server.max_output`); set `stream`, or ask for fewer tokens, choices or alternatives";
 }
 
-/// A call that is to be stored gets its events from where it is stored.
+/// If a call is to be stored, starts to store it and makes the stored response the source of the
+/// call's events.
 http_answer store_if_wanted(call generation, request_scope& scope) {
   if (!generation.stored) return generation;
   auto& head = *generation.stored;
@@ -157,7 +158,8 @@ http_answer store_if_wanted(call generation, request_scope& scope) {
   return generation;
 }
 
-/// Whether this repeats the request of a stored stream that broke, whose model may be gone.
+/// True if the request repeats the request of an interrupted stored stream. Such a request needs no
+/// model, since the model may have been removed.
 bool reads_on(const endpoint& target, const http_request& request) {
   const auto api = api_at(target.path);
   return !request.last_event_id.empty() &&

@@ -10,8 +10,8 @@
 namespace twill::net {
 namespace {
 
-/// A log that cannot be written is named, but does not take requests away from this server: they
-/// are answered as ever.
+/// The reply states if the log cannot be written. The server is ready nevertheless, because
+/// requests are answered as before.
 std::string ready_body() {
   std::string out;
   json_writer json(out);

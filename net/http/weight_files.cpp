@@ -12,7 +12,7 @@
 namespace twill::net {
 namespace {
 
-/// Adds a file, also one behind a link, as the hub's cache has them.
+/// Adds a file; follows links, because the cache of the Hugging Face hub consists of links.
 bool add_file(const std::string& path, weight_files& to) {
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return false;
@@ -34,7 +34,8 @@ weight_files look_at_weights(const std::string& path) {
       if (path.ends_with(ending)) found.format = format;
     return found;
   }
-  // A folder may have its weights twice; those of the first kind are the ones that are read.
+  // A folder may contain its weights in two formats; the first format that is found is the one that
+  // is loaded.
   for (const auto& [ending, format] : kinds) {
     std::error_code failed;
     int left = most_entries;

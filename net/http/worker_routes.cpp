@@ -16,7 +16,7 @@ bool has_no_weights(const actors::model_info& model) {
   return model.state == actors::model_state::asleep || model.state == actors::model_state::unloaded;
 }
 
-/// The model of requests that name none: the first.
+/// The first model, which serves requests that name no model.
 std::optional<actors::model_info> first_model(const request_scope& scope) {
   auto all = scope.context.engine.models();
   if (all.empty()) return std::nullopt;
@@ -27,7 +27,7 @@ http_reply no_model() {
   return error_reply({actors::errc::not_ready, "no model is known yet; retry later", ""});
 }
 
-/// As routers look for it: by the names that SGLang and vLLM give it.
+/// Writes the names of the model, under the members in which SGLang and vLLM have them.
 void add_names(json_writer& json, const actors::model_info& model) {
   json.field("model_path", model.id)
       .field("tokenizer_path", model.id)

@@ -25,7 +25,7 @@ void skip_digits(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
 }
 
-/// A number as RFC 8259 spells them.
+/// True if `text` is a number in the syntax of RFC 8259.
 bool is_number(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   if (text.empty() || !is_digit(text.front())) return false;
@@ -115,7 +115,7 @@ void call_input::take(char c, std::string& out) {
 
 void call_input::take_value(char c, std::string& out) {
   if (c == '{') return open(c, out);
-  if (open_.empty()) { // arguments are an object
+  if (open_.empty()) { // the arguments must be an object
     state_ = state::broken;
     return;
   }
@@ -147,7 +147,8 @@ void call_input::take_string(char c, std::string& out) {
   out += std::string_view(quoted).substr(1, quoted.size() - 2);
 }
 
-/// A surrogate pair is two escapes: the second one waits with the first.
+/// A character beyond U+FFFF is a surrogate pair of two escapes; the first is held until the second
+/// is complete.
 void call_input::take_escape(char c, std::string& out) {
   held_ += c;
   const auto at = (held_.size() - 1) % 6;
@@ -174,9 +175,9 @@ void call_input::take_escape(char c, std::string& out) {
            nibbles.find(held_[begin + 1]) != std::string_view::npos;
   };
   constexpr std::string_view high = "89abAB", low = "cdefCDEF";
-  if (!second && is_surrogate(2, high)) return; // the other half follows
+  if (!second && is_surrogate(2, high)) return; // the other half of the pair follows
   if (second ? !is_surrogate(8, low) : is_surrogate(2, low)) {
-    state_ = state::broken; // half a character
+    state_ = state::broken; // half of a surrogate pair
     return;
   }
   out += held_;

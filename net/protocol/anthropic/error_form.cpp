@@ -28,7 +28,8 @@ std::string_view anthropic_type_of(int http_status) {
   }
 }
 
-/// Coding agents find these words in the message, and shorten the conversation.
+/// Words that coding agents search for in the message of an error; if they find them, they shorten
+/// the conversation.
 std::string_view words_before(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
   const bool too_long = code != nullptr && (*code == actors::errc::context_too_long ||

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::string_view blank = " \t\r\n";
 
-/// What messages of one role that follow each other say.
+/// The content of consecutive messages of one role, merged.
 struct message_run {
-  std::string role; ///< empty: nothing has begun
+  std::string role; ///< empty: no message has been read yet
   bool has_text = false;
   std::string text;
   std::string reasoning;
@@ -47,7 +47,7 @@ public:
     read_blocks(at + ".content", *content);
   }
 
-  /// `at` is the content of the last message.
+  /// Ends reading. `at` is the path of the last message's content, for error messages.
   void end(const std::string& at, actors::chat_prompt& to) {
     if (from_.ok() && run_.role == "assistant") end_with_answer(at, to);
     close();
@@ -71,7 +71,7 @@ private:
     if (run_.role.empty()) return;
     for (auto& result : run_.results)
       messages_.push_back(std::move(result));
-    // A message that has results alone is over with them.
+    // Messages that contain only tool results need no message besides the results.
     if (run_.results.empty() || !run_.text.empty()) {
       const bool has_content = run_.has_text || run_.calls.empty();
       value_object message{{"role", std::move(run_.role)},
@@ -91,7 +91,7 @@ private:
                                "` must be followed by a message of the user with the results of "
                                "its tool_use blocks, got nothing",
                            at});
-    if (run_.text.empty()) { // nothing goes on from it
+    if (run_.text.empty()) { // an empty text is no beginning of an answer
       run_ = {};
       return;
     }
@@ -124,7 +124,7 @@ private:
     if (run_.role == "assistant") {
       if (type == "tool_use") return read_call(at, block);
       if (type == "thinking") return read_thinking(at, block);
-      if (type == "redacted_thinking") return; // nobody but its writer can read it
+      if (type == "redacted_thinking") return; // its content is encrypted for Anthropic's server
     }
     const std::string_view taken = run_.role == "user" ? R"("text" or "tool_result")"
                                    : run_.role == "assistant"
@@ -168,7 +168,7 @@ private:
     if (const auto* content = member(block, "content"))
       text = read_result_content(at + ".content", *content);
     if (!from_.ok()) return;
-    // Templates have no place for the flag, so the text says it.
+    // Templates have no member for the flag `is_error`, so the text states the error.
     if (failed && !text.starts_with("Error")) text = text.empty() ? "Error" : "Error: " + text;
     run_.results.push_back(
         value_object{{"role", "tool"}, {"content", std::move(text)}, {"tool_call_id", *id}});
@@ -191,7 +191,8 @@ private:
     return joined;
   }
 
-  /// A string member that must be there; null, and `from_` says why, where it is not.
+  /// Returns a string member that is required. If it is missing, reports an error to `from_` and
+  /// returns null.
   const std::string* string_in(const std::string& at, const value& block, std::string_view name,
                                bool filled = false) {
     const auto* found = block.find(name);

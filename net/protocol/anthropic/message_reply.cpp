@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view white_space = " \t\r\n";
 
-/// Appends `event: TYPE` with an object that has this type and the members that `write` adds.
+/// Appends the event `type` whose data is an object with this type and the members that `write`
+/// adds.
 template <class Write>
 void append_event(std::string& out, std::string_view type, Write write) {
   out += "event: ";
@@ -46,7 +47,7 @@ void message_reply::on_event(std::size_t, actors::event&& ev, std::string& out) 
   if (only_thinking) thinking_tokens_ += static_cast<std::int32_t>(ev.tokens.size());
   for (const auto& part : ev.parts)
     take_part(part, out);
-  // An engine that does not read the output hands its text out as it is.
+  // If the engine does not parse the output into parts, the text is in `ev.text`.
   if (!ev.text.empty()) take_words(block::text, ev.text, out);
   if (!ev.finish.has_value()) return;
   finish_ = ev.finish;
@@ -111,7 +112,7 @@ void message_reply::take_part(const actors::output_part& part, std::string& out)
   }
 }
 
-/// A block begins with the first character of it that is no white space.
+/// Opens a block only when the first character that is not white space arrives.
 void message_reply::take_words(block what, std::string_view words, std::string& out) {
   if (open_ == what) return add_words(words, out);
   if (awaited_ != what) space_.clear();
@@ -121,7 +122,7 @@ void message_reply::take_words(block what, std::string_view words, std::string& 
     space_ += words;
     return;
   }
-  // Line ends around thoughts are the template's and none of the answer.
+  // Line ends around reasoning are written by the template and do not belong to the answer.
   const bool bare = what == block::thinking || after_thinking_;
   std::string begun = bare ? std::string() : std::move(space_);
   begun += bare ? words.substr(first) : words;
@@ -222,7 +223,8 @@ void message_reply::add_whole_block() {
   json.end_object();
 }
 
-/// Clients keep blocks of thinking only with a signature, and send it back. This server reads none.
+/// Clients keep and send back thinking blocks only if the blocks have a signature. This server does
+/// not check the signature.
 std::string message_reply::signature() const {
   return part_id("sig_", options_.identity.id, static_cast<std::size_t>(index_));
 }

@@ -10,7 +10,7 @@
 namespace twill::net {
 namespace {
 
-/// A tool as the Responses API writes it, which read_tool_list() takes.
+/// Converts a tool to the flat form of the Responses API, which read_tool_list() accepts.
 value flat_tool(fields& from, const std::string& at, const value& tool) {
   if (tool.as_object() == nullptr) {
     from.reject(at, "an object", tool);
@@ -28,7 +28,7 @@ value flat_tool(fields& from, const std::string& at, const value& tool) {
                 schema == nullptr ? value() : *schema);
     return {};
   }
-  // Only a program that a server runs could call it.
+  // Other callers than the model are programs that a server runs, and this server runs none.
   if (const auto* callers = member(tool, "allowed_callers")) {
     const auto* list = callers->as_list();
     if (list == nullptr || std::find(list->begin(), list->end(), value("direct")) == list->end()) {

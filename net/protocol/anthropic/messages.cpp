@@ -24,8 +24,8 @@ struct asked_message {
   message_options options;
 };
 
-/// What the template gets as `enable_thinking`, and which of it the reply shows. Without `thinking`
-/// the template does what it does by itself, as in every other API here.
+/// Reads `thinking`: sets the template argument `enable_thinking`, and which part of the reasoning
+/// the reply contains. Without `thinking` the template uses its own default, as in the other APIs.
 void read_thinking(fields& from, actors::chat_prompt& to, message_options& options) {
   const auto* given = from.object("thinking");
   if (given == nullptr) return;
@@ -49,13 +49,14 @@ void read_thinking(fields& from, actors::chat_prompt& to, message_options& optio
   options.thinking = !on                    ? thinking_shown::no
                      : display == "omitted" ? thinking_shown::signature
                                             : thinking_shown::text;
-  auto& arguments = to.template_arguments; // `chat_template_kwargs` knows better
+  auto& arguments = to.template_arguments; // `chat_template_kwargs` takes precedence
   if (std::none_of(arguments.begin(), arguments.end(),
                    [](const auto& one) { return one.first == "enable_thinking"; }))
     arguments.emplace_back("enable_thinking", on);
 }
 
-/// Edits that only make a long conversation shorter need not happen; the reply says that none did.
+/// Reads `context_management`. Its edits only shorten long conversations, so none are made, and the
+/// reply says that none were made.
 void read_context_management(fields& from, message_options& options) {
   const auto* given = from.object("context_management");
   const auto* edits = given == nullptr ? nullptr : member(*given, "edits");
@@ -73,8 +74,8 @@ void read_context_management(fields& from, message_options& options) {
   options.context_management = true;
 }
 
-/// Of Anthropic's service: what has no effect is checked for its type alone, and what this server
-/// would have to run is refused.
+/// Reads fields about Anthropic's service. Fields without effect are only checked for their types.
+/// Fields that ask the server to run something are refused.
 void read_service_fields(fields& from) {
   from.object("metadata");
   from.object("cache_control");
@@ -93,7 +94,7 @@ void read_service_fields(fields& from) {
     from.reject("n", "absent: a message has one answer", *n);
 }
 
-/// The prompt alone, of `messages`, `system`, `tools` and `thinking`.
+/// Reads only the fields that determine the prompt: `messages`, `system`, `tools` and `thinking`.
 tool_fields read_message_prompt(fields& from, actors::chat_prompt& to, message_options& options) {
   read_message_list(from, to);
   auto tools = read_message_tools(from);

@@ -10,7 +10,7 @@
 namespace twill::net {
 namespace {
 
-/// "2026-11-28T09:30:00Z" (RFC 3339).
+/// Formats a time as "2026-11-28T09:30:00Z" (RFC 3339).
 std::string written_time(std::int64_t unix_s) {
   using namespace std::chrono;
   const sys_seconds at{seconds(std::max<std::int64_t>(unix_s, 0))};

@@ -20,11 +20,13 @@ struct json_limits {
   std::size_t values;
 };
 
-/// A tree takes some 60 bytes per value, so a body of "[1,1,..." would need 30 times its size.
+/// The number of values is limited because a tree takes some 60 bytes per value, so a body of
+/// "[1,1,..." would need 30 times its size.
 constexpr json_limits of_clients{64, 2'000'000};
 constexpr json_limits of_own{128, std::numeric_limits<std::size_t>::max()};
 
-/// At least as many as there are values: what separates or opens them, outside strings.
+/// An upper bound of the number of values: counts the characters outside strings that separate or
+/// begin values.
 std::size_t count_values(std::string_view text) {
   std::size_t count = 1;
   bool in_string = false;
@@ -54,8 +56,8 @@ std::string position(std::string_view text, std::size_t byte) {
          std::to_string(column) + ")";
 }
 
-/// What is wrong with a text that begins with a byte order mark; empty: it has none. JSON that is
-/// sent must not have one (RFC 8259, section 8.1).
+/// Returns the error message for a text that begins with a byte order mark, which JSON must not
+/// have (RFC 8259, section 8.1). Returns an empty string if there is no such mark.
 std::string name_order_mark(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf"))
     return "body must be JSON without a byte order mark, got one (EF BB BF) at its start; save it "
@@ -65,7 +67,7 @@ std::string name_order_mark(std::string_view text) {
   return {};
 }
 
-/// Whether the escape of the first half of a surrogate pair ends at this byte, or right before it.
+/// True if the escape of a high surrogate ends at this byte or up to two bytes before it.
 bool ends_high_surrogate(std::string_view text, std::size_t byte) {
   constexpr std::size_t escape_bytes = 6; // of "\\ud83d"
   const auto is_high = [](std::string_view escape) {
@@ -77,8 +79,8 @@ bool ends_high_surrogate(std::string_view text, std::size_t byte) {
   return false;
 }
 
-/// What is wrong at this byte: the words of the parser, or better ones where they do not say what
-/// to do.
+/// Describes the error at this byte, in the parser's words unless these do not show what to
+/// correct.
 std::string describe_fault(const boost::system::error_code& error, std::string_view text,
                            std::size_t byte) {
   if (error == json::error::illegal_leading_surrogate ||

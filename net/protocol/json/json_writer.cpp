@@ -47,7 +47,7 @@ void append_number(std::string& out, Number number) {
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
-  std::size_t plain = 0; // start of the run that needs no change
+  std::size_t plain = 0; // start of the bytes that can be copied without change
   std::size_t i = 0;
   while (i < text.size()) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -113,7 +113,7 @@ json_writer& json_writer::add(const value& tree) {
         } else if constexpr (std::is_same_v<kind, big_integer>) {
           raw(v.digits);
         } else if constexpr (std::is_same_v<kind, double>) {
-          // As a reader may tell 1.0 from 1, the one goes back as what was sent.
+          // Writes 1.0 as 1.0 and not as 1, since a reader may distinguish the two.
           raw(std::isfinite(v) ? float_text(v) : "null");
         } else {
           add(v);
@@ -140,7 +140,7 @@ std::string describe(const value& tree, std::size_t max_chars) {
   if (out.size() <= max_chars) return out;
   std::size_t cut = max_chars;
   while (cut > 0 && (static_cast<unsigned char>(out[cut]) & 0xC0) == 0x80)
-    --cut; // never inside a character
+    --cut; // do not cut within a UTF-8 character
   return out.substr(0, cut) + "...";
 }
 

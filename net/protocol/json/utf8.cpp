@@ -36,7 +36,7 @@ std::size_t find_invalid_utf8(std::string_view text) noexcept {
   std::size_t i = 0;
   while (i < text.size()) {
     std::uint64_t eight;
-    while (i + 8 <= text.size()) { // ASCII runs, eight bytes at a time
+    while (i + 8 <= text.size()) { // skip ASCII, eight bytes at a time
       std::memcpy(&eight, text.data() + i, 8);
       if ((eight & 0x8080808080808080ull) != 0) break;
       i += 8;

@@ -16,10 +16,11 @@ namespace twill::net {
 namespace {
 
 constexpr std::size_t most_response_fields = 64;
-/// Settings stand in the reply for each prompt and choice, so they have no long grammar.
+/// Longest grammar to repeat in a reply; the reply repeats the settings for each prompt and choice.
 constexpr std::size_t most_grammar_shown = 16 * 1024;
 
-/// A limit beyond the context is none: llama.cpp ends an output where the context does.
+/// Reads the token limit. A limit beyond the context is accepted and has no effect, because
+/// llama.cpp ends an output at the end of the context.
 void read_completion_limit(fields& from, const codec_context& context,
                            config::sampling_params& to) {
   to.max_tokens = context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;

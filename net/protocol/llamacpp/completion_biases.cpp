@@ -12,9 +12,9 @@ namespace twill::net {
 namespace {
 
 constexpr std::size_t most_bias_entries = 1024;
-constexpr std::size_t most_bias_text = 4096; ///< bytes, of all texts together
+constexpr std::size_t most_bias_text = 4096; ///< bytes of all texts together
 
-/// A ban has the lowest bias that there is.
+/// Reads a bias. A ban becomes -100, the lowest bias.
 std::optional<float> bias_of(fields& from, const std::string& name, const value& given) {
   constexpr float ban = -100;
   if (given == value(false)) return ban;

@@ -12,7 +12,8 @@
 namespace twill::net {
 namespace {
 
-/// Texts among ids are tokenized while the body is read, so there is not much of them.
+/// Limits for texts in a list with token ids, because such texts are tokenized while the body is
+/// read.
 constexpr std::size_t most_mixed_bytes = 64 * 1024;
 constexpr std::size_t most_mixed_texts = 256;
 
@@ -71,7 +72,8 @@ private:
     to.push_back(static_cast<std::int32_t>(*id));
   }
 
-  /// A BOS and the like come before a text that is the first part.
+  /// Tokenizes `text`. If the text is the first part of the prompt, special tokens such as BOS are
+  /// added before it.
   void add_text(const std::string& name, const std::string& text, bool first,
                 std::vector<std::int32_t>& to) {
     mixed_bytes_ += text.size();
@@ -86,7 +88,8 @@ private:
     to.insert(to.end(), ids.value().begin(), ids.value().end());
   }
 
-  /// The engine refuses a prompt that is too long, so that its text is of no use.
+  /// Makes a prompt of token ids. The text is not computed for a prompt that exceeds the context,
+  /// because the engine will refuse the prompt.
   completion_prompt of_ids(std::vector<std::int32_t> ids) {
     completion_prompt made;
     if (from_.ok() && std::ssize(ids) <= context_.model.max_model_len) {

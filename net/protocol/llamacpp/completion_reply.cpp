@@ -8,7 +8,7 @@
 namespace twill::net {
 namespace {
 
-/// llama.cpp has slots, each of which runs one request after the other; here there are none.
+/// llama.cpp assigns each request to a slot; twill has no slots, so replies have this number.
 constexpr std::int32_t no_slot = -1;
 
 std::string_view stop_type_of(const actors::event& ev) {
@@ -29,7 +29,8 @@ void add_probability(json_writer& json, const actors::token_logprob& token) {
   json.field("logprob", shown_logprob(token.logprob));
 }
 
-/// The fields that `paths` names, each under its path: "a/b" is the member b of a.
+/// Returns an object with only the members that `paths` names, each under its path. The path "a/b"
+/// means the member b of a.
 std::string selected(const std::string& object, const std::vector<std::string>& paths) {
   const auto parsed = parse_json(object);
   std::string out;

@@ -15,7 +15,7 @@ struct sampler_name {
   std::string_view other_name;
   char letter;
 };
-/// In llama.cpp's order.
+/// The samplers in the order in which llama.cpp applies them.
 constexpr std::array<sampler_name, 9> sampler_names{{{"penalties", "penalties", 'e'},
                                                      {"dry", "dry", 'd'},
                                                      {"top_n_sigma", "top_n_sigma", 's'},
@@ -25,9 +25,9 @@ constexpr std::array<sampler_name, 9> sampler_names{{{"penalties", "penalties", 
                                                      {"min_p", "min-p", 'm'},
                                                      {"xtc", "xtc", 'x'},
                                                      {"temperature", "temp", 't'}}};
-/// Places in `sampler_names` of those that twill has.
+/// Indices in `sampler_names` of the samplers that twill has.
 constexpr std::size_t penalties = 0, top_k = 3, top_p = 5, min_p = 6, temperature = 8;
-/// In the order in which it applies them.
+/// The samplers in the order in which twill applies them.
 constexpr std::array own_order{penalties, temperature, min_p, top_k, top_p};
 
 std::size_t place_of(const value& sampler) {
@@ -39,7 +39,8 @@ std::size_t place_of(const value& sampler) {
   return sampler_names.size();
 }
 
-/// Places of the samplers that are named, by list or by letters; reports what is no sampler.
+/// Returns indices in `sampler_names` of the samplers that `given` names, as a list of names or a
+/// string of letters. Refuses unknown names.
 std::vector<std::size_t> read_sampler_places(fields& from, const value& given) {
   value_list names;
   if (const auto* letters = given.as_string())

@@ -79,7 +79,7 @@ constexpr std::array sampling_rows = {
     field_row{"dry_penalty_last_n", schema::number,
               "llama.cpp; at 0 `dry_multiplier` counts as off.", field_use::no_effect}};
 
-constexpr std::int64_t any_seed = 0xFFFFFFFF; ///< llama.cpp's other way to say -1
+constexpr std::int64_t any_seed = 0xFFFFFFFF; ///< llama.cpp also writes -1 as this value
 
 float number_in(fields& from, std::string_view name, float absent) {
   float read = absent;
@@ -87,7 +87,7 @@ float number_in(fields& from, std::string_view name, float absent) {
   return read;
 }
 
-/// Refuses a field by the rule of its row.
+/// Refuses a field, with the rule in the field's row as the message.
 void refuse(fields& from, std::string_view name) {
   if (!from.ok()) return;
   const auto row = std::find_if(sampling_rows.begin(), sampling_rows.end(),
@@ -96,7 +96,7 @@ void refuse(fields& from, std::string_view name) {
   from.reject(name, row->note, *from.find(name));
 }
 
-/// A number beyond the range is the nearest one in it, as in llama.cpp.
+/// Reads a number; a value outside [low, high] is set to the nearest bound, as in llama.cpp.
 void read_clamped(fields& from, std::string_view name, float low, float high, float& to) {
   from.read(name, to);
   if (from.find(name) != nullptr) to = std::clamp(to, low, high);
@@ -114,8 +114,8 @@ void read_plain_sampling(fields& from, config::sampling_params& to) {
   from.read("ignore_eos", to.ignore_eos);
 }
 
-/// Penalties count all tokens of the context whatever window is given, but for 0, which llama.cpp
-/// reads as no penalties.
+/// Reads `repeat_last_n`. Penalties always count all tokens of the context. Only the value 0 has an
+/// effect: as in llama.cpp, it turns the penalties off.
 void read_penalty_window(fields& from, config::sampling_params& to) {
   std::int32_t window = -1;
   from.read("repeat_last_n", window, -1);
@@ -155,7 +155,8 @@ void refuse_what_is_not_there(fields& from) {
   if (!none) refuse(from, "lora");
 }
 
-/// -1 and the like stand for a fresh seed, which is drawn here so that the reply can name it.
+/// Reads `seed`. Values such as -1 ask for a random seed, which is drawn here so that the reply can
+/// contain it.
 void read_completion_seed(fields& from, config::sampling_params& to) {
   const auto* given = from.find("seed");
   const auto integer = given == nullptr ? std::nullopt : as_integer(*given);

@@ -3,7 +3,7 @@
 namespace twill::net {
 namespace {
 
-/// What llama.cpp shows where no seed was chosen.
+/// The value that llama.cpp writes if no seed was chosen.
 constexpr std::int64_t no_seed = 0xFFFFFFFF;
 
 void add_samplers_off(json_writer& json) {

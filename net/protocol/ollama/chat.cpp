@@ -11,7 +11,7 @@
 namespace twill::net {
 namespace {
 
-/// `tools`, whose entries may lack their type: there is only one.
+/// Reads `tools`, whose entries need no `type`, because there is only the type "function".
 void read_ollama_tools(fields& from, actors::request& to, actors::chat_prompt& prompt) {
   const auto* given = from.find("tools");
   if (!from.ok()) return;

@@ -17,7 +17,7 @@ std::string name_given(const fields& from, const codec_context& context) {
              : context.model.id;
 }
 
-/// Ollama keeps the first tokens of what the context has no room for.
+/// Reads `truncate`. As in Ollama, an input that is too long is cut to its first tokens.
 void read_truncation(fields& from, const codec_context& context, actors::request& to) {
   bool truncate = true;
   from.read("truncate", truncate);

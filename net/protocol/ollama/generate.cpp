@@ -74,7 +74,7 @@ result<call> parse_ollama_generate(const value& body, const codec_context& conte
   if (read.prompt.empty()) return load_or_unload(std::move(asked));
 
   auto& request = asked.request;
-  // The oldest tokens are cut, since there are no turns to leave out.
+  // If the prompt is too long, its oldest tokens are cut, since it has no turns to drop.
   if (asked.room > 0)
     request.truncate_prompt_tokens = std::max(context.model.max_model_len - asked.room, 1);
   if (read.raw || !context.model.has_chat_template) {

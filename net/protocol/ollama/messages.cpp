@@ -14,7 +14,7 @@
 namespace twill::net {
 namespace {
 
-/// The calls of the last answer that made any, as far as they have no result yet.
+/// The tool calls of the last message with calls that have no result yet.
 class open_calls {
 public:
   void forget() {
@@ -30,7 +30,7 @@ public:
     taken_.push_back(false);
   }
 
-  /// The id of the call that a result answers; empty where there is none.
+  /// Returns the id of the call that a result belongs to; empty if there is none.
   std::string answer(const std::string& name) {
     if (const auto named = by_name_.find(name); named != by_name_.end()) {
       auto& left = named->second;
@@ -56,13 +56,13 @@ private:
   std::size_t next_ = 0;
 };
 
-/// Calls of a message as the client gave them, each with an id.
+/// Returns the tool calls of a message as the client wrote them, each with an id.
 value with_ids(const value& calls, std::size_t message, open_calls& open) {
   value_list read = *calls.as_list();
   open.forget();
   for (std::size_t i = 0; i < read.size(); ++i) {
     const auto* function = member(read[i], "function");
-    if (function == nullptr) continue; // read_chat_message() says what is wrong
+    if (function == nullptr) continue; // read_chat_message() reports the error
     auto id = text_of(member(read[i], "id"));
     if (id.empty()) id = "call_" + std::to_string(message) + "_" + std::to_string(i);
     open.add(id, text_of(member(*function, "name")));
@@ -71,7 +71,7 @@ value with_ids(const value& calls, std::size_t message, open_calls& open) {
   return read;
 }
 
-/// A message with the members of chat's form in place of Ollama's.
+/// Converts the members of a message from Ollama's form to the Chat API's form.
 value in_chat_form(fields& from, const std::string& name, const value& message, std::size_t index,
                    open_calls& open) {
   if (message.as_object() == nullptr) return message;

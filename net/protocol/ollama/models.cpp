@@ -11,7 +11,7 @@
 namespace twill::net {
 namespace {
 
-/// No model here is unloaded because time has passed since its last request.
+/// The time when a model will be unloaded: never, since twill does not unload idle models.
 constexpr const char* never = "2999-12-31T23:59:59Z";
 
 std::string time_of_unix(std::int64_t unix_s) {
@@ -23,8 +23,8 @@ std::string modified_at(const ollama_model& model) {
                                                       : model.info.created_unix_s);
 }
 
-/// The same for as long as a model's files are: of its name, their size and their time. Weights are
-/// not read for it, and it does not say where they lie.
+/// Returns a digest of the model's name and of its files' size and time, which changes only when
+/// the files change. It is computed without reading the weights, and does not reveal the path.
 std::string digest_of(const ollama_model& model) {
   digest hash(digest_kind::sha256);
   hash.add(model.info.id);
@@ -33,7 +33,7 @@ std::string digest_of(const ollama_model& model) {
   return hash.hex();
 }
 
-/// How many parameters a model has is not known here.
+/// Writes `details`. The number of parameters of the model is unknown here.
 void add_details(json_writer& json, const ollama_model& model) {
   json.key("details")
       .begin_object()
@@ -72,7 +72,7 @@ std::string number_text(float number) {
   return text;
 }
 
-/// The lines of a Modelfile's PARAMETER: what holds where a request does not say.
+/// Returns the PARAMETER lines of a Modelfile: the values that apply if a request sets none.
 std::string parameter_lines(const actors::model_info& model) {
   const config::sampling_params off;
   const auto& defaults = model.default_sampling;
@@ -91,8 +91,9 @@ bool mentions(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
-/// By the chat template, which alone says what a model was trained for: one that writes tools
-/// mentions them, and one of a model that thinks has the tags or the switch of thinking.
+/// Derives the capabilities from the chat template, because only the template shows what a model
+/// was trained for. The template of a model with tools mentions tools; the template of a model that
+/// thinks has the tags or the switch of thinking.
 void add_capabilities(json_writer& json, const std::string& chat_template) {
   json.key("capabilities").begin_array().add("completion");
   if (mentions(chat_template, "tools")) json.add("tools");

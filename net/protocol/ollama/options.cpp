@@ -14,7 +14,7 @@ namespace {
 
 using params = config::sampling_params;
 
-/// -1 draws a seed, as Ollama does.
+/// Reads a seed; -1 draws a random seed, as in Ollama.
 void read_ollama_seed(fields& options, std::string_view name, params& to) {
   const auto* given = options.find(name);
   if (given != nullptr && as_integer(*given) == -1)
@@ -23,7 +23,7 @@ void read_ollama_seed(fields& options, std::string_view name, params& to) {
     options.read(name, to.seed);
 }
 
-/// 0, -1 and -2 set no limit.
+/// Reads the token limit; 0, -1 and -2 mean no limit.
 void read_num_predict(fields& options, std::string_view name, params& to) {
   std::int32_t most = -1;
   if (options.find(name) == nullptr) return;
@@ -31,7 +31,7 @@ void read_num_predict(fields& options, std::string_view name, params& to) {
   to.max_tokens = most <= 0 ? -1 : most;
 }
 
-/// 0 looks back at no token, so that no penalty counts.
+/// Reads `repeat_last_n`; 0 means that penalties consider no token, so they are turned off.
 void read_window(fields& options, std::string_view name, params& to) {
   std::int32_t window = -1;
   options.read(name, window, -1);
@@ -40,11 +40,11 @@ void read_window(fields& options, std::string_view name, params& to) {
   to.presence_penalty = to.frequency_penalty = 0;
 }
 
-/// Members with the name and meaning that they have in all APIs.
+/// Options whose name and meaning are common to all APIs.
 constexpr std::array<std::string_view, 7> shared_options = {
     "temperature", "top_k", "top_p", "min_p", "stop", "presence_penalty", "frequency_penalty"};
 
-/// The window comes after the penalties, which it may turn off.
+/// The window must be read after the penalties, because a window of 0 turns them off.
 constexpr std::array own_options = {
     bound_field<params>{{"seed", R"("type":"integer","minimum":-1)",
                          "The same seed and request give the same output; -1 draws a seed."},
@@ -62,7 +62,7 @@ constexpr std::array own_options = {
 constexpr field_row newline_row{"penalize_newline", schema::boolean,
                                 "Ollama; false is refused beside penalties.", field_use::no_effect};
 
-/// A sampler that this server lacks, and the value that turns it off.
+/// A sampler that twill lacks, and the value that turns the sampler off.
 struct missing_sampler {
   field_row row;
   float off;
@@ -74,7 +74,7 @@ constexpr missing_sampler missing(std::string_view name, float off) {
 constexpr std::array missing_samplers = {missing("mirostat", 0), missing("tfs_z", 1),
                                          missing("typical_p", 1)};
 
-/// Members without effect. Their types are checked, so that a client's mistake shows.
+/// Options without effect. Their types are checked, so that mistakes of clients are reported.
 constexpr std::array<std::string_view, 6> idle_numbers = {"num_ctx",  "num_batch",  "num_gpu",
                                                           "main_gpu", "num_thread", "num_keep"};
 constexpr std::array<std::string_view, 8> idle_flags = {"numa",       "low_vram",      "f16_kv",
@@ -115,7 +115,7 @@ void check_samplers(fields& options) {
   }
 }
 
-/// The name of a sampling parameter in `options`.
+/// Returns the name that a sampling parameter has in `options`.
 std::string option_name(const std::string& parameter) {
   if (parameter == "repetition_penalty") return "options.repeat_penalty";
   if (parameter == "max_tokens") return "options.num_predict";
@@ -123,7 +123,7 @@ std::string option_name(const std::string& parameter) {
   return "options." + parameter;
 }
 
-/// check_sampling(), whose errors name the fields of this API.
+/// Calls check_sampling(), and replaces the field names in its errors by Ollama's names.
 void check_options(fields& from, const config::sampling_params& sampling,
                    const codec_context& context) {
   const value nothing_else(value_object{});

@@ -32,7 +32,7 @@ void ollama_reply::on_event(std::size_t, actors::event&& ev, std::string& out) {
 
 void ollama_reply::take(actors::event& ev, part& to) {
   using kind = actors::output_part_kind;
-  to.text += ev.text; // of an output that the engine does not read
+  to.text += ev.text; // text of an output that the engine does not parse into parts
   for (auto& piece : ev.parts) {
     switch (piece.kind) {
     case kind::text:
@@ -63,15 +63,17 @@ void ollama_reply::take(actors::event& ev, part& to) {
                      std::make_move_iterator(ev.tokens.end()));
 }
 
-/// Clients take arguments as an object. What is none, since the answer was cut or the model wrote
-/// it wrong, is text of the answer.
+/// Ends the open tool call. Clients expect the arguments to be an object. If the arguments are not
+/// an object, because the output was cut or the model made a mistake, the call is written as text
+/// of the answer.
 void ollama_reply::end_call(bool complete, part& to) {
   if (!open_) return;
   auto ended = *std::exchange(open_, std::nullopt);
   if (complete) {
     auto arguments = parse_json(ended.arguments.empty() ? "{}" : ended.arguments);
     if (arguments.ok() && arguments.value().as_object() != nullptr) {
-      // Written anew: the model may have put newlines between members, and a line is a line.
+      // Format the JSON anew, because the model may have put newlines between members, and a reply
+      // must be a single line.
       ended.arguments = json_text(arguments.value());
       return to.calls.push_back(std::move(ended));
     }
@@ -150,10 +152,10 @@ void ollama_reply::on_end(std::string& out) {
   if (options_.stream) out += '\n';
 }
 
-/// In nanoseconds, by when events came: `load_duration` is the time until the request was queued (a
-/// model that slept is loaded, the template and the tokenizer work); `prompt_eval_duration` that
-/// until its first token, its time in the queue included; `eval_duration` that from the first token
-/// to the end.
+/// Writes durations in nanoseconds, computed from the times of events. `load_duration` is the time
+/// until the request was queued: loading of a model that slept, template and tokenizer.
+/// `prompt_eval_duration` is the time from then to the first token, including the time in the
+/// queue. `eval_duration` is the time from the first token to the end.
 void ollama_reply::add_durations(json_writer& json) const {
   const auto ns = [](steady from, steady to) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();

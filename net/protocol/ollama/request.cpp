@@ -14,8 +14,8 @@
 namespace twill::net {
 namespace {
 
-/// How long a model shall stay loaded: seconds, or a duration. What is configured decides that
-/// here, so that only a 0 counts, and that only where there is no prompt.
+/// True if `keep_alive` (seconds, or a duration as text) is 0. How long models stay loaded is
+/// configured, so other values have no effect, and 0 matters only in requests without a prompt.
 bool is_zero_keep_alive(fields& from) {
   const auto* given = from.find("keep_alive");
   if (given == nullptr) return false;
@@ -26,7 +26,8 @@ bool is_zero_keep_alive(fields& from) {
   return seconds == 0.0;
 }
 
-/// true, false, or how hard to think; templates that know no degrees of it only think.
+/// Reads `think`: true, false, or an effort. Templates without degrees of effort treat an effort as
+/// true.
 void read_think(fields& from, value_object& to) {
   const auto* given = from.find("think");
   if (given == nullptr || *given == value("")) return;
@@ -80,7 +81,8 @@ ollama_call read_ollama_call(fields& from, const codec_context& context) {
   read.unloads = is_zero_keep_alive(from);
   bool truncate = true, shift = true;
   from.read("truncate", truncate);
-  // Where the context is full the answer ends: no model here forgets its beginning to go on.
+  // `shift` has no effect: an answer ends when the context is full, because no model here drops the
+  // beginning of its context to continue.
   from.read("shift", shift);
   request.shorten_output = true;
   if (truncate) {
@@ -107,7 +109,8 @@ call load_or_unload(ollama_call asked) {
     made.source = std::make_shared<settled_source>();
     return made;
   }
-  // A prompt that nothing is drawn for waits for its model, and costs no step.
+  // A prompt for which no token is sampled waits until its model is loaded, and needs no forward
+  // pass.
   actors::request loads;
   loads.model = std::move(asked.request.model);
   loads.prompt = actors::token_prompt{0};

@@ -45,7 +45,7 @@ std::optional<double> go_seconds(std::string_view text) {
   if (text.empty()) return std::nullopt;
   double total = 0;
   while (!text.empty()) {
-    double number = 0, place = 0; // of the next digit behind the point; 0: before it
+    double number = 0, place = 0; // value of the next digit after the point; 0: before the point
     std::size_t at = 0;
     bool digits = false;
     for (; at < text.size(); ++at) {
@@ -68,7 +68,7 @@ std::optional<double> go_seconds(std::string_view text) {
     text.remove_prefix(at);
     bool known = false;
     for (const auto& [name, seconds] : units) {
-      // "m" begins "ms" as well, which stands before it in the list.
+      // The unit "ms" also starts with "m", so "ms" comes before "m" in the list.
       if (!text.starts_with(name)) continue;
       total += number * seconds;
       text.remove_prefix(name.size());

@@ -9,7 +9,7 @@ void chat_reply::add_choice(json_writer& json, choice& state, const choice& part
   if (!part.text.empty() || (first && part.calls.empty()))
     json.field("content", part.text);
   else if (first)
-    json.field("content", nullptr); // a call says it all
+    json.field("content", nullptr); // an answer that consists of tool calls has null content
   if (!part.reasoning.empty()) json.field("reasoning_content", part.reasoning);
   if (!part.calls.empty()) add_calls(json, part, whole);
   if (whole) json.field("refusal", nullptr);

@@ -51,7 +51,7 @@ result<asked_completions> read_completions(const value& body, const codec_contex
   fields from(body);
   asked_completions read;
   config::sampling_params sampling = context.model.default_sampling;
-  sampling.max_tokens = 16; // the API's default
+  sampling.max_tokens = 16; // the default of OpenAI's API
   read_sampling(from, sampling);
   read_token_limit(from, {"max_tokens", "max_completion_tokens"}, 0, sampling);
   read_alternatives(from, "logprobs", context, sampling.logprobs);

@@ -35,7 +35,7 @@ void completions_reply::add_choice(json_writer& json, choice& state, const choic
 
 namespace {
 
-/// In characters: every byte but continuations starts one.
+/// Number of UTF-8 characters: every byte except continuation bytes begins a character.
 std::int32_t characters(std::string_view text) {
   std::int32_t n = 0;
   for (const char byte : text)
@@ -43,7 +43,8 @@ std::int32_t characters(std::string_view text) {
   return n;
 }
 
-/// A token's text is a key here, and keys need escaping.
+/// Returns the alternatives as an object with tokens as keys. The texts are escaped, which
+/// json_writer::key() does not do.
 std::string alternatives(const actors::token_output& token, bool as_ids) {
   std::string pairs = "{";
   bool chosen_seen = false;
@@ -62,8 +63,8 @@ std::string alternatives(const actors::token_output& token, bool as_ids) {
 
 } // namespace
 
-/// The prompt's tokens come first when it is echoed; nothing precedes its first token, which has no
-/// log-probability therefore.
+/// Writes `logprobs`. If the prompt is echoed, the prompt's tokens come first. The prompt's first
+/// token has no log-probability, because nothing precedes it.
 void completions_reply::add_logprobs(json_writer& json, choice& state, const choice& part,
                                      bool first) const {
   const bool as_ids = options().tokens_as_ids;
@@ -93,7 +94,8 @@ void completions_reply::add_logprobs(json_writer& json, choice& state, const cho
   std::string_view rest = echo;
   for (const auto& token : prompt) {
     json.add(state.text_offset);
-    // A token that a tokenizer puts in front of a prompt is not part of the prompt's text.
+    // A token such as BOS, which the tokenizer adds before the prompt, is not part of the prompt's
+    // text.
     if (!rest.starts_with(token.chosen.bytes)) continue;
     state.text_offset += characters(token.chosen.bytes);
     rest.remove_prefix(token.chosen.bytes.size());

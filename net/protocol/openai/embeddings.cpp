@@ -20,7 +20,8 @@ void read_encoding(fields& from, embeddings_form& to) {
     from.reject("encoding_format", "\"float\" or \"base64\"", *given);
 }
 
-/// vLLM's chat form: one input, the chat as the model's template writes it.
+/// Reads vLLM's form with `messages`: the only input is the chat as formatted by the model's
+/// template.
 std::vector<actors::request> read_chat_input(fields& from, const actors::request& asked) {
   if (const auto* both = from.find("input"))
     from.reject("input", "absent beside `messages`", *both);
@@ -61,7 +62,7 @@ result<call> parse_embeddings(const value& body, const codec_context& context) {
   form.model = context.model.id;
   read_encoding(from, form);
   from.read("normalize", form.normalize);
-  from.read("use_activation", form.normalize); // vLLM's newer name
+  from.read("use_activation", form.normalize); // the newer name of the field in vLLM
   call pooled;
   const bool chat = from.find("messages") != nullptr;
   if (!chat) reject_continuation(from);

@@ -65,7 +65,9 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
   if (!ev.prompt_scores.empty()) prompt_scores_[request] = std::move(ev.prompt_scores);
   const bool silent_event = ev.tokens.empty() && ev.text.empty() && ev.parts.empty();
   if (silent_event && !ev.finish.has_value()) return;
-  if (ev.choice >= options_.choices_per_request) return; // of a file that somebody else wrote
+  if (ev.choice >= options_.choices_per_request)
+    return; // possible only if the stored file was
+            // written by other software
 
   auto& state = choices_[request * static_cast<std::size_t>(options_.choices_per_request) +
                          static_cast<std::size_t>(ev.choice)];
@@ -81,7 +83,8 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
   }
   choice part;
   take_parts(ev, part, state.index);
-  // A token that has not completed a character yet is worth a chunk only to those who want ids.
+  // A token that does not complete a character is written only if the client asked for token ids or
+  // log-probabilities.
   const bool silent = part.text.empty() && part.reasoning.empty() && part.calls.empty() &&
                       !ev.finish.has_value() && !options_.logprobs && !options_.token_ids;
   if (silent && state.begun) return;
@@ -96,7 +99,7 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
 
 void generation_reply::take_parts(actors::event& ev, choice& to, std::int32_t choice_index) const {
   using kind = actors::output_part_kind;
-  to.text += ev.text; // from an engine that does not read the output
+  to.text += ev.text; // text from an engine that does not parse the output into parts
   for (auto& part : ev.parts) {
     if (part.call > 0 && !options_.parallel_calls) continue;
     switch (part.kind) {
@@ -125,7 +128,8 @@ void generation_reply::take_parts(actors::event& ev, choice& to, std::int32_t ch
   }
 }
 
-/// The same whenever the reply is made, and another for each call of each choice.
+/// Returns an id that is unique for each call of each choice, and is the same whenever the reply is
+/// rebuilt.
 std::string generation_reply::call_id(std::int32_t choice, std::int32_t call) const {
   constexpr std::size_t most_calls = std::size_t{1} << 32;
   return part_id("call_", options_.identity.id,
@@ -163,7 +167,7 @@ void generation_reply::write_chunk(choice& state, const choice& part, std::strin
     json.key("usage");
     add_usage(json, sum(tallies_));
   } else if (options_.include_usage) {
-    json.field("usage", nullptr); // only the last chunk has it
+    json.field("usage", nullptr); // only the last chunk has usage
   }
   add_extras(json, first_chunk_);
   json.end_object();

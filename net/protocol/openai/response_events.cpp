@@ -26,7 +26,7 @@ void response_events::on_event(actors::event&& ev) {
   if (only_reasoning) reasoning_tokens_ += static_cast<std::int32_t>(ev.tokens.size());
   for (const auto& part : ev.parts)
     on_part(part, with);
-  // An engine that does not read the output hands its text out as it is.
+  // If the engine does not parse the output into parts, the text is in `ev.text`.
   if (!ev.text.empty()) add_text(response_item_kind::message, ev.text, with);
   const bool in_message = item_open_ && items_.back().kind == response_item_kind::message;
   if (!with.empty() && in_message)
@@ -47,14 +47,14 @@ void response_events::on_event(actors::event&& ev) {
 
 void response_events::on_part(const actors::output_part& part, tokens& with) {
   using kind = actors::output_part_kind;
-  if (part.call > 0 && !echo_.parallel_tool_calls) return; // the client wants one call at most
+  if (part.call > 0 && !echo_.parallel_tool_calls) return; // the client wants at most one call
   switch (part.kind) {
   case kind::text:
     return add_text(response_item_kind::message, part.text, with);
   case kind::reasoning:
     return add_text(response_item_kind::reasoning, part.text, with);
   case kind::call_begin:
-    with.clear(); // log-probabilities belong to messages
+    with.clear(); // log-probabilities are kept only for messages
     return begin_call(part.text, part.call_id);
   case kind::call_arguments:
     return add_arguments(part.text);

@@ -5,7 +5,8 @@
 namespace twill::net {
 namespace {
 
-/// An estimate of the heap that a tree takes; it grows with the tree, which is all a budget needs.
+/// Estimates the heap memory of a tree. An estimate that grows with the tree is sufficient for
+/// limiting the total.
 std::size_t tree_bytes(const value& tree) {
   std::size_t bytes = sizeof(value);
   if (const auto* text = tree.as_string()) bytes += text->size();
@@ -37,13 +38,15 @@ void response_store::put(const std::string& id, const std::string& tenant, std::
   bytes_ += bytes;
 }
 
-/// What part of the store a tenant takes, by bytes or by number, whichever is more.
+/// Returns the fraction of the store that a tenant uses, by bytes or by entries, whichever is
+/// larger.
 double response_store::part_of(std::size_t bytes, std::size_t n_entries) const {
   return std::max(static_cast<double>(bytes) / static_cast<double>(max_bytes_),
                   static_cast<double>(n_entries) / static_cast<double>(max_entries_));
 }
 
-/// False: the new entry alone is more than any other tenant holds, so it is the one to go.
+/// Removes entries until the new entry fits. Returns false if the new entry must not be stored,
+/// because it alone takes a larger fraction than any other tenant.
 bool response_store::make_room(const std::string& tenant, std::size_t bytes) {
   while (bytes_ + bytes > max_bytes_ || by_id_.size() >= max_entries_) {
     const auto own = tenants_.find(tenant);

@@ -49,7 +49,7 @@ void read_item(fields& from, const std::string& at, const value& item, conversat
   const auto* type = item.find("type");
   const std::string kind = type == nullptr ? "message" : text_of(type);
   if (kind == "message") return read_message_item(from, at, item, to);
-  if (kind == "reasoning") return; // nothing of it goes back into a prompt
+  if (kind == "reasoning") return; // reasoning is not written into the prompt again
   if (kind == "function_call") return read_call_item(from, at, item, to);
   if (kind == "function_call_output") {
     const auto* output = item.find("output");
@@ -157,7 +157,7 @@ void read_echo(fields& from, response_echo& to) {
   }
 }
 
-/// `truncation`: with "auto" the oldest turns are left out where the output would have no room.
+/// Reads `truncation`. With "auto", the oldest turns are dropped if the output would have no room.
 void read_truncation(fields& from, const codec_context& context, std::int64_t max_tokens,
                      response_echo& echo, actors::chat_prompt& to) {
   const auto* given = from.find("truncation");
@@ -170,7 +170,7 @@ void read_truncation(fields& from, const codec_context& context, std::int64_t ma
   to.drop_turns_for_output = static_cast<std::int32_t>(std::max<std::int64_t>(room, 1));
 }
 
-/// The tools and the choice among them, which the turn may have from an earlier one.
+/// Reads the tools and the choice among them; a turn may have inherited both from an earlier turn.
 void read_turn_tools(fields& from, const response_echo& echo, actors::request& to,
                      actors::chat_prompt& prompt) {
   auto tools = read_tool_list(from, "tools", echo.tools);

@@ -14,7 +14,8 @@ public:
       : stream_(turn.stream),
         events_(std::move(turn.echo), stream_ ? sink() : response_events::sink()) {}
 
-  /// Of a stored response, whose first error is an event as well; those with numbers above `after`.
+  /// For a stored response: emits only events with numbers above `after`, and reports an error
+  /// before the first event as an event as well.
   responses_reply(response_turn turn, std::int64_t after) : responses_reply(std::move(turn)) {
     after_ = after;
     is_stored_ = true;
@@ -73,7 +74,7 @@ private:
   bool stream_;
   std::int64_t after_ = -1;
   bool is_stored_ = false;
-  std::int64_t n_written_ = 0; ///< the number of the next event
+  std::int64_t n_written_ = 0; ///< number of the next event
   std::string written_;
   response_events events_;
 };

@@ -10,9 +10,10 @@ namespace {
 
 constexpr std::size_t max_waiting_turns = 16; ///< per lane
 constexpr std::size_t max_lane_name_bytes = 128;
-constexpr std::size_t spare_bytes = 16 * 1024; ///< of a frame that waits
+constexpr std::size_t spare_bytes = 16 * 1024; ///< a queued frame may have at most this much unused
+                                               ///< capacity
 
-/// The lane a message names: empty for the unnamed one.
+/// Returns the lane that a message names; empty for the unnamed lane.
 result<std::string> read_lane(const value& message) {
   const auto* name = message.find("stream_id");
   if (name == nullptr || name->is_null()) return std::string();
@@ -54,7 +55,7 @@ responses_socket::lane* responses_socket::open_lane(const std::string& name) {
     found->second.last_use = ++uses_;
     return &found->second;
   }
-  if (lanes_.size() >= most) { // an idle lane makes room, the one unused for longest
+  if (lanes_.size() >= most) { // remove the idle lane that was unused for longest
     auto oldest = lanes_.end();
     for (auto it = lanes_.begin(); it != lanes_.end(); ++it)
       if (it->second.running == 0 &&
@@ -110,7 +111,7 @@ void responses_socket::start_turn(const std::string& name, const value& message)
     refuse(name, error);
   };
   const auto current = scope_.current.get();
-  // A reload may have taken the key away since the handshake.
+  // A reload of the configuration may have removed the key since the handshake.
   if (!current->keys.admit(scope_.holder)) return refuse_turn(unknown_key());
   auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return refuse_turn(model.code());
@@ -147,7 +148,8 @@ result<engine_requests::key> responses_socket::start_request(turn& of, const val
   return scope_.host.start_stored(std::move(head), std::move(asked));
 }
 
-/// What is stored is remembered by whoever stores it.
+/// Remembers the response of a finished turn. Stored responses are not added, since the store of
+/// responses has them.
 void responses_socket::remember_turn(const turn& t) {
   auto& at = lanes_[t.lane];
   store_.erase(at.newest, scope_id_);
@@ -164,7 +166,7 @@ void responses_socket::on_event(engine_requests::key from, actors::event&& ev) {
   const auto found = turns_.find(from);
   if (found == turns_.end()) return;
   auto& t = found->second;
-  if (says_nothing(ev) && !ev.last) { // it is written down
+  if (says_nothing(ev) && !ev.last) { // the response has been stored, and has no output yet
     if (t.parsed.echo.background) t.events->queue();
     return;
   }
@@ -191,7 +193,8 @@ void responses_socket::end_turn(engine_requests::key key) {
 void responses_socket::fail_turn(engine_requests::key key, const api_error& error) {
   auto& t = turns_.at(key);
   if (const auto& id = t.parsed.echo.previous_response_id; !id.empty()) store_.erase(id, scope_id_);
-  // What goes on later has not failed: its events have their numbers then.
+  // An interrupted response may be continued later, so the response must not be reported as failed:
+  // its further events will then have the numbers that follow.
   const auto* code = std::get_if<actors::errc>(&error.code);
   const bool goes_on = code != nullptr && *code == actors::errc::interrupted;
   if (goes_on || !t.events->fail(error)) refuse(t.lane, error);
@@ -215,7 +218,7 @@ void responses_socket::cancel(const value& message) {
          by_id ? "`response_id` must name a running response, got " + describe(*wanted)
                : std::string("no response runs in this lane; name a running one by `response_id`"),
          by_id ? "response_id" : "stream_id"});
-  if (scope_.host.end(key)) return; // on_event() is told
+  if (scope_.host.end(key)) return; // on_event() will receive the end
   turns_.at(key).events->cancel();
   end_turn(key);
 }
@@ -239,7 +242,7 @@ void responses_socket::on_error(const api_error& error) {
 
 void responses_socket::push(std::string frame) {
   if (frame.capacity() - frame.size() > spare_bytes)
-    frame.shrink_to_fit(); // the spare is not counted
+    frame.shrink_to_fit(); // the unused capacity is not counted
   waiting_bytes_ += frame.size();
   frames_.push_back(std::move(frame));
 }

@@ -11,10 +11,11 @@
 namespace twill::net {
 namespace {
 
-/// Numbers are kept as they are, and not written.
+/// Bytes per number in memory: the numbers are kept until the end, and not written to the reply.
 constexpr double kept_bytes_per_number = sizeof(float);
 
-/// The text of a document: a string, or an object with one. Nothing where it is neither.
+/// Returns the text of a document, which is a string or an object with a string `text`; null for
+/// anything else.
 const std::string* text_of_document(const value& document) {
   if (const auto* text = document.as_string()) return text;
   const auto* text = document.find("text");
@@ -107,7 +108,7 @@ result<call> parse_rerank(const value& body, const codec_context& context) {
   add_pooled_request(from, "query", actors::text_prompt{query, add_special}, asked,
                      compared.requests);
   actors::request of_document = asked;
-  if (from.find("max_tokens_per_doc") != nullptr) { // Cohere's
+  if (from.find("max_tokens_per_doc") != nullptr) { // the name in Cohere's API
     from.read("max_tokens_per_doc", of_document.truncate_prompt_tokens, 1);
     of_document.truncate_to_first = true;
   }

@@ -19,7 +19,8 @@ void set_reading(reply_options& options, const stored_head& head, bool stream, s
   options.after = after;
 }
 
-/// The text of an echoed prompt is stored, since the model may be another one by now.
+/// Removes `echo` from the body: the text of an echoed prompt is stored, since the model may have
+/// been replaced meanwhile.
 value without_echo(const value& body) {
   value_object copy;
   for (const auto& [name, v] : *body.as_object())

@@ -38,7 +38,8 @@ result<response_turn> parse_stored(const stored_head& head, const codec_context&
                              [&](const std::string&) { return previous_in(head.asked); });
 }
 
-/// One item of the input as it is listed: a message's text becomes a list of parts.
+/// Converts an item of the input to the form in which it is listed: a message's text becomes a list
+/// of parts.
 value listed_item(const value& item, const std::string& id) {
   value_object listed{{"id", id}};
   const auto* members = item.as_object();
@@ -138,7 +139,7 @@ std::vector<input_item> input_items_of(const stored_head& head) {
   if (input == nullptr) return items;
   const auto add = [&](const value& item) {
     const auto own = text_of(item.find("id"));
-    // Apart from the items of the output, which have the first numbers.
+    // Output items have ids made from small numbers, so input items start at 2^32.
     constexpr std::size_t first = std::size_t{1} << 32;
     const auto id = own.empty() ? part_id(item_prefix(item), head.id, first + items.size()) : own;
     items.push_back({id, json_text(listed_item(item, id))});

@@ -19,7 +19,7 @@ void add_pieces(json_writer& json, const std::vector<actors::token_piece>& piece
     json.begin_object().field("id", piece.id).key("piece");
     if (find_invalid_utf8(piece.bytes) == std::string_view::npos) {
       json.add(piece.bytes);
-    } else { // no whole character: its bytes, as llama.cpp does
+    } else { // not a whole character: write bytes, as llama.cpp does
       json.begin_array();
       for (const char byte : piece.bytes)
         json.add(static_cast<int>(static_cast<unsigned char>(byte)));
@@ -92,7 +92,7 @@ field_rows tokenize_rows() {
   add_rows(rows, tokenize_table);
   add_chat_prompt_rows(rows);
   for (auto& row : rows)
-    row.required = false; // a prompt, a content or messages
+    row.required = false; // one of a prompt, `content` and `messages` is enough
   return rows;
 }
 

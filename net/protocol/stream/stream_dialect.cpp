@@ -13,9 +13,9 @@
 namespace twill::net {
 namespace {
 
-constexpr std::size_t merged_bytes = 32 * 1024; ///< a frame that is longer takes no further events
+constexpr std::size_t merged_bytes = 32 * 1024; ///< no events are added to a frame above this size
 
-/// About the bytes that an event takes on the wire.
+/// Approximate bytes that an event takes in a frame.
 std::size_t cost(const actors::event& ev) {
   std::size_t bytes = 32 + ev.text.size();
   for (const auto& part : ev.parts)
@@ -57,7 +57,7 @@ void stream_dialect::on_message(std::string_view text) {
 
 result<asked_stream> stream_dialect::read_submit(const value& message) {
   const auto current = scope_.current.get();
-  // A reload may have taken the key away since the handshake.
+  // A reload of the configuration may have removed the key since the handshake.
   if (!current->keys.admit(scope_.holder)) return fail(unknown_key());
   auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return fail(model.code());
@@ -66,12 +66,12 @@ result<asked_stream> stream_dialect::read_submit(const value& message) {
                               scope_.holder.tenant, scope_.options.server.name});
 }
 
-/// The id of a new stream, and the credit that it begins with; null where it is refused.
+/// Reads the id of a new stream and its initial credit. Returns null if the stream is refused.
 stream_dialect::stream_ptr stream_dialect::read_new(const value& message) {
   fields from(message);
   auto s = std::make_shared<stream>();
   s->id = read_stream_id(from);
-  if (streams_.contains(s->id)) { // two requests under one id could not be told apart
+  if (streams_.contains(s->id)) { // two requests with one id could not be distinguished
     refuse(s->id, {errc::invalid_field, "`id` must not be in use, got " + s->id, "id"}, false);
     return nullptr;
   }
@@ -131,7 +131,7 @@ void stream_dialect::begin(const stream_ptr& s, engine_requests::key key) {
   by_key_.emplace(key, s);
 }
 
-/// Reads a stored stream on, from behind the event of number `after`.
+/// Continues to read a stored stream, with the event after the one whose number is `after`.
 void stream_dialect::resume(const value& message) {
   const auto s = read_new(message);
   if (s == nullptr) return;
@@ -193,11 +193,13 @@ void stream_dialect::cancel(const value& message) {
   const auto s = find(message, id);
   if (!s) return;
   s->cancelled = true;
-  if (s->key != 0) end_by_client(*s); // else once it is found
+  if (s->key != 0) end_by_client(*s); // else it is ended when the stored stream is found
 }
 
 void stream_dialect::end_by_client(const stream& s) {
-  if (scope_.host.end(s.key)) scope_.host.cancel(s.key); // nobody waits for its end
+  if (scope_.host.end(s.key))
+    scope_.host.cancel(s.key); // the end of the request need not be
+                               // waited for
   std::string frame = "{\"id\":" + s.id;
   frame += ",\"cancelled\":true,\"usage\":";
   json_writer json(frame);
@@ -216,7 +218,7 @@ void stream_dialect::grant(const value& message) {
   from.require("n");
   from.read("n", n, 1);
   if (!from.ok()) return refuse(id, from.error(), false);
-  if (!s->limited) return; // unlimited already
+  if (!s->limited) return; // the stream has no credit limit
   s->credit += n;
   if (s->credit <= 0 || s->key == 0) return;
   scope_.host.resume(s->key);
@@ -231,8 +233,8 @@ void stream_dialect::on_event(engine_requests::key from, actors::event&& ev) {
     refuse(s->id, from_engine(std::move(*ev.error)), true);
     return forget(*s);
   }
-  if (says_nothing(ev) && !ev.last) return; // a stored stream has been found
-  if (s->n_arrived++ <= s->after) {         // the client has it
+  if (says_nothing(ev) && !ev.last) return; // reports only that a stored stream was found
+  if (s->n_arrived++ <= s->after) {         // the client has this event already
     s->tally.add(ev);
     if (ev.last) end(*s);
     return;
@@ -248,7 +250,8 @@ bool stream_dialect::may_send(const stream& s) const {
   return !s.limited || s.credit > 0 || s.held.front().tokens.empty();
 }
 
-/// Once credit is used up. What is stored runs on, and its reader is paused when there are tokens.
+/// Pauses the request once credit is used up. A stored stream keeps running; on_event() pauses
+/// reading it when tokens arrive.
 void stream_dialect::pause_engine(const stream& s) {
   if (s.limited && s.stored.empty()) scope_.host.pause(s.key);
 }
@@ -281,7 +284,7 @@ bool stream_dialect::next_frame(std::string& out) {
 
 namespace {
 
-/// [{"token","logprob","bytes","top_logprobs"}]; the first token has no log-probability.
+/// Writes [{"token","logprob","bytes","top_logprobs"}]; the first token has no log-probability.
 void add_prompt_scores(json_writer& json, const std::vector<actors::token_output>& scores) {
   std::string rest;
   json_writer others(rest);
@@ -293,7 +296,8 @@ void add_prompt_scores(json_writer& json, const std::vector<actors::token_output
 
 } // namespace
 
-/// "text", and where the output is read: "reasoning" and "calls", each call with what is new of it.
+/// Writes "text" and, if the engine parses the output, "reasoning" and "calls", each call with its
+/// new part.
 void stream_dialect::write_text(json_writer& json, const stream& s, const actors::event& ev) {
   using kind = actors::output_part_kind;
   std::string text = ev.text;
@@ -301,7 +305,7 @@ void stream_dialect::write_text(json_writer& json, const stream& s, const actors
   struct call {
     std::int32_t index;
     const std::string* name;
-    const std::string* id; ///< empty where the model gave none
+    const std::string* id; ///< empty if the model gave no id
     std::string arguments;
     bool ends;
   };
@@ -334,8 +338,7 @@ void stream_dialect::write_text(json_writer& json, const stream& s, const actors
   json.end_array();
 }
 
-/// Merges the events that wait into one frame, as far as they belong to one choice and credit
-/// lasts.
+/// Merges waiting events into one frame, as long as they belong to one choice and credit lasts.
 void stream_dialect::write_frame(stream& s, std::string& out) {
   actors::event merged = std::move(s.held.front());
   s.held.pop_front();
@@ -402,7 +405,7 @@ void stream_dialect::write_output(json_writer& json, const stream& s,
   add_stop_reason(json, ev.stop_string, ev.stop_token, s.form.stop_token_ids);
 }
 
-/// The client has all of it already.
+/// Ends a stream all of whose events the client has already received.
 void stream_dialect::end(const stream& s) {
   std::string frame = "{\"id\":" + s.id;
   frame += ",\"seq\":" + std::to_string(s.n_arrived - 1) + ",\"usage\":";
@@ -416,7 +419,7 @@ void stream_dialect::end(const stream& s) {
 void stream_dialect::forget(const stream& s) {
   for (const auto& ev : s.held)
     waiting_bytes_ -= cost(ev);
-  const auto key = s.key; // the erasures may destroy s
+  const auto key = s.key; // copied, since the erasures may destroy `s`
   const auto id = s.id;
   if (const auto found = streams_.find(id); found != streams_.end()) found->second->held.clear();
   by_key_.erase(key);

@@ -36,7 +36,8 @@ void read_prompt(fields& from, std::int64_t now_unix_s, actors::request& to) {
     const auto tools = read_chat_prompt(from, chat);
     chat.now_unix_s = now_unix_s;
     to.tools = tools.choice;
-    // Without tools the output stays one text, reasoning included, unless the client wants parts.
+    // Without tools, the output stays one text that includes reasoning, unless the client asks for
+    // parts.
     to.parse_output = !chat.tools.is_null();
     from.read("parse_output", to.parse_output);
     to.prompt = std::move(chat);

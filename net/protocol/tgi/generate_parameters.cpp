@@ -66,7 +66,8 @@ void read_above_zero(fields& from, std::string_view name, float most, std::strin
     from.reject(name, rule, *from.find(name));
 }
 
-/// Reads what changes the distribution; returns whether a token is drawn at all.
+/// Reads the parameters that change the distribution; returns true if tokens are sampled, false if
+/// decoding is greedy.
 bool read_distribution(fields& from, bool do_sample, config::sampling_params& to) {
   from.read("do_sample", do_sample);
   read_above_zero(from, "temperature", 100, "above 0 and at most 100", to.temperature);
@@ -89,7 +90,7 @@ void refuse_what_is_missing(fields& from) {
     if (wanted) from.reject(row.name, row.note, *from.find(row.name));
 }
 
-/// Penalties, limits and what ends an output.
+/// Reads penalties, token limits and stop conditions.
 void read_bounds(fields& from, actors::request& to) {
   auto& sampling = to.sampling;
   read_above_zero(from, "repetition_penalty", std::numeric_limits<float>::max(), "above 0",

@@ -46,7 +46,7 @@ void generate_reply::on_event(std::size_t, actors::event&& ev, std::string& out)
   auto& own = sequences_[static_cast<std::size_t>(ev.choice)];
   own.text += ev.text;
   if (ev.finish.has_value()) own.finish = finish_of(ev);
-  // The last event of a stream has a token, whatever ended the output.
+  // In TGI, the last event of a stream always has a token, so one is added if the engine sent none.
   if (options_.stream && ev.finish.has_value() && ev.tokens.empty())
     ev.tokens.emplace_back().chosen.special = true;
   for (std::size_t i = 0; i < ev.tokens.size(); ++i) {
@@ -110,7 +110,7 @@ void generate_reply::add_prefill(json_writer& json) const {
     const auto& token = prefill_[i].chosen;
     json.begin_object().field("id", token.id).field("text", token.bytes).key("logprob");
     if (i == 0)
-      json.add(nullptr); // nothing precedes the first token
+      json.add(nullptr); // the first token has no predecessor
     else
       json.add(shown_logprob(token.logprob));
     json.end_object();
