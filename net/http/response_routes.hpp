@@ -1,6 +1,6 @@
-// response_routes: routes of stored responses. GET and DELETE at PATH/ID and the cancel route,
-// where PATH is the route that created the response, such as /v1/responses, and the list of a
-// response's input items. Any thread.
+// response_routes: routes that show, delete and cancel a stored response and that list its input
+// items. The path of a stored response is PATH/ID, where PATH is the route that created the
+// response, such as /v1/responses. Any thread may call the handlers.
 #pragma once
 
 #include "net/http/request_scope.hpp"

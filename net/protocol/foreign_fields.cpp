@@ -70,8 +70,8 @@ constexpr std::array ignored_table = {
 
 constexpr std::size_t n_ignored = ignored_table.size();
 
-/// Indices into `ignored_table`, sorted by name. A body has few members and most of them are not in
-/// the table, so each member is searched for by binary search.
+/// Indices into `ignored_table`, sorted by name, for looking up each member of a body by binary
+/// search. A body has few members, and most of them are not in the table.
 constexpr auto by_name = [] {
   std::array<std::size_t, n_ignored> places{};
   std::iota(places.begin(), places.end(), std::size_t{0});

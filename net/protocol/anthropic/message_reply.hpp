@@ -21,7 +21,7 @@ namespace twill::net {
 enum class thinking_shown : std::uint8_t {
   text,
   signature, ///< thinking blocks with empty text, only with a signature
-  no,        ///< no thinking blocks, because the client did not ask the model to think
+  no,        ///< no thinking blocks, because the client wants none
 };
 
 struct message_options {

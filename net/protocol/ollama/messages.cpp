@@ -14,7 +14,7 @@
 namespace twill::net {
 namespace {
 
-/// The tool calls of the last message with calls that have no result yet.
+/// The tool calls of the last message that has any, except calls that have a result already.
 class open_calls {
 public:
   void forget() {

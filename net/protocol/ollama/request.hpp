@@ -25,8 +25,8 @@ ollama_call read_ollama_call(fields& from, const codec_context& context);
 void add_ollama_rows(field_rows& to);
 
 /// Makes the call of a request without a prompt. To load a model, the call ends once the model is
-/// loaded. To unload a model, the call ends at once, and the model stays loaded if the
-/// configuration says so.
+/// loaded. If the client asks to unload the model, the call ends at once and the model stays
+/// loaded, because only the configuration decides when a model is unloaded.
 call load_or_unload(ollama_call asked);
 
 } // namespace twill::net

@@ -148,8 +148,8 @@ result<engine_requests::key> responses_socket::start_request(turn& of, const val
   return scope_.host.start_stored(std::move(head), std::move(asked));
 }
 
-/// Remembers the response of a finished turn. Stored responses are not added, since the store of
-/// responses has them.
+/// Remembers the response of a finished turn, unless the response is stored: a stored response can
+/// be continued from where it is stored. A warm-up is never stored, so it is always remembered.
 void responses_socket::remember_turn(const turn& t) {
   auto& at = lanes_[t.lane];
   store_.erase(at.newest, scope_id_);
