@@ -55,7 +55,7 @@ public:
   /// True if arriving input is to be discarded.
   bool drops_input() const noexcept { return phase_ >= phase::finishing; }
 
-  // --- requests: a head, its body, then the whole request; or a request that is refused -------
+  // --- requests: a head, its body, then the whole request; or a request that is refused ---------
   void on_head_begun(time now);
   /// The head of a request has been accepted; its body follows.
   void on_head(reply_framing framing, time now);
@@ -67,7 +67,7 @@ public:
   void refuse(const http_reply& reply, reply_framing framing, time now);
   void refuse(const http_reply& reply, time now) { refuse(reply, framing_, now); }
 
-  // --- the answer to the request that is being answered -----------------------------------------
+  // --- the reply to the current request ---------------------------------------------------------
   void on_reply(const http_reply& reply, time now);
   void on_call(call& answer, std::uint64_t first_key, time now);
   void on_engine_events(std::vector<std::pair<std::uint64_t, actors::event>> events, time now);

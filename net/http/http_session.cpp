@@ -84,8 +84,7 @@ private:
 
   bool closed() const { return connection_.now_in() == phase::closed; }
 
-  // --- performing the actions of the connection
-  // ---------------------------------------------------
+  // --- performing the actions of the connection -------------------------------------------------
 
   void act() {
     connection_.press(context_.output.full());

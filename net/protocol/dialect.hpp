@@ -40,7 +40,8 @@ public:
   virtual void cancel(engine_requests::key which) = 0;
   /// See engine_requests::end().
   virtual bool end(engine_requests::key which) = 0;
-  virtual void pause(engine_requests::key which) = 0; ///< the client's credit is used up
+  /// Called when the client's credit is used up.
+  virtual void pause(engine_requests::key which) = 0;
   virtual void resume(engine_requests::key which) = 0;
   /// True if all sockets together hold too much unsent output, so that nothing new may start.
   virtual bool output_full() const = 0;
@@ -77,7 +78,7 @@ struct dialect_scope {
   monitor* watched = nullptr;  ///< samples the metrics that administrators see
 };
 
-/// Opens a dialect; the endpoint table names one per WebSocket path.
+/// Creates the dialect of a new connection; the endpoint table names one opener per WebSocket path.
 using dialect_opener = std::unique_ptr<dialect> (*)(dialect_scope scope);
 
 } // namespace twill::net

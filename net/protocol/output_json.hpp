@@ -26,7 +26,7 @@ private:
 
 actors::usage sum(std::span<const usage_tally> tallies);
 
-/// {"prompt_tokens":..., "completion_tokens":..., ...}
+/// Writes {"prompt_tokens":..., "completion_tokens":..., ...}.
 void add_usage(json_writer& json, const actors::usage& use);
 
 std::string_view finish_name(actors::finish_reason reason);

@@ -1,4 +1,4 @@
-// Reading one prompt or a list of prompts, each a text or token ids. Pure.
+// Reads one prompt or a list of prompts, each of which is a text or a list of token ids. Pure.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ struct tool_fields {
   bool legacy = false; ///< the request used `functions`, so the reply has `function_call`
 };
 
-/// `tools`, `tool_choice`, `parallel_tool_calls`, `functions`, `function_call`.
+/// Reads `tools`, `tool_choice`, `parallel_tool_calls`, `functions` and `function_call`.
 tool_fields read_tools(fields& from);
 void add_tool_rows(field_rows& to);
 

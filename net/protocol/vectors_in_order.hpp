@@ -26,7 +26,8 @@ public:
   }
 
 private:
-  std::map<std::size_t, vector_ptr> waiting_; ///< by index
+  /// Vectors that wait for vectors with smaller indices, by index.
+  std::map<std::size_t, vector_ptr> waiting_;
   std::size_t next_ = 0;
 };
 

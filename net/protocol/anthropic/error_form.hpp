@@ -8,10 +8,10 @@
 
 namespace twill::net {
 
-/// {"type":..., "message":...}, where the type follows from the HTTP status.
+/// Returns {"type":..., "message":...}, where the type follows from the HTTP status.
 std::string anthropic_error_object(const api_error& error);
 
-/// {"type":"error","error":{...},"request_id":...}
+/// Returns the whole body of an error reply, {"type":"error","error":{...},"request_id":...}.
 std::string anthropic_error_body(const api_error& error, std::string_view request_id);
 
 } // namespace twill::net

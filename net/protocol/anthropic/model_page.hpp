@@ -1,5 +1,5 @@
-// model_page: GET /v1/models and /v1/models/{id} for Anthropic's clients, which send the header
-// anthropic-version. Pure.
+// model_page: the replies of GET /v1/models and /v1/models/{id} in Anthropic's form, for clients
+// that send the header anthropic-version. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct model_cursor {
   std::string after_id;
 };
 
-/// {"data":[...],"has_more","first_id","last_id"}
+/// Returns one page of the list, {"data":[...],"has_more","first_id","last_id"}.
 result<std::string> model_page_body(std::span<const actors::model_info> models,
                                     const model_cursor& cursor);
 std::string anthropic_model_body(const actors::model_info& model);

@@ -15,8 +15,8 @@ struct completion_prompt {
   std::string shown; ///< the prompt's text as the reply repeats it
 };
 
-/// One prompt is a text, a list of token ids, a list of ids and texts, or {"prompt_string": text};
-/// a list without a number in it is a list of prompts.
+/// Reads `prompt`. A single prompt is a text, a list of token ids, a list that mixes ids and texts,
+/// or {"prompt_string": text}. A list that contains no number is a list of prompts.
 std::vector<completion_prompt> read_completion_prompts(fields& from, const codec_context& context);
 
 } // namespace twill::net

@@ -15,7 +15,7 @@ namespace {
 struct generate_fields {
   std::string prompt;
   std::string system;
-  std::vector<std::int32_t> before; ///< `context`
+  std::vector<std::int32_t> before; ///< token ids of the field `context`, which precede the prompt
   bool raw = false;
 };
 

@@ -34,7 +34,7 @@ struct ollama_model {
   bool on_gpu = false; ///< the model runs on a GPU, not on the host
 };
 
-/// "NAME:TAG"
+/// Returns the model's id with a tag, "NAME:TAG".
 std::string tagged_name(const std::string& id);
 
 std::string ollama_tags_body(std::span<const ollama_model> models);

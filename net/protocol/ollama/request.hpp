@@ -10,15 +10,16 @@ namespace twill::net {
 struct ollama_call {
   actors::request request;
   ollama_reply_options reply;
-  value_object template_arguments; ///< from `think`
+  value_object template_arguments; ///< arguments for the chat template, from the field `think`
   /// Tokens of the context to reserve for the output when a prompt that is too long is cut; at most
   /// an eighth of the context. -1: the prompt is not cut, because the request says `truncate`
   /// false.
   std::int32_t room = -1;
-  bool unloads = false; ///< `keep_alive` is 0
+  bool unloads = false; ///< the request has `keep_alive` 0: it asks to unload the model
 };
 
-/// model, stream, format, options, keep_alive, think, truncate, shift, logprobs, top_logprobs.
+/// Reads model, stream, format, options, keep_alive, think, truncate, shift, logprobs,
+/// top_logprobs.
 ollama_call read_ollama_call(fields& from, const codec_context& context);
 
 /// Adds the rows of the fields that read_ollama_call() reads, for "/openapi.json".

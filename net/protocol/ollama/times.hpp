@@ -15,7 +15,7 @@ struct reply_moment {
 };
 reply_moment moment_now();
 
-/// "2026-11-28T14:47:07.123456789Z" (RFC 3339).
+/// Formats a time as "2026-11-28T14:47:07.123456789Z" (RFC 3339).
 std::string rfc3339(std::chrono::system_clock::time_point when);
 
 /// Parses a duration in Go's format ("5m", "1h30m", "-1s", "300ms", "0") to seconds. Returns

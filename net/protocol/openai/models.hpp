@@ -1,4 +1,5 @@
-// GET /v1/models and /v1/models/{id}: OpenAI's list with vLLM's extra members. Pure.
+// The replies of GET /v1/models and /v1/models/{id}: OpenAI's list with vLLM's additional members.
+// Pure.
 #pragma once
 
 #include <span>

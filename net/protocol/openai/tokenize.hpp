@@ -12,9 +12,10 @@
 
 namespace twill::net {
 
-/// {prompt | messages, add_special_tokens} -> {count, max_model_len, tokens, token_strs};
-/// {content, add_special, parse_special, with_pieces} -> {tokens};
-/// {inputs, add_special_tokens} -> [{id, text, start, stop}].
+/// Tokenizes a text in one of three forms:
+/// {prompt|messages, add_special_tokens} -> {count, max_model_len, tokens, token_strs} (vLLM);
+/// {content, add_special, parse_special, with_pieces} -> {tokens} (llama.cpp);
+/// {inputs, add_special_tokens} -> [{id, text, start, stop}] (TGI).
 result<std::string> tokenize_body(const value& body, const codec_context& context);
 
 /// {tokens} -> {prompt, content}: both members have the same text.
