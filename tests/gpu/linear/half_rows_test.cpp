@@ -38,10 +38,8 @@ std::vector<matrix> matrices(std::int64_t cols) {
     all.push_back(random_matrix(kind, 37, cols, 0, offsets::stored_f16, 1));
   if (cols % 8 != 0) return all;
   for (const weight_kind kind : {weight_kind::grouped_u4, weight_kind::grouped_u8})
-    for (const offsets implementation :
-         {offsets::stored_f32, offsets::factored, offsets::zero_points})
-      all.push_back(
-          random_matrix(kind, 37, cols, static_cast<std::int32_t>(cols) / 2, implementation, 2));
+    for (const offsets form : {offsets::stored_f32, offsets::factored, offsets::zero_points})
+      all.push_back(random_matrix(kind, 37, cols, static_cast<std::int32_t>(cols) / 2, form, 2));
   return all;
 }
 

@@ -161,12 +161,11 @@ TEST_CASE("a column order of the wrong length or range is refused with the numbe
 TEST_CASE("what packing takes is known beforehand, whatever form scales and offsets have") {
   auto dev = twill::test::open_tested();
   for (const weight_kind kind : kinds)
-    for (const offsets implementation :
-         {offsets::stored_f16, offsets::stored_f32, offsets::factored, offsets::zero_points,
-          offsets::zero_points_f32})
+    for (const offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored,
+                               offsets::zero_points, offsets::zero_points_f32})
       for (const bool in_order : {true, false}) {
-        CAPTURE(name_of(kind), static_cast<int>(implementation), in_order);
-        const matrix w = random_matrix(kind, 50, 160, 32, implementation, 41);
+        CAPTURE(name_of(kind), static_cast<int>(form), in_order);
+        const matrix w = random_matrix(kind, 50, 160, 32, form, 41);
         const weight_source source = in_order ? w.source() : ordered(w, shuffled(160, 42));
         CHECK(pack(*dev, source, "w").value().bytes() == packed_bytes(source));
       }

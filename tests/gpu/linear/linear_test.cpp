@@ -105,16 +105,16 @@ TEST_CASE("grouped linear layers agree with a naive product on every instruction
   const auto all = devices();
   for (const shape& s : grouped_shapes)
     for (weight_kind kind : grouped_kinds)
-      for (offsets implementation : {offsets::stored_f16, offsets::stored_f32, offsets::factored,
-                                     offsets::zero_points, offsets::zero_points_f32})
-        check_matrix(all, random_matrix(kind, s.n, s.k, 32, implementation, 2), s.m);
+      for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored,
+                           offsets::zero_points, offsets::zero_points_f32})
+        check_matrix(all, random_matrix(kind, s.n, s.k, 32, form, 2), s.m);
 }
 
 TEST_CASE("int16 quant params agree with a naive product in every compute type") {
   const auto all = devices();
   for (const shape& s : grouped_shapes)
-    for (offsets implementation : {offsets::stored_f16, offsets::stored_f32}) {
-      matrix w = random_matrix(weight_kind::grouped_u4, s.n, s.k, 32, implementation, 2);
+    for (offsets form : {offsets::stored_f16, offsets::stored_f32}) {
+      matrix w = random_matrix(weight_kind::grouped_u4, s.n, s.k, 32, form, 2);
       for (std::size_t g = 0; g < w.scales.size(); g += 7) { // one row's groups are unlike
         w.scales[g] *= 20;
         w.group_offsets[g] *= -30;
@@ -164,9 +164,9 @@ TEST_CASE("any group that is a multiple of 8 works") {
   const auto all = devices();
   for (auto [cols, group] : cases)
     for (weight_kind kind : grouped_kinds)
-      for (offsets implementation : {offsets::stored_f16, offsets::factored, offsets::zero_points})
+      for (offsets form : {offsets::stored_f16, offsets::factored, offsets::zero_points})
         for (std::int64_t m : {1, 3, 20})
-          check_matrix(all, random_matrix(kind, 35, cols, group, implementation, 3), m);
+          check_matrix(all, random_matrix(kind, 35, cols, group, form, 3), m);
 }
 
 TEST_CASE("the largest codes and activations do not saturate") {
@@ -228,10 +228,8 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
     auto dev = open_host(isa, 2);
     for (weight_kind kind : grouped_kinds)
       for (std::int32_t group : {16, 32, 128})
-        for (offsets implementation :
-             {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
-          const matrix w =
-              random_matrix(kind, 40, group == 128 ? 1152 : 1184, group, implementation, 11);
+        for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
+          const matrix w = random_matrix(kind, 40, group == 128 ? 1152 : 1184, group, form, 11);
           const auto packed = pack(*dev, w.source(), "w").value();
           const auto x = spiky_floats(520 * w.cols, 12);
           const auto rows = [&](std::int64_t first, std::int64_t end) {
@@ -417,8 +415,8 @@ TEST_CASE("no rows is no work") {
 
 TEST_CASE("scales take the smallest form that is exact") {
   auto dev = open_tested();
-  const auto bytes = [&](offsets implementation) {
-    const matrix w = random_matrix(weight_kind::grouped_u4, 32, 64, 32, implementation, 14);
+  const auto bytes = [&](offsets form) {
+    const matrix w = random_matrix(weight_kind::grouped_u4, 32, 64, 32, form, 14);
     return pack(*dev, w.source(), "w").value().bytes();
   };
   const std::int64_t codes = 32 * 64 / 2;
@@ -429,12 +427,12 @@ TEST_CASE("scales take the smallest form that is exact") {
   CHECK(bytes(offsets::zero_points_f32) == codes + 32 * 2 * 5 + 2 * 32);
   CHECK(bytes(offsets::stored_f32) == codes + 32 * 2 * 8);
   // Int16 quant params, where they apply: a row scale for each row, and four bytes for each group.
-  for (offsets implementation : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
-    matrix w = random_matrix(weight_kind::grouped_u4, 32, 64, 32, implementation, 14);
+  for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
+    matrix w = random_matrix(weight_kind::grouped_u4, 32, 64, 32, form, 14);
     w.int16_quant_params = true;
-    const bool apply = implementation != offsets::factored;
+    const bool apply = form != offsets::factored;
     CHECK(pack(*dev, w.source(), "w").value().bytes() ==
-          (apply ? codes + 32 * 4 + 32 * 2 * 4 : bytes(implementation)));
+          (apply ? codes + 32 * 4 + 32 * 2 * 4 : bytes(form)));
     CHECK(packed_bytes(w.source()) == pack(*dev, w.source(), "w").value().bytes());
   }
 }

@@ -15,9 +15,9 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
   auto dev = twill::test::open_implementation(GENERATE(from_range(twill::test::implementations())));
   for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                            weight_kind::grouped_u4, weight_kind::grouped_u8})
-    for (offsets implementation :
+    for (offsets form :
          {offsets::stored_f16, offsets::stored_f32, offsets::factored, offsets::zero_points}) {
-      const matrix w = random_matrix(kind, 100, 96, 32, implementation, 1);
+      const matrix w = random_matrix(kind, 100, 96, 32, form, 1);
       auto table = pack(*dev, w.source(), "table").value();
       const std::vector<std::int32_t> ids{0, 99, 17, 16, 15, 17};
       const buffer on_device = to_device(*dev, ids);
@@ -30,7 +30,7 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
           const float want = w.values[static_cast<std::size_t>(ids[i]) * 96 + k];
           // Implementations round once or twice. If the scale has all 24 bits, the result may
           // differ by half an ulp of 2.55.
-          if (implementation == offsets::stored_f32)
+          if (form == offsets::stored_f32)
             REQUIRE(std::abs(actual[i * 100 + k] - want) <= 3e-7F);
           else
             REQUIRE(actual[i * 100 + k] == want);
