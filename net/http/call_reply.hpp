@@ -28,12 +28,8 @@ public:
       : encoder_(std::move(encoder)), stream_(stream), remaining_(n_requests),
         first_key_(first_key) {}
 
-  enum class state {
-    running,
-    over,
-    failed
-  }; ///< failed: requests that still run are to be
-     ///< cancelled
+  /// After `failed`, requests of the call that still run are to be cancelled.
+  enum class state { running, over, failed };
 
   /// Appends what can be sent now.
   state on_events(std::vector<std::pair<std::uint64_t, actors::event>> events,

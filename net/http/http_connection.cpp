@@ -53,9 +53,8 @@ void http_connection::on_reply(const http_reply& reply, time now) {
 }
 
 void http_connection::on_call(call& answer, std::uint64_t first_key, time now) {
-  if (answer.stream && framing_.http_1_0)
-    framing_.keep_alive = false; // the end of the stream is
-                                 // the close
+  // In HTTP/1.0 the end of a stream is shown by closing the connection.
+  if (answer.stream && framing_.http_1_0) framing_.keep_alive = false;
   call_.emplace(std::move(answer.encoder), answer.stream, answer.size(), first_key);
   silent_since_ = now;
 }

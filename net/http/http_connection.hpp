@@ -37,8 +37,7 @@ public:
     receiving_head, ///< part of a head has arrived
     receiving_body, ///< a head has arrived, and part of its body
     answering,      ///< a whole request has arrived and is being answered
-    finishing,      ///< no further request is read; pending output is written, then the socket
-                    ///< half-closes
+    finishing,      ///< reads no further request; writes pending output, then half-closes
     lingering,      ///< half-closed; the client has a moment to close its end
     closed,
   };
@@ -59,8 +58,7 @@ public:
   void on_head_begun(time now);
   /// The head of a request has been accepted; its body follows.
   void on_head(reply_framing framing, time now);
-  void on_continue_wanted(time now); ///< the client waits for "100 Continue" before it sends the
-                                     ///< body
+  void on_continue_wanted(time now); ///< the client waits for "100 Continue"
   void on_body_bytes(std::int64_t so_far) { body_bytes_ = so_far; }
   void on_whole_request() { phase_ = phase::answering; }
   /// Answers a request without reading its remaining input; then the connection closes.

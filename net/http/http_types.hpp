@@ -31,8 +31,7 @@ struct http_request {
   std::string subprotocols;      ///< Sec-WebSocket-Protocol
   std::string preflight_headers; ///< Access-Control-Request-Headers
   std::string forwarded_for;     ///< X-Forwarded-For, all lines joined by commas
-  std::string last_event_id;     ///< Last-Event-ID: id of the last event of a stream that the
-                                 ///< client received
+  std::string last_event_id;     ///< Last-Event-ID: the last event that the client received
   std::string if_none_match;     ///< If-None-Match: tag of the file that a browser has cached
   std::string request_id;        ///< the client's X-Request-Id, or a generated one
   std::string traceparent;       ///< traceparent header of W3C Trace Context, unchanged

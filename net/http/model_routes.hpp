@@ -10,8 +10,7 @@ http_answer list_models(request_scope& scope);
 http_answer show_model(request_scope& scope);
 http_answer tokenize(request_scope& scope);
 http_answer detokenize(request_scope& scope);
-http_answer count_tokens(request_scope& scope); ///< POST /v1/messages/count_tokens of Anthropic's
-                                                ///< API
+http_answer count_tokens(request_scope& scope); ///< of Anthropic's Messages API
 http_answer render_chat(request_scope& scope);
 http_answer render_completions(request_scope& scope);
 http_answer tokenizer_info(request_scope& scope);

@@ -16,8 +16,7 @@ struct reply_framing {
   bool keep_alive = true;
   bool http_1_0 = false;
   bool head_only = false;              ///< the request is HEAD: send headers without the body
-  std::string cors_origin;             ///< origin of the web page that may read the reply; empty:
-                                       ///< none
+  std::string cors_origin;             ///< of the page that may read the reply; empty: none
   api_style style = api_style::openai; ///< the API whose form errors have
 };
 

@@ -12,9 +12,8 @@
 namespace twill::net {
 
 api_style style_of(std::string_view path, bool anthropic_version) {
-  if (path.size() > 1 && path.ends_with('/'))
-    path.remove_suffix(1); // the router ignores a final
-                           // slash as well
+  // The router ignores a final slash as well.
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   if (anthropic_version || path == "/v1/messages" || path.starts_with("/v1/messages/"))
     return api_style::anthropic;
   if (path == "/api" || path.starts_with("/api/")) return api_style::ollama;

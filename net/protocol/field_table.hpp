@@ -22,8 +22,7 @@ namespace twill::net {
 enum class field_use : std::uint8_t {
   honoured,
   no_effect, ///< accepted without effect, because many clients always send the field
-  refused,   ///< rejected by name, because ignoring the field would give a wrong answer; accepted
-             ///< if off
+  refused,   ///< rejected unless off, because ignoring the field would give a wrong answer
 };
 
 struct field_row;
@@ -32,8 +31,7 @@ using field_rows = std::vector<field_row>;
 struct field_row {
   std::string_view name;
   std::string_view schema; ///< JSON Schema of the accepted values, without the outer braces
-  std::string_view note;   ///< what the field does; of a refused field, the rule that the error
-                           ///< message states
+  std::string_view note;   ///< what the field does; of a refused field, the rule in the error
   field_use use = field_use::honoured;
   bool required = false;
   field_rows (*members)() = nullptr; ///< rows of the members of an object; null if they have none

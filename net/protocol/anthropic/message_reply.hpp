@@ -28,8 +28,7 @@ struct message_options {
   reply_identity identity;
   bool stream = false;
   bool parallel_calls = true;      ///< false: tool calls after the first are left out
-  bool context_management = false; ///< the reply has `context_management`, saying that nothing was
-                                   ///< edited
+  bool context_management = false; ///< the reply states that nothing was edited
   thinking_shown thinking = thinking_shown::text;
   std::int32_t max_tokens = 0;
 };
@@ -73,8 +72,7 @@ private:
   std::int64_t index_ = -1;     ///< index of the block that began last
   block awaited_ = block::none; ///< kind of block that begins with `space_` once other text follows
   std::string space_;           ///< white space after which no other text has arrived yet
-  bool after_thinking_ = false; ///< the next text follows reasoning: its leading white space is
-                                ///< dropped
+  bool after_thinking_ = false; ///< the next text follows reasoning: its leading blanks are dropped
 
   std::int32_t call_ = -1; ///< index of the tool call whose block is open
   std::string call_id_, call_name_;

@@ -23,8 +23,7 @@ struct completion_options {
   bool timings_per_token = false;
   std::int32_t n_probs = 0;
   std::int32_t choices_per_prompt = 1;
-  std::vector<std::string> response_fields; ///< members of a whole reply or of a stream's last
-                                            ///< event; empty: all
+  std::vector<std::string> response_fields; ///< members of a reply's last object; empty: all
   std::string model;
   std::vector<std::string> prompts; ///< texts of the prompts, which the reply repeats
   std::string settings;             ///< `generation_settings` as JSON

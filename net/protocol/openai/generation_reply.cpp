@@ -65,9 +65,8 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
   if (!ev.prompt_scores.empty()) prompt_scores_[request] = std::move(ev.prompt_scores);
   const bool silent_event = ev.tokens.empty() && ev.text.empty() && ev.parts.empty();
   if (silent_event && !ev.finish.has_value()) return;
-  if (ev.choice >= options_.choices_per_request)
-    return; // possible only if the stored file was
-            // written by other software
+  // Such a choice is possible only if the stored file was written by other software.
+  if (ev.choice >= options_.choices_per_request) return;
 
   auto& state = choices_[request * static_cast<std::size_t>(options_.choices_per_request) +
                          static_cast<std::size_t>(ev.choice)];

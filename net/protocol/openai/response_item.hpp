@@ -20,8 +20,7 @@ struct response_item {
   std::string name;    ///< the function's name, if this is a call
   std::string call_id; ///< the call's id, if this is a call
   bool complete = false;
-  std::vector<actors::token_output> logprobs; ///< tokens of a message, if log-probabilities are
-                                              ///< wanted
+  std::vector<actors::token_output> logprobs; ///< of a message's tokens, if wanted
 
   /// Makes item number `which` of the output of the response with the id `of`. A call without an id
   /// gets one.

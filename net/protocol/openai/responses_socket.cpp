@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::size_t max_waiting_turns = 16; ///< per lane
 constexpr std::size_t max_lane_name_bytes = 128;
-constexpr std::size_t spare_bytes = 16 * 1024; ///< a queued frame may have at most this much unused
-                                               ///< capacity
+constexpr std::size_t spare_bytes = 16 * 1024; ///< most unused capacity of a queued frame
 
 /// Returns the lane that a message names; empty for the unnamed lane.
 result<std::string> read_lane(const value& message) {

@@ -37,8 +37,7 @@ private:
     std::unique_ptr<response_events> events;
   };
   struct lane {
-    std::deque<std::string> waiting;  ///< messages of turns that have not started; parsed when
-                                      ///< their turn starts
+    std::deque<std::string> waiting;  ///< messages of turns that have not started, unparsed
     engine_requests::key running = 0; ///< key of the running turn; 0: nothing runs
     std::string newest; ///< id of the lane's newest response that only this socket remembers
     std::uint64_t last_use = 0;

@@ -53,8 +53,7 @@ private:
 };
 
 struct rerank_form {
-  std::vector<std::string> documents; ///< texts of the documents; empty if the reply leaves them
-                                      ///< out
+  std::vector<std::string> documents; ///< texts to repeat in the reply; empty: none
   std::size_t most = 0;               ///< most results; the most similar documents are kept
 };
 

@@ -197,9 +197,8 @@ void stream_dialect::cancel(const value& message) {
 }
 
 void stream_dialect::end_by_client(const stream& s) {
-  if (scope_.host.end(s.key))
-    scope_.host.cancel(s.key); // the end of the request need not be
-                               // waited for
+  // end() is true if the end would arrive as an event; this stream does not wait for that event.
+  if (scope_.host.end(s.key)) scope_.host.cancel(s.key);
   std::string frame = "{\"id\":" + s.id;
   frame += ",\"cancelled\":true,\"usage\":";
   json_writer json(frame);

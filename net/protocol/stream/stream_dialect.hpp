@@ -38,10 +38,8 @@ private:
     bool cancelled = false;
     bool queued = false;        ///< the stream is in ready_
     std::int64_t after = -1;    ///< number of the last event that the client has received
-    std::int64_t n_arrived = 0; ///< events that have arrived, including those that the client has
-                                ///< already
-    std::int64_t n_written = 0; ///< events that were put in frames, including those that the client
-                                ///< has already
+    std::int64_t n_arrived = 0; ///< events that have arrived, also those the client had before
+    std::int64_t n_written = 0; ///< events put in frames, also those the client had before
     usage_tally tally;
     std::deque<actors::event> held;
   };
