@@ -9,8 +9,8 @@
 
 namespace twill::net {
 
-/// Waits at most one second for the engine's answers; answers that have not arrived by then are
-/// missing from the result. Call it on the worker thread.
+/// Waits at most one second for the engine's answers. The result lacks answers that take longer.
+/// Call it on the worker thread.
 std::vector<actors::scheduler_snapshot> ask_schedulers(const actors::engine_port& engine);
 
 /// Adds the members `schedulers` and `mailboxes` to the JSON object that is being written.

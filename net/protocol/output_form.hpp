@@ -3,7 +3,7 @@
 // `json_schema`, Ollama's `format`, TGI's `grammar`. Pure.
 //
 // A request may use at most one of these fields. Unknown members inside them are refused by name,
-// because the output would not obey them. The engine decides whether it can enforce a schema or
+// because the output would ignore them. The engine decides whether it can enforce a schema or
 // grammar when it compiles the schema or grammar.
 #pragma once
 

@@ -47,7 +47,7 @@ private:
 
   /// Reads whether a text gets the dummy prefix. Without `legacy`, LlamaTokenizer ignores what the
   /// model file says, and CodeLlamaTokenizer ignores `add_prefix_space` too. With `legacy`, only
-  /// the fast class of transformers, which is its default, obeys `add_prefix_space`.
+  /// the fast class of transformers, which is its default, applies `add_prefix_space`.
   void read_prefix() {
     if (!files_.hints.reads_flags) return;
     const bool always =

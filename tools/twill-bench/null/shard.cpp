@@ -56,8 +56,8 @@ std::string framed(std::string_view payload, ws_opcode kind = ws_opcode::text) {
   return out;
 }
 
-/// Whether a message asks for tokens. A message that cancels a request is ignored, because the null
-/// server has already sent everything by then.
+/// Whether a message asks for tokens. A message that cancels a request is ignored: the null
+/// server always sends the whole reply.
 bool asks_for_tokens(std::string_view message, std::string_view target) {
   const std::string_view order =
       json_scan::string_body(json_scan::member(message, target == "/v1/stream" ? "op" : "type"));
