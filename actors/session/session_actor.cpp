@@ -99,6 +99,7 @@ private:
   std::int32_t retry_after_s() override {
     return shared_->requests.retry_after_s(client_, steady_clock::now());
   }
+  steady_clock::time_point now() const override { return steady_clock::now(); }
   void on_over() override {
     shared_->requests.erase(id_, core->was_queued());
     self_->quit();

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -19,39 +18,15 @@
 #include "actors/detail/stats_board.hpp"
 #include "actors/detail/token_budget.hpp"
 #include "actors/messages.hpp"
+#include "actors/session/choice_output.hpp"
 #include "actors/session/output_plan.hpp"
 #include "actors/session/prompt.hpp"
+#include "actors/session/request_stats.hpp"
 #include "actors/session/score_memory.hpp"
-#include "actors/session/stop_matcher.hpp"
+#include "actors/session/session_args.hpp"
 #include "config/options.hpp"
-#include "models/text/detokenizer.hpp"
-#include "models/text/tool_calls/parser.hpp"
 
 namespace twill::actors {
-
-/// State of a request that port and session share.
-struct request_control {
-  /// Once this is set, no further event is delivered.
-  std::atomic<bool> silenced{false};
-  /// The last event has been delivered, or is being delivered.
-  std::atomic<bool> ended{false};
-  /// Tokens that were charged to the tenant's budget and are not settled yet; for a ledger.
-  std::atomic<std::int64_t> charged_tokens{0};
-};
-
-/// All arguments with which a session is created.
-struct session_args {
-  request_id id = 0;
-  actors::request request;
-  event_callback on_event;
-  std::shared_ptr<request_control> control;
-  config::limit_options limits;
-  std::int64_t prompt_bytes = 0;
-  steady_clock::time_point submitted;
-  std::shared_ptr<const config::tenant_options> tenant; ///< null if the tenant has no limits
-  std::shared_ptr<token_budget> budget; ///< the tenant's token budget; null if it has none
-  std::uint64_t cache_scope = 0;
-};
 
 /// The error for a client whose tenant must wait `wait_s` seconds.
 request_error rate_limited(const token_budget& budget, std::int32_t wait_s);
@@ -74,6 +49,7 @@ public:
     virtual void waited_too_long() = 0;
     /// The seconds after which a client that is refused now should retry; at least 1.
     virtual std::int32_t retry_after_s() = 0;
+    virtual steady_clock::time_point now() const = 0;
     /// The request is over; the session may end.
     virtual void on_over() = 0;
   };
@@ -109,53 +85,23 @@ public:
   bool was_queued() const { return in_batcher_; }
 
 private:
-  struct choice_state {
-    /// `begins`: the output is a text of its own, not the continuation of the prompt's text.
-    choice_state(const models::tokenizer& text, const config::sampling_params& params, bool begins,
-                 const output_plan& plan, bool parses)
-        : detokenize(text, params.skip_special_tokens, begins, plan.shown),
-          stops(params.stop, params.include_stop_str_in_output) {
-      if (parses) parser.emplace(plan.reading);
-    }
-    models::detokenizer detokenize;
-    stop_matcher stops;
-    std::optional<models::tool_calls::parser> parser; ///< set if the output is delivered in parts
-    std::int32_t whole_calls = 0;
-    std::int32_t n_tokens = 0;
-    bool finished = false;
-  };
-
   std::optional<request_error> prepare(result<std::vector<std::int32_t>> ids,
                                        const std::string& written, submit_prompt& out);
-  std::optional<request_error> check_request() const;
-  std::optional<request_error> check_made(const config::sampling_params& params) const;
-  std::optional<request_error> set_token_rules(sequence_spec& spec) const;
-  std::optional<request_error> set_max_new(sequence_spec& spec) const;
   std::optional<request_error> take_score_memory(const sequence_spec& spec);
   std::optional<request_error> pay(const submit_prompt& out);
   void note_paid(std::int64_t tokens);
   void submit();
   std::string name_continuity() const;
   std::optional<request_error> replay_made();
-  std::optional<finish_reason> replay_choice(choice_state& c, std::span<const std::int32_t> made);
   void answer_prompt(event e);
-  void append_text(choice_state& c, const token_ready& drawn, event& e);
-  static void parse_text(choice_state& c, event& e);
-  void fill_tokens(const token_ready& drawn, event& e) const;
-  void note_times(steady_clock::time_point scheduled, std::int32_t cached_tokens,
-                  steady_clock::time_point now);
   void emit(event e);
   void close(bool aborted, const request_error* error);
-  void report_end(std::string_view status, bool failed) const;
-  template <class F>
-  void count_for_tenant(F&& change);
-  void count_prompt(tenant_stats& s);
-  void count_end(std::string_view status);
+  void report_end(const request_end& end) const;
 
   session_args args_;
   score_memory score_memory_;
   served_model_ptr model_;
-  stats_board& stats_;
+  request_stats stats_;
   session_host& host_;
   token_ids prompt_;
   std::string continuity_; ///< see event::continuity
@@ -164,7 +110,7 @@ private:
   std::shared_ptr<std::atomic<bool>> compile_abandoned_; ///< null unless a grammar was ordered
   bool waits_for_grammar_ = false;
   std::shared_ptr<const config::sampling_params> sampling_;
-  std::vector<choice_state> choices_;
+  std::vector<choice_output> choices_;
   std::int32_t finished_choices_ = 0;
   std::int32_t n_made_ = 0; ///< output tokens of an earlier run, over all choices
   usage use_;
@@ -175,9 +121,6 @@ private:
   bool is_over_ = false;
   bool prompt_only_ = false; ///< nothing is generated
   bool any_length_ = false;
-  bool counted_waiting_ = false; ///< the tenant's statistics count the request as waiting
-  bool counted_prompt_ = false;  ///< the tenant's statistics have counted the prompt
-  steady_clock::time_point scheduled_, first_token_, last_token_;
 };
 
 } // namespace twill::actors

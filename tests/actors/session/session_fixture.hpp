@@ -34,7 +34,7 @@ struct fixture : session_core::session_host {
     args.request = std::move(asked);
     args.on_event = callback ? std::move(callback) : [this](event e) { events.push_back(e); };
     args.control = control;
-    args.submitted = now - std::chrono::seconds(1);
+    args.submitted = session_tests::now - std::chrono::seconds(1);
     // The fixture owns the tenant and the budget, and outlives its core, so the pointers do not own
     // them.
     args.tenant = {std::shared_ptr<void>(), &tenant};
@@ -65,7 +65,7 @@ struct fixture : session_core::session_host {
   /// Passes tokens of a choice to the core one by one, as the batcher does.
   void tokens(const std::string& text, std::int32_t choice = 0) {
     for (unsigned char c : text)
-      core.token(token_of(c, choice), now);
+      core.token(token_of(c, choice), session_tests::now);
   }
   static token_ready token_of(std::int32_t id, std::int32_t choice = 0) {
     token_ready ready;
@@ -91,6 +91,7 @@ struct fixture : session_core::session_host {
   void release() override { ++n_released; }
   void waited_too_long() override { ++n_waited; }
   std::int32_t retry_after_s() override { return 7; }
+  steady_clock::time_point now() const override { return session_tests::now; }
   void on_over() override { ++n_over; }
 
   answer_format answers; ///< of the served model

@@ -86,7 +86,7 @@ private:
   bool prompt_only() const { return request_.asked.sampling.max_tokens == 0; }
   bool scores() const { return request_.asked.prompt_logprobs >= 0 && !now_.goes_on; }
   std::size_t n_choices() const;
-  twill::actors::steady_clock::time_point now() const {
+  twill::actors::steady_clock::time_point now() const override {
     return drawn_after + std::chrono::milliseconds(tick_);
   }
 
