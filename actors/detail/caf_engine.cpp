@@ -77,7 +77,7 @@ public:
       control = std::make_shared<request_control>();
       start(id, std::move(asked), control, on_event);
     } catch (const std::bad_alloc&) {
-      shared_->requests.erase(id);
+      shared_->requests.erase(id, false, steady_clock::now());
       event refused;
       refused.error = request_error{errc::executor_failed, "out of memory", ""};
       refused.last = true;
@@ -125,7 +125,7 @@ private:
     entry.session = spawn_session(system_, shared_, std::move(args));
     const session_actor session = entry.session;
     const bool draining = shared_->requests.draining();
-    const auto inserted = shared_->requests.insert(id, std::move(entry));
+    const auto inserted = shared_->requests.insert(id, std::move(entry), steady_clock::now());
     if (inserted.start_watching) tell_from_outside(supervisor_, watch_deadlines{});
     start_request start;
     if (draining)

@@ -47,7 +47,8 @@ public:
       : options(o), requests(bounds_of(o.scheduler)),
         text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))),
         shares_budgets_(budgets != nullptr),
-        budgets_(budgets ? std::move(budgets) : std::make_shared<tenant_budgets>(o.tenants)) {
+        budgets_(budgets ? std::move(budgets)
+                         : std::make_shared<tenant_budgets>(o.tenants, steady_clock::now())) {
     take(o); // the budgets may be shared with engines whose limits are newer
   }
 
@@ -67,7 +68,7 @@ public:
   }
   /// Applies a reload. A tenant's used tokens stay counted, even if its limit changes.
   void reload(const config::options& o) {
-    budgets_->reload(o.tenants);
+    budgets_->reload(o.tenants, steady_clock::now());
     take(o);
   }
 

@@ -58,15 +58,14 @@ public:
   };
   /// Adds a request or refuses it. A named client may hold at most seven times as many places as
   /// are free, so that other clients still get in.
-  inserted insert(request_id id, entry added, steady_clock::time_point now = steady_clock::now());
+  inserted insert(request_id id, entry added, steady_clock::time_point now);
   /// Paused requests do not count against the bound of live requests, so they have a bound of their
   /// own. Returns the session that must end because of that bound: the latest paused one of the
   /// client that has the most paused requests.
   std::optional<session_actor> pause(request_id id);
   void resume(request_id id);
   /// `was_queued`: the request's end frees a place in the queue or the running set.
-  void erase(request_id id, bool was_queued = false,
-             steady_clock::time_point now = steady_clock::now());
+  void erase(request_id id, bool was_queued, steady_clock::time_point now);
   /// The seconds after which a refused request of this client should be retried. If the client has
   /// a limit of its own, the time follows the rate at which its requests leave; otherwise the rate
   /// of all requests.

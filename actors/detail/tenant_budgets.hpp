@@ -18,11 +18,12 @@ namespace twill::actors {
 
 class tenant_budgets {
 public:
-  explicit tenant_budgets(const std::vector<config::tenant_options>& tenants) { reload(tenants); }
+  tenant_budgets(const std::vector<config::tenant_options>& tenants, token_budget::time now) {
+    reload(tenants, now);
+  }
 
   /// Applies a reload. A tenant's used tokens stay counted, even if its limit changes.
-  void reload(const std::vector<config::tenant_options>& tenants,
-              token_budget::time now = std::chrono::steady_clock::now()) {
+  void reload(const std::vector<config::tenant_options>& tenants, token_budget::time now) {
     const std::lock_guard lock(mutex_);
     decltype(budgets_) next;
     for (const auto& tenant : tenants) {

@@ -1,6 +1,7 @@
 #include "actors/pool/pool_of_files.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -107,7 +108,8 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
   const auto pool = std::make_shared<pooled_files>(pooled_files{
       options, std::move(finder), budget, std::vector<std::string>(options.models.size())});
   const auto turns = std::make_shared<step_turns>();
-  const auto budgets = std::make_shared<tenant_budgets>(options.tenants);
+  const auto budgets =
+      std::make_shared<tenant_budgets>(options.tenants, std::chrono::steady_clock::now());
   pool_parts parts;
   parts.budgets = budgets;
   // A model keeps its log over the engines that it has one after another.

@@ -101,7 +101,7 @@ private:
   }
   steady_clock::time_point now() const override { return steady_clock::now(); }
   void on_over() override {
-    shared_->requests.erase(id_, core->was_queued());
+    shared_->requests.erase(id_, core->was_queued(), now());
     self_->quit();
   }
 
@@ -138,7 +138,7 @@ void bury(engine_shared& shared, request_id id, request_control& control,
     }
   } catch (...) { // callbacks must not throw
   }
-  shared.requests.erase(id);
+  shared.requests.erase(id, false, steady_clock::now());
 }
 
 session_actor::behavior_type

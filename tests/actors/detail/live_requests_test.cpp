@@ -14,6 +14,8 @@ using namespace twill::actors;
 
 namespace {
 
+const auto start = steady_clock::now();
+
 live_requests::entry of(const std::string& client, std::int64_t bytes = 10) {
   live_requests::entry e;
   e.control = std::make_shared<request_control>();
@@ -28,57 +30,57 @@ TEST_CASE("paused requests do not count as admitted, and have a limit of their o
   live_requests table({20, 15, 1 << 20});
   request_id id = 0;
   for (int i = 0; i < 15; ++i) {
-    REQUIRE(table.insert(++id, of("hoarder")).refused == nullptr);
+    REQUIRE(table.insert(++id, of("hoarder"), start).refused == nullptr);
     REQUIRE_FALSE(table.pause(id).has_value());
   }
   for (int i = 0; i < 15; ++i)
-    CHECK(table.insert(++id, of("other")).refused == nullptr);
+    CHECK(table.insert(++id, of("other"), start).refused == nullptr);
   // Another client's pause is one too many: the hoarder's latest must end.
   const auto surplus = table.pause(30);
   CHECK(surplus.has_value());
   CHECK(table.find(1)->paused);
   CHECK(table.find(14)->paused);
   CHECK_FALSE(table.find(15)->paused);
-  table.erase(15);
+  table.erase(15, false, start);
   CHECK_FALSE(table.pause(30).has_value());
   // Resumed requests count again towards the limit on admitted requests.
   for (request_id paused = 1; paused <= 14; ++paused)
     table.resume(paused);
-  CHECK(table.insert(++id, of("third")).refused != nullptr);
+  CHECK(table.insert(++id, of("third"), start).refused != nullptr);
 }
 
 TEST_CASE("a client that holds much leaves places to others, and unnamed ones take all") {
   live_requests table({100, 10, 1 << 20});
   request_id id = 0;
   int got_in = 0;
-  while (table.insert(++id, of("many")).refused == nullptr)
+  while (table.insert(++id, of("many"), start).refused == nullptr)
     ++got_in;
   CHECK(got_in >= 85);
   CHECK(got_in < 95);
-  CHECK(table.insert(++id, of("one")).refused == nullptr);
+  CHECK(table.insert(++id, of("one"), start).refused == nullptr);
 
   live_requests unnamed({100, 10, 1 << 20});
   for (id = 1; id <= 100; ++id)
-    CHECK(unnamed.insert(id, of("")).refused == nullptr);
-  CHECK(unnamed.insert(101, of("")).refused != nullptr);
+    CHECK(unnamed.insert(id, of(""), start).refused == nullptr);
+  CHECK(unnamed.insert(101, of(""), start).refused != nullptr);
 }
 
 TEST_CASE("the bytes of prompts are bounded, and paused requests may hold a quarter of them") {
   live_requests table({100, 100, 1000});
-  CHECK(table.insert(1, of("a", 250)).refused == nullptr);
-  CHECK(table.insert(2, of("b", 600)).refused == nullptr);
+  CHECK(table.insert(1, of("a", 250), start).refused == nullptr);
+  CHECK(table.insert(2, of("b", 600), start).refused == nullptr);
   CHECK_FALSE(table.pause(1).has_value());
   CHECK(table.pause(2).has_value()); // 850 of 250
-  CHECK(table.insert(3, of("c", 151)).refused != nullptr);
-  table.erase(3);
-  CHECK(table.insert(4, of("c", 150)).refused == nullptr);
-  table.erase(2);
-  CHECK(table.insert(5, of("c", 600)).refused == nullptr);
-  table.erase(1);
-  table.erase(1);
-  table.erase(4);
-  table.erase(5);
-  CHECK(table.insert(6, of("a", 1000)).refused == nullptr);
+  CHECK(table.insert(3, of("c", 151), start).refused != nullptr);
+  table.erase(3, false, start);
+  CHECK(table.insert(4, of("c", 150), start).refused == nullptr);
+  table.erase(2, false, start);
+  CHECK(table.insert(5, of("c", 600), start).refused == nullptr);
+  table.erase(1, false, start);
+  table.erase(1, false, start);
+  table.erase(4, false, start);
+  table.erase(5, false, start);
+  CHECK(table.insert(6, of("a", 1000), start).refused == nullptr);
 }
 
 TEST_CASE("a client with a bound of its own is refused beyond it, and others are not") {
@@ -89,14 +91,14 @@ TEST_CASE("a client with a bound of its own is refused beyond it, and others are
     return e;
   };
   for (request_id id = 1; id <= 3; ++id)
-    CHECK(table.insert(id, bounded()).refused == nullptr);
-  const auto fourth = table.insert(4, bounded());
+    CHECK(table.insert(id, bounded(), start).refused == nullptr);
+  const auto fourth = table.insert(4, bounded(), start);
   REQUIRE(fourth.refused != nullptr);
   CHECK(std::string(fourth.refused).find("tenants.max_queued") != std::string::npos);
-  CHECK(table.insert(5, of("other")).refused == nullptr);
-  table.erase(4);
+  CHECK(table.insert(5, of("other"), start).refused == nullptr);
+  table.erase(4, false, start);
   table.pause(1);
-  CHECK(table.insert(6, bounded()).refused == nullptr);
+  CHECK(table.insert(6, bounded(), start).refused == nullptr);
 }
 
 TEST_CASE("deadlines of waiting are reported beside those of requests, each once") {
@@ -105,11 +107,11 @@ TEST_CASE("deadlines of waiting are reported beside those of requests, each once
   auto both = of("a");
   both.deadline = now + std::chrono::seconds(5);
   both.queue_deadline = now + std::chrono::seconds(1);
-  CHECK(table.insert(1, both).start_watching);
+  CHECK(table.insert(1, both, start).start_watching);
   auto gone = of("a");
   gone.deadline = gone.queue_deadline = now + std::chrono::seconds(1);
-  table.insert(2, gone);
-  table.erase(2);
+  table.insert(2, gone, start);
+  table.erase(2, false, start);
   CHECK(table.take_expired(now).empty());
   auto passed = table.take_expired(now + std::chrono::seconds(1));
   REQUIRE(passed.size() == 1);
@@ -125,36 +127,36 @@ TEST_CASE("a table that was cleared is as good as a new one") {
   live_requests table({2, 1, 1000});
   auto limited = of("a", 200);
   limited.deadline = steady_clock::now();
-  table.insert(1, limited);
+  table.insert(1, limited, start);
   REQUIRE_FALSE(table.pause(1));
-  table.insert(2, of("a", 700));
+  table.insert(2, of("a", 700), start);
   table.clear();
   CHECK(table.all().empty());
   CHECK(table.take_expired(steady_clock::now()).empty());
   auto first = of("a", 250);
   first.most_of_client = 1;
-  CHECK(table.insert(3, first).refused == nullptr);
+  CHECK(table.insert(3, first, start).refused == nullptr);
   CHECK_FALSE(table.pause(3));
-  CHECK(table.insert(4, of("a", 750)).refused == nullptr);
-  CHECK(table.insert(5, of("b", 1)).refused != nullptr);
+  CHECK(table.insert(4, of("a", 750), start).refused == nullptr);
+  CHECK(table.insert(5, of("b", 1), start).refused != nullptr);
 }
 
 TEST_CASE("a drain is reported once, when the table is empty, and silence holds for all in it") {
   live_requests table({100, 10, 1 << 20});
   const auto first = of("a"), second = of("b");
-  table.insert(1, first);
-  table.insert(2, second);
+  table.insert(1, first, start);
+  table.insert(2, second, start);
   int drained = 0;
   table.check_drained();
   table.drain([&] { ++drained; });
   CHECK(table.draining());
   table.check_drained();
-  table.erase(1);
+  table.erase(1, false, start);
   CHECK(drained == 0);
   table.silence_all();
   CHECK_FALSE(first.control->silenced); // it had gone
   CHECK(second.control->silenced);
-  table.erase(2);
+  table.erase(2, false, start);
   table.check_drained();
   CHECK(drained == 1);
 }
@@ -216,7 +218,7 @@ TEST_CASE("turns of clients that do not come back delay nobody once there is roo
       enter(id);
     for (int i = 0; i < 400; ++i)
       table.retry_after_s(client, now);
-    table.erase(1000);
+    table.erase(1000, false, start);
     enter(1100);
     CHECK(table.retry_after_s(client, now) > 2);
   }
@@ -228,7 +230,7 @@ TEST_CASE("only requests that leave the queue say how fast it drains") {
   const auto pass = [&](request_id id, const std::string& client, bool queued) {
     auto e = of(client);
     e.most_of_client = client == "slow" ? 100 : 0;
-    table.insert(id, e);
+    table.insert(id, e, start);
     table.erase(id, queued, now += std::chrono::milliseconds(20));
   };
   for (request_id id = 1; id <= 500; ++id)

@@ -87,7 +87,7 @@ public:
     whole.control = std::make_shared<request_control>();
     whole.bytes = bounds_.bytes;
     demand(table_.insert(++last_id_, whole, now_).refused == nullptr, "all bytes are free again");
-    table_.erase(last_id_);
+    table_.erase(last_id_, false, now_);
     for (std::size_t i = 0; i < bounds_.live; ++i) {
       whole.client.clear();
       whole.bytes = 0;

@@ -101,7 +101,7 @@ std::vector<twill::config::tenant_options> tenants_of(std::uint32_t n) {
 
 void play_tenants(const operations& sequence) {
   std::int64_t tick = 1;
-  tenant_budgets all(tenants_of(0));
+  tenant_budgets all(tenants_of(0), at(tick));
   std::map<std::string, tenant> known; // those that have a limit
   std::vector<tenant> held;            // by sessions, whatever became of the tenant
   for (const operation& op : sequence) {
