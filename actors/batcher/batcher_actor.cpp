@@ -11,7 +11,6 @@
 
 #include "actors/detail/counted_actor.hpp"
 #include "actors/detail/holder_name.hpp"
-#include "actors/detail/message_probe.hpp"
 
 namespace twill::actors {
 
@@ -95,7 +94,6 @@ private:
       }
       if (auto* change = std::get_if<kv_change>(&action)) {
         ask(self_, kv_, std::move(*change)).await([this](kv_grant& grant) {
-          probe("batcher", "kv_grant");
           core_->granted(std::move(grant));
           pump();
         });
@@ -121,7 +119,6 @@ private:
   }
 
   void on_result(const step_result& result) {
-    probe("batcher", "step_result");
     note_answer();
     if (result.ok)
       core_->step_done(result, steady_clock::now());
@@ -213,46 +210,30 @@ batcher_behavior(counted_pointer<batcher_actor, batcher_state, actor_kind::batch
              std::move(trace));
   return {
       [&state](const submit_prompt& prompt, const session_actor& session) {
-        probe("batcher", "submit_prompt");
         state.submit(prompt, session);
       },
       [&state](const finish_choice& order) {
-        probe("batcher", "finish_choice");
         state.apply([&](batcher_core& c) { c.finish_choice(order.request, order.choice); });
       },
       [&state](release_request order) {
-        probe("batcher", "release_request");
         state.apply([&](batcher_core& c) { c.release(order.request); });
       },
       [&state](pause_request order) {
-        probe("batcher", "pause_request");
         state.apply([&](batcher_core& c) { c.pause(order.request); });
       },
       [&state](resume_request order) {
-        probe("batcher", "resume_request");
         state.apply([&](batcher_core& c) { c.resume(order.request); });
       },
       [&state](waited_too_long order) {
-        probe("batcher", "waited_too_long");
         state.apply([&](batcher_core& c) { c.waited_too_long(order.request); });
       },
-      [&state](const executor_ready& ready) {
-        probe("batcher", "executor_ready");
-        state.use(ready);
-      },
+      [&state](const executor_ready& ready) { state.use(ready); },
       [&state](const blocks_fetched& answer) {
-        probe("batcher", "blocks_fetched");
         state.apply([&](batcher_core& c) { c.fetched(answer, steady_clock::now()); });
       },
       [&state](const offloader_replaced& replaced) { state.use(replaced.offloader); },
-      [&state](const describe_scheduler& order) {
-        probe("batcher", "describe_scheduler");
-        state.describe(order);
-      },
-      [&state](const ask_ledger& order) {
-        probe("batcher", "ask_ledger");
-        state.account(order);
-      },
+      [&state](const describe_scheduler& order) { state.describe(order); },
+      [&state](const ask_ledger& order) { state.account(order); },
   };
 }
 

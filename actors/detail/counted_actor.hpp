@@ -1,4 +1,5 @@
-// counted_actor: an actor whose mailbox is counted (mailbox_depths).
+// counted_actor: an actor whose mailbox is counted (mailbox_depths), and whose messages a test can
+// see (message_probe).
 //
 // As all CAF code, include this only in .cpp files of actors/. Any thread may enqueue; all else
 // follows CAF's rules.
@@ -7,9 +8,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <typeinfo>
 
 #include "actors/detail/caf_compat.hpp"
 #include "actors/detail/mailbox_depths.hpp"
+#include "actors/detail/message_probe.hpp"
 
 namespace twill::actors {
 
@@ -39,6 +42,7 @@ public:
     super::enqueue(std::move(message), unit);
   }
   caf::invoke_message_result consume(caf::mailbox_element& message) override {
+    show(message);
     const auto done = super::consume(message);
     // A message that is skipped is consumed later.
     if (done != caf::invoke_message_result::skipped) count(-1);
@@ -46,6 +50,17 @@ public:
   }
 
 private:
+  /// Shows the probe a message that is about to be handled. While an answer is awaited, other
+  /// messages are put aside.
+  void show(const caf::mailbox_element& message) {
+    const message_probe probe = installed_probe().load(std::memory_order_relaxed);
+    if (probe == nullptr || message.content().empty()) return;
+    const auto& awaited = this->awaited_responses_;
+    if (!awaited.empty() && awaited.front().first != message.mid) return;
+    // CAF's own types have a number and no type_info.
+    if (const std::type_info* type = message.content().type(0).second) probe(Kind, *type);
+  }
+
   void count(std::int64_t n) {
     if (!depths_) return;
     depth_.fetch_add(n, std::memory_order_relaxed);

@@ -1,25 +1,24 @@
 // message_probe: lets a test see each message before its handler runs, and end the actor there by
-// an exception. A daemon installs none.
+// an exception. A daemon installs none. counted_actor calls it for every actor.
 //
 // Threads: install it before an engine starts and remove it after the engine is gone; it is called
 // on the actors' threads.
 #pragma once
 
 #include <atomic>
+#include <typeinfo>
+
+#include "actors/detail/mailbox_depths.hpp"
 
 namespace twill::actors {
 
-/// `actor` and `message` are names as in actors/interfaces.hpp.
-using message_probe = void (*)(const char* actor, const char* message);
+/// `message` is a type of actors/messages.hpp or actors/interfaces.hpp: the first of a message that
+/// carries several values. Answers to requests are messages, too.
+using message_probe = void (*)(actor_kind actor, const std::type_info& message);
 
 inline std::atomic<message_probe>& installed_probe() {
   static constinit std::atomic<message_probe> installed{nullptr};
   return installed;
-}
-
-inline void probe(const char* actor, const char* message) {
-  if (const message_probe seen = installed_probe().load(std::memory_order_relaxed))
-    seen(actor, message);
 }
 
 } // namespace twill::actors

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "actors/detail/counted_actor.hpp"
-#include "actors/detail/message_probe.hpp"
 #include "actors/executor/sequence_states.hpp"
 
 namespace twill::actors {
@@ -296,30 +295,12 @@ executor_behavior(counted_pointer<executor_actor, executor_state, actor_kind::ex
                   std::shared_ptr<models::offload::tier_resources> tiers) {
   state_of(self).init(self, std::move(make_runner), std::move(supervisor), std::move(tiers));
   return {
-      [self](const load_model& order) {
-        probe("executor", "load_model");
-        state_of(self).load(order);
-      },
-      [self](const step_plan_ptr& plan) {
-        probe("executor", "step_plan");
-        return state_of(self).take(plan);
-      },
-      [self](run_next) {
-        probe("executor", "run_next");
-        state_of(self).run_oldest();
-      },
-      [self](const skip_sequences& order) {
-        probe("executor", "skip_sequences");
-        state_of(self).skip(order);
-      },
-      [self](list_states) {
-        probe("executor", "list_states");
-        return state_of(self).list();
-      },
-      [self](step_computed end) {
-        probe("executor", "step_computed");
-        state_of(self).computed(end);
-      },
+      [self](const load_model& order) { state_of(self).load(order); },
+      [self](const step_plan_ptr& plan) { return state_of(self).take(plan); },
+      [self](run_next) { state_of(self).run_oldest(); },
+      [self](const skip_sequences& order) { state_of(self).skip(order); },
+      [self](list_states) { return state_of(self).list(); },
+      [self](step_computed end) { state_of(self).computed(end); },
   };
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "actors/detail/counted_actor.hpp"
-#include "actors/detail/message_probe.hpp"
 #include "actors/kv/apply_change.hpp"
 
 namespace twill::actors {
@@ -28,14 +27,10 @@ kv_allocator_actor::behavior_type kv_allocator_behavior(
   state_of(self).log = std::move(log);
   return {
       [self](const kv_change& change) {
-        probe("kv_allocator", "kv_change");
         return apply_change(*state_of(self).pool, change, state_of(self).tiers.get(),
                             steady_clock::now(), state_of(self).log.get());
       },
-      [self](describe_leases) {
-        probe("kv_allocator", "describe_leases");
-        return describe(*state_of(self).pool);
-      },
+      [self](describe_leases) { return describe(*state_of(self).pool); },
   };
 }
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "actors/detail/counted_actor.hpp"
-#include "actors/detail/message_probe.hpp"
 
 namespace twill::actors {
 
@@ -26,16 +25,12 @@ offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind:
   state.kv = std::move(kv);
   return {
       [&state](serve_orders) { state.resources->threads()->serve_all(); },
-      [&state](const fetch_weights& order) {
-        probe("offloader", "fetch_weights");
-        state.resources->threads()->serve(order.number);
-      },
+      [&state](const fetch_weights& order) { state.resources->threads()->serve(order.number); },
       [&state](const open_tiers& order) {
         state.kv = order.core;
         state.kv->open();
       },
       [&state](const fetch_blocks& order, const batcher_actor& batcher) {
-        probe("offloader", "fetch_blocks");
         state.kv->fetch(order.keys, order.until,
                         [batcher, fetch_id = order.fetch_id](offloader_core::fetched answer) {
                           tell_from_outside(batcher,
@@ -43,14 +38,8 @@ offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind:
                                                            answer.seconds, false});
                         });
       },
-      [&state](const prefetch_blocks& order) {
-        probe("offloader", "prefetch_blocks");
-        state.kv->prefetch(order.keys);
-      },
-      [&state](const blocks_spilled& spilled) {
-        probe("offloader", "blocks_spilled");
-        state.kv->spill(spilled.blocks);
-      },
+      [&state](const prefetch_blocks& order) { state.kv->prefetch(order.keys); },
+      [&state](const blocks_spilled& spilled) { state.kv->spill(spilled.blocks); },
   };
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "actors/detail/counted_actor.hpp"
-#include "actors/detail/message_probe.hpp"
 #include "config/base/log.hpp"
 
 namespace twill::actors {
@@ -149,70 +148,22 @@ session_behavior(counted_pointer<session_actor, session_state, actor_kind::sessi
   state_of(self).init(self, std::move(shared), std::move(*args));
   auto* core = state_of(self).core.get();
   return {
-      [self](const start_request& start) {
-        probe("session", "start_request");
-        state_of(self).start(start);
-      },
-      [core](const grammar_ready& ready) {
-        probe("session", "grammar_ready");
-        core->grammar(*ready.answer);
-      },
-      [core](grammar_overdue) {
-        probe("session", "grammar_overdue");
-        core->grammar_overdue();
-      },
-      [core](const encoded_prompt_ptr& answer) {
-        probe("session", "encoded_prompt");
-        core->encoded(std::move(*answer));
-      },
-      [core](const prompt_scored& scores) {
-        probe("session", "prompt_scored");
-        core->scored(scores);
-      },
-      [core](const prompt_pooled& pooled) {
-        probe("session", "prompt_pooled");
-        core->pooled(pooled, steady_clock::now());
-      },
-      [core](prompt_queued) {
-        probe("session", "prompt_queued");
-        core->queued();
-      },
-      [core](const token_ready& drawn) {
-        probe("session", "token_ready");
-        core->token(drawn, steady_clock::now());
-      },
-      [core](const prompt_failed& failed) {
-        probe("session", "prompt_failed");
-        core->failed(failed.why);
-      },
-      [core](cancel_request) {
-        probe("session", "cancel_request");
-        core->cancel();
-      },
-      [self](pause_request order) {
-        probe("session", "pause_request");
-        state_of(self).forward(order);
-      },
-      [self](resume_request order) {
-        probe("session", "resume_request");
-        state_of(self).forward(order);
-      },
-      [core](deadline_passed) {
-        probe("session", "deadline_passed");
-        core->expire();
-      },
-      [core](waited_too_long) {
-        probe("session", "waited_too_long");
-        core->waited_too_long();
-      },
-      [core](const abort_request& abort) {
-        probe("session", "abort_request");
-        core->end_with(abort.why);
-      },
-      [self](const scheduler_replaced& replaced) {
-        probe("session", "scheduler_replaced");
-        state_of(self).replace(replaced);
-      },
+      [self](const start_request& start) { state_of(self).start(start); },
+      [core](const grammar_ready& ready) { core->grammar(*ready.answer); },
+      [core](grammar_overdue) { core->grammar_overdue(); },
+      [core](const encoded_prompt_ptr& answer) { core->encoded(std::move(*answer)); },
+      [core](const prompt_scored& scores) { core->scored(scores); },
+      [core](const prompt_pooled& pooled) { core->pooled(pooled, steady_clock::now()); },
+      [core](prompt_queued) { core->queued(); },
+      [core](const token_ready& drawn) { core->token(drawn, steady_clock::now()); },
+      [core](const prompt_failed& failed) { core->failed(failed.why); },
+      [core](cancel_request) { core->cancel(); },
+      [self](pause_request order) { state_of(self).forward(order); },
+      [self](resume_request order) { state_of(self).forward(order); },
+      [core](deadline_passed) { core->expire(); },
+      [core](waited_too_long) { core->waited_too_long(); },
+      [core](const abort_request& abort) { core->end_with(abort.why); },
+      [self](const scheduler_replaced& replaced) { state_of(self).replace(replaced); },
   };
 }
 

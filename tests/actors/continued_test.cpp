@@ -4,11 +4,12 @@
 #include <atomic>
 #include <stdexcept>
 #include <string>
-#include <string_view>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "actors/detail/message_probe.hpp"
+#include "actors/messages.hpp"
 #include "tests/actors/kept_events.hpp"
 #include "tests/catch.hpp"
 
@@ -312,8 +313,8 @@ TEST_CASE("a stream whose steps fail time and again is whole when each run goes 
 
 namespace {
 std::atomic<bool> kills{false};
-void kill_once(const char* actor, const char* message) {
-  if (std::string_view(actor) == "batcher" && std::string_view(message) == "submit_prompt" &&
+void kill_once(actors::actor_kind actor, const std::type_info& message) {
+  if (actor == actors::actor_kind::batcher && message == typeid(actors::submit_prompt) &&
       kills.exchange(false))
     throw std::runtime_error("killed by the test");
 }

@@ -11,12 +11,15 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/engine.hpp"
+#include "actors/messages.hpp"
 #include "tests/actors/engine_fixture.hpp"
+#include "tests/actors/message_target.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/paths.hpp"
@@ -497,15 +500,12 @@ TEST_CASE("a device that runs ahead computes hidden states between decodes", "[a
 
 namespace {
 
-struct death {
-  const char* actor;
-  const char* message;
-};
-std::atomic<const death*> next_death{nullptr};
+using kind = actors::actor_kind;
+std::atomic<const message_target*> next_death{nullptr};
 
-void die_once(const char* actor, const char* message) {
-  const death* d = next_death;
-  if (d == nullptr || std::string(d->actor) != actor || std::string(d->message) != message) return;
+void die_once(kind actor, const std::type_info& message) {
+  const message_target* d = next_death;
+  if (d == nullptr || !d->is(actor, message)) return;
   if (next_death.compare_exchange_strong(d, nullptr))
     throw std::runtime_error("killed by the test");
 }
@@ -514,11 +514,12 @@ void die_once(const char* actor, const char* message) {
 
 TEST_CASE("whichever actor dies, a request for hidden states ends and the next one is served",
           "[actors]") {
-  const death deaths[] = {{"session", "start_request"},  {"session", "prompt_pooled"},
-                          {"batcher", "submit_prompt"},  {"batcher", "step_result"},
-                          {"kv_allocator", "kv_change"}, {"executor", "step_plan"}};
-  for (const death& d : deaths) {
-    INFO(d.actor << " at " << d.message);
+  const message_target deaths[] = {
+      target<actors::start_request>(kind::session),  target<actors::prompt_pooled>(kind::session),
+      target<actors::submit_prompt>(kind::batcher),  target<actors::step_result_ptr>(kind::batcher),
+      target<actors::kv_change>(kind::kv_allocator), target<actors::step_plan_ptr>(kind::executor)};
+  for (const message_target& d : deaths) {
+    INFO(d.name());
     next_death = &d;
     actors::installed_probe() = die_once;
     {

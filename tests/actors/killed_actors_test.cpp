@@ -1,38 +1,41 @@
 // Kills every actor at every message that it handles, one per run. Whichever actor dies, each
 // request ends with its text or an error, the engine serves again, and a drain ends.
 #include <atomic>
-#include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "actors/detail/message_probe.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/messages.hpp"
 #include "tests/actors/engine_fixture.hpp"
+#include "tests/actors/message_target.hpp"
 #include "tests/catch.hpp"
 
 using namespace scripted;
 using actors::engine_state;
 using actors::errc;
+using kind = actors::actor_kind;
 
 namespace {
 
-/// The actor and message at which the probe throws, after `before` of them.
-struct target {
-  const char* actor;
-  const char* message;
+/// Where the probe throws, after `before` of these messages.
+struct planned_kill {
+  message_target at;
   int before = 0;
 };
 
 struct kill_order {
-  target at;
+  std::optional<message_target> at;
   std::atomic<int> left{0};
   std::atomic<bool> done{false};
 } orders[2];
 
-void kill_at(const char* actor, const char* message) {
+void kill_at(kind actor, const std::type_info& message) {
   for (kill_order& order : orders)
-    if (order.at.actor != nullptr && std::strcmp(order.at.actor, actor) == 0 &&
-        std::strcmp(order.at.message, message) == 0 && order.left-- == 0) {
+    if (order.at && order.at->is(actor, message) && order.left-- == 0) {
       order.done = true;
       throw std::runtime_error("killed by the test");
     }
@@ -40,16 +43,20 @@ void kill_at(const char* actor, const char* message) {
 
 /// Installs the probe. It is declared before the engine, and so removed after it.
 struct killing {
-  explicit killing(target first, target second = {nullptr, nullptr}) {
-    int i = 0;
-    for (const target& t : {first, second}) {
-      orders[i].at = t;
-      orders[i].left = t.before;
-      orders[i++].done = false;
-    }
+  explicit killing(const planned_kill& first, const planned_kill* second = nullptr) {
+    plan(orders[0], &first);
+    plan(orders[1], second);
     actors::installed_probe() = kill_at;
   }
   ~killing() { actors::installed_probe() = nullptr; }
+
+private:
+  static void plan(kill_order& order, const planned_kill* kill) {
+    order.at.reset();
+    if (kill != nullptr) order.at = kill->at;
+    order.left = kill != nullptr ? kill->before : 0;
+    order.done = false;
+  }
 };
 
 actors::request endless(const std::string& prompt, std::int32_t max_tokens) {
@@ -110,53 +117,73 @@ void live_through(const killing&) {
 
 TEST_CASE("whichever actor dies at whichever message, requests end and the engine serves again",
           "[actors]") {
-  std::vector<target> targets = {
-      {"session", "start_request"},   {"session", "prompt_queued"},
-      {"session", "token_ready"},     {"session", "token_ready", 9},
-      {"session", "prompt_failed"},   {"session", "cancel_request"},
-      {"session", "pause_request"},   {"session", "resume_request"},
-      {"session", "deadline_passed"}, {"session", "abort_request"},
-      {"batcher", "submit_prompt"},   {"batcher", "submit_prompt", 3},
-      {"batcher", "finish_choice"},   {"batcher", "release_request"},
-      {"batcher", "pause_request"},   {"batcher", "resume_request"},
-      {"batcher", "executor_ready"},  {"batcher", "executor_ready", 1},
-      {"batcher", "step_result"},     {"batcher", "step_result", 4},
-      {"batcher", "kv_grant"},        {"batcher", "kv_grant", 3},
-      {"kv_allocator", "kv_change"},  {"kv_allocator", "kv_change", 4},
-      {"executor", "load_model"},     {"executor", "load_model", 1},
-      {"executor", "step_plan"},      {"executor", "step_plan", 5},
-      {"executor", "run_next"},       {"executor", "run_next", 5},
-      {"executor", "skip_sequences"},
+  std::vector<planned_kill> kills = {
+      {target<actors::start_request>(kind::session)},
+      {target<actors::prompt_queued>(kind::session)},
+      {target<actors::token_ready>(kind::session)},
+      {target<actors::token_ready>(kind::session), 9},
+      {target<actors::prompt_failed>(kind::session)},
+      {target<actors::cancel_request>(kind::session)},
+      {target<actors::pause_request>(kind::session)},
+      {target<actors::resume_request>(kind::session)},
+      {target<actors::deadline_passed>(kind::session)},
+      {target<actors::abort_request>(kind::session)},
+      {target<actors::submit_prompt>(kind::batcher)},
+      {target<actors::submit_prompt>(kind::batcher), 3},
+      {target<actors::finish_choice>(kind::batcher)},
+      {target<actors::release_request>(kind::batcher)},
+      {target<actors::pause_request>(kind::batcher)},
+      {target<actors::resume_request>(kind::batcher)},
+      {target<actors::executor_ready>(kind::batcher)},
+      {target<actors::executor_ready>(kind::batcher), 1},
+      {target<actors::step_result_ptr>(kind::batcher)},
+      {target<actors::step_result_ptr>(kind::batcher), 4},
+      {target<actors::kv_grant>(kind::batcher)},
+      {target<actors::kv_grant>(kind::batcher), 3},
+      {target<actors::kv_change>(kind::kv_allocator)},
+      {target<actors::kv_change>(kind::kv_allocator), 4},
+      {target<actors::load_model>(kind::executor)},
+      {target<actors::load_model>(kind::executor), 1},
+      {target<actors::step_plan_ptr>(kind::executor)},
+      {target<actors::step_plan_ptr>(kind::executor), 5},
+      {target<actors::run_next>(kind::executor)},
+      {target<actors::run_next>(kind::executor), 5},
+      {target<actors::skip_sequences>(kind::executor)},
   };
   if (script().ahead)
-    targets.insert(targets.end(),
-                   {{"executor", "step_computed"}, {"executor", "step_computed", 5}});
-  for (const target& t : targets) {
-    INFO(t.actor << " at " << t.message << " after " << t.before);
+    kills.insert(kills.end(), {{target<actors::step_computed>(kind::executor)},
+                               {target<actors::step_computed>(kind::executor), 5}});
+  for (const planned_kill& t : kills) {
+    INFO(t.at.name() << " after " << t.before);
     const killing dies(t);
     live_through(dies);
   }
 }
 
 TEST_CASE("an actor may die while another one's death is being mended", "[actors]") {
-  const std::vector<std::pair<target, target>> pairs = {
-      {{"batcher", "step_result", 2}, {"session", "scheduler_replaced"}},
-      {{"batcher", "step_result", 2}, {"executor", "load_model", 1}},
-      {{"batcher", "step_result", 2}, {"batcher", "executor_ready", 1}},
-      {{"kv_allocator", "kv_change", 2}, {"executor", "run_next", 2}},
-      {{"executor", "step_plan", 2}, {"batcher", "executor_ready", 1}},
-      {{"executor", "load_model", 1}, {"executor", "load_model", 2}},
+  const std::vector<std::pair<planned_kill, planned_kill>> pairs = {
+      {{target<actors::step_result_ptr>(kind::batcher), 2},
+       {target<actors::scheduler_replaced>(kind::session)}},
+      {{target<actors::step_result_ptr>(kind::batcher), 2},
+       {target<actors::load_model>(kind::executor), 1}},
+      {{target<actors::step_result_ptr>(kind::batcher), 2},
+       {target<actors::executor_ready>(kind::batcher), 1}},
+      {{target<actors::kv_change>(kind::kv_allocator), 2},
+       {target<actors::run_next>(kind::executor), 2}},
+      {{target<actors::step_plan_ptr>(kind::executor), 2},
+       {target<actors::executor_ready>(kind::batcher), 1}},
+      {{target<actors::load_model>(kind::executor), 1},
+       {target<actors::load_model>(kind::executor), 2}},
   };
   for (const auto& [first, second] : pairs) {
-    INFO(first.actor << " at " << first.message << ", then " << second.actor << " at "
-                     << second.message);
-    const killing dies(first, second);
+    INFO(first.at.name() << ", then " << second.at.name());
+    const killing dies(first, &second);
     live_through(dies);
   }
 }
 
 TEST_CASE("a batcher's death ends what was streamed and moves what was not", "[actors]") {
-  const killing dies({"batcher", "step_result", 4});
+  const killing dies({target<actors::step_result_ptr>(kind::batcher), 4});
   config::options options;
   options.scheduler.max_running = 1;
   auto plan = std::make_shared<script>();
@@ -183,7 +210,7 @@ TEST_CASE("a batcher's death ends what was streamed and moves what was not", "[a
 }
 
 TEST_CASE("the request of a session that died is computed no further", "[actors]") {
-  const killing kills({"session", "token_ready", 2});
+  const killing kills({target<actors::token_ready>(kind::session), 2});
   auto plan = std::make_shared<script>();
   plan->hold();
   fixture b({}, plan);

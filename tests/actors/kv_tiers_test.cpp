@@ -3,18 +3,18 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
+#include "actors/messages.hpp"
 #include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
@@ -260,16 +260,16 @@ private:
 };
 
 std::atomic<int> kills_left{0};
-void kill_offloader(const char* actor, const char* message) {
-  const std::string_view at(message);
-  if (std::string_view(actor) == "offloader" && (at == "fetch_blocks" || at == "blocks_spilled") &&
+void kill_offloader(actors::actor_kind actor, const std::type_info& message) {
+  if (actor == actors::actor_kind::offloader &&
+      (message == typeid(actors::fetch_blocks) || message == typeid(actors::blocks_spilled)) &&
       kills_left.fetch_sub(1) > 0)
     throw std::runtime_error("killed by the test");
 }
 
 std::atomic<int> n_prefetches{0};
-void count_prefetches(const char* actor, const char* message) {
-  if (std::string_view(actor) == "offloader" && std::string_view(message) == "prefetch_blocks")
+void count_prefetches(actors::actor_kind actor, const std::type_info& message) {
+  if (actor == actors::actor_kind::offloader && message == typeid(actors::prefetch_blocks))
     ++n_prefetches;
 }
 

@@ -2,16 +2,17 @@
 // disk that fails costs the requests of a step, but not the daemon.
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <typeinfo>
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
+#include "actors/messages.hpp"
 #include "models/offload/machine/machine_cache.hpp"
 #include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
@@ -185,8 +186,8 @@ namespace {
 std::atomic<int> n_orders{0};
 int dies_every = 0;
 
-void count_orders(const char* actor, const char* message) {
-  if (std::strcmp(actor, "offloader") != 0 || std::strcmp(message, "fetch_weights") != 0) return;
+void count_orders(actors::actor_kind actor, const std::type_info& message) {
+  if (actor != actors::actor_kind::offloader || message != typeid(actors::fetch_weights)) return;
   if (++n_orders % dies_every == 0) throw std::runtime_error("killed by the test");
 }
 } // namespace

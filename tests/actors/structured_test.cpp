@@ -2,12 +2,13 @@
 // streams, bad words, allowed ids, scores.
 #include <atomic>
 #include <string>
-#include <string_view>
 #include <thread>
+#include <typeinfo>
 #include <vector>
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/output_guard.hpp"
+#include "actors/messages.hpp"
 #include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/text/grammar/byte_vocabulary.hpp"
@@ -54,9 +55,8 @@ config::grammar_spec bomb() {
 }
 
 std::atomic<int> n_pauses{0};
-void count_pauses(const char* actor, const char* message) {
-  if (std::string_view(actor) == "batcher" && std::string_view(message) == "pause_request")
-    ++n_pauses;
+void count_pauses(actors::actor_kind actor, const std::type_info& message) {
+  if (actor == actors::actor_kind::batcher && message == typeid(actors::pause_request)) ++n_pauses;
 }
 
 std::shared_ptr<script> wide_script() {

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -12,11 +11,13 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 
 #include "actors/detail/caf_engine.hpp"
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
+#include "actors/messages.hpp"
 #include "actors/pool/model_pool.hpp"
 #include "actors/pool/pool_parts.hpp"
 #include "actors/pool/step_turns.hpp"
@@ -25,6 +26,7 @@
 #include "models/decoder/decoder.hpp"
 #include "tests/actors/at_rest.hpp"
 #include "tests/actors/meaning/troubled_runner.hpp"
+#include "tests/actors/message_target.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/temp_folder.hpp"
 
@@ -91,22 +93,18 @@ void wait_ready(actors::engine_port& port) {
 
 // ---- actors that die -------------------------------------------------------------------------
 
-struct death {
-  const char* actor;
-  const char* message;
-};
-constexpr std::array deaths = {death{"batcher", "submit_prompt"},  death{"batcher", "step_result"},
-                               death{"kv_allocator", "kv_change"}, death{"executor", "run_next"},
-                               death{"session", "token_ready"},    death{"executor", "step_plan"}};
-std::atomic<const death*> next_death{nullptr};
+using kind = actors::actor_kind;
+const std::array deaths = {
+    target<actors::submit_prompt>(kind::batcher),  target<actors::step_result_ptr>(kind::batcher),
+    target<actors::kv_change>(kind::kv_allocator), target<actors::run_next>(kind::executor),
+    target<actors::token_ready>(kind::session),    target<actors::step_plan_ptr>(kind::executor)};
+std::atomic<const message_target*> next_death{nullptr};
 std::atomic<int> until_death{0};
 std::atomic<std::uint64_t> n_deaths{0};
 
-void die_in_time(const char* actor, const char* message) {
-  const death* next = next_death.load();
-  if (next == nullptr || std::strcmp(next->actor, actor) != 0 ||
-      std::strcmp(next->message, message) != 0 || until_death-- != 0)
-    return;
+void die_in_time(kind actor, const std::type_info& message) {
+  const message_target* next = next_death.load();
+  if (next == nullptr || !next->is(actor, message) || until_death-- != 0) return;
   next_death = nullptr;
   n_deaths += 1;
   throw std::runtime_error("planned death");
@@ -114,7 +112,7 @@ void die_in_time(const char* actor, const char* message) {
 
 /// Before the engine starts, and until it is gone.
 struct dying {
-  dying(const death* first, int after) {
+  dying(const message_target* first, int after) {
     next_death = first;
     until_death = after;
     actors::installed_probe() = die_in_time;
@@ -133,7 +131,7 @@ struct plan {
   int awake = 1; ///< models of a pool that have memory at once
   actors::run_order order = actors::run_order::waiting;
   std::shared_ptr<troubles> steps = std::make_shared<troubles>();
-  const death* dies = nullptr;
+  const message_target* dies = nullptr;
   int dies_after = 0;
   struct act {
     std::size_t client; ///< or all of them, where there is none of that number
