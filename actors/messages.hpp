@@ -16,8 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "actors/executor/step_runner.hpp"
-#include "actors/kv/block_pool.hpp"
+#include "actors/executor/runner_info.hpp"
+#include "actors/kv/prefix_query.hpp"
+#include "actors/kv/spilled_block.hpp"
 #include "actors/port/engine_port.hpp"
 #include "actors/scheduling/step_decision.hpp"
 #include "config/base/ledger.hpp"

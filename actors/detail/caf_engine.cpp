@@ -49,9 +49,11 @@ engine_shared_ptr share(const config::options& options, std::shared_ptr<tenant_b
 class caf_engine final : public engine, public text_port {
 public:
   caf_engine(const config::options& options, runner_factory make_runner,
-             std::shared_ptr<tenant_budgets> budgets, std::shared_ptr<kv_event_log> log)
+             std::shared_ptr<tenant_budgets> budgets, std::shared_ptr<kv_event_log> log,
+             models::offload::store_opener open_kv_store)
       : kept_(keep_scopes(options)), shared_(share(options, std::move(budgets), std::move(log))),
-        system_(config_), supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner))) {}
+        system_(config_), supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner),
+                                                       std::move(open_kv_store))) {}
 
   ~caf_engine() override {
     shared_->requests.silence_all();
@@ -282,9 +284,10 @@ private:
 std::unique_ptr<engine> start_engine_with(const config::options& options,
                                           runner_factory make_runner,
                                           std::shared_ptr<tenant_budgets> budgets,
-                                          std::shared_ptr<kv_event_log> log) {
+                                          std::shared_ptr<kv_event_log> log,
+                                          models::offload::store_opener open_kv_store) {
   return std::make_unique<caf_engine>(options, std::move(make_runner), std::move(budgets),
-                                      std::move(log));
+                                      std::move(log), std::move(open_kv_store));
 }
 
 } // namespace twill::actors

@@ -6,6 +6,7 @@
 
 #include "actors/engine.hpp"
 #include "actors/executor/step_runner.hpp"
+#include "models/offload/streams/disk_store.hpp"
 
 namespace twill::actors {
 
@@ -14,10 +15,11 @@ class tenant_budgets;
 
 /// `budgets` are shared with other engines; null: the engine creates its own. `log` is the model's
 /// KV event log, shared by its successive engines; null: the engine creates one if `kv.events` is
-/// set.
+/// set. `open_kv_store` is for tests: it opens a disk tier of KV blocks that is not a file.
 std::unique_ptr<engine> start_engine_with(const config::options& options,
                                           runner_factory make_runner,
                                           std::shared_ptr<tenant_budgets> budgets = nullptr,
-                                          std::shared_ptr<kv_event_log> log = nullptr);
+                                          std::shared_ptr<kv_event_log> log = nullptr,
+                                          models::offload::store_opener open_kv_store = {});
 
 } // namespace twill::actors

@@ -33,7 +33,7 @@ using shared_model = std::shared_ptr<const models::model>;
 class decoder_runner final : public step_runner {
 public:
   decoder_runner(const config::options& options, std::shared_ptr<shared_model> kept,
-                 load_progress progress, store_opener open_store, run_order order)
+                 load_progress progress, models::offload::store_opener open_store, run_order order)
       : options_(options), kept_(std::move(kept)), progress_(std::move(progress)),
         open_store_(std::move(open_store)), order_(order) {}
   ~decoder_runner() override {
@@ -290,7 +290,7 @@ private:
   const config::options& options_;
   std::shared_ptr<shared_model> kept_;
   load_progress progress_;
-  store_opener open_store_;
+  models::offload::store_opener open_store_;
   std::shared_ptr<models::offload::tier_resources> tiers_; ///< null: the decoder creates its own
   run_order order_;
   std::uint64_t faults_ = 0; ///< faults of mapped files before the load began
@@ -306,7 +306,8 @@ private:
 } // namespace
 
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,
-                                    store_opener open_store, kept_model kept, run_order order) {
+                                    models::offload::store_opener open_store, kept_model kept,
+                                    run_order order) {
   if (!kept) kept = std::make_shared<shared_model>();
   return [options = std::make_shared<const config::options>(options), kept = std::move(kept),
           progress = std::move(progress), open_store = std::move(open_store),

@@ -18,9 +18,6 @@
 
 namespace twill::actors {
 
-/// For tests: opens a disk tier that is not a file; null opens a file.
-using store_opener = std::function<models::result<std::unique_ptr<models::offload::disk_store>>()>;
-
 /// The opened model, which all loads share. A load that finds null opens the files and stores the
 /// model here.
 using kept_model = std::shared_ptr<std::shared_ptr<const models::model>>;
@@ -29,8 +26,10 @@ using kept_model = std::shared_ptr<std::shared_ptr<const models::model>>;
 /// is not the host and all weights are on it. Tests force it on a host, or prevent it on a GPU.
 enum class run_order : std::uint8_t { by_device, ahead, waiting };
 
+/// `open_store` is for tests: it opens a disk tier of the weights that is not a file.
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,
-                                    store_opener open_store = {}, kept_model kept = nullptr,
+                                    models::offload::store_opener open_store = {},
+                                    kept_model kept = nullptr,
                                     run_order order = run_order::by_device);
 
 } // namespace twill::actors

@@ -11,6 +11,7 @@
 
 #include "actors/detail/executor_failure.hpp"
 #include "models/model.hpp"
+#include "models/offload/plan/serving_plan.hpp"
 #include "models/synth/dummy.hpp"
 
 namespace twill::actors {
@@ -81,8 +82,8 @@ public:
     info.n_blocks = n_blocks;
     info.block_tokens = block_tokens;
     info.max_context_tokens = info.model->spec.context_length;
-    if (options_.scheduler.max_step_tokens > 0)
-      info.max_step_tokens = options_.scheduler.max_step_tokens;
+    const std::int32_t most = options_.scheduler.max_step_tokens;
+    info.max_step_tokens = most > 0 ? most : models::offload::default_step_tokens;
     return info;
   }
 

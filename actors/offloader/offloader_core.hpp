@@ -40,7 +40,7 @@ struct tier_options {
   std::string model_path;
   std::string fingerprint; ///< identifies all that the bytes of a block depend on beside its tokens
   /// For tests: opens a store that replaces the file in disk_dir.
-  std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_store;
+  models::offload::store_opener open_store;
 
   bool any() const { return block_bytes > 0 && (host_bytes > 0 || disk_bytes > 0); }
 };

@@ -60,11 +60,12 @@ public:
   const char* name = "supervisor";
 
   void init(supervisor_actor::pointer self, engine_shared_ptr shared, runner_factory make_runner,
-            std::shared_ptr<offloader_client> client,
+            models::offload::store_opener open_kv_store, std::shared_ptr<offloader_client> client,
             std::shared_ptr<models::offload::tier_resources> tiers) {
     self_ = self;
     shared_ = std::move(shared);
     make_runner_ = std::move(make_runner);
+    open_kv_store_ = std::move(open_kv_store);
     client_ = std::move(client);
     tiers_ = std::move(tiers);
     promise_kv_host_memory();
@@ -301,7 +302,7 @@ private:
     tiers.keep = kv.keep;
     tiers.model_path = info_.model->path;
     tiers.fingerprint = fingerprint_ = info_.fingerprint;
-    tiers.open_store = info_.open_kv_store;
+    tiers.open_store = open_kv_store_;
     if (!tiers.any()) return;
     offloading_ = std::make_shared<offloader_core>(std::move(tiers), tiers_);
     offloading_->tiers()->report_to(shared_->kv_log);
@@ -369,6 +370,7 @@ private:
   supervisor_actor::pointer self_ = nullptr;
   engine_shared_ptr shared_;
   runner_factory make_runner_;
+  models::offload::store_opener open_kv_store_; ///< null: a file
   runner_info info_;
   executor_actor executor_;
   kv_allocator_actor kv_;
@@ -388,7 +390,8 @@ private:
 
 supervisor_actor::behavior_type supervisor_behavior(
     counted_pointer<supervisor_actor, supervisor_state, actor_kind::supervisor> self,
-    engine_shared_ptr shared, runner_factory make_runner) {
+    engine_shared_ptr shared, runner_factory make_runner,
+    models::offload::store_opener open_kv_store) {
   const auto client = std::make_shared<offloader_client>();
   const auto tiers = std::make_shared<models::offload::tier_resources>(
       [client](std::uint64_t order) { return client->notify(order); });
@@ -403,7 +406,8 @@ supervisor_actor::behavior_type supervisor_behavior(
           session, abort_request{{errc::executor_failed, "the engine ended; retry later", ""}});
   });
   auto& state = state_of(self);
-  state.init(self, std::move(shared), std::move(make_runner), client, tiers);
+  state.init(self, std::move(shared), std::move(make_runner), std::move(open_kv_store), client,
+             tiers);
   return {
       [&state](const model_loaded& loaded) { state.on_loaded(loaded); },
       [&state](const load_failed& failed) { state.on_load_failed(failed); },
@@ -420,8 +424,10 @@ supervisor_actor::behavior_type supervisor_behavior(
 } // namespace
 
 supervisor_actor spawn_supervisor(caf::actor_system& system, engine_shared_ptr shared,
-                                  runner_factory make_runner) {
-  return system.spawn(supervisor_behavior, std::move(shared), std::move(make_runner));
+                                  runner_factory make_runner,
+                                  models::offload::store_opener open_kv_store) {
+  return system.spawn(supervisor_behavior, std::move(shared), std::move(make_runner),
+                      std::move(open_kv_store));
 }
 
 } // namespace twill::actors

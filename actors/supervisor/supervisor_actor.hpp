@@ -5,10 +5,12 @@
 #include "actors/detail/engine_shared.hpp"
 #include "actors/executor/step_runner.hpp"
 #include "actors/interfaces.hpp"
+#include "models/offload/streams/disk_store.hpp"
 
 namespace twill::actors {
 
 supervisor_actor spawn_supervisor(caf::actor_system& system, engine_shared_ptr shared,
-                                  runner_factory make_runner);
+                                  runner_factory make_runner,
+                                  models::offload::store_opener open_kv_store);
 
 } // namespace twill::actors

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -47,7 +46,7 @@ struct offload_options {
   /// other users. Null: the decoder creates its own.
   std::shared_ptr<tier_resources> resources;
   /// Opens a store in place of a file in `dir`; for tests.
-  std::function<result<std::unique_ptr<disk_store>>()> open_store;
+  store_opener open_store;
 
   bool streams_weights() const { return weights.device < 100; }
 };

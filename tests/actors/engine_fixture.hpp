@@ -13,7 +13,8 @@ namespace scripted {
 struct fixture {
   explicit fixture(config::options options = {},
                    std::shared_ptr<script> s = std::make_shared<script>())
-      : plan(std::move(s)), engine(actors::start_engine_with(options, runners(plan))),
+      : plan(std::move(s)), engine(actors::start_engine_with(options, runners(plan), nullptr,
+                                                             nullptr, plan->open_kv_store)),
         port(engine->port()) {}
   ~fixture() {
     if (engine && !leaves_requests) check_at_rest(port);

@@ -46,7 +46,7 @@ actors::request ids_request(std::int32_t first) {
 }
 
 struct real_engine {
-  explicit real_engine(const config::options& options, actors::store_opener store = {})
+  explicit real_engine(const config::options& options, models::offload::store_opener store = {})
       : engine(actors::start_engine_with(
             options, actors::make_decoder_runners(options, {}, std::move(store)))),
         port(engine->port()) {}

@@ -25,6 +25,7 @@
 #include "actors/detail/caf_engine.hpp"
 #include "actors/executor/step_runner.hpp"
 #include "models/model.hpp"
+#include "models/offload/plan/serving_plan.hpp"
 #include "models/offload/streams/disk_store.hpp"
 
 namespace scripted {
@@ -140,7 +141,7 @@ struct script {
   std::int32_t block_tokens = 4;
   std::int32_t max_context = 200;
   std::int32_t shareable_length = 0;
-  std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_kv_store;
+  models::offload::store_opener open_kv_store; ///< see start_engine_with()
   std::atomic<std::int64_t> blocks_saved{0}, blocks_loaded{0};
   std::atomic<int> loads{0};
   std::atomic<int> failing_loads{0}; ///< loads that fail, counted down
@@ -222,11 +223,11 @@ public:
     info.n_blocks = script_->n_blocks;
     info.block_tokens = script_->block_tokens;
     info.max_context_tokens = script_->max_context;
+    info.max_step_tokens = models::offload::default_step_tokens;
     info.shareable_length = script_->shareable_length;
     info.kv_block_bytes = script_->block_tokens * 4;
     info.memory_used_bytes = info.kv_block_bytes * info.n_blocks;
     info.fingerprint = "script";
-    info.open_kv_store = script_->open_kv_store;
     info.runs_ahead = script_->ahead;
     return info;
   }

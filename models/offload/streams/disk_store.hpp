@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -41,6 +42,9 @@ public:
   /// A description for logs: the path and the way in which the store is read.
   virtual std::string describe() const = 0;
 };
+
+/// Opens the store of a disk tier.
+using store_opener = std::function<result<std::unique_ptr<disk_store>>()>;
 
 /// Creates a file in `dir` and unlinks its name at once, so that no file is left behind however the
 /// process ends, and nobody can remove or truncate the file by accident. With `direct`, reads

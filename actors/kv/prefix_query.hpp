@@ -1,0 +1,42 @@
+// prefix_query: what the batcher asks of the KV cache about prefixes that are cached, the answer,
+// and what it does with one. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "actors/kv/block_key.hpp"
+#include "actors/scheduling/step_decision.hpp"
+
+namespace twill::actors {
+
+/// Asks for the blocks that hold the beginning of `tokens`; the number of tokens is a multiple of
+/// the block size.
+struct prefix_query {
+  sequence_id id = 0;
+  std::vector<std::int32_t> tokens;
+  std::uint64_t scope = 0; ///< only blocks of this scope match (cache_scope.hpp)
+};
+
+struct prefix_match {
+  sequence_id id = 0;
+  std::vector<std::int32_t> blocks; ///< the longest prefix that is in the tree
+  std::int32_t n_evictable = 0;     ///< the cached blocks of `blocks` that no earlier match counted
+  /// keys of the following blocks, which are in tiers off the device
+  std::vector<block_key> tier_keys;
+};
+
+/// The next full blocks of a lease have been computed from `tokens`.
+struct prefix_insert {
+  sequence_id id = 0;
+  std::vector<std::int32_t> tokens; // (n_blocks * block_tokens)
+  std::uint64_t scope = 0;          ///< cache scope of the sequence
+};
+
+/// A lease that begins with the blocks of a match.
+struct lease_reuse {
+  sequence_id id = 0;
+  std::vector<std::int32_t> blocks;
+};
+
+} // namespace twill::actors
