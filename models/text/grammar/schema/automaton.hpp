@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "models/text/grammar/schema/code_points.hpp"
-#include "models/text/grammar/schema/regex_syntax.hpp"
 
 namespace twill::models::grammar {
 
@@ -36,6 +35,8 @@ struct automaton {
 
   bool empty() const;
   bool accepts(std::string_view utf8) const;
+  /// Returns for each state whether it leads to an accepting state.
+  std::vector<bool> productive_states() const;
   /// True where every string from this state on is accepted.
   bool is_universal(int at) const;
   /// The least and the greatest length of an accepted string; no greatest length if the lengths
@@ -48,21 +49,14 @@ struct automaton {
   lengths length_bounds() const;
 };
 
-/// Accepts all strings in which `pattern` matches anywhere, as JSON Schema defines `pattern`.
-automaton search_automaton(std::string_view pattern);
 /// Accepts all strings of `min` to `max` code points; max -1: no bound.
 automaton length_automaton(std::int64_t min, std::int64_t max);
 automaton literal_automaton(std::span<const std::string> texts);
 
-automaton intersection(const automaton& a, const automaton& b);
-automaton united(const automaton& a, const automaton& b);
-automaton complement(const automaton& a);
-
 /// All strings that the automaton accepts; none if there are more than `most`.
 std::optional<std::vector<std::string>> words_of(const automaton& a, std::size_t most);
 
-/// The smallest automaton that accepts the same strings. States from which no string is accepted
-/// are removed.
-automaton minimal(const automaton& a);
+/// Throws refusal (too_large): an automaton needs more states than it may have.
+[[noreturn]] void refuse_too_large();
 
 } // namespace twill::models::grammar

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "models/text/grammar/errc.hpp"
+#include "models/text/grammar/schema/minimal.hpp"
 
 namespace twill::models::grammar {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/text/grammar/schema/boolean_operations.hpp"
 #include "models/text/grammar/schema/object_lowering.hpp"
 
 namespace twill::models::grammar {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "models/text/grammar/schema/boolean_operations.hpp"
 #include "models/text/grammar/schema/lowering.hpp"
 
 namespace twill::models::grammar {

@@ -1,5 +1,7 @@
 #include "models/text/grammar/schema/patterns.hpp"
 
+#include "models/text/grammar/schema/search_automaton.hpp"
+
 namespace twill::models::grammar {
 
 const automaton& patterns::of(const std::string& pattern) {

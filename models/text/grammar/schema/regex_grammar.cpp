@@ -9,6 +9,7 @@
 #include "models/text/grammar/schema/regex_syntax.hpp"
 #include "models/text/grammar/schema/regex_text.hpp"
 #include "models/text/grammar/schema/rules.hpp"
+#include "models/text/grammar/schema/search_automaton.hpp"
 #include "models/text/grammar/schema/utf8.hpp"
 
 namespace twill::models::grammar {

@@ -3,7 +3,7 @@
 //
 // Pure; any thread. Supported: classes, groups, alternation, greedy and lazy repetition (which
 // match the same texts), ^ and $, \d \w \s \b-free escapes, \xHH, \uHHHH, \u{H}, \cX,
-// \p{General_Category}, lookahead (automaton.hpp accepts it only directly after ^).
+// \p{General_Category}, lookahead (search_automaton.hpp accepts it only directly after ^).
 // Back-references, lookbehind and \b are refused.
 #pragma once
 

@@ -3,7 +3,9 @@
 
 #include "models/text/grammar/errc.hpp"
 #include "models/text/grammar/schema/automaton.hpp"
+#include "models/text/grammar/schema/boolean_operations.hpp"
 #include "models/text/grammar/schema/formats.hpp"
+#include "models/text/grammar/schema/search_automaton.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill::models::grammar;

@@ -1,0 +1,17 @@
+// search_automaton: the automaton of a JSON Schema's `pattern`. It searches: the pattern may match
+// anywhere in a string.
+//
+// Pure; any thread. Lookaheads right after `^` are intersected with the rest of their alternative.
+#pragma once
+
+#include <string_view>
+
+#include "models/text/grammar/schema/automaton.hpp"
+
+namespace twill::models::grammar {
+
+/// Accepts all strings in which `pattern` matches anywhere, as JSON Schema defines `pattern`.
+/// Throws refusal (bad_grammar, unsupported, too_large) with the expression in the message.
+automaton search_automaton(std::string_view pattern);
+
+} // namespace twill::models::grammar
