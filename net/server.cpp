@@ -1,16 +1,15 @@
 #include "net/server.hpp"
 
-#include <boost/asio/basic_socket_acceptor.hpp>
+#include <algorithm>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <chrono>
 #include <mutex>
-#include <netinet/in.h>
 #include <new>
-#include <optional>
-#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -22,29 +21,17 @@
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
 #include "net/connection/agent_check.hpp"
-#include "net/connection/arrival.hpp"
-#include "net/error_map.hpp"
-#include "net/http/http_session.hpp"
+#include "net/connection/client_acceptor.hpp"
+#include "net/connection/output_relief.hpp"
 #include "net/kv_events/kv_publisher.hpp"
-#include "net/protocol/model_lookup.hpp"
-#include "net/protocol/openai/stored_responses.hpp"
-#include "net/protocol/stored_reading.hpp"
-#include "net/stored/stored_api.hpp"
+#include "net/stored/continuation.hpp"
 #include "net/stored/stored_service.hpp"
-
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 namespace twill::net {
 namespace {
 
 using std::chrono::milliseconds;
 
-/// The kernel buffers this many unsent bytes per socket; the write queue bounds the rest.
-constexpr int send_buffer_bytes = 256 * 1024;
-constexpr milliseconds accept_pause{
-    100}; ///< before accept is retried when there are no file descriptors
 constexpr milliseconds drain_poll{20};
 constexpr milliseconds sample_interval{1000}; ///< interval at which the figures of the dashboard
                                               ///< are sampled
@@ -52,17 +39,6 @@ constexpr milliseconds flush_grace{1200};     ///< time for the last frames to b
 
 /// A larger file is not a PEM file.
 constexpr std::int64_t max_pem_bytes = 1 << 20;
-
-std::optional<ip_address> address_of(const asio::generic::stream_protocol::endpoint& peer) {
-  const auto* raw = static_cast<const sockaddr*>(peer.data());
-  if (raw->sa_family == AF_INET)
-    return ip_address::from_v4(reinterpret_cast<const std::uint8_t*>(
-        &reinterpret_cast<const sockaddr_in*>(raw)->sin_addr));
-  if (raw->sa_family == AF_INET6)
-    return ip_address::from_v6(reinterpret_cast<const std::uint8_t*>(
-        &reinterpret_cast<const sockaddr_in6*>(raw)->sin6_addr));
-  return std::nullopt;
-}
 
 /// Wraps `work` so that std::bad_alloc does not end the process.
 std::function<void()> tolerant(std::function<void()> work) {
@@ -89,12 +65,13 @@ public:
         stored_({engine, options.responses,
                  [this] { return context_.current.get()->keys.tenants(); },
                  [this] { return context_.current.get()->limits.request_timeout; },
-                 [this](const stored_head& head) { return ask_again(head); }}),
+                 [this](const stored_head& head) { return ask_again(context_, head); }}),
         io_(options.server.threads),
         workers_({1, body_budget(options.server), std::chrono::hours(1)}),
         control_(asio::make_strand(io_)), sockets_(std::move(sockets)),
         agent_(control_, sockets_.agent, [this] { return line_of_agent(); }),
-        drain_timer_(control_), relief_timer_(control_), sample_timer_(control_),
+        acceptor_(context_, io_, control_), drain_timer_(control_),
+        relief_(context_, control_, stopping_), sample_timer_(control_),
         alive_(std::make_shared<lifeline>()), batch_thread_(1), batch_timer_(batch_thread_),
         batches_(context_, {[this](std::function<void()> work) {
                               asio::post(batch_thread_, tolerant(std::move(work)));
@@ -105,19 +82,18 @@ public:
     context_.watched = &monitor_;
     context_.stored = &stored_;
     context_.find_previous = [this](const std::string& id, const std::string& tenant) {
-      return find_previous(id, tenant);
+      return find_continued(context_, stored_, id, tenant);
     };
     context_.run_on_worker = [this](fair_pool::task work) {
       work.run = tolerant(std::move(work.run));
       return workers_.add(std::move(work));
     };
     context_.waiting_for_worker = [this] { return workers_.waiting_bytes(); };
-    context_.output.on_full([this] { asio::post(control_, [this] { relieve_output(); }); });
-    if (!options.server.tls_certificate.empty())
-      tls_.emplace(options.server.tls_certificate, options.server.tls_key, read);
+    context_.output.on_full([this] { asio::post(control_, [this] { relief_.begin(); }); });
+    if (!options.server.tls_certificate.empty()) acceptor_.use_tls(options.server, read);
     publish_kv_events();
-    add_entrances(sockets_.clients, false);
-    add_entrances(sockets_.admin, true);
+    acceptor_.listen(sockets_.clients, false);
+    acceptor_.listen(sockets_.admin, true);
   }
 
   ~server_impl() override {
@@ -149,7 +125,7 @@ public:
     return 0;
   }
   std::string reload_certificate(const file_reader& read) override {
-    return tls_ ? tls_->reload(read) : std::string();
+    return acceptor_.reload_certificate(read);
   }
   void reload(const config::options& options) override { context_.current.replace(options); }
   void on_reload(std::function<std::pair<bool, std::string>()> work) override {
@@ -160,8 +136,7 @@ public:
   void run() override {
     batches_.begin();
     asio::post(control_, [this] {
-      for (const auto& one : entrances_)
-        accept(*one);
+      acceptor_.begin();
       agent_.begin();
       if (!sockets_.admin.all().empty() || context_.options.debug.check_ledger) sample();
     });
@@ -210,56 +185,11 @@ private:
     }
   }
 
-  using acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
-
-  /// One address on which clients are accepted.
-  struct entrance {
-    entrance(acceptor a, const asio::strand<asio::io_context::executor_type>& control,
-             listener_kind kind)
-        : gate(std::move(a)), pause(control), listener(kind) {}
-    acceptor gate;
-    asio::steady_timer pause;
-    listener_kind listener;
-  };
-
-  void add_entrances(listeners& sockets, bool admin) {
-    for (std::size_t i = 0; i < sockets.all().size(); ++i) {
-      const auto& one = sockets.all()[i];
-      auto listener = listener_kind::clients;
-      if (admin)
-        listener =
-            one.family == AF_UNIX ? listener_kind::admin_socket : listener_kind::admin_address;
-      const asio::generic::stream_protocol protocol(one.family, 0);
-      entrances_.push_back(std::make_unique<entrance>(acceptor(control_, protocol, sockets.take(i)),
-                                                      control_, listener));
-    }
-  }
-
   /// A late callback of the engine checks here whether the server still exists.
   struct lifeline {
     std::mutex mutex;
     server_impl* owner = nullptr;
   };
-
-  remembered_ptr find_previous(const std::string& id, const std::string& tenant) const {
-    if (auto warmed_up = context_.responses.find(id, tenant, 0)) return warmed_up;
-    if (api_of(id) != stored_api::responses) return nullptr;
-    const auto found = stored_.find(id, tenant);
-    if (!found || found->running) return nullptr;
-    const auto turn = stored_turn(*found->head, context_.engine);
-    return turn.ok() ? remember_stored(turn.value(), found->bytes->records) : nullptr;
-  }
-
-  /// Builds a request from a stored request again, to resume it.
-  result<actors::request> ask_again(const stored_head& head) const {
-    const auto current = context_.current.get();
-    if (!current->keys.has_key(head.tenant)) return fail(unknown_key());
-    const auto model = find_model(context_.engine, value_object{{"model", head.model}},
-                                  current->tenant(head.tenant));
-    if (!model.ok()) return fail(model.code());
-    return ask_anew(head, {model.value(), current->limits, context_.engine, context_.find_previous,
-                           head.tenant, context_.options.server.name});
-  }
 
   /// The reply to a load balancer's agent check. The number of slots is the sum of
   /// `scheduler.max_running` of all models.
@@ -278,90 +208,6 @@ private:
     batch_timer_.expires_after(time);
     batch_timer_.async_wait([this](error_code cancelled) {
       if (!cancelled) batches_.on_timer();
-    });
-  }
-
-  void accept(entrance& at) {
-    if (!at.gate.is_open()) return;
-    at.gate.async_accept(asio::make_strand(io_),
-                         [this, &at](error_code error, client_socket socket) {
-                           if (error == asio::error::operation_aborted) return;
-                           if (error) return retry_accept(at, error);
-                           if (at.listener == listener_kind::clients)
-                             adopt(std::move(socket));
-                           else
-                             adopt_administrator(std::move(socket), at.listener);
-                           accept(at);
-                         });
-  }
-
-  void retry_accept(entrance& at, error_code error) {
-    log::warn("accept: " + error.message());
-    at.pause.expires_after(accept_pause);
-    at.pause.async_wait([this, &at](error_code cancelled) {
-      if (!cancelled) accept(at);
-    });
-  }
-
-  void adopt(client_socket socket) {
-    error_code ignored;
-    const auto& options = context_.options.server;
-    client_origin origin{address_of(socket.remote_endpoint(ignored))};
-    origin.trusted_proxy = context_.proxies.trusts(origin.address);
-    // Connections of a trusted proxy are counted for the clients behind the proxy.
-    const auto counted =
-        origin.trusted_proxy ? std::string() : counted_as(origin, options.max_per_address);
-    auto slot = context_.sockets.admit(counted);
-    if (!slot.has_value()) {
-      log::warn("a connection of " + origin.text() +
-                " was closed at once: `server.max_connections` or `server.max_per_address` is "
-                "reached");
-      return;
-    }
-    arriving_client client{std::move(socket), std::move(*slot), std::move(origin)};
-    client.proxy_header = options.proxy_protocol && client.origin.trusted_proxy;
-    if (tls_) client.tls = tls_->current();
-    begin(std::move(client));
-  }
-
-  /// The administrators' listener has no proxy in front of it, and its Unix socket needs no TLS.
-  void adopt_administrator(client_socket socket, listener_kind listener) {
-    error_code ignored;
-    client_origin origin{address_of(socket.remote_endpoint(ignored)), false, listener};
-    auto slot = context_.admin_sockets.admit({});
-    if (!slot.has_value())
-      return log::warn("a connection to `server.admin_listen` was closed at once: " +
-                       std::to_string(max_admin_sockets) + " are open");
-    arriving_client client{std::move(socket), std::move(*slot), std::move(origin)};
-    if (tls_ && listener == listener_kind::admin_address) client.tls = tls_->current();
-    begin(std::move(client));
-  }
-
-  void begin(arriving_client client) {
-    error_code ignored;
-    if (client.origin.address.has_value()) client.socket.set_option(tcp::no_delay(true), ignored);
-    client.socket.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
-    const auto strand = client.socket.get_executor();
-    asio::post(strand, [this, client = std::move(client)]() mutable {
-      if (client.proxy_header || client.tls) return receive_client(std::move(client), context_);
-      start_http_session(client_stream(std::move(client.socket)), std::move(client.slot), context_,
-                         std::move(client.origin));
-    });
-  }
-
-  /// Disconnects clients that do not read, until the unread output fits its budget again.
-  void relieve_output() {
-    if (relieving_) return;
-    if (const auto n = context_.output.relieve(std::chrono::steady_clock::now()); n > 0)
-      log::warn("cut off " + std::to_string(n) +
-                " clients that do not read their output: all output that waits is bounded by "
-                "`server.max_output`");
-    if (!context_.output.full() || stopping_) return return_memory();
-    relieving_ = true;
-    relief_timer_.expires_after(output_budget::relief_interval);
-    relief_timer_.async_wait([this](error_code cancelled) {
-      relieving_ = false;
-      if (!cancelled) relieve_output();
     });
   }
 
@@ -396,13 +242,6 @@ private:
     account(context_, all);
     for (const auto& fault : rest_.look(all))
       log::error("no request runs, and what they took does not add up: " + fault);
-  }
-
-  /// Large frames leave free memory in the heap, which malloc would otherwise keep for long.
-  void return_memory() {
-#ifdef __GLIBC__
-    ::malloc_trim(0);
-#endif
   }
 
   // --- shutdown; everything here runs on control_ ------------------------------------------------
@@ -447,14 +286,10 @@ private:
 
   void close_all() {
     stored_.hand_over();
-    error_code ignored;
-    for (const auto& one : entrances_) {
-      one->gate.close(ignored);
-      one->pause.cancel();
-    }
+    acceptor_.close();
     agent_.stop();
     drain_timer_.cancel();
-    relief_timer_.cancel();
+    relief_.stop();
     sample_timer_.cancel();
     for (const auto& one : context_.sessions.all())
       one->close_now();
@@ -474,19 +309,17 @@ private:
   server_listeners sockets_;
   agent_check agent_;
   std::vector<std::unique_ptr<kv_publisher>> publishers_;
-  std::vector<std::unique_ptr<entrance>> entrances_;
-  std::optional<tls_credentials> tls_;
+  client_acceptor acceptor_;
+  std::atomic<bool> stopping_{false};
   asio::steady_timer drain_timer_;
-  asio::steady_timer relief_timer_;
+  output_relief relief_;
   asio::steady_timer sample_timer_;
   std::shared_ptr<lifeline> alive_;
   rest_watch rest_; ///< guarded by the mutex of the lifeline
   asio::thread_pool batch_thread_;
   asio::steady_timer batch_timer_;
   batch_service batches_;
-  std::atomic<bool> stopping_{false};
   bool drained_ = false;
-  bool relieving_ = false;
 };
 
 } // namespace

@@ -29,7 +29,8 @@ NET_LIBRARIES = ["-lboost_json", "-lssl", "-lcrypto", "-lprometheus-cpp-core", "
 TEXT_LIBRARIES = ["-lpcre2-8", "-lutf8proc", "-lspdlog", "-lfmt", "-lpthread"]
 # What only a whole server needs, and takes long to compile.
 SERVER = ["net/server.cpp", "net/listeners.cpp", "net/http/http_session.cpp", "net/websocket/websocket_session.cpp",
-          "net/connection/arrival.cpp", "net/connection/tls_stream.cpp", "net/connection/tls_credentials.cpp"]
+          "net/connection/client_acceptor.cpp", "net/connection/output_relief.cpp", "net/connection/arrival.cpp",
+          "net/connection/tls_stream.cpp", "net/connection/tls_credentials.cpp"]
 PARTS = {
     "net": ["config/base/*.cpp", "config/detail/*.cpp", "config/sampling.cpp", "config/tenants.cpp", "net/*.cpp", "net/*/*.cpp",
             "net/protocol/*/*.cpp"],
