@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "actors/port/engine_port.hpp"
+#include "actors/port/engine_stats.hpp"
 
 namespace twill::models {
 struct model;

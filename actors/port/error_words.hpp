@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "actors/port/engine_port.hpp"
+#include "actors/port/request_error.hpp"
 
 namespace twill::actors {
 

@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "actors/port/engine_port.hpp"
+#include "actors/port/event.hpp"
+#include "actors/port/request_error.hpp"
+#include "config/sampling.hpp"
 
 namespace twill::actors {
 
