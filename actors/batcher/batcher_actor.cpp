@@ -22,15 +22,15 @@ public:
 
   void init(batcher_actor::pointer self, const batcher_limits& limits,
             std::shared_ptr<stats_board> stats, kv_allocator_actor kv, offloader_actor offloader,
-            std::shared_ptr<const kv_tiers> tiers, std::shared_ptr<scheduler_trace> trace) {
+            std::shared_ptr<const kv_tiers> tiers, std::shared_ptr<batcher_observer> observer) {
     self_ = self;
-    trace_ = std::move(trace);
+    observer_ = std::move(observer);
     offloader_ = std::move(offloader);
     tiers_ = std::move(tiers);
     stats_ = std::move(stats);
     kv_ = std::move(kv);
-    core_ = std::make_unique<batcher_core>(limits, *stats_, *this, tiers_ ? this : nullptr,
-                                           trace_.get());
+    core_ =
+        std::make_unique<batcher_core>(limits, *stats_, *this, tiers_ ? this : nullptr, *observer_);
     stats_->watch_steps_from({});
   }
 
@@ -195,7 +195,7 @@ private:
   std::shared_ptr<const kv_tiers> tiers_; ///< for the tiers' counters and for prefetches
   executor_actor executor_;
   std::size_t outstanding_ = 0; ///< plans without an answer so far
-  std::shared_ptr<scheduler_trace> trace_;
+  std::shared_ptr<batcher_observer> observer_;
   std::unique_ptr<batcher_core> core_;
   std::unordered_map<request_id, session_actor> handles_;
 };
@@ -204,10 +204,10 @@ batcher_actor::behavior_type
 batcher_behavior(counted_pointer<batcher_actor, batcher_state, actor_kind::batcher> self,
                  batcher_limits limits, std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
                  offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers,
-                 std::shared_ptr<scheduler_trace> trace) {
+                 std::shared_ptr<batcher_observer> observer) {
   auto& state = state_of(self);
   state.init(self, limits, std::move(stats), std::move(kv), std::move(offloader), std::move(tiers),
-             std::move(trace));
+             std::move(observer));
   return {
       [&state](const submit_prompt& prompt, const session_actor& session) {
         state.submit(prompt, session);
@@ -242,9 +242,9 @@ batcher_behavior(counted_pointer<batcher_actor, batcher_state, actor_kind::batch
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
                             std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
                             offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers,
-                            std::shared_ptr<scheduler_trace> trace) {
+                            std::shared_ptr<batcher_observer> observer) {
   return system.spawn<caf::detached>(batcher_behavior, limits, std::move(stats), std::move(kv),
-                                     std::move(offloader), std::move(tiers), std::move(trace));
+                                     std::move(offloader), std::move(tiers), std::move(observer));
 }
 
 } // namespace twill::actors

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "actors/scheduling/fair_policy.hpp"
-#include "actors/trace/scheduler_trace.hpp"
 #include "config/base/assert.hpp"
 
 namespace twill::actors {
@@ -36,8 +35,8 @@ std::unique_ptr<admission_policy> make_policy(bool fair) {
 } // namespace
 
 batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions,
-                           tier_sink* tiers, scheduler_trace* trace)
-    : stats_(stats), sessions_(sessions), tiers_(tiers), trace_(trace),
+                           tier_sink* tiers, batcher_observer& observer)
+    : stats_(stats), sessions_(sessions), tiers_(tiers), observer_(observer),
       scheduler_(limits.plan, make_policy(limits.fair)),
       prefixes_({limits.plan.prefix_cache, limits.plan.block_tokens, limits.shareable_length}),
       fetches_(limits.plan.block_tokens) {
@@ -84,20 +83,20 @@ std::optional<request_error> batcher_core::no_room(const submit_prompt& prompt,
 }
 
 void batcher_core::refuse(request_id request, const request_error& why) {
-  if (trace_ != nullptr) trace_->ended(request, why);
+  observer_.ended(request, why);
   sessions_.failed(request, why);
   sessions_.forgotten(request);
 }
 
 void batcher_core::submit(const submit_prompt& prompt) {
-  if (trace_ != nullptr) trace_->arrived(prompt);
+  observer_.arrived(prompt);
   const std::uint64_t client = std::hash<std::string>{}(prompt.client);
   if (const auto why = no_room(prompt, client)) return refuse(prompt.request, *why);
   // The session checked the request against the sizes that the executor had then; they may have
   // changed since.
   if (const auto why = misfit(prompt.spec)) return refuse(prompt.request, *why);
   const group& added = groups_.add(prompt, prompt.limits.max_queued > 0 ? client : 0);
-  if (trace_ != nullptr) trace_->queued(added.first, prompt);
+  observer_.queued(added.first, prompt);
   sequence_id leader = 0;
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
     if (prompt.is_over(choice)) continue;
@@ -116,14 +115,14 @@ void batcher_core::submit(const submit_prompt& prompt) {
 }
 
 void batcher_core::waited_too_long(request_id request) {
-  if (trace_ != nullptr) trace_->waited_too_long(request);
+  observer_.waited_too_long(request);
   const group* g = groups_.find(request);
   if (g == nullptr || g->scheduled) return;
   fail(request, actors::waited_too_long::error());
 }
 
 void batcher_core::finish_choice(request_id request, std::int32_t choice) {
-  if (trace_ != nullptr) trace_->choice_finished(request, choice);
+  observer_.choice_finished(request, choice);
   const group* g = groups_.find(request);
   if (g == nullptr) return;
   const sequence_id id = g->first + static_cast<sequence_id>(choice);
@@ -151,7 +150,7 @@ void batcher_core::for_each_choice(request_id request, F&& apply) {
 }
 
 void batcher_core::release(request_id request) {
-  if (trace_ != nullptr) trace_->released(request);
+  observer_.released(request);
   release_choices(request);
 }
 
@@ -161,19 +160,19 @@ void batcher_core::release_choices(request_id request) {
 }
 
 void batcher_core::pause(request_id request) {
-  if (trace_ != nullptr) trace_->paused(request);
+  observer_.paused(request);
   for_each_choice(request, [this](sequence_id id) { scheduler_.pause(id); });
   groups_.set_paused(request, true);
 }
 
 void batcher_core::resume(request_id request) {
-  if (trace_ != nullptr) trace_->resumed(request);
+  observer_.resumed(request);
   for_each_choice(request, [this](sequence_id id) { scheduler_.resume(id); });
   groups_.set_paused(request, false);
 }
 
 void batcher_core::executor_ready(std::uint64_t generation, const batcher_limits& limits) {
-  if (trace_ != nullptr) trace_->executor_ready(generation, limits);
+  observer_.executor_ready(generation, limits);
   if (pipeline_.has_executor()) lose_executor();
   pipeline_.executor_ready(generation);
   reset_blocks_ = reset_blocks_ || limits.total_blocks != limits_.total_blocks;
@@ -216,7 +215,7 @@ void batcher_core::refit() {
 
 void batcher_core::fail(request_id request, const request_error& why) {
   if (groups_.find(request) == nullptr) return;
-  if (trace_ != nullptr) trace_->ended(request, why);
+  observer_.ended(request, why);
   sessions_.failed(request, why);
   release_choices(request);
 }
@@ -271,7 +270,7 @@ batcher_core::action batcher_core::ask(kv_change change, phase then) {
 
 void batcher_core::granted(kv_grant grant, steady_clock::time_point now) {
   TWILL_ASSERT(awaiting_grant_, "the allocator answers each change once");
-  if (trace_ != nullptr && tiers_ != nullptr) trace_->tiers_answered(grant, now);
+  if (tiers_ != nullptr) observer_.tiers_answered(grant, now);
   awaiting_grant_ = false;
   prefixes_.take_matches(std::move(grant.matches));
   for (block_spill& s : grant.spills)
@@ -314,7 +313,7 @@ bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_po
 }
 
 void batcher_core::fetched(blocks_fetched answer, steady_clock::time_point now) {
-  if (trace_ != nullptr) trace_->fetched(answer.fetch_id, answer.blocks.size(), now);
+  observer_.fetched(answer.fetch_id, answer.blocks.size(), now);
   const tier_client::fetch ended = fetches_.end(answer.fetch_id);
   if (ended.id == 0) return;
   if (answer.given_up)
@@ -334,7 +333,7 @@ std::optional<kv_change> batcher_core::take_drops() {
   for (const released_sequence& r : released) {
     if (r.leased) change.drops.push_back(r.id);
     if (r.opened) pipeline_.close(r.id);
-    if (trace_ != nullptr && r.gone) trace_->forgotten(r.id);
+    if (r.gone) observer_.forgotten(r.id);
     if (const auto over = groups_.release(r)) sessions_.forgotten(*over);
   }
   if (!change.reset && change.drops.empty()) return std::nullopt;
@@ -386,7 +385,7 @@ batcher_core::action batcher_core::send(steady_clock::time_point now) {
 
 step_plan_ptr batcher_core::send_plan(step_plan plan, std::int32_t preempted) {
   step_plan_ptr sent = pipeline_.send(std::move(plan));
-  if (trace_ != nullptr) trace_->planned(*sent, preempted);
+  observer_.planned(*sent, preempted);
   return sent;
 }
 
@@ -456,9 +455,8 @@ void batcher_core::note_first_admission(const sequence& s, std::int32_t n_loaded
 
 void batcher_core::step_done(const step_result& result, steady_clock::time_point now) {
   const step_plan_ptr plan = pipeline_.take(result);
-  if (trace_ != nullptr && !plan) trace_->ignored_step();
-  if (!plan) return;
-  if (trace_ != nullptr) trace_->step_done(*plan, result, now);
+  if (!plan) return observer_.ignored_step();
+  observer_.step_done(*plan, result, now);
   if (tiers_ != nullptr) note_copies(*plan, result);
   if (plan->rows.empty()) return;
   std::vector<token_gap> gaps;
@@ -609,9 +607,8 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
 
 void batcher_core::step_failed(std::uint64_t generation, const std::string& detail,
                                bool device_is_lost) {
-  const bool ignored = generation != pipeline_.generation();
-  if (trace_ != nullptr) ignored ? trace_->ignored_step() : trace_->step_failed(generation);
-  if (ignored) return;
+  if (generation != pipeline_.generation()) return observer_.ignored_step();
+  observer_.step_failed(generation);
   if (const step_plan_ptr failed = pipeline_.oldest()) {
     std::set<request_id> lost;
     for (const planned_row& row : failed->rows)
@@ -664,7 +661,7 @@ scheduler_snapshot batcher_core::describe(kv_leases leases) const {
 }
 
 void batcher_core::publish_gauges() {
-  if (trace_ != nullptr && pipeline_.oldest() == nullptr) trace_->rested();
+  if (pipeline_.n_outstanding() == 0) observer_.rested();
   stats_.update([&](engine_stats& s) {
     s.requests_waiting = groups_.n_waiting() + groups_.n_paused();
     s.requests_running = groups_.n_running();

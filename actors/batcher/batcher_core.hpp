@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "actors/batcher/batcher_limits.hpp"
+#include "actors/batcher/batcher_observer.hpp"
 #include "actors/batcher/prefix_cache_client.hpp"
 #include "actors/batcher/sequence_groups.hpp"
 #include "actors/batcher/step_pipeline.hpp"
@@ -25,8 +26,6 @@
 #include "actors/scheduling/scheduler.hpp"
 
 namespace twill::actors {
-
-class scheduler_trace;
 
 class batcher_core {
 public:
@@ -60,10 +59,10 @@ public:
   /// executor.
   using action = std::variant<rest, kv_change, step_plan_ptr>;
 
-  /// If `tiers` is null, blocks stay on the device. If `trace` is not null, every input and
-  /// decision is reported to it.
+  /// If `tiers` is null, blocks stay on the device. Every input and decision is reported to
+  /// `observer`, which must outlive this object.
   batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions,
-               tier_sink* tiers = nullptr, scheduler_trace* trace = nullptr);
+               tier_sink* tiers = nullptr, batcher_observer& observer = batcher_observer::none());
 
   // Orders from sessions and from the supervisor.
   void submit(const submit_prompt& prompt);
@@ -149,8 +148,8 @@ private:
   batcher_limits limits_;
   stats_board& stats_;
   session_sink& sessions_;
-  tier_sink* tiers_;       ///< null: blocks stay on the device
-  scheduler_trace* trace_; ///< null: decisions are not recorded
+  tier_sink* tiers_; ///< null: blocks stay on the device
+  batcher_observer& observer_;
   scheduler scheduler_;
   std::optional<prefill_budget> prefill_budget_; ///< set if batcher_limits::gap_target_s is > 0
   sequence_groups groups_;

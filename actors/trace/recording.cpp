@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "actors/trace/scheduler_trace.hpp"
 #include "actors/trace/trace_file.hpp"
 #include "config/base/log.hpp"
 
@@ -18,14 +19,14 @@ struct recording {
 
 } // namespace
 
-std::shared_ptr<scheduler_trace> begin_recording(const config::scheduler_options& options,
-                                                 const std::string& model,
-                                                 const batcher_limits& limits, bool has_tiers) {
-  if (options.trace.empty()) return nullptr;
+std::shared_ptr<batcher_observer> begin_recording(const config::scheduler_options& options,
+                                                  const std::string& model,
+                                                  const batcher_limits& limits, bool has_tiers) {
+  if (options.trace.empty()) return std::make_shared<batcher_observer>();
   auto file = trace_file::of_process(options.trace, options.trace_size_bytes);
   if (!file.ok()) {
     log::error(file.detail());
-    return nullptr;
+    return std::make_shared<batcher_observer>();
   }
   auto begun = std::make_shared<recording>(std::move(file).value());
   begun->trace.begin(model, limits, has_tiers);

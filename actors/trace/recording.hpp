@@ -4,15 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "actors/trace/scheduler_trace.hpp"
+#include "actors/batcher/batcher_observer.hpp"
 #include "config/options.hpp"
 
 namespace twill::actors {
 
-/// Begins a new stream. Returns null if the options name no file, or if the file cannot be written,
-/// which is logged.
-std::shared_ptr<scheduler_trace> begin_recording(const config::scheduler_options& options,
-                                                 const std::string& model,
-                                                 const batcher_limits& limits, bool has_tiers);
+/// Begins a new stream. Returns an observer that records nothing if the options name no file, or if
+/// the file cannot be written, which is logged.
+std::shared_ptr<batcher_observer> begin_recording(const config::scheduler_options& options,
+                                                  const std::string& model,
+                                                  const batcher_limits& limits, bool has_tiers);
 
 } // namespace twill::actors

@@ -74,7 +74,7 @@ std::string excerpt(const std::string& text, std::size_t differs) {
 replayed_batcher::replayed_batcher(const trace_line& begin)
     : limits_(begin.limits()), has_tiers_(begin.yes("tiers")), trace_(*this),
       pool_(static_cast<std::int32_t>(limits_.total_blocks), limits_.plan.block_tokens),
-      core_(limits_, stats_, *this, has_tiers_ ? this : nullptr, &trace_) {}
+      core_(limits_, stats_, *this, has_tiers_ ? this : nullptr, trace_) {}
 
 void replayed_batcher::see(const trace_line& line) {
   if (!decisions_.empty())

@@ -14,46 +14,42 @@
 #include <vector>
 
 #include "actors/batcher/batcher_limits.hpp"
+#include "actors/batcher/batcher_observer.hpp"
 #include "actors/kv/block_key.hpp"
 #include "actors/messages.hpp"
 #include "actors/trace/trace_sink.hpp"
 
 namespace twill::actors {
 
-class scheduler_trace {
+class scheduler_trace final : public batcher_observer {
 public:
   /// `sink` must outlive it.
   explicit scheduler_trace(trace_sink& sink);
 
-  // Inputs of the batcher.
+  /// The first line of a stream: what decisions depend on.
   void begin(const std::string& model, const batcher_limits& limits, bool has_tiers);
-  void executor_ready(std::uint64_t generation, const batcher_limits& limits);
-  /// A prompt, before it is refused or queued.
-  void arrived(const submit_prompt& prompt);
-  void choice_finished(request_id request, std::int32_t choice);
-  void released(request_id request);
-  void paused(request_id request);
-  void resumed(request_id request);
-  void waited_too_long(request_id request);
-  void fetched(std::uint64_t fetch_id, std::size_t n_blocks, steady_clock::time_point now);
-  /// The tiers' part of the allocator's answer; called if there are tiers.
-  void tiers_answered(const kv_grant& grant, steady_clock::time_point now);
-  /// The result of `plan`, whose rows are not applied yet.
-  void step_done(const step_plan& plan, const step_result& result, steady_clock::time_point now);
-  void step_failed(std::uint64_t generation);
-  /// A step of an earlier generation came back: nothing follows except another attempt to plan.
-  void ignored_step() { saw("\"e\":\"ignored\""); }
 
-  // Decisions of the batcher.
-  /// The prompt that arrived last is queued; its choices are the sequences from `first` on.
-  void queued(sequence_id first, const submit_prompt& prompt);
-  void planned(const step_plan& plan, std::int32_t preempted);
-  void ended(request_id request, const request_error& why);
-  /// A sequence has left for good.
-  void forgotten(sequence_id id) { beginnings_.erase(id); }
+  // batcher_observer: inputs
+  void executor_ready(std::uint64_t generation, const batcher_limits& limits) override;
+  void arrived(const submit_prompt& prompt) override;
+  void choice_finished(request_id request, std::int32_t choice) override;
+  void released(request_id request) override;
+  void paused(request_id request) override;
+  void resumed(request_id request) override;
+  void waited_too_long(request_id request) override;
+  void fetched(std::uint64_t fetch_id, std::size_t n_blocks, steady_clock::time_point now) override;
+  void tiers_answered(const kv_grant& grant, steady_clock::time_point now) override;
+  void step_done(const step_plan& plan, const step_result& result,
+                 steady_clock::time_point now) override;
+  void step_failed(std::uint64_t generation) override;
+  void ignored_step() override { saw("\"e\":\"ignored\""); }
 
-  /// Nothing is outstanding and nothing can be planned.
-  void rested() { sink_.rested(); }
+  // batcher_observer: decisions
+  void queued(sequence_id first, const submit_prompt& prompt) override;
+  void planned(const step_plan& plan, std::int32_t preempted) override;
+  void ended(request_id request, const request_error& why) override;
+  void forgotten(sequence_id id) override { beginnings_.erase(id); }
+  void rested() override { sink_.rested(); }
 
 private:
   /// The blocks that a sequence has filled so far.

@@ -54,7 +54,7 @@ public:
     limits_.total_blocks = any(12, 40);
     pool_ = std::make_unique<block_pool>(static_cast<std::int32_t>(limits_.total_blocks), 4);
     trace_.begin("a model", limits_, tiers);
-    core_ = std::make_unique<batcher_core>(limits_, stats_, *this, tiers ? this : nullptr, &trace_);
+    core_ = std::make_unique<batcher_core>(limits_, stats_, *this, tiers ? this : nullptr, trace_);
     ready();
   }
 
