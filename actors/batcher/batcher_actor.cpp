@@ -16,7 +16,7 @@ namespace twill::actors {
 
 namespace {
 
-class batcher_state : public batcher_core::session_sink, public batcher_core::tier_sink {
+class batcher_state : public session_sink, public tier_sink {
 public:
   const char* name = "batcher";
 
@@ -158,7 +158,7 @@ private:
     });
   }
 
-  // batcher_core::session_sink
+  // session_sink
   template <class Message>
   void tell_session(request_id request, Message&& message) {
     if (auto i = handles_.find(request); i != handles_.end())
@@ -179,7 +179,7 @@ private:
   }
   void forgotten(request_id request) override { handles_.erase(request); }
 
-  // batcher_core::tier_sink
+  // tier_sink
   void fetch(fetch_blocks order, std::chrono::milliseconds patience) override {
     tell_later(self_, batcher_actor{self_}, patience, blocks_fetched{order.fetch_id, {}, 0, true});
     if (offloader_) tell(self_, offloader_, std::move(order), batcher_actor{self_});

@@ -29,8 +29,8 @@ ledger batcher_core::account(const kv_leases& leases) const {
 
   // Each request that has a row in a step under way holds the step.
   all.taken("steps under way", static_cast<std::int64_t>(pipeline_.n_outstanding()));
-  all.taken("fetches of KV blocks", static_cast<std::int64_t>(fetches_.under_way().size()));
-  for (const auto& [fetch_id, fetch] : fetches_.under_way())
+  all.taken("fetches of KV blocks", static_cast<std::int64_t>(tiers_.under_way().size()));
+  for (const auto& [fetch_id, fetch] : tiers_.under_way())
     all.held("fetches of KV blocks", holder_of(fetch.id));
   return all;
 }

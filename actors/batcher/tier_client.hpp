@@ -1,5 +1,5 @@
-// tier_client: the batcher's side of the KV tiers off the device. It tracks which sequences wait
-// for a fetch, and decides whether a fetch is worth its time.
+// tier_client: the batcher's side of the KV tiers off the device. It decides whether a fetch is
+// worth its time, tracks which sequences wait for a fetch, and reports spilled blocks.
 //
 // One thread at a time (the batcher's). A fetch is worth its time unless measurements say that
 // computing the blocks again takes less time. A fetch that is answered too late is of no use, so
@@ -11,9 +11,20 @@
 #include <unordered_map>
 #include <vector>
 
+#include "actors/batcher/sequence_groups.hpp"
 #include "actors/messages.hpp"
 
 namespace twill::actors {
+
+/// Receives the orders to the tiers off the device.
+class tier_sink {
+public:
+  virtual ~tier_sink() = default;
+  /// The answer comes through batcher_core::fetched(). If it has not come after `patience`,
+  /// fetched() is called with `given_up` and no blocks.
+  virtual void fetch(fetch_blocks order, std::chrono::milliseconds patience) = 0;
+  virtual void spilled(blocks_spilled blocks) = 0;
+};
 
 /// Measured speeds of the tiers and of computing blocks.
 class tier_speeds {
@@ -45,7 +56,23 @@ private:
 
 class tier_client {
 public:
-  explicit tier_client(std::int32_t block_tokens) : speeds(block_tokens) {}
+  /// If `tiers` is null, blocks stay on the device; otherwise it must outlive this object.
+  explicit tier_client(std::int32_t block_tokens, tier_sink* tiers = nullptr)
+      : speeds(block_tokens), tiers_(tiers) {}
+
+  /// Whether there are tiers off the device.
+  bool has_tiers() const { return tiers_ != nullptr; }
+  /// Starts a fetch if a tier has blocks that follow those of `match` on the device, and if the
+  /// fetch is worth its time. `fetched` belongs to the sequence of `match`. Returns whether the
+  /// sequence now waits for the fetch.
+  bool start_fetch(const prefix_match& match, sequence_groups::fetched_blocks& fetched,
+                   steady_clock::time_point now);
+  /// Takes the answer to a fetch, and measures how long it took. Returns the sequence that waited
+  /// for it; 0 if the fetch had ended before.
+  sequence_id end_fetch(const blocks_fetched& answer, steady_clock::time_point now);
+  /// The step of this plan is done: measures the step and its copies, and reports the blocks that
+  /// it has spilled.
+  void step_done(const step_plan& plan, const step_result& result);
 
   struct fetch {
     sequence_id id = 0;
@@ -78,6 +105,7 @@ public:
   tier_speeds speeds;
 
 private:
+  tier_sink* tiers_;                                   ///< null: blocks stay on the device
   std::unordered_map<std::uint64_t, fetch> under_way_; ///< by fetch id
   std::uint64_t last_id_ = 0;
 };

@@ -17,7 +17,7 @@
 
 namespace twill::actors {
 
-class replayed_batcher final : batcher_core::session_sink, batcher_core::tier_sink, trace_sink {
+class replayed_batcher final : session_sink, tier_sink, trace_sink {
 public:
   explicit replayed_batcher(const trace_line& begin);
 
@@ -37,14 +37,14 @@ private:
   void pump();
   steady_clock::time_point now() const { return steady_clock::time_point{} + time_; }
 
-  // batcher_core::session_sink
+  // session_sink
   void queued(request_id) override {}
   void scored(request_id, prompt_scored) override {}
   void pooled(request_id, prompt_pooled) override {}
   void token(request_id, token_ready) override {}
   void failed(request_id, const request_error&) override {}
   void forgotten(request_id request) override;
-  // batcher_core::tier_sink
+  // tier_sink
   void fetch(fetch_blocks order, std::chrono::milliseconds) override {
     asked_[order.fetch_id] = order.keys.size();
   }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int32_t end_id = 99;
 
-struct fixture final : batcher_core::session_sink {
+struct fixture final : session_sink {
   explicit fixture(std::int32_t n_blocks = 100, batcher_limits asked = {})
       : pool(n_blocks, 4), limits(with_blocks(asked, n_blocks)), core(limits, stats, *this) {
     core.executor_ready(++generation, limits);

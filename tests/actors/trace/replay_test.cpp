@@ -43,7 +43,7 @@ private:
 };
 
 /// A batcher under random operations, recorded. The tiers off the device are played by chance.
-class recorded final : public batcher_core::session_sink, public batcher_core::tier_sink {
+class recorded final : public session_sink, public tier_sink {
 public:
   recorded(std::uint64_t seed, bool tiers) : rng_(seed), tiers_(tiers), trace_(sink_) {
     limits_.plan = {any(4, 40), any(1, 8), 4, any(0, 3) > 0, any(0, 2) > 0 ? 0 : any(1, 8)};

@@ -31,7 +31,7 @@ struct plan_seconds {
   double allocator = 0; ///< the block allocator, with the changes that the batcher asked for
 };
 
-class load_batcher final : actors::batcher_core::session_sink {
+class load_batcher final : actors::session_sink {
 public:
   explicit load_batcher(const load_batcher_settings& settings);
 

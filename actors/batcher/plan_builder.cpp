@@ -1,0 +1,85 @@
+#include "actors/batcher/plan_builder.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace twill::actors {
+
+namespace {
+
+/// Adds the loads of fetched blocks to the plan. They go into the sequence's blocks after those
+/// that were on the device; the first of them is block s.n_inserted, the first block of this lease
+/// that the prefix tree does not have.
+void add_loads(sequence_groups::sequence& s, step_plan& plan) {
+  const std::int32_t n_loaded = s.fetched.after(s.n_inserted);
+  for (std::int32_t i = s.n_inserted; i < s.n_inserted + n_loaded; ++i)
+    plan.loads.push_back({s.blocks[static_cast<std::size_t>(i)],
+                          s.fetched.blocks[static_cast<std::size_t>(i - s.fetched.first)]});
+  s.fetched = {};
+}
+
+} // namespace
+
+void plan_builder::add_spills(std::vector<block_spill> spills) {
+  for (block_spill& s : spills)
+    spills_.push_back(std::move(s));
+}
+
+step_plan plan_builder::build_spills() {
+  step_plan plan;
+  plan.spills = std::exchange(spills_, {});
+  return plan;
+}
+
+step_plan plan_builder::build(const step_decision& decision, kv_grant& grant,
+                              sequence_groups& groups) {
+  step_plan plan;
+  for (sequence_id id : decision.opened) {
+    const auto& s = groups.at(id);
+    plan.opens.push_back({id, s.spec, s.output, s.blocks});
+  }
+  enter_blocks(decision, grant, groups);
+  plan.copies = std::exchange(copies_, {});
+  enter_copies(decision, grant, groups);
+  for (sequence_id id : decision.opened)
+    add_loads(groups.at(id), plan);
+  plan.spills = std::exchange(spills_, {});
+  plan.grows = decision.grows;
+  plan.blocks = std::move(grant.blocks);
+  plan.rows = decision.rows;
+  return plan;
+}
+
+/// Enters the granted and the forked blocks into the block tables.
+void plan_builder::enter_blocks(const step_decision& decision, const kv_grant& grant,
+                                sequence_groups& groups) {
+  auto granted = grant.blocks.begin();
+  for (const lease_growth& g : decision.grows) {
+    auto& blocks = groups.at(g.id).blocks;
+    blocks.insert(blocks.end(), granted, granted + g.n_blocks);
+    granted += g.n_blocks;
+  }
+  for (const lease_fork& f : decision.forks) {
+    const auto& source = groups.at(f.from).blocks;
+    groups.at(f.id).blocks.assign(source.begin(), source.begin() + f.n_blocks);
+  }
+}
+
+/// Enters the blocks that get a copy, and keeps the copies for the next plan.
+void plan_builder::enter_copies(const step_decision& decision, const kv_grant& grant,
+                                sequence_groups& groups) {
+  for (std::size_t i = 0; i < decision.copies.size(); ++i) {
+    const lease_copy& c = decision.copies[i];
+    const auto column = static_cast<std::size_t>(c.column);
+    copies_.push_back({groups.at(c.from).blocks[column], grant.copies[i]});
+    groups.at(c.id).blocks.push_back(grant.copies[i]);
+  }
+}
+
+void plan_builder::forget_device() {
+  spills_.clear();
+  copies_.clear();
+}
+
+} // namespace twill::actors

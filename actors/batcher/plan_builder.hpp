@@ -1,0 +1,42 @@
+// plan_builder: turns a decision of the scheduler and the blocks that the allocator granted for it
+// into the step_plan that the executor gets.
+//
+// One thread at a time (the batcher's). It enters the granted blocks into the block tables of the
+// sequences. It also keeps the copies of blocks that go into a later plan than the one whose
+// decision or grant asks for them: a copy within the device waits for the step that computes its
+// source, and a spill waits for the next plan of any kind.
+#pragma once
+
+#include <vector>
+
+#include "actors/batcher/sequence_groups.hpp"
+#include "actors/messages.hpp"
+#include "actors/scheduling/step_decision.hpp"
+
+namespace twill::actors {
+
+class plan_builder {
+public:
+  /// These blocks are copied off the device with the next plan.
+  void add_spills(std::vector<block_spill> spills);
+  bool has_spills() const { return !spills_.empty(); }
+
+  /// The plan of this decision. `grant` is the answer to the decision's kv_change; its blocks are
+  /// moved into the plan.
+  step_plan build(const step_decision& decision, kv_grant& grant, sequence_groups& groups);
+  /// A plan without rows, only with copies of blocks that are to be kept.
+  step_plan build_spills();
+
+  /// The device lost its KV, and with it what was to be copied.
+  void forget_device();
+
+private:
+  void enter_blocks(const step_decision& decision, const kv_grant& grant, sequence_groups& groups);
+  void enter_copies(const step_decision& decision, const kv_grant& grant, sequence_groups& groups);
+
+  std::vector<block_spill> spills_; ///< spills that go into the next plan
+  /// copies that go into the next plan; the last plan computes the blocks to be copied
+  std::vector<block_copy> copies_;
+};
+
+} // namespace twill::actors
