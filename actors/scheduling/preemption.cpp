@@ -69,4 +69,25 @@ std::vector<scheduled_sequence*> choose_preempted(const shortage& lacking,
   return chosen;
 }
 
+scheduled_sequence* choose_displaced(const shortage& lacking, const running_set& running,
+                                     const scheduled_sequence& head) {
+  if (lacking.decode_blocks > 0) return nullptr;
+  if (!lacking.running_set_full && lacking.head_blocks == 0) return nullptr;
+  const std::int64_t with_head = running.of(head.client) + 1;
+  const auto has_too_many = [&](const running_set::share& of) {
+    return (of.running - 1) * std::int64_t{head.weight} >= with_head * of.weight;
+  };
+  const auto& shares = running.shares();
+  if (std::none_of(shares.begin(), shares.end(),
+                   [&](const auto& one) { return has_too_many(one.second); }))
+    return nullptr;
+  scheduled_sequence* last = nullptr;
+  for (const auto& [key, s] : running) {
+    // a sequence is leaving, so a place becomes free anyway
+    if (s->leaving != scheduled_sequence::exit::none) return nullptr;
+    if (!s->displaced && has_too_many(shares.at(s->client))) last = s;
+  }
+  return last;
+}
+
 } // namespace twill::actors

@@ -4,20 +4,18 @@ namespace twill::actors {
 
 void scheduler::account(ledger& to, const holder_names& name) const {
   const std::string known = "sequences in the scheduler", running = "running sequences",
-                    of_clients = "running sequences of clients", line = "sequences in line",
-                    of_known = "sequences of clients", following = "sequences that follow others",
+                    of_clients = "running sequences of clients",
+                    line = waiting_queue::sequences_in_line,
+                    of_known = waiting_queue::sequences_of_clients,
+                    following = "sequences that follow others",
                     holding = "sequences that wait with blocks";
   using place = scheduled_sequence::place;
   const auto count = [](const auto& all) { return static_cast<std::int64_t>(all.size()); };
   to.taken(known, count(sequences_));
   to.taken(running, count(running_));
-  for (const auto& [client, of] : running_of_)
+  for (const auto& [client, of] : running_.shares())
     to.taken(of_clients, of.running);
-  to.taken(line, count(waiting_) + count(paused_));
-  for (const auto& [client, limited] : limited_)
-    to.taken(line, count(limited.held_back));
-  for (const auto& [client, of] : clients_)
-    to.taken(of_known, of.sequences);
+  queue_.account(to);
   to.taken(following, count(followers_));
   to.taken(holding, count(holding_));
   sequences_.for_each([&](sequence_id id, const scheduled_sequence& s) {

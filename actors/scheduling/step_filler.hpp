@@ -1,0 +1,66 @@
+// step_filler: fills one step with rows, until its tokens, its rows of logits or the free blocks
+// are used up.
+//
+// Pure; one thread at a time. It lives for one plan. It writes rows and leases to the decision,
+// counts them in the sequences, and notes the resources that the step lacked. Who comes next is the
+// caller's choice; running sequences are served in their order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "actors/scheduling/plan_limits.hpp"
+#include "actors/scheduling/preemption.hpp"
+#include "actors/scheduling/running_set.hpp"
+#include "actors/scheduling/scheduled_sequence.hpp"
+#include "actors/scheduling/step_decision.hpp"
+
+namespace twill::actors {
+
+class step_filler {
+public:
+  /// `limits` and `out` must outlive it; the decision must be empty.
+  step_filler(const plan_limits& limits, std::int64_t free_blocks, step_decision& out)
+      : limits_(limits), out_(out), tokens_(limits.max_step_tokens), blocks_(free_blocks),
+        logit_rows_(limits.max_logit_rows) {}
+
+  /// Adds one token for each running sequence that decodes, and the blocks for them.
+  void add_decodes(const running_set& running);
+  /// Adds prompt tokens of running sequences. Beside decodes, these and later rows get at most
+  /// mixed_prompt_tokens.
+  void add_prefills(const running_set& running);
+  /// Whether tokens are left for another row.
+  bool has_tokens() const { return tokens_ > 0; }
+  /// Whether rows of logits are left for another row.
+  bool has_logit_rows() const { return logit_rows_ > 0; }
+
+  /// Takes the blocks that the head of the queue needs, if as many as `spare` are left then.
+  /// Otherwise it takes none, notes what the head lacks, and returns false.
+  bool take_blocks_of_head(const priority_key& head, std::int64_t n_blocks, std::int64_t spare);
+  /// The running set has no place for the head of the queue.
+  void note_running_set_full() { lacking_.running_set_full = true; }
+  /// Lets a sequence enter the running set, and adds its first row. Its blocks were taken before.
+  void admit(scheduled_sequence& s, const prefix_hit& hit);
+  /// Takes a block for a copy, if more than `spare` blocks are left and no decode lacks one.
+  bool take_block_of_copy(std::int64_t spare);
+
+  const shortage& lacking() const { return lacking_; }
+  /// The leaders whose prompt this step completes.
+  const std::vector<sequence_id>& completed_leaders() const { return completed_leaders_; }
+
+private:
+  void open(scheduled_sequence& s, const prefix_hit& hit);
+  std::int32_t most_tokens(const scheduled_sequence& s) const;
+  void add_row(scheduled_sequence& s, std::int32_t n_tokens);
+
+  const plan_limits& limits_;
+  step_decision& out_;
+  // The resources that are left of the step.
+  std::int32_t tokens_;
+  std::int64_t blocks_;
+  std::int32_t logit_rows_;
+  shortage lacking_;
+  std::vector<sequence_id> completed_leaders_;
+};
+
+} // namespace twill::actors
