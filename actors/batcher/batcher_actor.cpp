@@ -94,7 +94,7 @@ private:
       }
       if (auto* change = std::get_if<kv_change>(&action)) {
         ask(self_, kv_, std::move(*change)).await([this](kv_grant& grant) {
-          core_->granted(std::move(grant));
+          core_->granted(std::move(grant), steady_clock::now());
           pump();
         });
       }

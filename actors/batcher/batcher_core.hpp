@@ -70,7 +70,7 @@ public:
   /// allocator has answered, so that a step is planned from one state.
   action next(steady_clock::time_point now);
   /// Takes the allocator's answer to the kv_change that next() returned last.
-  void granted(kv_grant grant, steady_clock::time_point now = steady_clock::now());
+  void granted(kv_grant grant, steady_clock::time_point now);
   /// Returns the sequences that left since the last call while an outstanding step of this
   /// generation still has a row of them. The executor is to skip these rows.
   skip_sequences take_departed();

@@ -3,7 +3,7 @@
 #include <functional>
 #include <set>
 
-#include "actors/batcher/request_checks.hpp"
+#include "actors/batcher/capacity.hpp"
 
 namespace twill::actors {
 

@@ -64,13 +64,14 @@ struct fixture final : session_sink {
   /// Plays the allocator; plans are collected in `sent`.
   void pump() {
     for (;;) {
-      auto action = core.next(twill::actors::steady_clock::now());
+      const auto now = twill::actors::steady_clock::now();
+      auto action = core.next(now);
       if (auto* plan = std::get_if<step_plan_ptr>(&action)) {
         sent.push_back(*plan);
       } else if (auto* change = std::get_if<kv_change>(&action)) {
         check_inserts(*change);
         changes.push_back(*change);
-        core.granted(apply_change(pool, *change));
+        core.granted(apply_change(pool, *change), now);
       } else {
         return;
       }

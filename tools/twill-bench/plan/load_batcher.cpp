@@ -79,7 +79,8 @@ void load_batcher::plan(plan_seconds& spent) {
     submit();
   for (;;) {
     double began = thread_seconds();
-    auto action = core_.next(clock::now());
+    const auto now = clock::now();
+    auto action = core_.next(now);
     spent.plan += thread_seconds() - began;
     if (auto* plan = std::get_if<actors::step_plan_ptr>(&action)) {
       sent_.push_back(std::move(*plan));
@@ -87,7 +88,7 @@ void load_batcher::plan(plan_seconds& spent) {
       began = thread_seconds();
       auto grant = actors::apply_change(pool_, *change);
       spent.allocator += thread_seconds() - began;
-      core_.granted(std::move(grant));
+      core_.granted(std::move(grant), now);
     } else {
       return;
     }

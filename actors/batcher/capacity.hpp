@@ -1,4 +1,4 @@
-// request_checks: whether the batcher has room for a request, in its queue and in the KV cache.
+// capacity: whether the batcher has room for a request, in its queue and in the KV cache.
 //
 // Free functions that change nothing. A failed check is an error for the request's client.
 #pragma once

@@ -1,4 +1,4 @@
-#include "actors/batcher/request_checks.hpp"
+#include "actors/batcher/capacity.hpp"
 
 #include <algorithm>
 #include <cstddef>
