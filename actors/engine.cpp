@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "actors/detail/caf_engine.hpp"
+#include "actors/engine/caf_engine.hpp"
 #include "actors/executor/runners.hpp"
 #include "actors/pool/pool_of_files.hpp"
 

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "actors/detail/text_port.hpp"
+#include "actors/engine/text_port.hpp"
 #include "actors/pool/gathering.hpp"
 #include "actors/pool/held_requests.hpp"
 #include "actors/pool/loader_reports.hpp"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "actors/detail/caf_engine.hpp"
 #include "actors/detail/executor_failure.hpp"
 #include "actors/detail/tenant_budgets.hpp"
+#include "actors/engine/caf_engine.hpp"
 #include "actors/executor/decoder_sizing.hpp"
 #include "actors/executor/runners.hpp"
 #include "actors/kv/kv_event_log.hpp"

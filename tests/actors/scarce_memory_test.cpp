@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/detail/text_port.hpp"
+#include "actors/engine/text_port.hpp"
 #include "actors/pool/model_pool.hpp"
 #include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"

@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "actors/detail/caf_engine.hpp"
+#include "actors/engine/caf_engine.hpp"
 #include "actors/executor/step_runner.hpp"
 #include "models/model.hpp"
 #include "models/offload/plan/serving_plan.hpp"

@@ -14,8 +14,8 @@
 #include <typeinfo>
 #include <utility>
 
-#include "actors/detail/caf_engine.hpp"
 #include "actors/detail/message_probe.hpp"
+#include "actors/engine/caf_engine.hpp"
 #include "actors/executor/decoder_runner.hpp"
 #include "actors/messages.hpp"
 #include "actors/pool/model_pool.hpp"

@@ -1,4 +1,4 @@
-#include "actors/detail/caf_engine.hpp"
+#include "actors/engine/caf_engine.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 
 #include "actors/detail/counted_actor.hpp"
 #include "actors/detail/engine_shared.hpp"
-#include "actors/detail/text_port.hpp"
+#include "actors/engine/text_port.hpp"
 #include "actors/kv/cache_scope.hpp"
 #include "actors/offloader/kept_folder.hpp"
 #include "actors/session/prompt.hpp"

@@ -1,4 +1,4 @@
-#include "actors/detail/text_port.hpp"
+#include "actors/engine/text_port.hpp"
 
 #include <utility>
 
