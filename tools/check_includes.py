@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who may include whom: our folders, their private parts and the third parties.
+"""Who may include whom: our folders, their private parts and the third parties; and how long a file may be.
 
 check_includes.py [ROOT]: reads every C++ and CUDA file, prints each breach, and exits with 1 if there is any.
 tests/tools/check_includes_test.py shows that each rule fails where it should.
@@ -87,6 +87,8 @@ IMPURE_HEADERS = {
 IMPURE_CALLS = re.compile(
     r"_clock::now\b|\brandom_device\b|\bs?rand\s*\(|\b(?:clock_gettime|gettimeofday|getenv|f?printf|f?puts|fopen|"
     r"system)\s*\(|\bstd::(?:time|clock)\s*\(|\bstd::(?:cout|cerr|clog|cin)\b")
+# A longer file has more than one job. Tests may be longer: a list of cases is one job.
+MOST_LINES = 500
 # Private headers (see private_parent) that a file outside their folder includes, each with the reason. tests/x
 # may include the private headers of x without an entry: a part that is private to its folder has tests of its own.
 DETAIL_EXCEPTIONS = {
@@ -162,6 +164,8 @@ class tree:
                 yield from self.breaches_of_ours(place, path, target)
             else:
                 yield from self.breaches_of_theirs(place, path, target)
+        if len(self.lines[path]) > MOST_LINES and not is_inside(path, "tests"):
+            yield f"{path}: must have at most {MOST_LINES} lines, got {len(self.lines[path])}; split it by job"
         if PUBLIC.match(path):
             for name in sorted(self.hidden_through(path)):
                 yield f"{path}: a public header of gpu/ must not show {name}, also not through another header"
@@ -222,7 +226,7 @@ def main() -> int:
     all_files = tree(root)
     found = [breach for f in all_files.files for breach in all_files.breaches(f)]
     found += all_files.stale_names()
-    print("\n".join(found) if found else f"includes: {len(all_files.files)} files, every arrow points the right way")
+    print("\n".join(found) if found else f"includes: {len(all_files.files)} files, every arrow points the right way, no file is too long")
     return 1 if found else 0
 
 

@@ -154,6 +154,10 @@ class CheckIncludes(unittest.TestCase):
                                         "std::chrono::steady_clock::time_point t; // never now()\n"
                                         "int n = std::snprintf(text, 8, \"x\");\n"}), [])
 
+    def test_a_long_file_is_a_breach_outside_the_tests(self):
+        self.assertEqual(self.breaches({"net/server.cpp": "\n" * 500, "tests/net/server_test.cpp": "\n" * 501}), [])
+        self.assert_breach("net/server.cpp: must have at most 500 lines, got 501", {"net/server.cpp": "\n" * 501})
+
     def test_the_tables_name_only_what_exists(self):
         with tempfile.TemporaryDirectory() as folder:
             said = "\n".join(check_includes.tree(pathlib.Path(folder)).stale_names())
