@@ -134,6 +134,11 @@ class Example:
             return not said or " is UP" in said[-1]
         self.wait_until(up, f"{worker} is not up")
 
+    def refused(self) -> list:
+        """HAProxy's log lines of replies of status 500 and above. The letters behind the sizes, such as SH, say at which end
+        and in which phase the request ended (HAProxy's manual, "Session state at disconnection")."""
+        return [line for line in self.log().splitlines() if re.search(r"clients~ \S+ [-+/\d]+ 5\d\d ", line)]
+
     def ways(self) -> set:
         """By which servers requests for text went, as HAProxy names them."""
         return set(re.findall(r'clients~ \w+/(\S+) .* "POST /v1/completions', self.log()))

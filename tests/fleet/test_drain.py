@@ -22,7 +22,8 @@ def test_nothing_fails_while_workers_are_restarted(fleet, router, cut):
             worker.begin()
             time.sleep(1.1)  # HAProxy has asked since
             example.wait_until_up(name)
-    print(f"{ROUNDS} restarts: {load.counts()}; WebSockets were closed {len(load.closings)} times, with {set(load.closings)}")
+    print(f"{ROUNDS} restarts: {load.counts()}; WebSockets were closed {len(load.closings)} times, with {set(load.closings)}",
+          *example.refused(), sep="\n")
     assert load.failures() == []
     assert example.ways() == ({"router"} if router else {"w1", "w2", "w3"})
     assert min(load.counts().values()) > ROUNDS
@@ -38,5 +39,5 @@ def test_nothing_fails_while_haproxy_is_reloaded(fleet):
             example.processes["haproxy"].send_signal(signal.SIGUSR2)
             example.wait_until(lambda: example.log().count("Loading success") == number + 2, "HAProxy is not loaded again")
         time.sleep(2)
-    print(f"5 reloads: {load.counts()}")
+    print(f"5 reloads: {load.counts()}", *example.refused(), sep="\n")
     assert load.failures() == []

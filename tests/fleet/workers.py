@@ -14,11 +14,18 @@ spec.loader.exec_module(clients)
 TINY = "dummy:opt-125m?layers=1&vocab=1000"
 
 
+given_ports = set()
+
+
 def free_port() -> int:
-    """Below those that the kernel gives to connections, one of which might take it before it is listened on."""
+    """Returns each port once. Ports are below those that the kernel gives to connections, one of which might take the port
+    before it is listened on."""
     while True:
         port = random.randrange(15000, 32000)
+        if port in given_ports:
+            continue
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            given_ports.add(port)
             return port
 
 
