@@ -148,7 +148,7 @@ private:
 
   void store(const key& k, const toml::node& node, const std::string& origin) {
     auto read = read_value(k, node);
-    if (!read.value.has_value()) return complain(origin, ticked(k.name) + " " + read.problem);
+    if (!read.value.has_value()) return complain(origin, text_of(read.problem));
     set(k, loaded_, *read.value);
     origins_[k.name] = origin;
   }
@@ -196,7 +196,7 @@ private:
       if (read.value.has_value())
         set(*k, added, *read.value);
       else
-        complain(origins[k->name], ticked(name) + " " + read.problem);
+        complain(origins[k->name], text_of(read.problem));
     }
     if (table.get("name") == nullptr)
       complain(origin_of(table.source()), "`tenants.name` must be given in each `[[tenants]]`");

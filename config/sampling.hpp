@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/base/result.hpp"
+#include "config/base/breach.hpp"
 
 namespace twill::config {
 
@@ -46,12 +46,6 @@ struct sampling_params {
   std::int32_t logprobs = -1; ///< alternatives reported per token; -1: none at all
 };
 
-enum class sampling_errc {
-  out_of_range, ///< a number outside its documented range, NaN and infinities included
-  too_many,     ///< more entries than the server's limit
-  empty_value,  ///< an entry that must not be empty
-};
-
 struct limit_options;
 struct sampling_options;
 
@@ -63,8 +57,8 @@ bool is_greedy(const sampling_params& params);
 void put_configured(const sampling_options& configured, sampling_params& defaults);
 
 /// Checks every field against its range and the server's limits; token ids must be below
-/// `vocab_size`. The detail reads "`field` must be ..., got ...". Pure.
-result<nothing, sampling_errc> validate(const sampling_params& params, const limit_options& limits,
-                                        std::int32_t vocab_size);
+/// `vocab_size`. Returns the first breach; nullopt: there is none. Pure.
+std::optional<breach> validate(const sampling_params& params, const limit_options& limits,
+                               std::int32_t vocab_size);
 
 } // namespace twill::config

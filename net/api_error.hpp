@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "actors/port/engine_port.hpp"
+#include "config/base/breach.hpp"
 #include "config/base/result.hpp"
 
 namespace twill::net {
@@ -55,6 +56,10 @@ struct api_error {
   std::string param;              ///< the field at fault, or empty
   std::int32_t retry_after_s = 0; ///< > 0: seconds until a retry may succeed; 0: error_map's
                                   ///< default for the code
+
+  static api_error of(const breach& found) {
+    return {errc::invalid_field, text_of(found), found.field};
+  }
 };
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "config/base/breach.hpp"
 #include "config/base/result.hpp"
 
 namespace twill::actors {
@@ -44,6 +45,9 @@ struct request_error {
   std::string param;              ///< the field at fault, or empty
   std::int32_t retry_after_s = 0; ///< > 0: a retry may succeed after so many seconds; 0: unknown
 
+  static request_error of(errc code, const breach& found) {
+    return {code, text_of(found), found.field};
+  }
   /// The error of requests that end because the engine has lost its device.
   static request_error lost_with_device() {
     return {errc::shutting_down,

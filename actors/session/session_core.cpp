@@ -239,8 +239,7 @@ std::optional<request_error> session_core::prepare(result<std::vector<std::int32
     return error;
   }
   if (ids.value().empty())
-    return request_error{errc::empty_prompt, "`prompt` must have at least 1 token, got 0",
-                         "prompt"};
+    return request_error::of(errc::empty_prompt, {"prompt", "have at least 1 token", "0"});
   prompt_ = truncate_prompt(asked, std::move(ids).value());
   auto plan = plan_output(*model_, asked, written);
   if (!plan.ok()) return to_request_error(plan.code(), plan.detail());
@@ -257,12 +256,12 @@ std::optional<request_error> session_core::take_score_memory(const sequence_spec
   const auto bytes = score_memory::bytes_of(n, spec.prompt_logprobs);
   constexpr auto most = score_memory::most_bytes_of_request;
   if (bytes > most)
-    return request_error{errc::invalid_argument,
-                         "`prompt_logprobs` must ask for less than " + format_bytes(most) +
-                             " of scores, got " + std::to_string(spec.prompt_logprobs) + " for " +
-                             std::to_string(n) + " prompt tokens, which is " + format_bytes(bytes) +
-                             "; ask for fewer alternatives, or give a shorter prompt",
-                         "prompt_logprobs"};
+    return request_error::of(errc::invalid_argument,
+                             {"prompt_logprobs",
+                              "ask for less than " + format_bytes(most) + " of scores",
+                              std::to_string(spec.prompt_logprobs) + " for " + std::to_string(n) +
+                                  " prompt tokens, which is " + format_bytes(bytes) +
+                                  "; ask for fewer alternatives, or give a shorter prompt"});
   if (score_memory_.take(bytes)) return std::nullopt;
   request_error busy{errc::queue_full,
                      "the scores of other prompts fill the memory for them; retry later",

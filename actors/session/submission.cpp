@@ -64,11 +64,11 @@ std::optional<request_error> set_token_rules(const served_model& model, const ou
   }
   if (params.allowed_token_ids.empty()) return std::nullopt;
   if (plan.grammar)
-    return request_error{errc::invalid_argument,
-                         "`allowed_token_ids` must be absent beside `" + plan.grammar_field +
-                             "`, which decides which tokens may follow, got " +
-                             listed(params.allowed_token_ids),
-                         "allowed_token_ids"};
+    return request_error::of(
+        errc::invalid_argument,
+        {"allowed_token_ids",
+         "be absent beside `" + plan.grammar_field + "`, which decides which tokens may follow",
+         listed(params.allowed_token_ids)});
   spec.allowed = std::make_shared<const std::vector<std::uint32_t>>(mask_of(
       params.allowed_token_ids, std::max(static_cast<std::int32_t>(model.files->spec.vocab_size),
                                          model.files->text->vocab_size())));
@@ -87,7 +87,6 @@ std::optional<request_error> set_max_new(const session_args& args, const served_
   const bool asked = wanted >= 0 && !args.request.shorten_output;
   if (wanted < 0 && chat && args.limits.default_max_tokens > 0)
     wanted = args.limits.default_max_tokens;
-  const std::string with_prompt = std::to_string(prompt) + " prompt tokens";
   // A prompt without output may fill the whole context.
   if (prompt >= context + (prompt_only ? 1 : 0))
     return request_error{errc::context_too_long,
@@ -96,11 +95,12 @@ std::optional<request_error> set_max_new(const session_args& args, const served_
                              std::to_string(prompt),
                          chat ? "messages" : "prompt"};
   if (asked && prompt + wanted > context)
-    return request_error{errc::context_too_long,
-                         "`max_tokens` must be <= " + std::to_string(context - prompt) + " with " +
-                             with_prompt + " (the context limit is " + std::to_string(context) +
-                             "), got " + std::to_string(wanted),
-                         "max_tokens"};
+    return request_error::of(errc::context_too_long,
+                             {"max_tokens",
+                              "be <= " + std::to_string(context - prompt) + " with " +
+                                  std::to_string(prompt) + " prompt tokens (the context limit is " +
+                                  std::to_string(context) + ")",
+                              std::to_string(wanted)});
   if (prompt >= capacity || (asked && prompt + wanted > capacity))
     return request_error{errc::too_large,
                          "the prompt and `max_tokens` together must be <= " +

@@ -145,7 +145,7 @@ const model_key* model_tables::key_named(std::string_view member, const std::str
 void model_tables::store(std::size_t index, const model_key& k, const toml::node& node,
                          const std::string& origin) {
   auto read = read_value(k, node);
-  if (!read.value.has_value()) return complain_(origin, ticked(k.name) + " " + read.problem);
+  if (!read.value.has_value()) return complain_(origin, text_of(read.problem));
   set(k, all_[index], *read.value);
   origins_[index][k.name] = origin;
 }

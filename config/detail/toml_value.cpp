@@ -101,10 +101,11 @@ read_outcome read_value(const value_form& k, const toml::node& node) {
   if (const auto* text = node.as_string(); text != nullptr && k.single)
     value = key_value{std::vector<std::string>{text->get()}};
   if (!value.has_value())
-    return {std::nullopt, std::string("must be ") + (k.single ? "a string or " : "") +
-                              type_rule(kind) + ", got " + given};
+    return {std::nullopt,
+            {std::string(k.name),
+             (k.single ? "be a string or " : "be ") + std::string(type_rule(kind)), given}};
   if (!k.possible.holds(*value))
-    return {std::nullopt, "must be " + k.possible.words + ", got " + given};
+    return {std::nullopt, {std::string(k.name), "be " + k.possible.words, given}};
   return {std::move(value), {}};
 }
 

@@ -4,20 +4,23 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <toml++/toml.h>
 
+#include "config/base/breach.hpp"
 #include "config/detail/keys.hpp"
 
 namespace twill::config::detail {
 
 struct read_outcome {
   std::optional<key_value> value; ///< of the right type and obeying the key's rule
-  std::string problem;            ///< otherwise: "must be ..., got ..."
+  breach problem;                 ///< set if there is no value
 };
 
 /// What decides how a value is read.
 struct value_form {
+  std::string_view name;
   key_kind kind = key_kind::text;
   const rule& possible;
   bool secret = false;
@@ -26,7 +29,7 @@ struct value_form {
 read_outcome read_value(const value_form& form, const toml::node& node);
 template <class Owner>
 read_outcome read_value(const basic_key<Owner>& k, const toml::node& node) {
-  return read_value(value_form{kind_of(k), k.possible, k.secret, k.single}, node);
+  return read_value(value_form{k.name, kind_of(k), k.possible, k.secret, k.single}, node);
 }
 
 /// The value as an error message shows it: short, and on one line.

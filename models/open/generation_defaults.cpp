@@ -41,8 +41,8 @@ result<config::sampling_params> generation_defaults(const value* generation_conf
   }
   if (const value* v = generation_config->find("do_sample"); v != nullptr && *v == value(false))
     params.temperature = 0;
-  const auto valid = config::validate(params, config::limit_options{}, vocab_size);
-  if (!valid.ok()) return failure{errc::bad_metadata, "generation_config.json: " + valid.detail()};
+  if (const auto found = config::validate(params, config::limit_options{}, vocab_size))
+    return failure{errc::bad_metadata, "generation_config.json: " + text_of(*found)};
   return params;
 }
 

@@ -30,8 +30,8 @@ result<config::sampling_params> read_sampling(const gguf::metadata& meta, std::i
   auto top_k = meta.get_int_or("general.sampling.top_k", -1, vocab_size, params.top_k);
   if (!top_k.ok()) return top_k.error();
   params.top_k = static_cast<std::int32_t>(top_k.value());
-  const auto valid = config::validate(params, config::limit_options{}, vocab_size);
-  if (!valid.ok()) return failure{errc::bad_metadata, "general.sampling: " + valid.detail()};
+  if (const auto found = config::validate(params, config::limit_options{}, vocab_size))
+    return failure{errc::bad_metadata, "general.sampling: " + text_of(*found)};
   return params;
 }
 

@@ -28,13 +28,10 @@ result<form_part> uploaded(const http_request& request) {
   if (!parts.ok()) return fail(parts.code());
   const auto* purpose = find_part(parts.value(), "purpose");
   if (purpose == nullptr || purpose->data != "batch")
-    return fail({errc::invalid_field,
-                 "`purpose` must be \"batch\", got " +
-                     (purpose == nullptr ? "nothing" : describe(value(purpose->data))),
-                 "purpose"});
+    return fail(api_error::of({"purpose", "be \"batch\"",
+                               purpose == nullptr ? "nothing" : describe(value(purpose->data))}));
   const auto* file = find_part(parts.value(), "file");
-  if (file == nullptr)
-    return fail({errc::invalid_field, "`file` must be an uploaded file, got nothing", "file"});
+  if (file == nullptr) return fail(api_error::of({"file", "be an uploaded file", "nothing"}));
   return *file;
 }
 

@@ -18,10 +18,8 @@ http_reply list_models_for_anthropic(request_scope& scope) {
   const auto& query = scope.request.query;
   const auto limit = page_limit(scope.request, standard, most);
   if (!limit)
-    return error_reply({errc::invalid_field,
-                        "`limit` must be from 1 to " + std::to_string(most) + ", got " +
-                            describe(value(query_of(query, "limit"))),
-                        "limit"});
+    return error_reply(api_error::of({"limit", "be from 1 to " + std::to_string(most),
+                                      describe(value(query_of(query, "limit")))}));
   auto body = model_page_body(models_in(scope),
                               {*limit, query_of(query, "before_id"), query_of(query, "after_id")});
   return body.ok() ? http_reply{200, std::move(body).value()} : error_reply(body.code());

@@ -55,9 +55,8 @@ result<std::int64_t> last_seen(const request_scope& scope) {
   const auto text = query_of(scope.request.query, "starting_after");
   if (text.empty()) return std::int64_t{-1};
   if (const auto number = read_event_number(text)) return *number;
-  return fail({errc::invalid_field,
-               "`starting_after` must be the number of an event, got " + describe(value(text)),
-               "starting_after"});
+  return fail(
+      api_error::of({"starting_after", "be the number of an event", describe(value(text))}));
 }
 
 using reply_or_call = std::variant<http_reply, call>;

@@ -37,7 +37,7 @@ result<actors::model_info> find_model(const actors::engine_port& engine, const v
   const auto* name = body.find("model");
   const bool named = name != nullptr && !name->is_null();
   if (named && name->as_string() == nullptr)
-    return fail({errc::invalid_field, "`model` must be a string, got " + describe(*name), "model"});
+    return fail(api_error::of({"model", "be a string", describe(*name)}));
   const auto models = models_of(engine, tenant);
   if (models.empty()) {
     if (engine.models().empty()) return no_model(engine);

@@ -156,9 +156,7 @@ private:
                  type == nullptr ? value() : *type);
   }
 
-  void missing(const std::string& name) {
-    from_.reject({errc::invalid_field, "`" + name + "` must be given, got nothing", name});
-  }
+  void missing(const std::string& name) { from_.reject({name, "be given", "nothing"}); }
 
   void only(const std::string& name, const value& given,
             std::initializer_list<std::string_view> known) {
@@ -214,10 +212,8 @@ private:
     for (const auto& one : form.choices)
       bytes += one.size();
     if (bytes > max_form_bytes)
-      return from_.reject({errc::invalid_field,
-                           "`" + name + "` must be at most " + std::to_string(max_form_bytes) +
-                               " bytes, got " + std::to_string(bytes),
-                           name});
+      return from_.reject(
+          {name, "be at most " + std::to_string(max_form_bytes) + " bytes", std::to_string(bytes)});
     given_by_ = name;
     // Error messages name the whole field, since the place of the schema inside the field says
     // nothing more to a client.

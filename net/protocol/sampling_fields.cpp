@@ -273,20 +273,17 @@ void add_foreign_rows(field_rows& to) {
   add_rows(to, ignored_rows());
 }
 
-void check_sampling(fields& from, const config::sampling_params& params,
-                    const codec_context& context, std::string_view stop_name) {
-  if (!from.ok()) return;
+std::optional<breach> breach_of(const config::sampling_params& params,
+                                const codec_context& context) {
   const auto vocab_size = context.model.vocab_size > 0 ? context.model.vocab_size
                                                        : std::numeric_limits<std::int32_t>::max();
-  const auto checked = config::validate(params, context.limits, vocab_size);
-  if (checked.ok()) return;
-  auto error = from_engine(actors::errc::invalid_argument, checked.detail());
-  error.code = errc::invalid_field;
-  if (error.param == "stop" && stop_name != error.param) {
-    error.message.replace(1, error.param.size(), stop_name);
-    error.param = stop_name;
-  }
-  from.reject(std::move(error));
+  return config::validate(params, context.limits, vocab_size);
+}
+
+void check_sampling(fields& from, const config::sampling_params& params,
+                    const codec_context& context) {
+  if (!from.ok()) return;
+  if (const auto found = breach_of(params, context)) from.reject(*found);
 }
 
 } // namespace twill::net

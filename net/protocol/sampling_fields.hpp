@@ -7,9 +7,11 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 
+#include "config/base/breach.hpp"
 #include "config/sampling.hpp"
 #include "net/protocol/codec.hpp"
 #include "net/protocol/field_table.hpp"
@@ -59,8 +61,11 @@ void add_queue_rows(field_rows& to);
 void add_foreign_rows(field_rows& to); ///< rows of reject_unsupported()
 
 /// Checks the ranges of the values and the limits of the server, which are the same for all APIs.
-/// `stop_name` is the API's name for its stop strings, used in error messages.
+/// Returns the first breach, whose field has twill's own name; nullopt: there is none.
+std::optional<breach> breach_of(const config::sampling_params& params,
+                                const codec_context& context);
+/// As breach_of(); a breach is recorded in `from`.
 void check_sampling(fields& from, const config::sampling_params& params,
-                    const codec_context& context, std::string_view stop_name = "stop");
+                    const codec_context& context);
 
 } // namespace twill::net

@@ -17,8 +17,8 @@ template <class Change>
 std::string error_of(Change change) {
   sampling_params p;
   change(p);
-  const auto checked = validate(p, limit_options{}, 100);
-  return checked.ok() ? "ok" : checked.detail();
+  const auto found = validate(p, limit_options{}, 100);
+  return found ? text_of(*found) : "ok";
 }
 
 } // namespace

@@ -86,11 +86,9 @@ private:
 
   void end_with_answer(const std::string& at, actors::chat_prompt& to) {
     if (!run_.calls.empty())
-      return from_.reject({errc::invalid_field,
-                           "`" + at +
-                               "` must be followed by a message of the user with the results of "
-                               "its tool_use blocks, got nothing",
-                           at});
+      return from_.reject(
+          {at, "be followed by a message of the user with the results of its tool_use blocks",
+           "nothing"});
     if (run_.text.empty()) { // an empty text is no beginning of an answer
       run_ = {};
       return;

@@ -163,7 +163,10 @@ result<asked_message> read_asked_message(const value& body, const codec_context&
   reject_listed(from, std::span(&continuation_row, 1));
   read_service_fields(from);
   read_context_management(from, options);
-  check_sampling(from, sampling, context, "stop_sequences");
+  if (auto found = breach_of(sampling, context)) {
+    if (found->field == "stop") found->field = "stop_sequences";
+    from.reject(*found);
+  }
   actors::chat_prompt prompt;
   const auto tools = read_message_prompt(from, prompt, options);
   if (!from.ok()) return fail(from.error());

@@ -46,17 +46,13 @@ result<std::string> model_page_body(std::span<const actors::model_info> models,
     if (id.empty()) return absent;
     for (std::size_t i = 0; i < models.size(); ++i)
       if (models[i].id == id) return i;
-    error = {errc::invalid_field,
-             "`" + std::string(name) + "` must be the id of a model of this list, got " +
-                 describe(value(id)),
-             name};
+    error = api_error::of(
+        {std::string(name), "be the id of a model of this list", describe(value(id))});
     return absent;
   };
   if (!cursor.before_id.empty() && !cursor.after_id.empty())
-    return fail({errc::invalid_field,
-                 "`before_id` must be absent when `after_id` is given, got " +
-                     describe(value(cursor.before_id)),
-                 "before_id"});
+    return fail(api_error::of(
+        {"before_id", "be absent when `after_id` is given", describe(value(cursor.before_id))}));
   std::size_t end = place_of("before_id", cursor.before_id, models.size());
   std::size_t begin = cursor.after_id.empty() ? 0 : place_of("after_id", cursor.after_id, 0) + 1;
   if (error) return fail(std::move(*error));

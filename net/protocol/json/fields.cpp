@@ -35,9 +35,11 @@ const value* fields::find(std::string_view name) const noexcept {
 
 void fields::reject(std::string_view name, std::string_view rule, const value& given) {
   if (!ok()) return;
-  std::string full = path_ + std::string(name);
-  std::string message = "`" + full + "` must be " + std::string(rule) + ", got " + describe(given);
-  error_ = api_error{errc::invalid_field, std::move(message), std::move(full)};
+  reject({path_ + std::string(name), "be " + std::string(rule), describe(given)});
+}
+
+void fields::reject(const breach& found) {
+  reject(api_error::of(found));
 }
 
 void fields::reject(api_error error) {
@@ -46,9 +48,7 @@ void fields::reject(api_error error) {
 
 void fields::require(std::string_view name) {
   if (!ok() || find(name) != nullptr) return;
-  std::string full = path_ + std::string(name);
-  std::string message = "`" + full + "` must be given, got nothing";
-  error_ = api_error{errc::invalid_field, std::move(message), std::move(full)};
+  reject({path_ + std::string(name), "be given", "nothing"});
 }
 
 void fields::read(std::string_view name, bool& to) {

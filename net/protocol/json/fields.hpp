@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/base/breach.hpp"
 #include "config/base/value.hpp"
 #include "net/api_error.hpp"
 
@@ -49,7 +50,8 @@ public:
 
   void require(std::string_view name);
   void reject(std::string_view name, std::string_view rule, const value& given);
-  /// Records an error that was found by other code.
+  /// Records what other code has found.
+  void reject(const breach& found);
   void reject(api_error error);
 
 private:

@@ -123,21 +123,6 @@ std::string option_name(const std::string& parameter) {
   return "options." + parameter;
 }
 
-/// Calls check_sampling(), and replaces the field names in its errors by Ollama's names.
-void check_options(fields& from, const config::sampling_params& sampling,
-                   const codec_context& context) {
-  const value nothing_else(value_object{});
-  fields found(nothing_else);
-  check_sampling(found, sampling, context);
-  if (found.ok()) return;
-  auto error = found.error();
-  const auto quoted = "`" + error.param + "`";
-  const auto name = option_name(error.param);
-  if (error.message.starts_with(quoted)) error.message.replace(0, quoted.size(), "`" + name + "`");
-  error.param = name;
-  from.reject(std::move(error));
-}
-
 } // namespace
 
 field_rows ollama_option_rows() {
@@ -169,7 +154,10 @@ void read_ollama_options(fields& from, const codec_context& context, config::sam
     static const auto rows = ollama_option_rows();
     note_ignored(options, rows);
   }
-  if (from.ok()) check_options(from, to, context);
+  if (auto found = breach_of(to, context)) {
+    found->field = option_name(found->field);
+    from.reject(*found);
+  }
 }
 
 } // namespace twill::net

@@ -233,10 +233,10 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
            "previous_response_id"});
     if (!previous->may_be_stored) {
       if (echo.background)
-        return fail({errc::invalid_field,
-                     "`background` must be false where what is continued was sent with `store: "
-                     "false`, got true",
-                     "background"});
+        return fail(api_error::of({"background",
+                                   "be false where what is continued was sent with `store: "
+                                   "false`",
+                                   "true"}));
       echo.store = false;
     }
     turn.messages = previous->messages;

@@ -87,8 +87,7 @@ result<call> parse_responses(const value& body, const codec_context& context) {
   });
   if (!turn.ok()) return fail(turn.code());
   if (!turn.value().generate)
-    return fail({errc::invalid_field, "`generate` must be true or absent over HTTP, got false",
-                 "generate"});
+    return fail(api_error::of({"generate", "be true or absent over HTTP", "false"}));
   call generation;
   generation.stream = turn.value().stream;
   if (turn.value().echo.store)

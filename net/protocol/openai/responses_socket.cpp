@@ -18,9 +18,7 @@ result<std::string> read_lane(const value& message) {
   if (name == nullptr || name->is_null()) return std::string();
   const auto* text = name->as_string();
   if (text != nullptr && !text->empty() && text->size() <= max_lane_name_bytes) return *text;
-  return fail({errc::invalid_field,
-               "`stream_id` must be a string of 1 to 128 bytes, got " + describe(*name),
-               "stream_id"});
+  return fail(api_error::of({"stream_id", "be a string of 1 to 128 bytes", describe(*name)}));
 }
 
 std::string previous_id(const value& message) {
@@ -42,10 +40,8 @@ void responses_socket::on_message(std::string_view text) {
   const auto* name = type == nullptr ? nullptr : type->as_string();
   if (name != nullptr && *name == "response.create") return create(parsed.value(), text);
   if (name != nullptr && *name == "response.cancel") return cancel(parsed.value());
-  refuse({}, {errc::invalid_field,
-              "`type` must be \"response.create\" or \"response.cancel\", got " +
-                  (type == nullptr ? std::string("nothing") : describe(*type)),
-              "type"});
+  refuse({}, api_error::of({"type", "be \"response.create\" or \"response.cancel\"",
+                            type == nullptr ? std::string("nothing") : describe(*type)}));
 }
 
 responses_socket::lane* responses_socket::open_lane(const std::string& name) {

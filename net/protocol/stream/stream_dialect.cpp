@@ -48,10 +48,8 @@ void stream_dialect::on_message(std::string_view text) {
     return control(std::move(pong));
   }
   refuse({},
-         {errc::invalid_field,
-          "`op` must be \"submit\", \"resume\", \"cancel\", \"credit\" or \"ping\", got " +
-              (op == nullptr ? std::string("nothing") : describe(*op)),
-          "op"},
+         api_error::of({"op", "be \"submit\", \"resume\", \"cancel\", \"credit\" or \"ping\"",
+                        op == nullptr ? std::string("nothing") : describe(*op)}),
          false);
 }
 
@@ -72,7 +70,7 @@ stream_dialect::stream_ptr stream_dialect::read_new(const value& message) {
   auto s = std::make_shared<stream>();
   s->id = read_stream_id(from);
   if (streams_.contains(s->id)) { // two requests with one id could not be distinguished
-    refuse(s->id, {errc::invalid_field, "`id` must not be in use, got " + s->id, "id"}, false);
+    refuse(s->id, api_error::of({"id", "not be in use", s->id}), false);
     return nullptr;
   }
   if (from.ok() && scope_.host.output_full()) {

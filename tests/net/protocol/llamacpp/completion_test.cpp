@@ -490,7 +490,7 @@ void play_mutated(const operations& sequence) {
   std::string out;
   for (std::size_t r = 0; r < c.requests.size(); ++r) {
     const auto& sampling = c.requests[r].sampling;
-    demand(config::validate(sampling, b.limits, 1000).ok(), "the engine takes it");
+    demand(!config::validate(sampling, b.limits, 1000), "the engine takes it");
     for (std::int32_t i = 0; i < sampling.n; ++i) {
       c.encoder->on_event(r, piece("x\xC3", 100, i), out);
       c.encoder->on_event(r, finished(actors::finish_reason::length, i + 1 == sampling.n, i), out);

@@ -421,7 +421,7 @@ void play_mutated(const operations& sequence) {
   }
   auto& c = made.value();
   const auto n = c.requests.at(0).sampling.n;
-  demand(config::validate(c.requests.at(0).sampling, b.limits, 1000).ok(), "the engine takes it");
+  demand(!config::validate(c.requests.at(0).sampling, b.limits, 1000), "the engine takes it");
   std::vector<actors::event> events{started()};
   for (std::int32_t i = 0; i < n; ++i) {
     events.push_back(piece("x", 100, i));
