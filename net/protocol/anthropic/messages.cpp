@@ -11,6 +11,7 @@
 #include "net/protocol/anthropic/message_reply.hpp"
 #include "net/protocol/anthropic/message_tools.hpp"
 #include "net/protocol/chat_fields.hpp"
+#include "net/protocol/generation_fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/protocol/json/members.hpp"
 #include "net/protocol/output_form.hpp"
@@ -147,9 +148,8 @@ result<asked_message> read_asked_message(const value& body, const codec_context&
   asked_message read;
   auto& request = read.request;
   auto& options = read.options;
-  request.model = context.model.id;
-  request.sampling = context.model.default_sampling;
   auto& sampling = request.sampling;
+  set_defaults(context, request);
   from.require("max_tokens");
   from.read("max_tokens", sampling.max_tokens, 0);
   read_sampling(from, sampling);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "net/protocol/generation_fields.hpp"
 #include "net/protocol/json/members.hpp"
 #include "net/protocol/ollama/options.hpp"
 #include "net/protocol/ollama/settled_source.hpp"
@@ -69,11 +70,8 @@ void add_ollama_rows(field_rows& to) {
 ollama_call read_ollama_call(fields& from, const codec_context& context) {
   ollama_call read;
   auto& request = read.request;
-  request.model = context.model.id;
-  request.sampling = context.model.default_sampling;
   auto& sampling = request.sampling;
-  sampling.max_tokens =
-      context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;
+  set_defaults(context, request);
   read_chat_logprobs(from, context, sampling);
   read_ollama_options(from, context, sampling);
   read_ollama_format(from, request);

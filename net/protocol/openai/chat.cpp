@@ -1,6 +1,7 @@
 #include "net/protocol/openai/chat.hpp"
 
 #include "net/protocol/chat_fields.hpp"
+#include "net/protocol/generation_fields.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/openai/chat_reply.hpp"
 #include "net/protocol/output_form.hpp"
@@ -30,20 +31,12 @@ result<asked_chat> read_chat(const value& body, const codec_context& context) {
   fields from(body);
   asked_chat read;
   auto& request = read.request;
-  request.model = context.model.id;
-  request.sampling = context.model.default_sampling;
   auto& sampling = request.sampling;
-  sampling.max_tokens =
-      context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;
-  read_sampling(from, sampling);
-  read_token_limit(from, {"max_completion_tokens", "max_tokens"}, 1, sampling);
-  read_chat_logprobs(from, context, sampling);
-  read_prompt_options(from, context, request);
-  read_queue_fields(from, request);
-  read_output_form(from, request);
   auto& options = read.options;
+  set_defaults(context, request);
+  read_generation(from, context, {"max_completion_tokens", "max_tokens"}, 1, request);
+  read_chat_logprobs(from, context, sampling);
   read_reply_options(from, options);
-  reject_unsupported(from);
   bool echo = false;
   from.read("echo", echo);
   if (echo)

@@ -1,6 +1,7 @@
 #include "net/protocol/openai/completions.hpp"
 
 #include "net/protocol/chat_fields.hpp"
+#include "net/protocol/generation_fields.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/openai/completions_reply.hpp"
 #include "net/protocol/output_form.hpp"
@@ -50,23 +51,18 @@ field_rows completions_rows() {
 result<asked_completions> read_completions(const value& body, const codec_context& context) {
   fields from(body);
   asked_completions read;
-  config::sampling_params sampling = context.model.default_sampling;
-  sampling.max_tokens = 16; // the default of OpenAI's API
-  read_sampling(from, sampling);
-  read_token_limit(from, {"max_tokens", "max_completion_tokens"}, 0, sampling);
-  read_alternatives(from, "logprobs", context, sampling.logprobs);
   actors::request asked;
-  asked.model = context.model.id;
-  read_prompt_options(from, context, asked);
-  read_queue_fields(from, asked);
-  read_output_form(from, asked);
+  auto& sampling = asked.sampling;
+  set_defaults(context, asked);
+  sampling.max_tokens = 16; // the default of OpenAI's API
+  read_generation(from, context, {"max_tokens", "max_completion_tokens"}, 0, asked);
+  read_alternatives(from, "logprobs", context, sampling.logprobs);
   bool echo = false;
   from.read("echo", echo);
   bool add_special = true;
   from.read("add_special_tokens", add_special);
   auto& options = read.options;
   read_reply_options(from, options);
-  reject_unsupported(from);
   check_sampling(from, sampling, context);
   if (echo && asked.truncate_prompt_tokens > 0)
     from.reject("truncate_prompt_tokens", "absent when `echo` is true",
@@ -93,7 +89,6 @@ result<asked_completions> read_completions(const value& body, const codec_contex
   options.logprobs = sampling.logprobs >= 0;
   options.prompt_logprobs = asked.prompt_logprobs >= 0;
   if (echo && sampling.logprobs > asked.prompt_logprobs) asked.prompt_logprobs = sampling.logprobs;
-  asked.sampling = sampling;
   asked.echo_prompt_ids = options.token_ids;
   options.choices_per_request = sampling.n;
   options.stop_token_ids = sampling.stop_token_ids;

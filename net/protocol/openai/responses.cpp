@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "net/protocol/chat_fields.hpp"
+#include "net/protocol/generation_fields.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/protocol/json/members.hpp"
@@ -200,12 +201,9 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
                                           const find_previous& find) {
   fields from(body);
   response_turn turn;
-  turn.request.model = context.model.id;
   turn.request.parse_output = true;
   auto& sampling = turn.request.sampling;
-  sampling = context.model.default_sampling;
-  sampling.max_tokens =
-      context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;
+  set_defaults(context, turn.request);
   read_sampling(from, sampling);
   read_token_limit(from, {"max_output_tokens"}, 1, sampling);
   read_queue_fields(from, turn.request);

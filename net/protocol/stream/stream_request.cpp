@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "net/protocol/chat_fields.hpp"
+#include "net/protocol/generation_fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
-#include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
 #include "net/protocol/stored_context.hpp"
 #include "net/protocol/stored_request.hpp"
@@ -77,16 +77,9 @@ result<asked_stream> read_stream_request(const value& message, const codec_conte
   asked_stream read;
   auto& [request, identity, form] = read;
   auto& sampling = request.sampling;
-  sampling = context.model.default_sampling;
-  const auto default_max_tokens = context.limits.default_max_tokens;
-  sampling.max_tokens = default_max_tokens > 0 ? default_max_tokens : -1;
-  read_sampling(from, sampling);
-  read_token_limit(from, {"max_tokens"}, 0, sampling);
+  set_defaults(context, request);
+  read_generation(from, context, {"max_tokens"}, 0, request);
   read_alternatives(from, "logprobs", context, sampling.logprobs);
-  read_prompt_options(from, context, request);
-  read_queue_fields(from, request);
-  read_output_form(from, request);
-  reject_unsupported(from);
   check_sampling(from, sampling, context);
   identity = make_identity(id_prefix_of(stored_api::stream), context);
   read_prompt(from, identity.created_unix_s, request);
@@ -98,7 +91,6 @@ result<asked_stream> read_stream_request(const value& message, const codec_conte
   form.logprobs = sampling.logprobs >= 0;
   form.parallel_calls = request.tools.parallel;
   form.stop_token_ids = sampling.stop_token_ids;
-  request.model = context.model.id;
   return read;
 }
 
