@@ -31,8 +31,8 @@ enum class body_limit : std::uint8_t { small, full };
 struct endpoint {
   http_method method;
   std::string_view path;
-  /// A route_handler answers at once or on the worker thread, a codec starts a generation, and a
-  /// dialect_opener opens a WebSocket.
+  /// What the endpoint does: a route_handler answers at once or on the worker thread, a codec
+  /// parses the body into a call that generates output, and a dialect_opener opens a WebSocket.
   std::variant<route_handler, codec, dialect_opener> action;
   key_rule key = key_rule::required;
   body_limit body = body_limit::small;

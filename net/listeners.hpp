@@ -40,8 +40,9 @@ public:
   /// Opens the listener of `server.agent_listen`. A port without a host means 127.0.0.1; an empty
   /// address opens no listener.
   static listeners open_agent(const std::string& address);
-  /// Adopts listening sockets that another process opened. This object owns the descriptors but
-  /// never the paths. Throws std::runtime_error for a descriptor that is not a listening socket.
+  /// Adopts listening sockets that another process opened. This object owns the descriptors, but
+  /// does not remove the paths of Unix sockets. Throws std::runtime_error for a descriptor that is
+  /// not a listening socket.
   static listeners adopt(const std::vector<int>& descriptors);
   listeners() = default;
   listeners(listeners&&) noexcept = default;

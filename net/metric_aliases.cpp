@@ -87,8 +87,8 @@ void add_hit_rate(families& all) {
   all.push_back(std::move(made));
 }
 
-/// Reports that no model has LoRA adapters, because routers look for this metric. This server has
-/// no adapters.
+/// Adds the metric of LoRA adapters, because routers look for it. The metric lists none, since this
+/// server has no adapters.
 void add_no_adapters(families& all) {
   const auto* queries = find_family(all, "prefix_cache_queries_total");
   if (queries == nullptr) return;

@@ -22,8 +22,8 @@ struct process_memory {
 };
 process_memory read_process_memory();
 
-/// Used device memory that counts as memory of this process: on a host, the device memory of all
-/// models.
+/// The part of the process's resident memory that is device memory of models. Only a model that
+/// runs on the CPU has such memory; a GPU's memory is not part of the process.
 std::int64_t own_device_bytes(const std::vector<actors::model_stats>& models);
 
 struct metrics_sources {

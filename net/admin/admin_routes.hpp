@@ -1,5 +1,5 @@
 // admin_routes: the HTTP handlers for administrators at `server.admin_listen`. They are called on
-// session strands; a reload runs on the worker thread.
+// session strands; `POST /admin/reload` does its work on the worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"
@@ -15,8 +15,9 @@ http_answer admin_metrics(request_scope& scope);
 /// If the new configuration is refused, the reply has status 400 and lists the faults, and nothing
 /// has changed.
 http_answer reload(request_scope& scope);
-/// GET /admin/state: the engine, its models, the requests and tokens of each tenant, the holders of
-/// KV blocks, and the number of messages in mailboxes.
+/// GET /admin/state: the engine, its models, the requests and tokens of each tenant, the sequences
+/// that hold KV blocks, and the number of messages that wait in the mailboxes of the engine's
+/// actors.
 http_answer show_state(request_scope& scope);
 /// GET /admin/ledger: what requests have taken, who holds it, and which sums disagree.
 http_answer show_ledger(request_scope& scope);

@@ -1,10 +1,10 @@
-// admin_stream: the dialect of `/admin/stream`, which sends the server's metrics to a dashboard.
-// Used on the session's strand.
+// admin_stream: the protocol of the WebSocket `/admin/stream`, which sends the server's metrics to
+// a dashboard. Used on the session's strand.
 //
 // The first frame has type "history". Then a frame "sample" follows every second, and a frame
-// "faults" when the log has new ones (net/admin/README.md lists their members). A frame is made
-// only when the socket can take one: a client that reads slowly misses samples, and nothing waits
-// for that client. Messages from the client are ignored.
+// "faults" when warnings or errors were added to the server's log (net/admin/README.md lists the
+// members of the frames). A frame is made only when the socket can take one: a client that reads
+// slowly misses samples, and nothing waits for that client. Messages from the client are ignored.
 #pragma once
 
 #include <cstdint>

@@ -12,10 +12,10 @@
 
 namespace twill::net {
 
-/// Calls `ask(callback)`, which must pass on a callback that takes a T, and returns the value that
-/// the callback receives. Returns nothing if the value does not arrive within a second, for example
-/// while a model loads or during a long step, or if the component that was asked ends in the
-/// meantime and destroys the callback.
+/// Calls `ask(callback)`, which must pass `callback` (a function of one T) to the component that is
+/// asked, and returns the value with which that component calls it. Returns nothing if the value
+/// does not arrive within a second, for example while a model loads or during a long step, or if
+/// the component ends in the meantime and destroys the callback.
 template <class T, class Ask>
 std::optional<T> engine_answer(Ask&& ask) {
   auto answer = std::make_shared<std::promise<T>>();

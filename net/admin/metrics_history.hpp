@@ -1,9 +1,9 @@
 // metrics_history: the server's metrics of one hour in buffers of fixed size: one row for each
 // second of the last five minutes, and one row for every tenth second of the last hour. The class
-// does no I/O and reads no clock; callers must lock.
+// does no I/O and reads no clock. It has no mutex, so its owner must lock one.
 //
-// Counters are stored with their absolute values. So the difference of any two rows gives a rate,
-// and a missing row costs only detail.
+// Counters are stored as totals since the start. So the difference of any two rows gives a rate,
+// even if rows between the two are missing.
 #pragma once
 
 #include <array>
@@ -60,8 +60,9 @@ history_row make_history_row(std::int64_t at_unix_ms,
 /// been loaded.
 void write_bounds(json_writer& json, const std::vector<actors::model_stats>& models);
 
-/// Writes a row as an array: first its values, then for each of the two histograms an array with
-/// pairs of bucket index and count. All numbers are differences to the row `before`.
+/// Writes a row as an array: first its values, then for each of its two histograms (time to the
+/// first token, time between tokens) an array of pairs of bucket index and count. All numbers are
+/// differences from the row `before`.
 void write_row(json_writer& json, const history_row& row, const history_row& before);
 
 class metrics_history {
@@ -71,8 +72,9 @@ public:
   static constexpr std::size_t fine_per_coarse = 10;
 
   void add(history_row row);
-  /// Writes the members `coarse` and `fine`, arrays of rows in the form of write_row(). The first
-  /// row of each array is relative to zeros.
+  /// Writes the members `coarse` and `fine`, arrays of rows in the form of write_row(). Each row is
+  /// written as differences from the row before it; the first row of each array is written as it
+  /// is.
   void write(json_writer& json) const;
 
 private:

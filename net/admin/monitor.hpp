@@ -1,8 +1,9 @@
 // monitor: the metrics that dashboards show. One timer takes the samples, however many dashboards
 // are connected, and the samples are kept for an hour.
 //
-// Thread safety: every function locks the mutex; wakers are called without the lock. The monitor
-// must outlive its subscriptions. Without dashboards no frame is made.
+// Thread safety: every function locks the mutex; the callbacks of subscriptions are called without
+// the lock. The monitor must outlive its subscriptions. The JSON text of a sample is made only when
+// a dashboard asks for it.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +31,10 @@ struct server_snapshot {
   std::vector<actors::tenant_stats> tenants;
 };
 
-/// Makes a frame of type "sample" (see net/admin/README.md). The frame has at most this many models
-/// and tenants; the busiest tenants come first.
+/// The largest numbers of models and tenants that one frame of type "sample" describes.
 inline constexpr std::size_t max_shown_models = 64;
 inline constexpr std::size_t max_shown_tenants = 100;
+/// Makes a frame of type "sample" (see net/admin/README.md); the busiest tenants come first in it.
 std::string sample_frame(const server_snapshot& of);
 
 class monitor {
@@ -57,8 +58,8 @@ public:
   /// Returns the newest sample as a frame of type "sample".
   frame latest() const;
 
-  /// While a subscription exists, each sample calls its waker. The waker may still be called for a
-  /// moment after the subscription has ended.
+  /// While a subscription exists, sample() calls the callback that was given to subscribe(). The
+  /// callback may still be called for a moment after the subscription has ended.
   class subscription {
   public:
     subscription() = default;

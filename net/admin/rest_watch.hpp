@@ -1,6 +1,8 @@
-// rest_watch: filters the faults of a ledger. A fault is real if two successive calls of look()
-// find the fault while no requests are running. A resource that is released a moment after the end
-// of its request is therefore not a fault.
+// rest_watch: finds resources that requests have not given back. It reads ledgers
+// (config/base/ledger.hpp), which list how much of each resource is taken and who holds it. A fault
+// of a ledger is reported only if two successive calls of look() find it while no requests are
+// running. A resource that is released a moment after the end of its request is therefore not
+// reported.
 //
 // Only one thread at a time may use it.
 #pragma once

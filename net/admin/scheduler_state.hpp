@@ -1,5 +1,5 @@
-// scheduler_state: the holders of KV blocks and the number of messages in mailboxes, as JSON
-// members of the reply to `GET /admin/state`.
+// scheduler_state: the sequences that hold KV blocks, and the number of messages that wait in the
+// mailboxes of the engine's actors, as JSON members of the reply to `GET /admin/state`.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace twill::net {
 
-/// Waits at most one second for the engine's answers. The result lacks answers that take longer.
-/// Call it on the worker thread.
+/// Waits at most one second for the answer of each scheduler. The result is empty if the answers
+/// take longer. Call it on the worker thread.
 std::vector<actors::scheduler_snapshot> ask_schedulers(const actors::engine_port& engine);
 
 /// Adds the members `schedulers` and `mailboxes` to the JSON object that is being written.

@@ -42,8 +42,8 @@ std::string as_json(const ledger& all) {
 
 } // namespace
 
-/// The engine and the batch thread answer asynchronously, and the worker thread waits for the
-/// answers.
+/// The handler of `GET /admin/ledger`. The engine and the batch thread report their parts of the
+/// ledger asynchronously; the worker thread waits for both parts.
 http_answer show_ledger(request_scope& scope) {
   return slow_reply([&context = scope.context] {
     auto all =

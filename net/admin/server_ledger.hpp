@@ -1,5 +1,6 @@
-// server_ledger: what requests have taken from the server, and who holds it. When no request is
-// left, everything must have been given back.
+// server_ledger: the server's part of the ledger (config/base/ledger.hpp), which lists how many
+// sockets and buffered bytes are taken, and who holds them. When no request is left, everything
+// must have been given back.
 #pragma once
 
 #include "config/base/ledger.hpp"
@@ -7,7 +8,7 @@
 
 namespace twill::net {
 
-/// Adds the server's own counts to the ledger. The caller adds those of the engine and of the
+/// Adds the server's own counts to the ledger. The caller adds the counts of the engine and of the
 /// batch_service. Any thread.
 void account(const server_context& context, ledger& to);
 

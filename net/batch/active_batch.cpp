@@ -16,8 +16,8 @@ constexpr std::chrono::milliseconds longest_retry_time{10'000};
 /// unknown.
 bool is_without_model(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
-  // An error that names another field concerns only the request, for example a grammar that cannot
-  // be compiled.
+  // An error that names a field other than `model` concerns only the request, for example a grammar
+  // that cannot be compiled.
   return code != nullptr && (error.param.empty() || error.param == "model") &&
          (*code == actors::errc::not_ready || *code == actors::errc::shutting_down ||
           *code == actors::errc::queue_timed_out);

@@ -35,8 +35,8 @@ struct batch_runner::active_batch {
   clock::time_point due;
   /// Until this time no line of this batch is sent; other batches are not delayed.
   clock::time_point not_before;
-  /// If > 0: the last request found that the model cannot be served, and this is the present delay
-  /// between attempts.
+  /// Greater than 0 if the model could not be served when the last request was sent. It is then the
+  /// time to wait before the next attempt.
   std::chrono::milliseconds model_wait{0};
   std::string waits_because; ///< if model_wait > 0: the engine's error message
 

@@ -1,5 +1,5 @@
-// batch: OpenAI's Batch object as data, its JSON form, and the lines of its input and output files.
-// Plain values and pure functions for any thread.
+// batch: OpenAI's Batch object as a struct, its JSON form, and the parsing and writing of the lines
+// of its input and output files. Plain values and pure functions for any thread.
 #pragma once
 
 #include <array>

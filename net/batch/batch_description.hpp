@@ -11,7 +11,7 @@
 namespace twill::net {
 
 /// No description is larger than this, because batch_service::create() limits what clients send and
-/// batch_input limits the number of faults.
+/// batch_input::check() reports at most 100 faults of the input file.
 inline constexpr std::size_t max_batch_description_bytes = 1024 * 1024;
 
 /// Returns all members of a batch as JSON.

@@ -25,8 +25,9 @@ public:
 
   struct contents {
     std::vector<batch> batches; ///< in the order in which they were created
-    /// The ids of files that are needed although they may not be published: running batches or
-    /// damaged descriptions name them. Empty if the ids could not be determined.
+    /// The ids of files that running batches or damaged descriptions name. The files must be kept,
+    /// even those that were never published by file_store::writer::publish(). Empty if the ids
+    /// could not be determined.
     std::optional<std::set<std::string>> files;
   };
   /// Reads all descriptions; afterwards save() works. Only the process that has locked the folder
@@ -36,12 +37,12 @@ public:
   /// Whether open() was called, which means that batches outlive the daemon.
   bool is_open() const { return open_; }
 
-  /// Writes the description of a batch as the table has it, or removes the description if the table
-  /// no longer has the batch. Fails with errc::storage_full if the disk is full, and with
+  /// Writes the description of the batch `id` with the values in `from`, or removes the description
+  /// if `from` no longer has the batch. Fails with errc::storage_full if the disk is full, and with
   /// errc::busy if the process has no free descriptor; the previous description then stays.
   result<nothing> save(const batch_table& from, const std::string& id);
-  /// Saves and only logs a failure. For changes that the next start makes again if they were not
-  /// written.
+  /// Calls save() and only logs a failure. Use it for changes that the next start of the daemon
+  /// makes again if they were not written.
   void save_or_warn(const batch_table& from, const std::string& id);
 
 private:

@@ -1,9 +1,10 @@
 // batch_output: the output file and the error file of a batch. Each file is created when its first
 // line is written.
 //
-// Used only on the batch thread. With a `name` callback, the files outlive the daemon: their ids
-// are recorded in the batch, and a later batch_output can continue them. Without it, the destructor
-// removes the files that are not published. The store must outlive this object.
+// Used only on the batch thread. With a `name` callback, the files outlive the daemon: the callback
+// records their ids in the batch, and a later batch_output can continue the files. Without the
+// callback, the destructor removes the files that publish() has not made visible to clients. The
+// store must outlive this object.
 #pragma once
 
 #include <functional>
@@ -21,8 +22,8 @@ class batch_output {
 public:
   enum class file { output, errors };
 
-  /// Called with a file's id before the file's first line is written. If the callback fails,
-  /// nothing is written.
+  /// A callback that records a file's id in the batch. It is called before the file's first line is
+  /// written; if it fails, nothing is written.
   using name_file = std::function<result<nothing>(file which, const std::string& id)>;
 
   /// Without `name` the files are removed with this object unless they are published.
@@ -31,12 +32,12 @@ public:
 
   result<nothing> write(file to, std::string_view line);
 
-  /// Continues a file that was named earlier. If the file no longer exists, a new one is created
-  /// when a line is written.
+  /// Continues the file `id` that an earlier batch_output created. If the file no longer exists, a
+  /// new one is created when a line is written.
   result<nothing> reopen(file which, const std::string& id);
-  /// Adds the custom_id of each line to `ids` and returns the number of lines. At the first
-  /// incomplete line the file is cut off: the process ended, or the power failed, while that line
-  /// was written.
+  /// Adds the custom_id of each line to `ids` and returns the number of lines. The file is cut off
+  /// before the first incomplete line, which was left when the process ended or the power failed
+  /// while the line was written.
   result<std::int64_t> read_answers(file which, std::unordered_set<std::string>& ids);
 
   /// Publishes a file and returns its id; the id is empty if nothing was written to the file.

@@ -20,8 +20,8 @@ void batch_runner::adopt(const batch& earlier) {
   adopted_.push_back(opened);
 }
 
-/// Leaves a batch for the next start, because its files may be readable then, for example if
-/// descriptors had run out.
+/// Leaves a batch as it is, because its files cannot be read now, for example because the process
+/// has no free file descriptor. The next start of the daemon tries again.
 void batch_runner::leave(const std::shared_ptr<active_batch>& opened, const api_error& why) {
   log::warn(opened->id +
             " is left for the next start, since its files cannot be read: " + why.message);
@@ -53,8 +53,8 @@ void batch_runner::resume(const std::shared_ptr<active_batch>& opened) {
   run(opened);
 }
 
-/// Makes the input skip lines that have replies in the files. Returns the number of remaining
-/// lines, or nothing if the batch cannot be continued.
+/// Makes the input skip the lines whose replies are in the batch's output file or error file.
+/// Returns the number of remaining lines, or nothing if the batch cannot be continued.
 std::optional<std::int64_t> batch_runner::find_answers(const std::shared_ptr<active_batch>& of) {
   std::unordered_set<std::string> answered;
   const auto completed = of->out.read_answers(batch_output::file::output, answered);

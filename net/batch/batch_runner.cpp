@@ -358,8 +358,8 @@ void batch_runner::end_expired(const std::shared_ptr<active_batch>& which) {
              "", 0});
 }
 
-/// Leaves a batch for the next start, which sends the running lines again. The batch holds its
-/// input file until the process ends.
+/// Leaves a batch for the next start of the daemon, which sends the lines without a reply again.
+/// Until the process ends, nobody can delete the batch's input file.
 void batch_runner::put_away(const std::shared_ptr<active_batch>& which) {
   for (const auto& line : std::list(lines_))
     if (line->owner == which) drop_line(line);

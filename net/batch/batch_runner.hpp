@@ -1,15 +1,16 @@
 // batch_runner: sends the lines of batches to the engine, at the same time as interactive requests
 // run.
 //
-// Threads: all work is done on one batch thread, to which `post` passes functions;
+// Threads: all work is done on one batch thread, to which `thread_seam::post` passes functions;
 // engine_requests passes the engine's events to that thread. submit(), cancel() and stop() may be
 // called from any thread. adopt() must be called before all other functions.
 // At most batches.max_running sequences run at once, over all batches. Tenants take turns line by
 // line, and so do the batches of one tenant. A line is in memory only from its turn to its reply.
-// If the engine's queue is full or a model cannot be served, the batch waits until its completion
-// window ends, instead of failing; other batches continue.
-// If the descriptions of batches are kept, stop() leaves batches as they are, and adopt() continues
-// them in the next run: lines whose replies are in the files are not sent again.
+// If the engine's queue is full or a model cannot be served, the batch does not fail but waits, at
+// most until its completion window ends; other batches continue.
+// If the descriptions of batches are kept on disk (see batch_folder), stop() leaves batches as they
+// are, and adopt() continues them in the next run: lines whose replies are in the files are not
+// sent again.
 #pragma once
 
 #include <chrono>
@@ -52,13 +53,13 @@ public:
   void begin();
   void submit(const batch& queued);
   void cancel(const std::string& id);
-  /// Ends all batches, or leaves them for adopt() in the next run. Replies that have arrived stay
-  /// in the files.
+  /// Ends all batches. If their descriptions are kept on disk, stop() instead leaves them for
+  /// adopt() in the next run. Replies that have arrived stay in the output files.
   void stop();
   void on_timer();
-  /// Calls `callback` on the batch thread with a ledger of what files, batches and their lines
-  /// take, and who holds it. If the runner ends before that, `callback` is destroyed without a
-  /// call.
+  /// Calls `callback` on the batch thread with a ledger (config/base/ledger.hpp) of the bytes of
+  /// files, the requests and other counted resources that batches have taken. If the runner ends
+  /// before that, `callback` is destroyed without a call.
   void account(std::function<void(ledger)> callback);
 
 private:

@@ -28,8 +28,9 @@ public:
 
   enum class added { yes, too_many, too_many_of_tenant };
 
-  /// Adds a batch, unless too many batches are running, in total or of its tenant. `*forgotten`
-  /// becomes the id of the batch that was removed to make room, if any.
+  /// Adds a batch, unless too many batches are running, in total or of its tenant
+  /// (`most_of_tenant`). `*forgotten` becomes the id of the batch that was removed to make room, if
+  /// any.
   added add(batch created, std::size_t most_of_tenant, std::string* forgotten = nullptr) {
     const std::lock_guard lock(mutex_);
     std::size_t n_active = 0, n_of_tenant = 0;

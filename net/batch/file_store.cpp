@@ -166,8 +166,9 @@ bool file_store::make_folder() {
   const auto where = fs::temp_directory_path(error);
   if (error) return false;
   const auto id = make_id(temporary_prefix);
-  // A process that starts at this moment removes every folder with this prefix whose lock is free.
-  // Therefore the folder gets its name only after it has been locked.
+  // A process that starts at this moment removes every temporary folder whose lock is free, and
+  // knows such folders by the beginning of their names. Therefore the folder gets that name only
+  // after it has been locked.
   const auto unlocked = where / ("." + id);
   if (::mkdir(unlocked.c_str(), 0700) != 0) return false;
   lock_ = try_lock(unlocked);

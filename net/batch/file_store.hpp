@@ -50,8 +50,8 @@ inline std::size_t share_of(std::size_t whole, double share) {
 
 class file_store {
 public:
-  /// Returns the ids of unpublished files that batches will continue. Returns nothing if the ids
-  /// are not known; then no file may be removed.
+  /// A callback that returns the ids of unpublished files that batches will continue, or nothing if
+  /// the ids are not known; then no file may be removed.
   using under_way = std::function<std::optional<std::set<std::string>>()>;
 
   /// `share` returns the part of the bytes and files that one tenant may hold now; without it, a
@@ -107,10 +107,10 @@ public:
 
   /// Fails with errc::batch_limit if there are too many files, in total or of this tenant.
   result<std::unique_ptr<writer>> create(const std::string& tenant);
-  /// Opens a file that an earlier store has left, to write more to it. A file that was published
-  /// must be published again to be found. The bytes of the file count even if they exceed the
-  /// limits. Fails with errc::unknown_file if this tenant has no such output file, and otherwise in
-  /// the same cases as append().
+  /// Opens a file that an earlier store has left, to write more to it. If the file was published,
+  /// clients find it only after it is published again. The bytes of the file count even if they
+  /// exceed the limits. Fails with errc::unknown_file if this tenant has no such output file, and
+  /// otherwise in the same cases as append().
   result<std::unique_ptr<writer>> reopen(const std::string& id, const std::string& tenant);
   /// Stores a whole file. Only `tenant`, `filename` and `purpose` of the description are used.
   result<stored_file> put(stored_file description, std::string_view bytes);
@@ -128,9 +128,9 @@ public:
   void release(const std::string& id);
 
   std::int64_t held_bytes() const;
-  /// Reports to the ledger how much the files take of the store and of their tenants' shares. For
-  /// files that are being written, only the amount taken is reported here; account_growing()
-  /// reports their holder.
+  /// Reports to the ledger (config/base/ledger.hpp) how much all files take of the store and of
+  /// their tenants' shares, and that the published files hold their part of it. account_growing()
+  /// reports the part that a file being written holds.
   void account(ledger& to) const;
   /// Reports to the ledger that `holder` is writing a file that has `bytes` bytes.
   static void account_growing(ledger& to, const std::string& holder, const std::string& tenant,

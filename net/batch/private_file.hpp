@@ -30,8 +30,8 @@ private:
 /// Creates an empty file that only its owner may read, whatever the umask is. Fails, with errno
 /// set, if the file exists already.
 descriptor create_private(const std::filesystem::path& path);
-/// The next two functions open an existing regular file. For anything else they return -1, with
-/// errno set.
+/// open_to_write() and open_to_read() open an existing regular file. For anything else they return
+/// -1, with errno set.
 descriptor open_to_write(const std::filesystem::path& path);
 descriptor open_to_read(const std::filesystem::path& path);
 /// Returns the size of an open file in bytes.

@@ -55,9 +55,9 @@ private:
         });
   }
 
-  /// Makes the socket count for `client`, the client that the proxy names. The X-Forwarded-For
-  /// header is then believed only if `client` is itself a trusted proxy. Returns false, after
-  /// closing the socket, if `client` has too many sockets.
+  /// Counts the socket towards the limit of `client`, the client that the proxy names. The
+  /// X-Forwarded-For header is then believed only if `client` is itself a trusted proxy. Returns
+  /// false, after closing the socket, if `client` has too many sockets.
   bool adopt(const ip_address& client) {
     client_.origin.address = client;
     client_.origin.trusted_proxy = context_.proxies.trusts(client);

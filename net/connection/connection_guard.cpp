@@ -5,8 +5,8 @@
 namespace twill::net {
 namespace {
 
-/// Producers that have been paused may still finish their current step, which takes at most this
-/// long.
+/// Requests that have been paused may still send the output of the engine's current step, which
+/// takes at most this long.
 constexpr std::chrono::seconds pause_grace{1};
 
 } // namespace

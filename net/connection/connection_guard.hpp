@@ -3,8 +3,9 @@
 // WebSocket connections both use it.
 //
 // A client counts as a slow reader in three cases: one write does not complete, the flow gate
-// stays shut, or the waiting output exceeds its limit although the producers have been paused. Once
-// a connection is closing, close_by() bounds how long the client may take to close its end.
+// (flow_gate.hpp) stays shut, or the waiting output exceeds its limit although the requests that
+// produce it have been paused. Once a connection is closing, close_by() bounds how long the client
+// may take to close its end.
 #pragma once
 
 #include <chrono>
@@ -20,8 +21,8 @@ struct connection_actions {
   bool cancel_requests = false;
   bool pause_requests = false;
   bool resume_requests = false;
-  /// Send no more output, but go on reading: unread input at the close would reset the connection,
-  /// and the client could lose the last bytes sent.
+  /// The session must send no more output, but go on reading: unread input at the close would reset
+  /// the connection, and the client could lose the last bytes sent.
   bool half_close = false;
   bool close = false;
 };
@@ -43,10 +44,10 @@ public:
   /// `pressed` says whether the waiting output of all sockets together is too much.
   void press(bool pressed) noexcept { gate_.press(pressed); }
   /// Call this whenever the number of waiting bytes has changed. It sets the actions that pause or
-  /// resume the producers.
+  /// resume the client's requests.
   void on_waiting_bytes(std::size_t waiting_bytes, time now, connection_actions& actions);
-  /// Returns whether `waiting_bytes` exceeds the limit although the producers have been paused for
-  /// long enough to have stopped.
+  /// Returns whether `waiting_bytes` exceeds the limit although the client's requests have been
+  /// paused for long enough to have stopped.
   bool overrun(std::size_t waiting_bytes, time now) const;
 
   void on_write_begun(time now) { write_begun_ = now; }

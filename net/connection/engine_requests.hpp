@@ -5,8 +5,9 @@
 // engine threads: a callback moves its event into the inbox under one mutex and, if the inbox was
 // empty, calls `wake`, which must post to the strand. Therefore the strand is woken only once,
 // however many events arrive while it is busy.
-// Invariants: after cancel() or an event with `last`, no event of that key is returned. After
-// close(), no engine thread calls `wake`. The destructor cancels all requests that still run.
+// Invariants: after cancel() or an event with `last`, take_events() returns no event of that
+// request. After close(), no engine thread calls `wake`. The destructor cancels all requests that
+// still run.
 #pragma once
 
 #include <cstddef>
@@ -35,15 +36,15 @@ public:
   engine_requests(const engine_requests&) = delete;
   engine_requests& operator=(const engine_requests&) = delete;
 
-  /// Sets the name of the client. The engine shares its capacity fairly between clients, and the
-  /// requests of one client have one share. Without this call each socket counts as a client of its
-  /// own. A request with an API key always counts for the key's client, whatever name is set here.
+  /// Sets the name of the client. The engine shares its capacity fairly between clients, however
+  /// many requests each client has. Without this call each socket counts as a client of its own. A
+  /// request with an API key always counts for the key's client, whatever name is set here.
   void set_client(std::string name) { client_ = std::move(name); }
   const std::string& client() const noexcept { return client_; }
 
-  /// At most this many requests for hidden states of one socket are in the engine at once. Further
-  /// ones wait in this object, so that a body with thousands of inputs does not fill the engine's
-  /// queue.
+  /// At most this many requests of one socket that ask for hidden states (embeddings) are in the
+  /// engine at once. Further requests of this kind wait in this object, so that a body with
+  /// thousands of inputs does not fill the engine's queue.
   static constexpr std::size_t most_pooled = 64;
 
   key start(actors::request request);

@@ -1,8 +1,8 @@
-// flow_gate: decides when producers must pause because too much output waits for a slow reader. The
-// gate shuts when the waiting bytes exceed a high mark, and opens again only when they are at or
-// below a low mark, so that it does not change its state often near the limit. Under pressure,
-// which means that the waiting output of all sockets together is too much, both marks are much
-// lower. Pure.
+// flow_gate: decides when the requests of a client must pause because too much of their output
+// waits for a client that reads slowly. The gate shuts when the waiting bytes exceed a high mark,
+// and opens again only when they are at or below a low mark, so that it does not change its state
+// often near the limit. Under pressure, which means that the waiting output of all sockets together
+// is too much, both marks are much lower. Pure.
 #pragma once
 
 #include <cstddef>

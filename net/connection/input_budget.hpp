@@ -2,11 +2,11 @@
 // over all sockets. When the total exceeds the budget, slow messages are given up: their sessions
 // drop what has arrived and answer with an error.
 //
-// Each socket has an account. While the budget is full, messages that have arrived slower than
-// the least rate for a second are given up, the largest first. A client that sends fast enough is
-// refused only if giving up slow messages did not free enough. The bytes of a message that is given
-// up still count until they are freed, so all messages together never hold more than twice the
-// budget.
+// Each socket has an account. While the budget is full, messages that have arrived for a second at
+// less than the least rate (`server.body_rate`) are given up, the largest first. A client that
+// sends fast enough is refused only if giving up slow messages did not free enough. The bytes of a
+// message that is given up still count until they are freed, so all messages together never hold
+// more than twice the budget.
 // Thread safety: use an account on its session's strand. Accounts must not outlive the budget.
 #pragma once
 

@@ -6,8 +6,8 @@
 
 namespace twill::net {
 
-/// The lowest speed at which a client may send a message: the time `first`, plus the time that the
-/// received bytes take at `bytes_per_s`.
+/// The longest time that a client may take to send a message: the time `first`, plus the time that
+/// the bytes received so far take at `bytes_per_s`.
 struct least_rate {
   std::chrono::milliseconds first;
   std::int64_t bytes_per_s;

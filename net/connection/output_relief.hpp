@@ -2,7 +2,8 @@
 // its budget again (see output_budget), and then gives free memory back to the system.
 //
 // Call all functions on the strand that is given to the constructor. The context, the strand and
-// `stopping` must outlive the object. While `stopping` is true, no further round is scheduled.
+// `stopping` must outlive the object. While `stopping` is true, no further disconnects are
+// scheduled.
 #pragma once
 
 #include <atomic>

@@ -59,8 +59,9 @@ public:
     const std::lock_guard lock(mutex_);
     return sessions_.size();
   }
-  /// Reports all sockets to the ledger `to`. Only busy sockets are reported as existing objects;
-  /// each socket, busy or not, holds one slot of open_sockets.
+  /// Reports all sockets to the ledger `to`. Each socket holds one slot of open_sockets. A busy
+  /// socket is in addition reported as an object that exists, because a ledger counts as at rest
+  /// only while no request is processed.
   void account(ledger& to) const {
     constexpr std::array names{"arriving sockets", "HTTP sockets", "WebSockets"};
     std::array<std::int64_t, names.size()> counts{};

@@ -63,8 +63,8 @@ public:
   void write_some(asio::const_buffer from, io_completion done);
   /// Memory in which a caller may join short buffers, so that they are sent as one TLS record.
   std::string& scratch() noexcept { return scratch_; }
-  /// Sends TLS's close_notify, if the handshake is complete, and closes the sending direction of
-  /// the socket.
+  /// Sends TLS's close_notify alert, if the handshake is complete, and closes the sending direction
+  /// of the socket.
   void shutdown_send();
 
   /// Returns why the peer's certificate was rejected, or an empty string if it was accepted.

@@ -3,8 +3,8 @@
 // A stream is sent as a head and chunks while events arrive (to HTTP/1.0 clients as plain bytes
 // until the connection closes). A whole reply is written when the call has ended. An error before
 // the first byte of a stream is sent with its HTTP status; a later error is sent as an event of the
-// stream. A filler counts as the first byte, and so does the event which only reports that a stored
-// response was found.
+// stream. A filler, which keeps a silent connection open (see append_filler()), counts as the first
+// byte, and so does the event which only reports that a stored response was found.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace twill::net {
 
 class call_reply {
 public:
-  /// `first_key` is the key of the call's first request; the other requests have the following
-  /// keys.
+  /// `first_key` is the key that engine_requests gave to the call's first request; the other
+  /// requests have the keys that follow it.
   call_reply(std::unique_ptr<reply_encoder> encoder, bool stream, std::size_t n_requests,
              std::uint64_t first_key)
       : encoder_(std::move(encoder)), stream_(stream), remaining_(n_requests),

@@ -1,5 +1,6 @@
 // The HTML pages "/routes", a list of all routes, and "/docs", which also lists the fields of each
-// request body. The pages are generated from the operations and need no script. Pure.
+// request body. The pages are generated from the table of net/http/operations.hpp and need no
+// script. Pure.
 #pragma once
 
 #include <string>

@@ -26,8 +26,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds gathering{5};
 /// Minimum time between two snapshots of the whole cache.
 constexpr std::chrono::seconds between_snapshots{1};
-/// In each period of `patience_lasts`, the publisher waits for full queues for at most `patience`
-/// in total.
+/// In each period of `patience_lasts`, the publisher waits at most `patience` in total for
+/// subscribers whose queues are full.
 constexpr std::chrono::seconds patience{3}, patience_lasts{30};
 /// Subscriptions that are read before events are sent again.
 constexpr int most_subscriptions = 1000;

@@ -147,8 +147,8 @@ void call_input::take_string(char c, std::string& out) {
   out += std::string_view(quoted).substr(1, quoted.size() - 2);
 }
 
-/// A character beyond U+FFFF is a surrogate pair of two escapes; the first is held until the second
-/// is complete.
+/// A character beyond U+FFFF is written as two `\u` escapes, a surrogate pair; the first escape is
+/// held until the second is complete.
 void call_input::take_escape(char c, std::string& out) {
   held_ += c;
   const auto at = (held_.size() - 1) % 6;
