@@ -191,7 +191,7 @@ private:
     server_impl* owner = nullptr;
   };
 
-  /// The reply to a load balancer's agent check. The number of slots is the sum of
+  /// The reply to a load balancer's agent check. The number of request places is the sum of
   /// `scheduler.max_running` of all models.
   std::string line_of_agent() const {
     const bool takes_requests =
@@ -293,8 +293,8 @@ private:
     sample_timer_.cancel();
     for (const auto& one : context_.sessions.all())
       one->close_now();
-    // The sessions close on their strands first, then their handlers run, and then this timer
-    // fires.
+    // close_now() has posted functions that close the sessions. They and the handlers that they
+    // cause run before this timer fires.
     drain_timer_.expires_after(drain_poll);
     drain_timer_.async_wait([this](error_code) { io_.stop(); });
   }

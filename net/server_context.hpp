@@ -74,7 +74,7 @@ struct server_context {
   std::function<std::int64_t()> waiting_for_worker; ///< bytes of queued worker tasks that have not
                                                     ///< started
   /// Reads the configuration again. Returns whether that succeeded and, as JSON, what it changed.
-  /// Empty where no reload function was set.
+  /// The function is empty if server::on_reload() was not called.
   std::function<std::pair<bool, std::string>()> reload;
   batch_service* batches = nullptr; ///< owned by the server; set before the first session
   stored_service* stored = nullptr; ///< like `batches`

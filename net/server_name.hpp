@@ -29,13 +29,13 @@ bool is_id_of(id_kind kind, std::string_view id);
 std::string_view server_named_in(id_kind kind, std::string_view id);
 
 /// Returns "there is no file ID; HINT", for the server named `own` (empty: the server has no name).
-/// The message also contains `own` where it is not empty. Where the id names another server, advice
-/// to ask that server takes the place of the hint.
+/// The message also contains `own` if it is not empty. If the id names another server, the message
+/// advises to ask that server instead of giving the hint.
 std::string describe_absent(id_kind kind, std::string_view id, std::string_view own,
                             std::string_view hint);
 
-/// The id that a field has, as the end of a message "must name ..., got". It shows the same server
-/// names as describe_absent().
+/// Returns the end of an error message "must name ..., got": the id that the client sent and, as in
+/// describe_absent(), the names of this server and of the server that the id names.
 std::string describe_unknown_value(id_kind kind, std::string_view id, std::string_view own);
 
 } // namespace twill::net

@@ -56,8 +56,8 @@ value_list read_calls(fields& from, const std::string& at, const value& calls) {
   return read;
 }
 
-/// True for members to copy to the converted message. Null members are dropped; the members in
-/// `replaced` are converted separately.
+/// True for members of a client's message that are copied unchanged to the converted message. Null
+/// members are dropped; the members in `replaced` are converted separately.
 bool is_kept(const std::string& key, const value& v) {
   static constexpr std::array<std::string_view, 6> replaced = {
       "role", "content", "tool_calls", "function_call", "refusal", "audio"};

@@ -26,8 +26,8 @@ tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to);
 /// Reads `chat_template`, the name of one of the model's templates, and `chat_template_kwargs`.
 void read_template_fields(fields& from, actors::chat_prompt& to);
 
-/// Row for APIs in which `continue_final_message` is not a field: any value that asks for
-/// continuation is refused.
+/// The field_table row for APIs that do not have the field `continue_final_message`: any value that
+/// asks for continuation is refused.
 inline constexpr field_row no_continuation_row{"continue_final_message", schema::any,
                                                "false or absent: it is a field of chats",
                                                field_use::refused};

@@ -53,8 +53,8 @@ class reply_encoder {
 public:
   virtual ~reply_encoder() = default;
   virtual stream_format format() const { return {}; }
-  /// `request` is an index into call::requests. For a stream, appends to `out` the bytes to send
-  /// now.
+  /// Processes one event; `request` is an index into call::requests. For a stream, appends to `out`
+  /// the bytes to send now.
   virtual void on_event(std::size_t request, actors::event&& ev, std::string& out) = 0;
   /// Called when every request has ended: appends the rest of a stream, or the whole body.
   virtual void on_end(std::string& out) = 0;
@@ -67,8 +67,8 @@ struct call {
   std::vector<actors::request> requests;
   std::unique_ptr<reply_encoder> encoder;
   bool stream = false; ///< true: server-sent events; false: one JSON body
-  /// Set if the call's only request is to be stored; the code that runs the call starts the
-  /// storing.
+  /// Set if the response to the call's only request is to be stored (see net/stored). A codec only
+  /// sets this member; the router starts the storing.
   std::optional<stored_head> stored;
   /// If not null, the events of the call come from this source, and the session starts no requests.
   std::shared_ptr<event_source> source;

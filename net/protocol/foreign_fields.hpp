@@ -15,8 +15,8 @@ namespace twill::net {
 
 void note_ignored(const fields& from);
 
-/// Logs only the fields that `rows` marks as having no effect. For an API that supports some of the
-/// fields that other APIs ignore.
+/// Logs only the fields that `rows` marks as having no effect. Use it for an API that supports some
+/// of the fields that other APIs ignore.
 void note_ignored(const fields& from, std::span<const field_row> rows);
 
 /// The rows of all ignored fields; the note of each row is the server that the field comes from.

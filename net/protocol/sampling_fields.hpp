@@ -19,8 +19,9 @@
 
 namespace twill::net {
 
-/// Reads the fields from `temperature` to the stop strings. Does not read the token limit and the
-/// number of log-probabilities, whose names differ between APIs.
+/// Reads the fields that control sampling and the end of the output (`temperature`, `top_p`,
+/// penalties, `seed`, `stop`, ...). Does not read the token limit and the number of
+/// log-probabilities, whose names differ between APIs.
 void read_sampling(fields& from, config::sampling_params& to);
 /// Reads only the fields in `names`, all of which must be fields that read_sampling() reads.
 void read_sampling(fields& from, std::span<const std::string_view> names,
@@ -50,8 +51,8 @@ void read_queue_fields(fields& from, actors::request& to);
 /// the fields that twill ignores.
 void reject_unsupported(fields& from);
 
-/// Add the rows that describe the fields read by the function of the corresponding name, for
-/// "/openapi.json".
+/// Each add_..._rows() function adds the field_table rows of the fields that the read_...()
+/// function of the same name reads. The rows describe the fields in "/openapi.json".
 void add_sampling_rows(field_rows& to);
 void add_sampling_rows(field_rows& to, std::span<const std::string_view> names);
 void add_limit_rows(field_rows& to, std::initializer_list<std::string_view> names);

@@ -8,8 +8,8 @@
 
 namespace twill::net {
 
-/// The header to store for a request with this body, identity and sampling parameters. `more` has
-/// members that only one API needs.
+/// Makes the stored_head of a request, which has everything that is needed to parse the request
+/// again. `more` is added to it: values that only one API needs.
 stored_head head_of(const reply_identity& identity, const config::sampling_params& sampling,
                     const value& body, const std::string& tenant, value_object more = {});
 /// The request body as the client sent it.

@@ -60,7 +60,7 @@ public:
 
   bool runs(const std::string& id) const { return running_.contains(id); }
   /// Fails with invalid_argument if an id to begin is already running or is not a stored id, or if
-  /// a record belongs to a response that is not running. Fails with file_too_large if the step has
+  /// a record belongs to a response that is not running. Fails with file_too_large if `what` has
   /// more than 1 GiB. A failed call adds nothing.
   std::error_code append(const journal_step& what);
   /// Marks a response as no longer running. The end reaches the file with the next flush() or

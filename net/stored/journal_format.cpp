@@ -105,8 +105,8 @@ public:
   }
 
 private:
-  /// Sets `payload` to the payload of the frame after the good bytes. It stays empty if there is no
-  /// complete frame with a right checksum.
+  /// Sets `payload` to the payload of the next frame, which begins at offset `good_bytes`. It stays
+  /// empty if there is no complete frame with a right checksum.
   std::error_code next_payload(std::string_view& payload) {
     const auto left = from_.bytes() - to_.good_bytes;
     if (left < frame_overhead_bytes) return {};

@@ -28,9 +28,9 @@ struct response_beginning {
   std::uint64_t body_sum = 0;
 };
 
-// Both functions fail with bad_message if the bytes are damaged, with not_supported if they are of
-// another version of the format, and with the source's error if reading fails. A length that is
-// larger than the source is treated as damage.
+// read_response_beginning() and read_response() fail with bad_message if the bytes are damaged,
+// with not_supported if they are of another version of the format, and with the source's error if
+// reading fails. A length that is larger than the source is treated as damage.
 twill::result<response_beginning, std::error_code> read_response_beginning(byte_source& from);
 twill::result<stored_bytes, std::error_code> read_response(byte_source& from);
 

@@ -77,7 +77,7 @@ public:
   /// append the same data again, together with newer data, or forget the responses.
   /// Fails with invalid_argument if a response to begin is already running or finished or has an
   /// invalid id (see is_stored_id()), or if a record belongs to a response that is not running.
-  /// Fails with file_too_large if the step has more than 1 GiB.
+  /// Fails with file_too_large if `what` has more than 1 GiB.
   std::error_code append(const step& what);
   /// Writes the file of a response; afterwards the response no longer runs. The response need not
   /// be in the journal. If only the sync of the folder fails, the file exists, but the response

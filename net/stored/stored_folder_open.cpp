@@ -57,14 +57,14 @@ public:
     if (!read_journal()) return failure<std::string>{error_, {}};
     for (const auto& name : names)
       if (const auto id = id_in(name, response_suffix)) read_response_file(*id);
-    // A rename by an interrupted call may not be durable yet, but from now on the service relies on
-    // it.
+    // A process that ended early may have renamed a file without syncing the folder. The sync makes
+    // the rename durable before the service relies on it.
     if (const auto error = made_->sync_folder()) {
       fail("cannot be synced", error);
       return failure<std::string>{error_, {}};
     }
-    // The journal gets the ends of the responses that have files. If this write fails, the next
-    // step's write includes them.
+    // Writes to the journal that the responses which have files have ended. If this write fails,
+    // the next append() repeats it.
     static_cast<void>(made_->journal_.flush());
     for (auto& [number, run] : journal_.content.runs)
       found_.running.push_back(std::move(run.whole));

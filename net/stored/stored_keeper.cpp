@@ -234,8 +234,9 @@ void stored_service::finish_files() {
         note_failure("a response that is over has no file yet", error);
         entry->maybe_on_disk = true;
         next_retry_ = clock::now() + stored_retry_after;
-        // Only responses that came through the journal are retried. Those of add_finished() come
-        // from a batch, which has many of them and has already given its user the results.
+        // Writing the file is retried only for responses that are in the journal. Responses of
+        // add_finished() come from a batch, which has many of them and has already given its user
+        // the results.
         if (entry->begun)
           unfinished_.push_back(entry);
         else

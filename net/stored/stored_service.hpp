@@ -177,8 +177,8 @@ private:
   bool handing_over_ = false;
   bool stopped_ = false;
 
-  // Used only by the keeper.
-  /// Null: everything stays in memory. Any thread may call read().
+  // The members from here to `next_warning_` are used only by the keeper thread.
+  /// Null: everything stays in memory. Exception: any thread may call folder_->read().
   std::unique_ptr<stored_folder> folder_;
   std::vector<entry_ptr> beginning_;
   std::vector<entry_ptr> changed_;

@@ -55,11 +55,11 @@ struct stored_entry {
   bool forgotten = false;              ///< removed from the table
   bool started = false;                ///< its records show that the engine has started the request
   bool changed = false;                ///< some of its records have not been shown to readers yet
-  /// An earlier process began the response, and the journal has the mark that this process resumes
-  /// it.
+  /// True if an earlier process began the response and the journal records that this process
+  /// resumes it.
   bool resumed = false;
-  /// This process has submitted the resumed request, and the engine has not sent an event of it
-  /// yet.
+  /// True if this process has submitted the resumed request and the engine has not sent an event of
+  /// it yet.
   bool resuming = false;
   /// The request, until it is submitted to the engine.
   std::optional<actors::request> asked;

@@ -79,13 +79,13 @@ public:
   void on_deadline(time now);
   /// The socket closes as soon as the dialect is idle.
   void on_drain() { draining_ = true; }
-  /// `pressed` says whether the waiting output of all sockets together is too much; if so, streams
-  /// are paused earlier.
+  /// `pressed` says whether the waiting output of all sockets together is too much. If so, the
+  /// requests of this socket are paused when less of its output waits.
   void press(bool pressed) noexcept { guard_.press(pressed); }
   void close();
 
-  /// Call this after every event. It pauses the producers if the client reads slowly, or cuts the
-  /// client off.
+  /// Call this after every event. If the client reads slowly, it pauses the client's requests or
+  /// cuts the client off.
   void check_output(bool requests_run, time now);
 
   connection_actions take_actions() { return std::exchange(actions_, {}); }

@@ -28,8 +28,8 @@ std::string_view anthropic_type_of(int http_status) {
   }
 }
 
-/// Words that coding agents search for in the message of an error; if they find them, they shorten
-/// the conversation.
+/// Returns the beginning of an error message, which is empty unless the prompt was too long. Coding
+/// agents search for this text; if they find it, they shorten the conversation.
 std::string_view words_before(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
   const bool too_long = code != nullptr && (*code == actors::errc::context_too_long ||

@@ -56,8 +56,8 @@ void read_thinking(fields& from, actors::chat_prompt& to, message_options& optio
     arguments.emplace_back("enable_thinking", on);
 }
 
-/// Reads `context_management`. Its edits only shorten long conversations, so none are made, and the
-/// reply says that none were made.
+/// Reads `context_management`. The edits that it may ask for only make long conversations shorter,
+/// so a server need not make them: this server makes none, and the reply says so.
 void read_context_management(fields& from, message_options& options) {
   const auto* given = from.object("context_management");
   const auto* edits = given == nullptr ? nullptr : member(*given, "edits");

@@ -15,8 +15,8 @@ namespace twill::net {
 
 result<call> parse_messages(const value& body, const codec_context& context);
 
-/// Returns {"input_tokens": N}, where N equals the `input_tokens` that the usage of such a request
-/// states.
+/// Returns {"input_tokens": N}, where N is the number of prompt tokens that a reply of /v1/messages
+/// to this body would state.
 result<std::string> count_tokens_body(const value& body, const codec_context& context);
 
 /// The fields that the bodies may contain, for "/openapi.json".

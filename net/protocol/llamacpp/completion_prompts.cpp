@@ -88,8 +88,8 @@ private:
     to.insert(to.end(), ids.value().begin(), ids.value().end());
   }
 
-  /// Makes a prompt of token ids. The text is not computed for a prompt that exceeds the context,
-  /// because the engine will refuse the prompt.
+  /// Makes a prompt of token ids, with its detokenized text. A prompt that exceeds the context gets
+  /// no text, because the engine will refuse the prompt.
   completion_prompt of_ids(std::vector<std::int32_t> ids) {
     completion_prompt made;
     if (from_.ok() && std::ssize(ids) <= context_.model.max_model_len) {

@@ -39,8 +39,8 @@ std::size_t place_of(const value& sampler) {
   return sampler_names.size();
 }
 
-/// Returns indices in `sampler_names` of the samplers that `given` names, as a list of names or a
-/// string of letters. Refuses unknown names.
+/// Returns indices into `sampler_names`. `given` names samplers by a list of names or by a string
+/// with one letter for each sampler. Refuses unknown names.
 std::vector<std::size_t> read_sampler_places(fields& from, const value& given) {
   value_list names;
   if (const auto* letters = given.as_string())

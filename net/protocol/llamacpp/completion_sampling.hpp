@@ -11,12 +11,12 @@
 
 namespace twill::net {
 
-/// Returns `of_model` with llama.cpp's default for each field that the model and the configuration
-/// leave without effect.
+/// Returns `of_model`, in which each sampling field that neither the model nor the configuration
+/// sets has llama.cpp's default (temperature 0.8, top_k 40, top_p 0.95, min_p 0.05).
 config::sampling_params llamacpp_defaults(const config::sampling_params& of_model);
 
-/// Reads the fields from `temperature` to the stop strings, and the output format. `to.sampling`
-/// must hold the defaults.
+/// Reads all sampling fields (`temperature`, ..., `samplers`, `seed`, `logit_bias`, `stop`) and the
+/// output format. On entry, `to.sampling` must hold the defaults.
 void read_completion_sampling(fields& from, const codec_context& context, actors::request& to);
 /// Adds the rows of the fields that read_completion_sampling() reads, except for output formats,
 /// for "/openapi.json".

@@ -93,7 +93,7 @@ bool mentions(std::string_view text, std::string_view word) {
 
 /// Derives the capabilities from the chat template, because only the template shows what a model
 /// was trained for. The template of a model with tools mentions tools; the template of a model that
-/// thinks has the tags or the switch of thinking.
+/// thinks contains the tag <think> or </think> or the variable `enable_thinking`.
 void add_capabilities(json_writer& json, const std::string& chat_template) {
   json.key("capabilities").begin_array().add("completion");
   if (mentions(chat_template, "tools")) json.add("tools");

@@ -27,8 +27,8 @@ bool is_zero_keep_alive(fields& from) {
   return seconds == 0.0;
 }
 
-/// Reads `think`: true, false, or an effort. Templates without degrees of effort treat an effort as
-/// true.
+/// Reads `think`: true, false, or an effort. Templates that know no degrees of effort treat an
+/// effort as true.
 void read_think(fields& from, value_object& to) {
   const auto* given = from.find("think");
   if (given == nullptr || *given == value("")) return;

@@ -92,7 +92,8 @@ protected:
 private:
   void take_parts(actors::event& ev, choice& to, std::int32_t choice_index) const;
   /// begin_event() begins a server-sent event and returns its offset in `out`. end_event() ends the
-  /// event, and removes it if its number is not above `after`.
+  /// event, and removes it if its number is not above the number after which the client wants to
+  /// read on.
   std::size_t begin_event(std::string& out) const;
   void end_event(std::size_t begin, std::string& out);
   std::string call_id(std::int32_t choice, std::int32_t call) const;

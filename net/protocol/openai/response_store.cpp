@@ -46,7 +46,8 @@ double response_store::part_of(std::size_t bytes, std::size_t n_entries) const {
 }
 
 /// Removes entries until the new entry fits. Returns false if the new entry must not be stored,
-/// because it alone takes a larger fraction than any other tenant.
+/// because this tenant has no other entry and the new one alone takes a larger fraction of the
+/// store than any other tenant has.
 bool response_store::make_room(const std::string& tenant, std::size_t bytes) {
   while (bytes_ + bytes > max_bytes_ || by_id_.size() >= max_entries_) {
     const auto own = tenants_.find(tenant);

@@ -188,8 +188,8 @@ void responses_socket::end_turn(engine_requests::key key) {
 void responses_socket::fail_turn(engine_requests::key key, const api_error& error) {
   auto& t = turns_.at(key);
   if (const auto& id = t.parsed.echo.previous_response_id; !id.empty()) store_.erase(id, scope_id_);
-  // An interrupted response may be continued later, so the response must not be reported as failed:
-  // its further events will then have the numbers that follow.
+  // An interrupted response may be continued later, and its next event then has the next number.
+  // Therefore no event "response.failed" is sent now, which would take that number.
   const auto* code = std::get_if<actors::errc>(&error.code);
   const bool goes_on = code != nullptr && *code == actors::errc::interrupted;
   if (goes_on || !t.events->fail(error)) refuse(t.lane, error);

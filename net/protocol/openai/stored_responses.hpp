@@ -1,6 +1,6 @@
 // stored_responses: stored responses of the Responses API: what is stored of a turn, and how turn,
-// response object, events and conversation are rebuilt from it. Pure, except for the texts that the
-// engine provides.
+// response object, events and conversation are rebuilt from it. Pure, except for the calls of the
+// engine that it is given.
 #pragma once
 
 #include <cstdint>

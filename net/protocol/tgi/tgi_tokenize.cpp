@@ -12,8 +12,8 @@ bool continues_character(std::string_view text, std::size_t at) {
   return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
 }
 
-/// Returns how many bytes of `rest` a token covers. SentencePiece puts a space before the text,
-/// which is not counted.
+/// Returns how many bytes of `rest` a token covers. The space that SentencePiece puts before the
+/// text is not counted.
 std::size_t match_token(std::string_view rest, std::string_view token, bool first) {
   if (rest.starts_with(token)) return token.size();
   if (first && token.starts_with(' ') && rest.starts_with(token.substr(1))) return token.size() - 1;
