@@ -153,16 +153,17 @@ private:
     origins_[k.name] = origin;
   }
 
-  /// The text as a TOML value under "v". A text that is no TOML value counts as a bare word, and so
-  /// does every unquoted text that is given to a string key (a model may be named 7).
+  /// Parses the text as a TOML value and returns it under the key "v". A text that is no TOML value
+  /// becomes a string, and so does every unquoted text for a key whose value is a string (a model
+  /// may be named 7).
   static toml::table parse(const key& k, const std::string& text) {
     auto parsed = parse_as_v(text);
     if (parsed && (kind_of(k) != key_kind::text || parsed->get("v")->is_string())) return *parsed;
     return toml::table{{"v", text}};
   }
 
-  /// The whole list of tenants; a list that is given later replaces it. `origin_of` names a
-  /// place.
+  /// Replaces the list of tenants by the list in `node`. `origin_of` formats a place in the TOML
+  /// text for error messages.
   template <class OriginOf>
   void add_tenants(const toml::node& node, OriginOf origin_of) {
     loaded_.tenants.clear();

@@ -70,11 +70,11 @@ struct kv_options {
 
 /// [scheduler]: how much one step may compute, and how many requests run or wait.
 struct scheduler_options {
-  /// The most tokens of one step, prefill chunks and decodes together. 0: 512, or the plan's choice
-  /// if weights are streamed.
+  /// The most tokens of one step, prefill chunks and decodes together. 0: 512 or, if weights are
+  /// streamed to the device, what serving_plan (models/offload/plan) chooses.
   std::int32_t max_step_tokens = 0;
-  /// The most prompt tokens of a step that also decodes. 0: as many as gap_target leaves time for,
-  /// or the plan's choice if weights are streamed.
+  /// The most prompt tokens of a step that also decodes. 0: as many as gap_target leaves time for
+  /// or, if weights are streamed to the device, what serving_plan (models/offload/plan) chooses.
   std::int32_t mixed_prompt_tokens = 0;
   milliseconds gap_target{40};           ///< target duration of a step that also decodes
   std::int32_t max_running = 256;        ///< sequences that run at once
@@ -165,8 +165,8 @@ struct limit_options {
   milliseconds request_timeout{600000}; ///< from arrival to the last token; 0: no limit
 };
 
-/// [sampling]: how tokens are chosen where a request does not say. -1 is what the model's own files
-/// say, or no effect where they say nothing.
+/// [sampling]: defaults for requests that do not set these parameters. -1 stands for the value in
+/// the model's own files or, if they have none, for no effect.
 struct sampling_options {
   double temperature = -1;        ///< 0 is greedy
   double top_p = -1;              ///< the nucleus' share of probability

@@ -4,7 +4,7 @@
 // goes through these operations, in this order: a grammar's mask or that of allowed_token_ids,
 // logit_bias, min_tokens' ban of end ids, bad_words' bans, penalties, temperature, min_p, top_k,
 // top_p, draw. Reported log-probabilities are natural logarithms and are taken from the logits
-// before all of them.
+// before all of these operations.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,9 @@ enum class keys_file_errc {
   bad_lines, ///< some lines are not valid keys or repeat a key; the detail has a line for each
 };
 
-/// Adds the keys of a file's text, whose lines are "NAME sha256:HEX", empty, or comments after
-/// "#". A name that no tenant has becomes a tenant with default limits. `file` names it in errors.
+/// Adds the keys of a file's text, whose lines are "NAME sha256:HEX", empty, or comments after "#".
+/// A name that no tenant has becomes a tenant with default limits. `file` is the file's name in
+/// error messages.
 result<std::vector<tenant_options>, keys_file_errc>
 add_keys(std::vector<tenant_options> tenants, const std::string& text, const std::string& file);
 

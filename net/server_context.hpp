@@ -1,8 +1,8 @@
 // server_context: the state that all sessions of one server share. The server owns it, and it
 // outlives the sessions.
 //
-// Thread safety: `options` and `proxies` do not change; every other member is atomic or locks a
-// mutex of its own.
+// Thread safety: `options` and `proxies` do not change, and functions and pointers are set before
+// the server runs; every other member is atomic or locks a mutex of its own.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // TWILL_ASSERT(cond, "message"): stops the process in every build type.
 //
-// For programmer errors only; it must never be reachable from user input.
+// Use it only for errors of the programmer: no user input may make the condition false.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // fair_pool: a thread pool for work on texts (JSON, templates, tokenizing). Such work may take
-// long, and on these threads it delays neither sockets nor steps. Clients take turns by bytes, so
-// that no client waits for all the work that another one has queued.
+// long, and on these threads it delays neither sockets nor the engine's forward passes. Clients
+// take turns by bytes, so that no client waits for all the work that another one has queued.
 //
 // Thread safety: any thread may call any function. Tasks run on the pool's threads, whose priority
 // is a few nice levels below that of the process's other threads. A task must not throw. Waiting
@@ -9,8 +9,8 @@
 //
 // Invariant: clients are served in the order of their virtual times; the virtual time of a client
 // is the number of bytes that were served for it. A new client begins at the virtual time of the
-// client served last, so that no client can save up turns. A client that is ahead of that time is
-// remembered until the others have caught up.
+// client served last, so that no client can save up turns. A client without tasks is remembered as
+// long as its virtual time is ahead of that time.
 #pragma once
 
 #include <chrono>

@@ -1,10 +1,11 @@
-// ledger: compares two records of every resource that must be given back (memory budgets, blocks,
-// queue places, counts of requests): the counter of what is taken, and the records of the holders
-// of its parts. If the two differ, something was not given back, or was given back twice.
+// ledger: compares two records of every resource that must be given back (memory budgets, KV
+// blocks, queue places, counts of requests): the counter of what is taken, and the records of the
+// holders of its parts. If the two differ, something was not given back, or was given back twice.
 //
 // Plain data; one thread at a time. Each part of the program adds its accounts to the ledger while
-// it holds its own lock, one part after the other. So while requests run, the parts may be of
-// different moments, and only a ledger without requests (is_at_rest()) must balance.
+// it holds its own lock, one part after the other. So while requests run, the accounts may be of
+// different moments, and the two records must agree only in a ledger without requests
+// (is_at_rest()).
 #pragma once
 
 #include <cstdint>
@@ -29,11 +30,12 @@ public:
   void taken(const std::string& what, std::int64_t amount);
   /// The record of `holder` reports that it has `amount` more of `what`.
   void held(const std::string& what, const std::string& holder, std::int64_t amount = 1);
-  /// Adds a holder to those that exist. A holder that `stays` may hold something while no request
-  /// runs, as a cache does.
+  /// Adds a holder to those that exist. If `stays` is true, the holder may hold something while no
+  /// request runs, as a cache does.
   void exists(const std::string& holder, bool stays = false);
   /// Adds all accounts of another ledger, with `prefix` before each name. The account `shared`
-  /// keeps its name, since its counter is shared by all parts; its holders get the prefix.
+  /// keeps its name: its counter is shared by all added ledgers, so that their holders must come
+  /// together in one account. Holders' names get the prefix there too.
   void add(const ledger& other, const std::string& prefix, const std::string& shared = {});
 
   /// Whether all existing holders are such that stay.

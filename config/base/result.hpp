@@ -1,9 +1,9 @@
 // result<T, E>: a value, or an error code with a detail sentence.
 //
-// E is the folder's own `enum class errc`; the detail has the form "field, rule, given value".
-// Callers test ok(): a conversion to bool would be the opposite of that of an error code. A result
-// is a plain value and not thread-safe. Calling value() on a failure or code() on a success is a
-// programmer error (TWILL_ASSERT).
+// E is the `enum class errc` of the source folder that returns the result; the detail sentence
+// names the field, its rule and the given value. Callers test ok(). There is no conversion to bool,
+// because for a std::error_code true means failure. A result is a plain value and not thread-safe.
+// Calling value() on a failure or code() on a success is a programmer error (TWILL_ASSERT).
 #pragma once
 
 #include <string>

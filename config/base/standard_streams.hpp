@@ -1,7 +1,8 @@
 // standard_streams: makes sure that standard input, output and error are open. Otherwise another
 // file could get one of their descriptors, and log lines would be written into that file.
 //
-// Every program calls it first in main(), before it opens a file or begins a thread.
+// Every program calls open_missing_standard_streams() first in main(), before it opens a file or
+// begins a thread.
 #pragma once
 
 namespace twill {

@@ -1,5 +1,5 @@
-// load_words: formats places, keys and tables for the error messages of a configuration, in all
-// parts of loading. Pure functions.
+// load_words: formats positions in files, key names and table names for the error messages about a
+// configuration. Pure functions.
 #pragma once
 
 #include <functional>

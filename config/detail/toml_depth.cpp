@@ -5,8 +5,8 @@
 namespace twill::config::detail {
 namespace {
 
-/// The end of the string that begins at `from` with a quotation mark. One that does not end well
-/// ends with its line or with the text; toml++ parses nothing after such a string.
+/// The end of the string that begins at `from` with a quotation mark. A string without its closing
+/// mark ends with its line or with the text; toml++ parses nothing after such a string.
 std::size_t end_of_string(std::string_view text, std::size_t from) {
   const char quote = text[from];
   const auto quotes_at = [&](std::size_t i) { // 5 at most: no more belong together

@@ -20,8 +20,8 @@ struct deep_place {
   std::string problem;              ///< "a key must have at most 32 parts, got more"
 };
 
-/// The first place that is nested too deeply. A text without one parses to at most most_key_parts *
-/// (most_brackets + 1) levels, or to an error.
+/// The first place that is nested too deeply. A text without such a place parses to at most
+/// most_key_parts * (most_brackets + 1) levels, or to an error.
 std::optional<deep_place> find_deep_place(std::string_view toml);
 
 } // namespace twill::config::detail

@@ -1,5 +1,5 @@
-// Reads one TOML value for one key. Of the headers of config/, this one, load_words.hpp,
-// model_tables.hpp and parse_toml.hpp show toml++.
+// Reads one TOML value for one key. Of the headers of config/, only this one, load_words.hpp,
+// model_tables.hpp and parse_toml.hpp include toml++.
 #pragma once
 
 #include <optional>

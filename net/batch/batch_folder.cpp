@@ -67,8 +67,8 @@ bool replace(const fs::path& path, std::string_view text) {
          ::rename(temporary.c_str(), path.c_str()) == 0;
 }
 
-/// Reserves disk space for the next version of the description. If this fails, the next version
-/// needs free space on the disk.
+/// Reserves disk space for the next version of the batch description in `path`. If this fails, the
+/// next version can be written only while the disk has free space.
 void reserve(const fs::path& path, std::size_t bytes) {
   const auto file = create_private(unfinished_path(path));
   if (file.get() >= 0) write_at(file, std::string(bytes, ' '), 0);

@@ -134,8 +134,8 @@ bool batch_runner::send_next() {
   return true;
 }
 
-/// Opens the next line of the batch whose turn it is. Faulty lines get an error reply at once and
-/// are skipped.
+/// Reads and parses the next input line of the batch whose turn it is. Faulty lines get an error
+/// reply at once and are skipped.
 std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
   for (const auto& turn : in_turn()) {
     if (!turn->may_send(clock::now())) continue;
@@ -155,8 +155,8 @@ std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
   return nullptr;
 }
 
-/// Returns the batches in the order of their turns: first by tenant, where the longest-waiting
-/// tenant comes first, and in the same way among the batches of one tenant.
+/// Returns the batches in the order of their turns. The batches of the tenant that has waited
+/// longest come first; of one tenant's batches, the one that has waited longest comes first.
 std::vector<std::shared_ptr<batch_runner::active_batch>> batch_runner::in_turn() {
   std::vector<std::shared_ptr<active_batch>> all(active_.begin(), active_.end());
   std::erase_if(turns_, [&](const auto& one) {

@@ -80,7 +80,7 @@ public:
 
     /// Fails with errc::storage_full if the budget, the tenant's share of it or the disk is full,
     /// and with errc::busy if the process has no free descriptor. The file is then unchanged, and
-    /// can still be published if it could be opened.
+    /// can still be published unless opening it or its description was what failed.
     result<nothing> append(std::string_view bytes);
     /// Keeps the file for reopen() when the writer is destroyed.
     void keep() { kept_ = true; }

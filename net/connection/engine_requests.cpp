@@ -162,8 +162,8 @@ std::vector<std::pair<engine_requests::key, actors::event>> engine_requests::tak
     lost = std::exchange(inbox_->lost, false);
   }
   if (lost) {
-    // The dropped event may have been the last one of any request, so all requests of this socket
-    // end with an error here.
+    // There was no memory for an event, which may have been the last one of any request. Therefore
+    // all requests of this socket end with an error here.
     arrived.clear();
     for (const auto& [at, e] : requests_) {
       leave(e);

@@ -25,8 +25,8 @@ public:
   virtual ~event_source() = default;
   /// Called once, and before all other functions except pause() and resume(). The source calls
   /// `deliver` on any thread, one event at a time and in order, until an event with `last`; a call
-  /// may still happen while leave() runs. `client` names the client under whose share in the engine
-  /// a request runs, if this source starts one.
+  /// may still happen while leave() runs. If the source starts an engine request, the request
+  /// counts for the client that `client` names (see engine_requests::set_client()).
   virtual void start(actors::event_callback deliver, const std::string& client) = 0;
   /// The follower wants no more events.
   virtual void leave() = 0;

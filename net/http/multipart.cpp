@@ -75,8 +75,9 @@ result<std::vector<form_part>> parse_multipart(std::string_view content_type,
     if (line_end == std::string_view::npos) return malformed("a part without an end");
     const auto data_end = body.find(between, at);
     if (data_end == std::string_view::npos) return malformed("a part without an end");
-    // A part without headers begins with the empty line. If the part is also empty, its empty line
-    // may be the line end before the next boundary.
+    // An empty line separates the headers of a part from its data. In a part without headers it
+    // comes first; if the part has no data either, the line end before the next boundary may be
+    // this empty line.
     const auto head_end = body.substr(0, data_end + 2).find("\r\n\r\n", line_end);
     if (head_end == std::string_view::npos) return malformed("a part without its empty line");
     const auto data_begin = head_end + 4;

@@ -95,8 +95,8 @@ request_reader::progress request_reader::advance() {
     if (!at_request()) return progress::need_more;
     begin();
   }
-  // Beast compares the length with the limit at the end of the head, before accept_body() is
-  // called.
+  // Beast compares Content-Length with its limit as soon as the head has been parsed, which is
+  // before accept_body() sets the limit of this request. Therefore the length is compared here.
   if (head_seen_ && body_length().value_or(0) > static_cast<std::uint64_t>(max_body_bytes_))
     return refuse(body_too_large(max_body_bytes_));
   while (!(head_seen_ && parser_->is_done()) && in_.size() > 0) {

@@ -48,8 +48,8 @@ public:
   progress advance();
   /// The parsed head. Valid after `head`, until take() or abandon().
   const message& head() const { return parser_->get(); }
-  /// After `head`: the length of the body if the head states it, 0 if there is no body, else
-  /// nullopt.
+  /// Call this after advance() has returned `head`. Returns the length of the body if the head
+  /// states it, 0 if there is no body, else nullopt.
   std::optional<std::uint64_t> body_length() const;
   /// After `head`, before the next advance(): accepts a body of at most `max_bytes`.
   void accept_body(std::int64_t max_bytes);

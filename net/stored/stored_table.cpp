@@ -17,8 +17,8 @@ stored_entry_ptr entry_of(const stored_head& head) {
 }
 
 namespace {
-/// The smallest share of a tenant, which has room for a long answer even if there are very many
-/// tenants.
+/// The smallest share of a tenant in bytes. It has room for a long answer even if there are very
+/// many tenants.
 constexpr std::int64_t least_part = 1 << 20;
 } // namespace
 
