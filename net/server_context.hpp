@@ -57,8 +57,8 @@ struct server_context {
   current_settings current;
   actors::engine_port& engine;
   const trusted_proxies proxies;
-  response_store responses; ///< responses that single sockets remember, and the responses of
-                            ///< warm-ups
+  /// Responses that single sockets remember, and the responses of warm-ups.
+  response_store responses;
   /// Looks up a response among all remembered and stored responses. Set before the first session.
   find_response find_previous;
   session_registry sessions;
@@ -71,8 +71,8 @@ struct server_context {
   /// Runs long work on bodies (JSON, tokenizing) on a worker thread, because this work must not
   /// delay the sockets. Returns false when too much work is already queued.
   std::function<bool(fair_pool::task)> run_on_worker;
-  std::function<std::int64_t()> waiting_for_worker; ///< bytes of queued worker tasks that have not
-                                                    ///< started
+  /// Returns the bytes of the queued worker tasks that have not started.
+  std::function<std::int64_t()> waiting_for_worker;
   /// Reads the configuration again. Returns whether that succeeded and, as JSON, what it changed.
   /// The function is empty if server::on_reload() was not called.
   std::function<std::pair<bool, std::string>()> reload;

@@ -412,8 +412,8 @@ void batch_runner::arm(clock::time_point began) {
   const auto now = clock::now();
   for (const auto& one : active_) {
     due = std::min(due, one->due);
-    // pump() skipped the batches that had to wait when it began, but their waiting time may have
-    // ended since.
+    // pump() skipped the batches that had to wait when it began, at the time `began`. The timer
+    // must wake it for such a batch even if the waiting time has ended since.
     if (one->not_before > began) due = std::min(due, one->not_before);
   }
   if (due == clock::time_point::max()) return;

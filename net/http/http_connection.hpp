@@ -92,8 +92,8 @@ public:
   const std::string* begin_write(time now);
   /// True if all output has been written.
   bool output_empty() const noexcept { return out_.empty(); }
-  /// Bytes that wait to be sent to the client, plus the bytes of a whole reply that is not
-  /// complete.
+  /// Bytes that wait to be sent to the client, plus the bytes that are collected for a reply which
+  /// is sent only when it is complete.
   std::size_t output_bytes() const noexcept {
     return out_.bytes() + (call_.has_value() ? call_->gathered_bytes() : 0);
   }

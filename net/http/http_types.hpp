@@ -43,8 +43,8 @@ struct http_reply {
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
-  /// The error that `status` and `body` express in OpenAI's form. Clients of another API get the
-  /// error in the form of that API.
+  /// Set if the reply reports an error. `status` and `body` then have OpenAI's form; from `error`
+  /// the same reply is made in the form of another API.
   std::shared_ptr<const api_error> error;
 };
 

@@ -31,10 +31,12 @@ public:
   virtual engine_requests::key start(actors::request request) = 0;
   /// Starts a request like start(), and stores its output as the response described by `head`.
   virtual result<engine_requests::key> start_stored(stored_head head, actors::request request) = 0;
+  /// Receives the result of find_stored(): the stored response, nothing if there is none, or an
+  /// error.
+  using found_stored = std::function<void(result<std::optional<followed_response>>)>;
   /// Looks for a stored response of this tenant, which may have to be read from a file. `then` is
   /// called on the strand, before find_stored() returns or later; it is not called if the session
   /// has closed meanwhile.
-  using found_stored = std::function<void(result<std::optional<followed_response>>)>;
   virtual void find_stored(const std::string& id, const std::string& tenant, found_stored then) = 0;
   virtual engine_requests::key follow(std::shared_ptr<event_source> source) = 0;
   virtual void cancel(engine_requests::key which) = 0;

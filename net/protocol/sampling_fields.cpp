@@ -177,8 +177,8 @@ void read_alternatives(fields& from, std::string_view name, const codec_context&
   if (given == nullptr) return;
   from.read(name, to, -1);
   if (!from.ok() || to != -1) return;
-  // Each alternative takes a pass over the logits, so the limit also holds for the whole
-  // vocabulary.
+  // -1 asks for the whole vocabulary. Each alternative costs a pass over the logits, so the limit
+  // of the number of alternatives holds for -1 too.
   to = context.model.vocab_size;
   const auto most = context.limits.max_logprobs;
   if (to > most)

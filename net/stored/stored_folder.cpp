@@ -89,9 +89,9 @@ void stored_folder::forget(const std::string& id) {
 std::error_code stored_folder::erase(const std::string& id) {
   if (!is_stored_id(id)) return error_of(std::errc::invalid_argument);
   if (journal_.runs(id)) return error_of(std::errc::no_such_file_or_directory);
-  // Once the file is gone, only the journal says that the response no longer runs, so the end must
-  // be in the journal first. If the disk is full, the file is removed first, because that makes
-  // room.
+  // If the file were removed first, a crash would leave the response's entries in the journal
+  // without their end, and the response would count as running again. So the end must be in the
+  // journal first. If the disk is full, the file is removed first, because that makes room.
   const auto unsettled = journal_.settle();
   if (unsettled && !is_full_disk(unsettled)) return unsettled;
   const bool is_known = files_.contains(id);

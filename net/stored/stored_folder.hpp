@@ -54,8 +54,8 @@ public:
     std::vector<std::string> warnings;
     std::vector<damaged> left_out;
   };
-  /// A callback that receives each finished response as it is found, so that the heads are not all
-  /// in memory at once.
+  /// A callback that receives each finished response as it is found, so that not all heads (see
+  /// stored_head) are in memory at once.
   using take_finished = std::function<void(finished)>;
   /// What one append() adds. The caller owns the strings.
   using step = journal_step;

@@ -294,7 +294,7 @@ void stored_service::drop_files() {
 }
 
 /// Rewrites the journal with exactly those records of running responses that it already has.
-/// Records that it does not have yet are written with the next step.
+/// Records that it does not have yet are written by the next append().
 std::error_code stored_service::tidy(clock::time_point now) {
   stored_bytes written; // used for a response whose last records are not in the journal yet
   return folder_->tidy(now, [&](const std::string& id) -> const stored_bytes* {

@@ -1,5 +1,5 @@
 // parse_completion: the codec of llama.cpp's POST /completion and /completions. Pure, except that
-// it draws a seed and that the engine's tokenizer is called for prompts and biases.
+// it draws a seed and that the engine's tokenizer is called for prompts and for `logit_bias`.
 #pragma once
 
 #include "net/protocol/codec.hpp"

@@ -6,9 +6,10 @@
 
 namespace twill::net {
 
-/// Turns off every sampler that the list does not name. The list has llama.cpp's names, or is one
-/// string of llama.cpp's letters. The samplers must be in llama.cpp's or in twill's order; any
-/// other order is refused, because twill cannot change the order.
+/// Reads the field `samplers` and turns off every sampler that it does not name. The field is a
+/// list of llama.cpp's names, or one string of llama.cpp's letters. The samplers must be in
+/// llama.cpp's or in twill's order; any other order is refused, because twill cannot change the
+/// order.
 void read_samplers(fields& from, config::sampling_params& to);
 
 void put_penalties_off(config::sampling_params& to);
