@@ -1,8 +1,8 @@
 // Loads options from the defaults, then from TOML files, then from settings of the command line,
 // and validates them. Also writes options as commented TOML.
 //
-// Every key is one row of config/detail/keys.cpp, which loading, printing and the reference all
-// use. The functions have no side effect except reading files, and any thread may call them. A
+// Every key is one row of config/detail/keys.cpp, which loading, printing and config/reference.md
+// all use. The functions have no side effect except reading files, and any thread may call them. A
 // failure is a value. Its detail has one line for each error found, of the form "FILE:LINE:COL:
 // `key` must be RULE, got VALUE"; errors of a setting begin with its command line option instead.
 #pragma once

@@ -37,7 +37,7 @@ struct kv_event_options {
   bool operator==(const kv_event_options&) const = default;
 };
 
-/// [models.KEY]: one of several models that share the device. Each member is a row of
+/// [models.KEY]: one of several models that share the device. Each member has a row in
 /// config/detail/model_keys.cpp.
 struct shared_model_options {
   std::string key; ///< KEY of its table; also the model's id if `model.name` is empty

@@ -74,8 +74,8 @@ private:
   std::string at(std::size_t column) const {
     return file_ + ":" + std::to_string(line_) + ":" + std::to_string(column);
   }
-  /// The key of the line is not repeated in the error: the operator may have written the key in
-  /// plain text.
+  /// Reports an error in a line of the keys file. The error does not repeat the key in the line,
+  /// because the operator may have written the key in plain text.
   void complain(std::size_t column, const std::string& problem) {
     errors_ += (errors_.empty() ? "" : "\n") + at(column) + ": " + problem;
   }

@@ -68,7 +68,7 @@ const MetricFamily* find_family(const families& all, const char* name) {
 }
 
 /// Adds the share of looked-up prompt tokens whose KV was cached, since the start. vLLM published
-/// this ratio before it had the two counters.
+/// this ratio before it had counters of the looked-up and of the cached tokens.
 void add_hit_rate(families& all) {
   const auto* queries = find_family(all, "prefix_cache_queries_total");
   const auto* hits = find_family(all, "prefix_cache_hits_total");

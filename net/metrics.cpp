@@ -66,8 +66,8 @@ public:
       put_histogram(add({}), std::invoke(value, stats));
     });
   }
-  /// `fill` receives the counters of each owner and a function that adds a metric with further
-  /// labels.
+  /// Adds one family. `fill` is called for each owner with the owner's counters and a function that
+  /// adds a metric with further labels.
   template <class Fill>
   void family(const char* name, const char* help, MetricType type, Fill fill) const {
     MetricFamily made{prefix_ + name, help, type, {}};

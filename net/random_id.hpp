@@ -1,7 +1,7 @@
-// Random ids and seeds. make_id: new ids for replies, requests, files and batches. They come from a
-// cryptographically secure source, because an id names a stored response or a file and must not be
-// guessable. part_id: ids of the parts of a reply, derived from the reply's id. draw_seed: a seed
-// for a request that gives none. Any thread may call these functions.
+// Random ids and seeds. make_id() makes new ids for replies, requests, files and batches. The ids
+// come from a cryptographically secure source, because an id names a stored response or a file and
+// must not be guessable. part_id() derives the ids of the parts of a reply from the reply's id.
+// draw_seed() makes a seed for a request that gives none. Any thread may call these functions.
 #pragma once
 
 #include <cstddef>

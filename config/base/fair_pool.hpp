@@ -55,8 +55,10 @@ public:
   fair_pool(const fair_pool&) = delete;
   fair_pool& operator=(const fair_pool&) = delete;
 
-  /// Returns false, and does not take the task, if too many bytes wait. A single client gets at
-  /// most half of the bound; a client that has nothing waiting may use all that is left.
+  /// Returns false, and does not take the task, if more than `limits::waiting_bytes` bytes would
+  /// wait. A client without waiting tasks may use all that is left. A client that has some must
+  /// leave as many bytes free as it would then hold, so it never holds more than half of the bound
+  /// this way.
   bool add(task added);
   std::int64_t waiting_bytes() const;
 

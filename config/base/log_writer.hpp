@@ -31,8 +31,8 @@ class log_writer {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// Makes the line that says how many lines were lost. Called by the writing thread while it holds
-  /// no lock.
+  /// A function that makes the line which says how many lines were lost. The writing thread calls
+  /// it while it holds no lock.
   using notice = std::function<std::string(std::uint64_t lost)>;
 
   log_writer(int file, std::size_t most_bytes, notice of_lost);

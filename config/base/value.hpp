@@ -1,8 +1,8 @@
-// value: a JSON-like tree that folders exchange without sharing a JSON library.
+// value: a JSON-like tree by which source folders exchange data without sharing a JSON library:
+// net/ makes values from request bodies, and models/ feeds them to chat templates.
 //
-// net/ makes values from request bodies, models/ feeds them to chat templates. Objects keep their
-// insertion order (templates print them), and whole numbers all of their digits, as in Python. A
-// plain value type: copy, move, compare.
+// Objects keep their insertion order (templates print them), and whole numbers all of their digits,
+// as in Python. A plain value type: copy, move, compare.
 #pragma once
 
 #include <cstddef>

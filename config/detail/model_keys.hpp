@@ -1,5 +1,6 @@
-// The table of the members of one [models.KEY] table, in the form of the table of keys. Members
-// that [model] has as well use the rules and descriptions of [model].
+// The table of the members of one [models.KEY] table, in the form of the table of
+// config/detail/keys.hpp. Members that [model] has as well use the rules and descriptions of
+// [model].
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
-// The table of the members of one [[tenants]] table, in the form of the table of keys. Values of a
-// `secret` member are printed (they are digests), but not repeated in errors, since an operator may
-// have written the key itself by mistake.
+// The table of the members of one [[tenants]] table, in the form of the table of
+// config/detail/keys.hpp. Values of a `secret` member are printed (they are digests), but not
+// repeated in errors, since an operator may have written the key itself by mistake.
 #pragma once
 
 #include <span>

@@ -38,8 +38,8 @@ public:
   /// Functions that connect the runner to the batch thread.
   struct thread_seam {
     std::function<void(std::function<void()>)> post;
-    /// Calls on_timer() once after the given time. A later call replaces an earlier one. Must be
-    /// called on the batch thread.
+    /// A function that calls on_timer() once after the given time. A later call replaces an earlier
+    /// one. It must be called on the batch thread.
     std::function<void(std::chrono::milliseconds)> wake_after;
   };
 

@@ -2,8 +2,9 @@
 // the batch runner. If `batches.folder` is configured and no other process uses it, batches outlive
 // the server.
 //
-// Thread safety: any thread may call all functions. The batch thread behind `thread` must have
-// ended, or run nothing more, before this object is destroyed.
+// Thread safety: any thread may call all functions. The batch thread, to which the constructor's
+// argument `thread` passes functions, must have ended, or run nothing more, before this object is
+// destroyed.
 #pragma once
 
 #include <functional>

@@ -23,10 +23,11 @@ inline bool says_nothing(const actors::event& ev) {
 class event_source {
 public:
   virtual ~event_source() = default;
-  /// Called once, and before all other functions except pause() and resume(). The source calls
-  /// `deliver` on any thread, one event at a time and in order, until an event with `last`; a call
-  /// may still happen while leave() runs. If the source starts an engine request, the request
-  /// counts for the client that `client` names (see engine_requests::set_client()).
+  /// Starts the source. Called once, and before all other functions except pause() and resume().
+  /// The source calls `deliver` on any thread, one event at a time and in order, until an event
+  /// with `last`; a call may still happen while leave() runs. If the source starts an engine
+  /// request, the request counts for the client that `client` names (see
+  /// engine_requests::set_client()).
   virtual void start(actors::event_callback deliver, const std::string& client) = 0;
   /// The follower wants no more events.
   virtual void leave() = 0;

@@ -158,8 +158,8 @@ http_answer store_if_wanted(call generation, request_scope& scope) {
   return generation;
 }
 
-/// True if the request repeats the request of an interrupted stored stream. Such a request needs no
-/// model, since the model may have been removed.
+/// True if the request repeats the request of an interrupted stored stream. Such a request is
+/// answered from what is stored, so that it works even if the model has been removed.
 bool reads_on(const endpoint& target, const http_request& request) {
   const auto api = api_at(target.path);
   return !request.last_event_id.empty() &&

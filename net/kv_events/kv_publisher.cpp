@@ -135,7 +135,7 @@ private:
   }
 
   /// Creates the socket again. Subscribers that read reconnect by themselves and get a snapshot;
-  /// subscribers that do not read are gone.
+  /// subscribers that do not read stay disconnected.
   void begin_again() {
     ++next_number_;
     socket_.close();

@@ -24,8 +24,8 @@ namespace twill::net {
 
 struct remembered_response;
 
-/// Looks up the response that `previous_response_id` names among the responses that this tenant may
-/// continue. Returns null if the response is not remembered.
+/// A function that looks up the response that `previous_response_id` names among the responses that
+/// the tenant may continue. It returns null if there is no such response.
 using find_response = std::function<std::shared_ptr<const remembered_response>(
     const std::string& id, const std::string& tenant)>;
 

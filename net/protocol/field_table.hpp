@@ -104,8 +104,8 @@ constexpr std::string_view schema_of_member(T Target::*) {
 /// Makes the bound fields of the struct `Target`.
 template <class Target>
 struct fields_of {
-  /// A field that is read by the type of `Member`. `schema` replaces the JSON Schema that the type
-  /// implies.
+  /// A field that is read into the struct's member `Member`; the member's type decides which JSON
+  /// values are accepted. `schema` replaces the JSON Schema that the type implies.
   template <auto Member>
   static constexpr bound_field<Target> member(std::string_view name, std::string_view note,
                                               std::string_view schema = {}) {

@@ -12,8 +12,9 @@
 
 namespace twill::net {
 
-/// Finds a response of this tenant among the remembered responses of warm-ups and the stored
-/// responses of the Responses API. Null if there is none or if it still runs.
+/// Finds a response of this tenant among the remembered responses of warm-ups (requests with
+/// `generate: false`) and the stored responses of the Responses API. Null if there is none or if it
+/// still runs.
 remembered_ptr find_continued(const server_context& context, const stored_service& stored,
                               const std::string& id, const std::string& tenant);
 

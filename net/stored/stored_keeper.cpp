@@ -77,8 +77,9 @@ void stored_service::take(const entry_ptr& entry, actors::event&& ev) {
   add_record(entry, write_record(ev));
 }
 
+/// Submits a response of an earlier process again later, because the engine could not take it now.
 /// After a restart all interrupted responses are submitted at once, and the engine's queue may be
-/// too short for them. This response is submitted again later.
+/// too short for them.
 void stored_service::go_on_later(const entry_ptr& entry) {
   entry->at = stored_entry::stage::beginning;
   entry->resuming = false;

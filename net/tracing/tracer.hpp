@@ -24,8 +24,9 @@ namespace twill::net {
 
 class tracer {
 public:
-  /// Posts the bytes of an OTLP request and returns the HTTP status of the reply, or 0 if no reply
-  /// came within the time `within`. Called on the tracer's thread; must not throw.
+  /// A function that posts the bytes of an OTLP request and returns the HTTP status of the reply,
+  /// or 0 if no reply came within the time `within`. It is called on the tracer's thread and must
+  /// not throw.
   using post = std::function<int(const std::string& body, std::chrono::milliseconds within)>;
 
   struct pace {

@@ -65,8 +65,8 @@ public:
   /// Cancels all requests, sends an error frame and then closes with the close code of `error`.
   void fail(const api_error& error);
   /// Gives up the message that is being received, because other sockets need the memory. The socket
-  /// fails with a short grace period, since the bytes of the message are freed only with the
-  /// socket.
+  /// is closed after an error frame and a short grace period, since the bytes of the message are
+  /// freed only with the socket.
   void give_up_message(time now);
   void on_engine_events(std::vector<std::pair<key, actors::event>> events);
   void on_peer_closing(time now);
@@ -89,8 +89,8 @@ public:
   void check_output(bool requests_run, time now);
 
   connection_actions take_actions() { return std::exchange(actions_, {}); }
-  /// Even if the output gate is shut because the client reads slowly, a message that has begun is
-  /// read to its end.
+  /// True if the session should read from the socket. It is false while the flow gate is shut
+  /// because the client reads slowly, but a message that has begun is read to its end.
   bool wants_read() const noexcept {
     return phase_ == phase::open && (guard_.gate_open() || message_since_.has_value());
   }

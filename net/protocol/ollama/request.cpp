@@ -107,8 +107,7 @@ call load_or_unload(ollama_call asked) {
     made.source = std::make_shared<settled_source>();
     return made;
   }
-  // A prompt for which no token is sampled waits until its model is loaded, and needs no forward
-  // pass.
+  // A request that asks for no token ends once its model is loaded, and needs no forward pass.
   actors::request loads;
   loads.model = std::move(asked.request.model);
   loads.prompt = actors::token_prompt{0};

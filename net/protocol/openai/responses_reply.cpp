@@ -14,8 +14,8 @@ public:
       : stream_(turn.stream),
         events_(std::move(turn.echo), stream_ ? sink() : response_events::sink()) {}
 
-  /// For a stored response: emits only events with numbers above `after`, and reports an error
-  /// before the first event as an event as well.
+  /// The constructor for a stored response. It emits only events with numbers above `after`. An
+  /// error that comes before the first event is reported as an event too.
   responses_reply(response_turn turn, std::int64_t after) : responses_reply(std::move(turn)) {
     after_ = after;
     is_stored_ = true;

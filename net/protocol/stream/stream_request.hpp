@@ -27,8 +27,8 @@ struct asked_stream {
   stream_form form;
 };
 
-/// Reads the id that names the stream in both directions, and returns it as JSON text. If there is
-/// no valid id, reports an error to `from` and returns an empty string.
+/// Reads the id that names the stream in the messages of client and server, and returns it as JSON
+/// text. If there is no valid id, reports an error to `from` and returns an empty string.
 std::string read_stream_id(fields& from);
 
 result<asked_stream> read_stream_request(const value& message, const codec_context& context);
