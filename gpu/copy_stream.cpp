@@ -13,8 +13,9 @@
 namespace twill::gpu {
 namespace {
 
-/// Reserves the memory, unlike device::allocate(): if the system cannot provide the memory, the
-/// caller gets an error now, instead of the process being killed later.
+/// Maps memory with a reservation, unlike device::allocate(), which maps it without
+/// (MAP_NORESERVE). If the system cannot provide the memory, the caller gets an error now, instead
+/// of the process being killed when it writes the memory.
 void* map_host(std::size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return data == MAP_FAILED ? nullptr : data;

@@ -1,4 +1,5 @@
-// copy_stream, marker, host_buffer: transfers between host and device memory beside the compute.
+// copy_stream, marker, host_buffer: transfers between host and device memory that run beside the
+// device's ops.
 //
 // Threads: each copy_stream belongs to one thread, which must not be the device's thread.
 // to_device() and to_host() block that thread alone; begin_to_device() blocks no thread. The
@@ -17,7 +18,7 @@
 namespace twill::gpu {
 
 /// True where device memory is ordinary memory of this process, so that files can be read straight
-/// into it. False for the whole process once it has opened a GPU.
+/// into it. Once the process has opened a GPU, the result is false for ever.
 bool device_memory_is_host();
 
 /// Owns host memory, zero-filled. Movable.

@@ -142,9 +142,9 @@ public:
   void upload(void* device_dst, const void* host_src, std::size_t bytes);
   void download(void* host_dst, const void* device_src, std::size_t bytes);
 
-  /// Copy between host and device without waiting; the copy runs in order with the launched ops.
-  /// The host memory must be pinned (gpu/copy_stream.hpp) and must not change until a marker that
-  /// is recorded after the call has passed.
+  /// enqueue_upload() and enqueue_download() enqueue a copy and do not wait; the copy runs in order
+  /// with the launched ops. The host memory must be pinned (gpu/copy_stream.hpp) and must not
+  /// change until a marker that is recorded after the call has passed.
   void enqueue_upload(void* device_dst, const void* pinned_src, std::size_t bytes);
   void enqueue_download(void* pinned_dst, const void* device_src, std::size_t bytes);
 

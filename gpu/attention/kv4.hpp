@@ -25,8 +25,9 @@ std::int64_t kv4_block_bytes(const kv_layer& kv);
 void kv4_pack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t count, void* packed,
               std::int64_t stride);
 
-/// Unpacks blocks [first, first + count) from packed + b * stride into `kv`. Every value differs
-/// from the value before packing by at most half its group's scale, plus the rounding to f16.
+/// Unpacks blocks [first, first + count) into `kv`; block b is read from packed + b * stride. A
+/// value differs from the value before packing by at most half its group's scale, plus the error of
+/// rounding the offset and the scale to f16, unless it was clamped.
 void kv4_unpack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t count,
                 const void* packed, std::int64_t stride);
 

@@ -14,8 +14,9 @@ namespace twill::gpu {
 
 inline constexpr std::int32_t max_head_dim = 256;
 
-/// One layer's KV arena. i8 KV has one f32 scale per head and token: value = scale * code, where
-/// scale is the largest magnitude / 127 and codes are rounded to nearest even.
+/// One layer's KV arena. i8 KV has one f32 scale for each key and for each value of a head and
+/// token: element = scale * code, where scale is the largest magnitude / 127 and codes are rounded
+/// to nearest even.
 struct kv_layer {
   void* keys = nullptr;    // (n_blocks, n_kv_heads, head_dim, block_tokens)
   void* values = nullptr;  // (n_blocks, n_kv_heads, block_tokens, head_dim)
@@ -31,8 +32,9 @@ struct kv_layer {
   std::int64_t block_stride = 0;
   /// Scales from the start of one block's scales to the start of the next block's; 0: no gap.
   std::int64_t scale_stride = 0;
-  /// A block numbered n_blocks or above lies `apart` elements behind the address that the stride
-  /// gives, which may be in another allocation; its scales lie `scale_apart` scales behind theirs.
+  /// Blocks numbered n_blocks and above may lie in another allocation. Such a block begins `apart`
+  /// elements after the address that block_stride gives, and its scales begin `scale_apart` scales
+  /// after the address that scale_stride gives.
   std::int64_t apart = 0;
   std::int64_t scale_apart = 0;
 };

@@ -26,8 +26,8 @@ extern const detail::attention_backend attention; ///< attention/cuda/attention_
 extern const detail::linear_backend linear;       ///< linear/cuda/linear_cuda.cu
 extern const detail::probe_backend probe;         ///< probe_cuda.cu
 
-/// The portable implementations on the GPU, replaced by CUDA's own where these exist. //
-/// cuda_ops.cu
+/// The tables of a GPU's ops: CUDA's own implementations where they exist, else the portable ones.
+/// Defined in cuda_ops.cu.
 const detail::op_backends& backends();
 
 /// time_launches() and cache_bytes() of gpu/launch_timer.hpp. // launch_timer_cuda.cu

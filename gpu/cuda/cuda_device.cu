@@ -40,8 +40,8 @@ public:
   cuda_space(detail::space_facts facts, cudaStream_t stream)
       : stream_space(std::move(facts), stream), kokkos_(std::make_unique<Kokkos::Cuda>(stream)) {}
   ~cuda_space() override {
-    // On a lost device Kokkos would abort the process when it frees the instance's resources, so
-    // the instance is leaked then.
+    // On a lost GPU Kokkos would abort the process when it frees the resources of its execution
+    // space instance (kokkos_), so the instance is leaked then.
     if (cudaStreamSynchronize(stream()) != cudaSuccess) [[maybe_unused]]
       const Kokkos::Cuda* kept = kokkos_.release();
   }
@@ -101,8 +101,8 @@ result<void*> make_event() {
 void drop_event(void* event) {
   cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
-/// A process may also have a host device; ops of a host device are done when they return, so there
-/// is nothing to record.
+/// A process with a GPU may also have a host device. The ops of a host device are done when they
+/// return, so nothing is recorded for it.
 result<nothing> record(const detail::space& on, void* event) {
   if (on.facts().is_host) return nothing{};
   return outcome_of(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(on)),

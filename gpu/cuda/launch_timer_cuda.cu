@@ -68,8 +68,8 @@ public:
   explicit stopwatch(device& dev)
       : dev_(dev), stream_(stream_of(dev.where())), ended_(allocated(dev)) {}
 
-  /// Returns the time on the device in seconds. `enqueue_s` is the time that the host takes to
-  /// enqueue the launches.
+  /// Calls enqueue(), which launches work, and returns the time in seconds that the work takes on
+  /// the device. `enqueue_s` is the time that the host takes to enqueue the launches.
   template <class F>
   double seconds(double enqueue_s, const F& enqueue) {
     const double hold_s = std::min(1.5 * enqueue_s + 50e-6, longest_hold_s);

@@ -3,7 +3,7 @@
 // and tests run it on an emulation of a GPU.
 //
 // Every thread reads 16 bytes at a time, keeps several reads pending, and adds the bytes up as
-// 64-bit words. Threads with neighbouring numbers read neighbouring pieces.
+// 64-bit words. Threads with neighbouring numbers read neighbouring runs of 16 bytes.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ struct attention_backend {
   /// rows, each of which attends to up to `reach` positions.
   std::int64_t (*scratch_bytes)(const device& dev, std::int32_t n_heads, std::int32_t n_kv_heads,
                                 std::int32_t head_dim, std::int64_t n_tokens, std::int64_t reach);
-  /// The arguments have been checked, and strides of 0 in the KV layer have been replaced by the
-  /// real strides (detail::checked_kv()).
+  /// Computes attention. The caller has checked the arguments and has replaced strides of 0 in the
+  /// KV layer by the real strides (detail::checked_kv()).
   op<const ragged_batch&, const attention_args&> attend;
   /// Pack and unpack KV blocks: `items` counts the groups of all heads of all blocks.
   op<const kv4_geometry&, long> kv4_pack, kv4_unpack;

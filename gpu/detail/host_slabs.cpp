@@ -88,7 +88,8 @@ void host_slabs::settle(clock::duration at_once) {
   stop_ = false;
   settling_ = std::thread([this, pages = std::move(pages)] {
     // Moving a page copies 2 MiB and blocks every thread that touches the page. Moves without
-    // pauses would halve the speed of all token streams while they last.
+    // pauses would halve the speed of all token streams while they last, so after each move this
+    // thread pauses for nine times as long as the move took.
     constexpr int rest_per_work = 9;
     for (char* page : pages) {
       const auto start = clock::now();

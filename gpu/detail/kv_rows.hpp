@@ -119,8 +119,8 @@ TWILL_KERNEL_INLINE float widen(kv_i8 x) {
   return static_cast<float>(x.bits);
 }
 
-/// Stores x as one element. Codes are computed with `inverse`, which is i8_steps::inverse; other
-/// elements ignore the last argument.
+/// Stores x as one element of KV. The overload for int8 computes the code with the third argument,
+/// i8_steps::inverse; the others ignore that argument.
 TWILL_KERNEL_INLINE void store_one(float& to, float x, float) {
   to = x;
 }

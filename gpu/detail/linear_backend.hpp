@@ -19,16 +19,16 @@ struct linear_backend {
   /// Whether run() multiplies these weights in this compute type.
   bool (*supports)(const packed_view& w, compute_type asked);
   /// The largest number of bytes of device::scratch() that run() takes for any number of rows up to
-  /// `m`. `ordered` says that the weights have a column order.
+  /// `m`. `ordered` says that the weights have a column order (weight_source::column_order).
   std::int64_t (*scratch_bytes)(const device& dev, const packed_view& w, bool ordered,
                                 compute_type asked, std::int64_t m);
   void (*run)(device& dev, const linear_args& args);
-  /// run() fused with silu_mul() in the epilogue; null where the backend has no fused kernel. The
-  /// function returns false without doing anything for weights or row counts that the fused kernel
-  /// does not support or would not speed up.
+  /// Computes run() and then silu_mul() in one kernel; null where the backend has no such kernel.
+  /// The function returns false without doing anything for weights or row counts that the fused
+  /// kernel does not support or would not speed up.
   bool (*run_silu_mul)(device& dev, const linear_args& args, tensor_ref out);
-  /// Whether run() and run_silu_mul() also accept an x of 16 bits in the compute types that run()
-  /// supports, and run_silu_mul() also writes an `out` of 16 bits.
+  /// Whether run() and run_silu_mul() also accept an x in f16 or bf16 in the compute types that
+  /// run() supports, and run_silu_mul() also writes an `out` in f16 or bf16.
   bool reads_halves = false;
 };
 

@@ -19,8 +19,8 @@ struct op_backends {
   std::tuple<const linear_backend*, const attention_backend*, const sampling_backend*,
              const rows_backend*, const probe_backend*>
       tables;
-  /// The Kokkos implementations for the device, which support all arguments. They compute whatever
-  /// `tables` do not support.
+  /// The Kokkos implementations for the device, which support all arguments. They compute an op
+  /// where the entry in `tables` does not support its arguments.
   const op_backends* portable;
 
   template <class Table>

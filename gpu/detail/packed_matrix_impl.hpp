@@ -10,9 +10,9 @@
 namespace twill::gpu {
 
 struct packed_matrix::impl {
-  /// The bytes of one part. `device` owns them in device memory, or `host` owns them before
-  /// save_image() copies them; both are empty where the matrix reads an image that something else
-  /// owns.
+  /// One of the matrix's arrays: its codes, its scales or its column order. The bytes are owned by
+  /// `device`, in device memory, or by `host` until drop_host_bytes(). Neither owns bytes where the
+  /// matrix reads an image that the caller of place() owns.
   struct part {
     std::int64_t bytes = 0;
     buffer device;

@@ -1,7 +1,15 @@
-// packed_view: where the parts of a packed matrix lie. Plain data, copied into kernels.
+// packed_view: where the parts of a packed weight matrix lie. Plain data, copied into kernels.
 //
-// 16 rows are a row panel, one SIMD lane each; the last panel is padded with zeros. Inside a panel,
-// columns go in octets of 8:
+// The words of this layout, which all files of gpu/linear use:
+//   row panel     16 rows (outputs) of the matrix, one SIMD lane each; zeros pad the last panel
+//   octet         8 neighbouring columns of a panel
+//   group         columns that share a scale and an offset: value = scale * code + offset
+//   quant params  the scales, offsets and zero points of the groups
+//   code group    columns that share a factor and a base (grouped_u4_as_u8, weight_kind.hpp)
+//   segment       columns whose products are summed before scales apply
+//   residual      in int8x2 compute, the error of rounding an activation to int8, itself a code
+//
+// Inside a panel, columns go in octets:
 //   f32, f16     8 columns x 16 lanes, column after column
 //   bf16         4 column pairs x 16 lanes x 2, so that a lane finds a pair in one 32-bit word
 //   grouped_u8   2 vectors of 64 bytes: 16 lanes x 4 columns
@@ -18,8 +26,8 @@
 //   value = row_scale * (scale * (code - middle_code) + offset_fractions * fraction).
 // The fraction is thus the value of the middle code, in units of row_scale * offset_fractions.
 //
-// grouped_u4_as_u8 stores 16 scales in f32 and then, for each code group, a line of 16 factors and
-// 16 bases.
+// For each group grouped_u4_as_u8 stores 16 scales in f32 and then, for each code group, a line of
+// 16 factors and 16 bases.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +39,17 @@ namespace twill::gpu::detail {
 
 inline constexpr std::int64_t lanes = 16;
 inline constexpr std::int64_t column_octet = 8;
-/// Columns that share an activation scale in int8 compute. In linear/cuda/gemm_i8.hpp up to 128
-/// columns share a scale, and int8x2 uses the residual in every group of activations.
+/// The number of columns that share an activation scale in int8 compute. (The CUDA kernel of
+/// linear/cuda/gemm_i8.hpp differs: there up to 128 columns share a scale.)
 inline constexpr std::int64_t activation_group = 32;
-/// int8x2: value = scale * (residual_ratio * code + residual), |residual| <= 64, so that |code| <=
-/// 127 and products come no nearer to saturation than in int8.
+/// int8x2 represents an activation as scale * (residual_ratio * code + residual). |residual| <= 64,
+/// so that |code| <= 127 and the sums of products come no nearer to saturation than in int8.
 inline constexpr std::int32_t residual_bits = 7;
 inline constexpr std::int32_t residual_ratio = 1 << residual_bits;
-/// int8x2 on the host uses the residual only in groups of activations that a few values dominate,
-/// since their scale is too coarse for the other values of the group. These are the groups in which
-/// the codes' mean magnitude is below 18 of 127. In other groups the residual counts as zero and
-/// its products are skipped.
+/// int8x2 on the host uses the residual only in groups of 32 activations in which a few large
+/// values make the scale too coarse for the others: groups whose codes have a mean magnitude below
+/// 18 (the largest code is 127). In other groups the residual counts as zero and its products are
+/// skipped. CUDA kernels use the residual everywhere.
 inline constexpr std::int32_t residual_threshold = 18 * activation_group;
 
 struct packed_view {
@@ -53,8 +61,8 @@ struct packed_view {
   std::int32_t offset_factor = 0;  ///< 0, -8 or -128: exact as an integer
   std::int32_t group = 0;          ///< columns per scale
   std::int32_t code_group = 0;     ///< grouped_u4_as_u8: columns per line
-  /// Columns summed in integers before the float scales apply: 32 or 16 where groups allow it,
-  /// else 8.
+  /// The number of columns of a segment, whose products int8 compute sums in integers before the
+  /// float scales apply: 32 or 16 where these divide a group, else 8.
   std::int32_t segment = 0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -69,12 +77,12 @@ struct packed_view {
   TWILL_KERNEL_MEMBER bool grouped() const { return kind >= weight_kind::grouped_u4; }
 };
 
-/// grouped_u4_as_u8: the bytes of a line of factors and bases, and also of the scales before the
-/// first line.
+/// grouped_u4_as_u8: the bytes of a line of 16 factors and 16 bases. A group's 16 scales, which
+/// come before its first line, take as many bytes.
 inline constexpr std::int64_t code_line_bytes = 64;
 
-/// With int16 quant params: the bytes of a panel's row scales, and of the pairs of each group that
-/// follow them.
+/// With int16 quant params: the bytes of a panel's row scales, and the bytes of each group's 16
+/// pairs, which follow the row scales.
 inline constexpr std::int64_t row_scale_bytes = 64, int16_pair_bytes = 64;
 /// The code that int16 quant params subtract from every code. |code - middle_code| <= 8, so the sum
 /// of the products of 32 columns fits 16 bits.

@@ -48,8 +48,9 @@ public:
   virtual void free(void* data, std::size_t bytes) noexcept = 0;
   virtual result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) = 0;
   virtual result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) = 0;
-  /// Copy in order with the launched ops, without waiting. The host memory must be pinned and must
-  /// not change until a marker that is recorded after the call has passed.
+  /// enqueue_upload() and enqueue_download() enqueue a copy that runs in order with the launched
+  /// ops, and do not wait. The host memory must be pinned and must not change until a marker that
+  /// is recorded after the call has passed.
   virtual result<nothing> enqueue_upload(void* device_dst, const void* host_src,
                                          std::size_t bytes) = 0;
   virtual result<nothing> enqueue_download(void* host_dst, const void* device_src,

@@ -11,9 +11,9 @@ namespace twill::gpu::host {
 namespace {
 
 struct byte_sums {
-  /// out[g] is the sum of bytes [32 g, 32 g + 32). It loads 16 bytes at a time, because the bytes
-  /// have just been stored in pieces of 16 and a load that spans two stores would stall until both
-  /// are complete.
+  /// out[g] is the sum of bytes [32 g, 32 g + 32). The function loads 16 bytes at a time, because
+  /// the caller has just stored the bytes 16 at a time, and a load that spans two stores would
+  /// stall until both are complete.
   static void sum_4(const std::int8_t* p, std::int32_t* out) {
     add_up(p, out, [](__m128i v) { return v; });
   }

@@ -125,8 +125,9 @@ struct simd_avx2 : byte_sums {
     else
       dot_u4(sum, c, x, stride);
   }
-  /// For 4-bit codes: the sum of a pair of products is at most 2 * 15 * 128, so the sums of 8 quads
-  /// fit 16 bits. The loop over rows is innermost, so that a quad of codes is loaded once for the
+  /// For 4-bit codes. A quad is the codes of four neighbouring columns of 16 rows. maddubs adds up
+  /// pairs of products in 16 bits: a pair is at most 2 * 15 * 128, so 16 bits hold the sums over 8
+  /// quads. The loop over rows is innermost, so that a quad of codes is loaded once for the
   /// products with all R rows.
   template <int R, int Quads>
   [[gnu::always_inline]] static void dot_u4(i32 (&sum)[R], const codes (&c)[Quads],
@@ -145,8 +146,9 @@ struct simd_avx2 : byte_sums {
     for (int r = 0; r < R; ++r)
       sum[r] = add(sum[r], join_pairs(pairs_of[r]));
   }
-  /// For 8-bit codes, which would saturate maddubs: 128 is subtracted from each code, so that a
-  /// product's magnitude is at most 128 * 127, and 128 * sum(x) is added at the end.
+  /// For 8-bit codes, with which the 16-bit sums of maddubs would saturate. So 128 is subtracted
+  /// from each code, which limits a product's magnitude to 128 * 127, and 128 * sum(x) is added at
+  /// the end.
   template <int R, int Quads>
   [[gnu::always_inline]] static void dot_u8(i32 (&sum)[R], const codes (&c)[Quads],
                                             const std::int8_t* x, std::int64_t stride) {
@@ -229,8 +231,9 @@ struct simd_avx2 : byte_sums {
     const i32 r = bit_and(v, _mm256_set1_epi32(static_cast<int>(0xffff0000U)));
     return {_mm256_castsi256_ps(r.lo), _mm256_castsi256_ps(r.hi)};
   }
-  /// Round to nearest even, in the upper half of each lane. (Weights are never NaN with a payload
-  /// that the carry could reach: infinities and NaN keep their exponent.)
+  /// Rounds each f32 lane to bf16, to nearest even; the bf16 is the upper half of the lane.
+  /// Infinities and most NaNs stay what they are. A NaN with the largest payload would overflow to
+  /// another value, but no weight is such a NaN.
   static __m256i round_up(__m256 x) {
     const __m256i v = _mm256_castps_si256(x);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(v, 16), _mm256_set1_epi32(1));

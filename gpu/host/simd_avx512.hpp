@@ -50,8 +50,8 @@ struct simd_avx512 : byte_sums {
   static f32 to_f32(i32 v) { return _mm512_cvtepi32_ps(v); }
   /// Loads 16 pairs of 16-bit integers.
   static i32 load_words(const unsigned char* p) { return _mm512_loadu_si512(p); }
-  /// For each lane: its lower 16 bits times the first of a pair, plus its upper 16 bits times the
-  /// second.
+  /// For each 32-bit lane: the lower 16 bits of `v` times those of `words`, plus the upper 16 bits
+  /// of `v` times those of `words`.
   static i32 dot_words(i32 v, i32 words) { return _mm512_madd_epi16(v, words); }
 
   static f32 as_f32(i32 bits) { return _mm512_castsi512_ps(bits); }
@@ -74,9 +74,10 @@ struct simd_avx512 : byte_sums {
     return {_mm512_permutexvar_epi16(pairs_of, both),
             _mm512_permutexvar_epi16(_mm512_add_epi16(pairs_of, _mm512_set1_epi16(16)), both)};
   }
-  /// Codes are widened by 16-bit sums factor * code + base, whose upper byte is the 8-bit code. The
-  /// result of the lower code is shifted to the lower byte; the result of the upper code is already
-  /// in place.
+  /// Widens the 4-bit codes of `both` to 8 bits: `low` gets the codes of the low nibbles and `high`
+  /// those of the high nibbles. The upper byte of the 16-bit sum factor * code + base is the 8-bit
+  /// code. Each 16-bit word of a result holds two codes: the sum of the first is shifted to the
+  /// lower byte, and the sum of the second is already in place.
   static void widen(codes both, const widening& w, codes& low, codes& high) {
     const i32 nibble = _mm512_set1_epi16(15);
     const auto sum = [&w](i32 code) {

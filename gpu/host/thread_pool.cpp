@@ -111,8 +111,8 @@ void thread_pool::run_job(std::uint32_t parts, call c, const void* body) {
     shares_[static_cast<std::size_t>(i)].left.store(
         std::uint64_t{number} << 32 | (first_part(parts, i + 1) - first_part(parts, i)),
         std::memory_order_relaxed);
-  // The store is sequentially consistent with await_job(): a worker that is about to sleep either
-  // sees the new job, or this thread sees the worker in sleepers_.
+  // This store and the accesses of await_job() are sequentially consistent: a worker that is about
+  // to sleep either sees the new job, or this thread sees the worker in sleepers_.
   job_.store(number);
   if (sleepers_.load() > 0) {
     wake_.fetch_add(1);

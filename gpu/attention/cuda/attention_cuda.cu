@@ -1,6 +1,6 @@
-// The CUDA implementation of attention(): decode_attention computes single rows, and
-// prefill_attention the sequences of a step that have several rows. The portable implementation
-// computes the shapes that supports() refuses.
+// The CUDA implementation of attention(). Where prefill_pays() says so, prefill_attention computes
+// the sequences that have several rows (tokens) in a step; decode_attention computes all other
+// rows. The portable implementation computes the shapes that supports() refuses.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -21,9 +21,9 @@ namespace {
 
 /// Bytes of shared memory that a block may have on the smallest GPU we support.
 constexpr int most_shared_of_block = 99 * 1024;
-/// The number of blocks for which the compiler must limit a kernel's registers: as many as fit the
-/// shared memory of a multiprocessor with 228 KiB, the largest there is, but at most four, or three
-/// where KV is f32 or a block has 16 heads.
+/// The number of blocks that a multiprocessor must hold at once, for which the compiler limits a
+/// kernel's registers. It is the number whose shared memory fits into 228 KiB, the most that any
+/// multiprocessor has, but at most four, or three where KV is f32 or a block has 16 heads.
 template <class Shape>
 constexpr int blocks_at_once() {
   const int by_shared = 228 * 1024 / (Shape::shared_bytes + 1024);
@@ -154,8 +154,8 @@ void run_prefill(const device& dev, const ragged_batch& batch, const attention_a
   });
 }
 
-/// Computes every row of a step or, with `alone`, only the rows that are the only row of their
-/// sequence.
+/// Computes every row of a step or, with `alone`, only rows whose sequence has no other row in the
+/// step.
 void run_decode(device& dev, const ragged_batch& batch, const attention_args& given,
                 const decode_heads& heads, bool alone) {
   const kv_layer& kv = given.kv;

@@ -7,8 +7,8 @@
 
 namespace twill::gpu::cuda {
 
-/// Rows of f32, f16 or bf16; each value is rounded to the type once. The struct does not own the
-/// memory.
+/// The output tensor of attention, in f32, f16 or bf16. Each f32 result is rounded to this type
+/// once. The struct does not own the memory.
 struct attention_output {
   void* data; // (n_tokens, n_heads, head_dim)
   dtype type;

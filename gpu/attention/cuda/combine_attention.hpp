@@ -1,5 +1,5 @@
-// combine_attention: the body of the kernel that merges the results of a row's chunks. A block
-// merges one row and query head.
+// combine_attention: the body of the kernel that merges the results that decode_attention has
+// stored for the chunks of a row. A block merges the chunks of one row and query head.
 #pragma once
 
 #include <cstdint>

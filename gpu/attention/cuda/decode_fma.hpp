@@ -37,8 +37,9 @@ struct decode_fma : decode_pieces<Shape, Ptx> {
     ptx.store_shared(query_place(h, dimension), x);
   }
 
-  /// Half a warp computes four heads of a tile for four positions. Its 16 threads divide the
-  /// dimensions among them, and each thread ends with the score of one head and position.
+  /// Computes scores. Half a warp computes those of four query heads of a tile of eight for a piece
+  /// of four positions. Its 16 threads divide the dimensions among them, and each thread ends with
+  /// the score of one head and position.
   template <class Score>
   TWILL_KERNEL_MEMBER void multiply_keys(unsigned slot, int column, bool seen, const Score& score) {
     float d[Shape::tiles][16] = {}; // four heads, four positions

@@ -1,5 +1,5 @@
 // decode_pieces: helpers of a decode attention block, which map threads to heads and positions to
-// columns.
+// columns. decode_shape.hpp explains what a piece is.
 //
 // A "column" is the place of a position in the order in which a chunk's positions are processed.
 // Where KV is int8, positions 16i to 16i + 15 are reordered: the even ones come first.
@@ -13,8 +13,8 @@
 
 namespace twill::gpu::cuda {
 
-/// Two powers of two: `down` scales a query to magnitudes near 1, and the other undoes this scaling
-/// in its products.
+/// Two powers of two: `down` scales a query to magnitudes near 1, and `up` undoes this scaling in
+/// the products of the query.
 struct query_scale {
   float down, up;
 };
@@ -52,8 +52,8 @@ struct decode_pieces {
   TWILL_KERNEL_MEMBER static float with_alibi(float score, float slope, int position, int end) {
     return ::fmaf(slope, static_cast<float>(position - (end - 1)), score);
   }
-  /// Splits two neighbouring elements into two 16-bit parts each. `first` gets the first parts of
-  /// both elements and `second` the second parts.
+  /// Splits each of two neighbouring f32 elements into two 16-bit parts, whose sum is nearly the
+  /// element. `first` gets the first parts of both elements and `second` the second parts.
   TWILL_KERNEL_MEMBER void split(float low, float high, std::uint32_t& first,
                                  std::uint32_t& second) const {
     first = narrow2(low, high);

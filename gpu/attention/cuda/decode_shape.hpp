@@ -1,4 +1,11 @@
 // The sizes of the decode attention kernel and the layout of a block's shared memory.
+//
+// The positions of a sequence are divided into chunks of 256, a chunk into sub-tiles, and a
+// sub-tile into four pieces. A piece of positions is as many as 16 bytes of KV hold: 4 with f32, 8
+// with a 16-bit type, 16 with int8. A key's dimensions lie apart in memory (kv_layer.hpp), so a
+// copy of 16 bytes takes one dimension of the keys of a piece. A value is also copied by pieces of
+// 16 bytes, each of which holds neighbouring dimensions. In shared memory such a copy is a segment
+// of its row: a row holds one dimension of a sub-tile's keys, or one position's value.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +17,11 @@
 namespace twill::gpu::cuda {
 
 inline constexpr int decode_threads = 128;
-/// Positions in a chunk, for which a block computes one partial result. Chunks are counted from
-/// position 0.
+/// The number of positions in a chunk. A block computes one partial result per chunk. Chunks are
+/// counted from position 0 of the sequence.
 inline constexpr int decode_chunk = 256;
-/// Query heads in a tile. Each f32 query is split into two 16-bit parts: in mma the first parts are
-/// rows 0 to 7 and the second parts rows 8 to 15.
+/// The number of query heads in a tile. Each f32 query is split into two 16-bit parts: in operand A
+/// of mma the first parts are rows 0 to 7 and the second parts rows 8 to 15.
 inline constexpr int decode_tile_heads = 8;
 
 /// The offset in shared memory of 16-byte segment number `segment` of row `row`, where a row has
@@ -24,8 +31,9 @@ TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
   constexpr int lowest = Segments & -Segments;
   constexpr int turns = lowest < 8 ? lowest : 8;
   const int turn = row / (8 / turns) % turns;
-  // The bits of `turn` are reversed, so that neighbouring rows lie far apart and copies of short
-  // rows have no bank conflicts either.
+  // The number that is XORed into the segment's number is `turn` with its bits reversed. This moves
+  // neighbouring rows far apart, so that copies of rows with few segments have no bank conflicts
+  // either.
   int by = 0;
   if constexpr (turns == 8) by = (turn & 1) << 2 | (turn & 2) | turn >> 2;
   if constexpr (turns == 4) by = (turn & 1) << 1 | turn >> 1;
@@ -33,8 +41,9 @@ TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
   return static_cast<unsigned>(row * Segments + (segment ^ by)) * 16;
 }
 
-/// Keys and values pass through slots of shared memory. A sub-tile has as many positions as four
-/// pieces of 16 bytes of a key's dimension hold; each of the four warps has one piece.
+/// Sizes for KV of type Element and blocks of Tiles tiles of heads. Keys and values pass through
+/// slots of shared memory; a slot holds the keys or the values of one sub-tile. Each of the block's
+/// four warps computes the scores of one of the sub-tile's four pieces.
 template <class Element, int Dim, int Tiles>
 struct decode_shape {
   static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 256 && (Tiles == 1 || Tiles == 2));
@@ -58,9 +67,9 @@ struct decode_shape {
 
   static constexpr int slot_bytes = Dim * key_segments * 16; ///< a sub-tile's keys, or its values
   static constexpr int slots = 32 * 1024 / slot_bytes < 3 ? 3 : 32 * 1024 / slot_bytes;
-  // A tile's queries, scores and softmax weights are stored as rows in f32 or, for mma, as twice as
-  // many rows of 16-bit parts. Rows are padded, so that the simultaneous accesses of a warp have no
-  // bank conflicts.
+  // A tile's queries and softmax weights are stored as rows of f32 or, for mma, as twice as many
+  // rows of 16-bit parts; its scores are always f32. Rows are padded, so that the simultaneous
+  // accesses of a warp have no bank conflicts.
   static constexpr int query_pitch = Dim * (f32 ? 4 : 2) + 16; ///< bytes
   static constexpr int query_bytes = decode_tile_heads * (f32 ? 1 : 2) * query_pitch;
   static constexpr int score_pitch = (decode_chunk + (f32 ? 4 : 8)) * 4;

@@ -17,9 +17,9 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
 
   int first, last; ///< the chunk's sub-tiles [first, last) have scores
 
-  /// Turns a tile's scores of the chunk into softmax weights, in place. A thread has columns 32i +
-  /// 2j and 32i + 2j + 1 of a head, where j is its number among the 16 threads of this head. A
-  /// barrier() is needed before this call and after it.
+  /// Turns the scores of a tile of eight heads for the chunk into softmax weights, in place.
+  /// Sixteen threads share a head (shared_head()); number j of them has the columns 32i + 2j and
+  /// 32i + 2j + 1. A barrier() is needed before this call and after it.
   TWILL_KERNEL_MEMBER void take(int tile) {
     constexpr int pairs = decode_chunk / 32;
     const unsigned of_tile = Shape::weights_at + static_cast<unsigned>(tile * Shape::weight_bytes);
@@ -89,8 +89,9 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
     return sub_tile >= first && sub_tile < last;
   }
 
-  /// The largest of the chunk's value scales, or 1 where all are 0. Weights are divided by it
-  /// before they are rounded, so that f16 can hold them whatever the magnitude of the values.
+  /// The largest of the chunk's value scales, or 1 where all are 0. Before a softmax weight is
+  /// rounded, it is multiplied by its value's scale divided by this number, so that f16 can hold it
+  /// whatever the magnitude of the values.
   TWILL_KERNEL_MEMBER float largest_value_scale() const {
     float largest = 0;
     for (int w = 0; w < Shape::warps; ++w)

@@ -1,5 +1,6 @@
-// Merges the results of a row's chunks. Every kernel that merges does so in the order of the chunks
-// and by the same operations, so that the bits do not depend on which kernel merges.
+// Merges the attention results of a row over its chunks of 256 positions. Every kernel that merges
+// does so in the order of the chunks and by the same operations, so that the bits do not depend on
+// which kernel merges.
 #pragma once
 
 #include <cmath>
@@ -9,10 +10,11 @@
 
 namespace twill::gpu::cuda {
 
-/// The row of the step that is number `number` in a launch. If `first_token` is null, the launch
-/// has every row of the step. Otherwise `first_token`, (n_sequences + 1), selects the rows that are
-/// the only row of their sequence, and `number` is the number of the sequence. The result is -1
-/// where that sequence has no row, or several rows, which prefill attention computes.
+/// The index in the step of row number `number` of a launch. If `first_token` is null, the launch
+/// computes every row of the step. Otherwise it computes only rows whose sequence has no other row
+/// in the step: `number` is then the number of a sequence, and `first_token` is
+/// ragged_batch::first_token. The result is -1 where that sequence has no row, or several rows,
+/// which prefill attention computes.
 template <class Ptx>
 TWILL_KERNEL_FUNCTION std::int64_t decode_row(Ptx ptx, std::int64_t number,
                                               const std::int32_t* first_token) {

@@ -1,5 +1,5 @@
-// mma_pieces: converts pieces of 16 bytes of 16-bit or int8 KV to operands of mma, for the kernels
-// of decoding and of prompts.
+// mma_pieces: converts pieces of 16 bytes of 16-bit or int8 KV to operands of mma, for
+// decode_attention and prefill_attention.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ struct mma_pieces : decode_pieces<Shape, Ptx> {
 
   static constexpr int columns = Shape::columns;
 
-  /// Computes d[0] += a * b, where each half of b is one register of ldmatrix. With int8 codes,
-  /// d[0] gets the products of the even bytes and d[1] those of the odd bytes.
+  /// Adds to `d` the products of operand A (`a`) and operand B, which consists of the registers
+  /// `low` and `high` that ldmatrix has loaded. With 16-bit KV all products are added to d[0]. With
+  /// int8 codes d[0] gets the products of the even bytes and d[1] those of the odd bytes.
   TWILL_KERNEL_MEMBER void multiply_piece(float (&d)[columns][4], const std::uint32_t (&a)[4],
                                           std::uint32_t low, std::uint32_t high) const {
     if constexpr (columns == 1) {
@@ -36,8 +37,9 @@ private:
     else
       ptx.mma_f16(d, a, b);
   }
-  /// Converts bytes 0 and 2 of four codes to two f16: the f16 with the bits 0x6480 ^ code is 1024 +
-  /// 128 + code.
+  /// Converts bytes 0 and 2 of a word of four int8 codes to two f16. The f16 with the bits 0x6480 ^
+  /// code is 1024 + 128 + code; subtracting the f16 with the bits 0x6480, which is 1024 + 128,
+  /// leaves the code.
   TWILL_KERNEL_MEMBER std::uint32_t codes(std::uint32_t four) const {
     constexpr std::uint32_t and_xor = (0xf0 & 0xcc) ^ 0xaa;
     constexpr std::uint32_t offset = 0x64806480U;

@@ -19,13 +19,14 @@ struct decode_plan {
   std::int64_t result_bytes; ///< bytes of the chunks' results of a launch; 0 with one split
 };
 
-/// With at least this many blocks in a launch, every block computes all chunks of its row (no
-/// splits). A few hundred blocks run at once, and blocks differ in their work.
+/// A launch of at least this many blocks keeps a GPU busy without splits, so every block then
+/// computes all chunks of its row. A GPU runs a few hundred blocks at once; the number is several
+/// times larger, because some blocks have more chunks than others.
 inline constexpr std::int64_t decode_enough_blocks = 2048;
 /// The most blocks that CUDA allows in a launch.
 inline constexpr std::int64_t decode_most_blocks = 0x7fffffff;
-/// If the results of the rows take more bytes than this, the rows are divided among several
-/// launches.
+/// If the stored results of the rows' chunks take more bytes than this, the rows are divided among
+/// several launches.
 inline constexpr std::int64_t decode_most_result_bytes = std::int64_t{64} << 20;
 
 struct decode_heads {
@@ -75,8 +76,8 @@ inline std::int64_t most_result_bytes(const decode_heads& of, std::int64_t n_tok
   return reach <= decode_chunk ? 0 : std::min(all, std::max(decode_most_result_bytes, row));
 }
 
-/// Whether the decode kernel supports this KV. A copy of 16 bytes holds 4 positions of a key's
-/// dimension in f32, 8 in a 16-bit type and 16 in int8.
+/// Whether the decode kernel supports this KV. The kernel copies 16 aligned bytes at a time, which
+/// hold 4 positions of a key's dimension in f32, 8 in a 16-bit type and 16 in int8.
 inline bool decode_takes(const kv_layer& kv) {
   const auto bytes = static_cast<std::int64_t>(size_of(kv.type));
   const bool dim = kv.head_dim == 64 || kv.head_dim == 80 || kv.head_dim == 96 ||
@@ -88,8 +89,9 @@ inline bool decode_takes(const kv_layer& kv) {
          kv.apart * bytes % 16 == 0 && is_aligned(kv.keys) && is_aligned(kv.values);
 }
 
-/// Whether prefill attention supports KV that decode attention supports. The prefill kernel stores
-/// a place within a block in 16 bits, in units of pieces of 8 or more positions.
+/// Whether prefill attention supports this KV, for KV that decode attention supports. The prefill
+/// kernel stores a position's offset in its KV block as a 16-bit number of pieces, each of which is
+/// 8 positions (16-bit KV) or 16 (int8 KV). So a block may have 65536 * 8 positions.
 inline bool prefill_takes(const kv_layer& kv) {
   return kv.type != dtype::f32 && kv.head_dim <= 128 && kv.block_tokens <= 65536 * 8;
 }

@@ -1,16 +1,16 @@
 // prefill_attention: the body of the attention kernel for prompts. A block has up to prefill_rows
-// query rows of one sequence and one KV head, which share the keys and values. The body is a
-// template over Ptx (gpu/cuda/ptx.hpp): attention_cuda.cu instantiates it as CUDA kernels, and
-// tests run it on an emulation of a GPU.
+// query rows (pairs of a token and a query head) of one sequence and one KV head, which share the
+// keys and values. The body is a template over Ptx (gpu/cuda/ptx.hpp): attention_cuda.cu
+// instantiates it as CUDA kernels, and tests run it on an emulation of a GPU.
 //
 // A row gets the same bits as from decode_attention: the products are the same mma with the same
 // operands, summed in ascending order of the positions in a chunk of 256; softmax adds in the same
 // order; and chunks are merged by the same operations. A position that a row does not see gets the
 // weight 0, which changes no sum. A chunk of which the row sees nothing does not change its result.
 //
-// A warp keeps the scores of its eight query rows for one chunk in registers. In each tile of 8
-// columns a thread has two neighbouring columns of row lane / 4. mma returns the scores in this
-// layout and also takes the softmax weights in it.
+// A warp keeps the scores of its eight query rows for one chunk in registers. mma computes tiles of
+// 8 query rows by 8 columns (decode_pieces.hpp); in each tile a thread has two neighbouring columns
+// of row lane / 4. mma returns the scores in this layout and also takes the softmax weights in it.
 #pragma once
 
 #include <cmath>
@@ -37,8 +37,9 @@ struct prefill_attention : prefill_staging<Element, prefill_shape<Element, Dim>,
   /// Tiles of 8 columns of a chunk.
   static constexpr int tiles = prefill_chunk / 8;
   using queries = std::uint32_t[Dim / 16][4];
-  /// The thread's scores of a chunk. Later the same registers hold its softmax weights as operands
-  /// of mma: the bits of the first 16-bit parts of two columns, and of their second parts.
+  /// The thread's scores of a chunk. Later the same registers hold the softmax weights as operands
+  /// of mma. Each weight is then split into two 16-bit parts: element 0 of a tile holds the bits of
+  /// the first parts of both columns, and element 1 those of the second parts.
   using chunk_scores = float[tiles][2];
   /// The sums of weighted values of one row for a slice of dimensions, in two parts.
   using slice_sums = float[shape::value_segments][columns][4];
@@ -175,8 +176,8 @@ private:
     for (int i = 0; i < 2 * tiles; ++i) {
       float& one = x[i / 2][i % 2];
       one = ::expf(ptx.add(one, -top));
-      // The columns that thread j of decode_softmax adds up, where j / 4 = i / 2 % 4 and j % 4 =
-      // lane % 4.
+      // part[p] adds up the same columns in the same order as the thread of decode_softmax whose
+      // number j among the threads of a head is 4 * p + lane % 4.
       part[i / 2 % 4] = ptx.add(part[i / 2 % 4], one);
     }
     float sum = ptx.add(ptx.add(part[0], part[2]), ptx.add(part[1], part[3]));
@@ -283,8 +284,9 @@ private:
     }
   }
 
-  /// The shared-memory offset of number `i` of the groups of four sums over all chunks, for the
-  /// thread's row. A slice has `quads` such groups.
+  /// The sums of weighted values over all chunks are stored in shared memory in groups of four; a
+  /// thread has `quads` groups for each slice of dimensions. total_at(i) is the offset of the
+  /// thread's group i.
   static constexpr int quads = shape::thread_sums / 4;
   TWILL_KERNEL_MEMBER unsigned total_at(int i) const {
     return shape::totals_at + static_cast<unsigned>(i * shape::threads + ptx.thread()) * 16;

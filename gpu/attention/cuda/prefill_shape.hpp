@@ -1,4 +1,5 @@
 // The sizes of the prefill attention kernel and the layout of a block's shared memory.
+// decode_shape.hpp explains chunks, sub-tiles, pieces and segments.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +9,31 @@
 
 namespace twill::gpu::cuda {
 
-/// Query rows per warp; a query row is a pair of a token and a query head. Each f32 query is split
-/// into two 16-bit parts: in mma the first parts are rows 0 to 7 and the second parts rows 8 to 15.
+/// The number of query rows per warp; a query row is a pair of a token and a query head. Each f32
+/// query is split into two 16-bit parts: in operand A of mma the first parts are rows 0 to 7 and
+/// the second parts rows 8 to 15.
 inline constexpr int prefill_warp_rows = 8;
-/// Positions in a chunk, whose scores a row keeps in registers. Chunks are the same as in decode
-/// attention, counted from position 0.
+/// The number of positions in a chunk. A warp keeps the scores of its query rows for one chunk in
+/// registers. Chunks are the same as in decode attention, counted from position 0.
 inline constexpr int prefill_chunk = decode_chunk;
 
 inline constexpr int prefill_warps = 6;
 /// Query rows of a block.
 inline constexpr int prefill_rows = prefill_warp_rows * prefill_warps;
 
-/// The number of a sequence's first tile, if its first row is row `first` of the batch. A tile is
-/// prefill_rows query rows of one sequence and KV head, or fewer at the end of the sequence. A
-/// sequence reserves as many tile numbers as it needs, or one more. Its first number is thus a
-/// simple function of `sequence` and `first`, and the host knows an upper bound of all numbers.
+/// The number of the first tile of sequence number `sequence`, whose first row is row `first` of
+/// the batch; `group` is the number of query heads per KV head. A tile is prefill_rows query rows
+/// of one sequence and KV head, or fewer at the end of the sequence. A sequence reserves as many
+/// tile numbers as it needs, or one more, so that this simple formula gives its first number and
+/// the host knows an upper bound of all numbers.
 TWILL_KERNEL_FUNCTION std::int32_t prefill_tile_of(std::int32_t sequence, std::int32_t first,
                                                    std::int32_t group) {
   return first * group / prefill_rows + sequence;
 }
 
-/// Keys and values pass through slots of shared memory. A slot holds the keys of a sub-tile (for
-/// each dimension four pieces of 16 bytes of positions), or 32 dimensions of the values of a larger
-/// number of positions.
+/// Sizes for KV of type Element and Dim dimensions. Keys and values pass through slots of shared
+/// memory. A slot holds either the keys of a sub-tile, which has four pieces of positions, or a
+/// slice of 32 dimensions of the values of a larger number of positions.
 template <class Element, int Dim>
 struct prefill_shape {
   static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 128);
@@ -63,13 +66,13 @@ struct prefill_shape {
   static constexpr int value_positions = value_positions_of(slot_bytes / (value_segments * 16));
   static constexpr int value_tiles = prefill_chunk / value_positions;
 
-  /// The sums of values that a thread holds for one row and slice. The sums over all chunks are in
-  /// shared memory, in f32.
+  /// The number of sums of weighted values that a thread holds for one row and slice of dimensions.
+  /// They are the current chunk's; the sums over all chunks are in shared memory, in f32.
   static constexpr int thread_sums = value_segments * columns * 2;
   static constexpr int total_bytes = slices * thread_sums * threads * 4;
 
-  /// Bytes of a chunk's data that is stored before its copies begin: the places of its pieces, and
-  /// its scales. Shared memory has room for two chunks' data.
+  /// Bytes of the data that find_places() stores before the copies of a chunk begin: where its
+  /// pieces lie in the KV arena, and its scales. Shared memory has room for the data of two chunks.
   static constexpr int known_bytes = 8 * pieces + (scaled ? 8 * prefill_chunk : 0);
   static constexpr unsigned key_scales_at = 8 * pieces; ///< from a chunk's first byte
   static constexpr unsigned value_scales_at = key_scales_at + 4 * prefill_chunk;
@@ -82,8 +85,8 @@ struct prefill_shape {
   static constexpr unsigned totals_at = slots * slot_bytes;
   static constexpr unsigned queries_at = totals_at + total_bytes;
   static constexpr unsigned known_at = queries_at + query_bytes;
-  /// Data of query rows and of the block that is read once per chunk. It lies in shared memory to
-  /// save registers.
+  /// The offset of kept_row and kept_block (prefill_work.hpp), which are read once per chunk. They
+  /// lie in shared memory to save registers.
   static constexpr unsigned rows_at = known_at + 2 * known_bytes;
   static constexpr unsigned block_at = rows_at + 8 * prefill_rows;
   static constexpr int shared_bytes = block_at + 16;

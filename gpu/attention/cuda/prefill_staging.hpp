@@ -1,11 +1,11 @@
 // prefill_staging: copies the keys and values of a prefill attention block to shared memory,
 // through a ring of slots, several steps ahead and without a pause between chunks.
 //
-// Warps take turns: one warp makes all copies of a step, which takes fewer instructions than if
-// every warp copied a part of every step. The steps of a chunk are its sub-tiles of keys and then,
-// for each slice of dimensions, its tiles of values. Steps of which no row of the block sees a
-// position are left out. In the remaining steps, positions that no row sees are filled with zeros,
-// since their memory may hold anything.
+// A step of this kernel fills one slot. The steps of a chunk are its sub-tiles of keys and then,
+// for each slice of 32 dimensions, its tiles of value_positions values. Warps take turns: one warp
+// makes all copies of a step, which takes fewer instructions than if every warp copied a part of
+// every step. Steps of which no row of the block sees a position are left out. In the remaining
+// steps, positions that no row sees are filled with zeros, since their memory may hold anything.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,9 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
     return next_slot; // the next step's copies take this step's slot
   }
   /// Finds the place of each piece of a chunk's positions, and reads the scales. A barrier() is
-  /// needed between this call and the first copies of the chunk, and between the softmax of the
-  /// chunk two before and this call.
+  /// needed between this call and the first copies of the chunk. Another barrier() is needed
+  /// between the softmax of chunk - 2 and this call, since the data of both chunks lie at the same
+  /// place.
   TWILL_KERNEL_MEMBER void find_places(int chunk) {
     if (chunk > last_chunk()) return;
     const kv_layer& kv = args.kv;
@@ -101,9 +102,9 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
   }
 
 private:
-  /// The place of a piece of positions: where its values begin in the arena, and the offset of its
-  /// first position in its block, both counted in pieces. Both numbers share 64 bits, so that one
-  /// load reads them for a copy.
+  /// The place of a piece of positions (decode_shape.hpp): where its values begin in the arena, and
+  /// the offset of its first position in its KV block. Both numbers are counted in pieces and share
+  /// 64 bits, so that one load reads them for a copy.
   struct piece_place {
     std::int64_t bits;
 

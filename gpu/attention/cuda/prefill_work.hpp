@@ -99,8 +99,8 @@ struct prefill_work : mma_pieces<Shape, Ptx> {
     return {args.window > 0 && end > args.window ? end - args.window : 0, end};
   }
 
-  /// Loads and scales the query of each row of the warp and converts it to operands of mma. Stores
-  /// the rows' data in shared memory.
+  /// Loads and scales the query of each query row of the warp and converts it to operands of mma.
+  /// Stores a kept_row for each of them in shared memory.
   TWILL_KERNEL_MEMBER void load_queries(std::uint32_t (&query)[Shape::dim / 16][4]) {
     const query_row of = this_row();
     const float* from =

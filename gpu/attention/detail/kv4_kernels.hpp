@@ -1,4 +1,6 @@
-// The kernels of kv4.hpp: packing and unpacking one group of one head's KV block, on any backend.
+// The kernels of kv4.hpp, on any backend. A work item packs or unpacks one group: up to 64
+// dimensions of one head's keys or values in one KV block. Each position of a group has its own
+// scale and offset.
 #pragma once
 
 #include <cmath>
@@ -35,10 +37,10 @@ TWILL_KERNEL_INLINE int code_of(float x, const group_scale& g) {
   return static_cast<int>(::fmaxf(::fminf(code + 0.5f, most_code), 0.0f)); // a NaN becomes 15
 }
 
-/// The places of one group of one head's KV block in the packed and in the unpacked block. A byte
-/// holds the codes of dimensions d (low 4 bits) and d + dims / 2 (high 4 bits) of one position.
-/// Packed keys have the shape (block_tokens / P, dims / 2, P), where P = 16 or 8 positions lie side
-/// by side; packed values have the shape (block_tokens, dims / 2).
+/// The places of one group in the packed and in the unpacked KV block. A byte holds the codes of
+/// dimensions d (low 4 bits) and d + dims / 2 (high 4 bits) of one position. Packed keys of a group
+/// have the shape (block_tokens / P, dims / 2, P), where P = 16 or 8 positions lie side by side;
+/// packed values have the shape (block_tokens, dims / 2).
 struct group_place {
   unsigned char* codes;
   std::uint16_t *offsets, *scales; // (block_tokens)
@@ -97,8 +99,9 @@ TWILL_KERNEL_INLINE void pack_row(unsigned char* __restrict codes, const float* 
                                           code_of(high[i], scales[i * by_scale]) << 4);
 }
 
-/// Packs the keys of `Positions` positions. A row holds one dimension of all positions, and each
-/// position has its own scale.
+/// Packs one group of the keys of `Positions` positions from t0 on. They are first copied to a
+/// local array, of which each row holds one dimension of all these positions. Each position has its
+/// own scale.
 template <int Positions, class Element>
 TWILL_KERNEL_INLINE void pack_keys(const group_place& p, const Element* from, int t0) {
   float x[kv4_group][Positions];

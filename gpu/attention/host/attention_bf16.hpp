@@ -2,9 +2,10 @@
 // and multiplied in pairs, while sums, maxima and the softmax stay in f32, as FlashAttention does
 // on tensor cores (Dao et al. 2022). Codes of i8 KV are exact in bf16.
 //
-// The elements of a pair are neighbours along the dimension that is summed: dimensions of keys,
-// positions of values; the first of a pair is even. If a row sees only one position of a pair, the
-// other has the weight zero, so a row's bits depend only on its own sequence.
+// A pair consists of two neighbours along the dimension that is summed: two dimensions of a key, or
+// the values of two positions. The first element of a pair has an even index. If a row sees only
+// one position of a pair, the other has the weight zero, so a row's bits depend only on its own
+// sequence.
 //
 // Only attention_avx512_bf16.cpp may include this header. Everything has internal linkage, see
 // simd.hpp.
@@ -48,9 +49,9 @@ inline void round_16(std::uint16_t* to, vf v) {
                       (__m256i)_mm512_cvtneps_pbh(reinterpret_cast<__m512>(v)));
 }
 
-/// exp(x) with a relative error below 2e-5 for x in [-87, 88]; exactly 1 for 0, and 0 far below.
-/// With x / ln 2 = n + r and |r| <= 1/2, the result is 2^n times a polynomial for 2^r, which was
-/// fitted at Chebyshev points and is 1 at r = 0.
+/// exp(x) with a relative error below 2e-5 for x in [-87, 88]; exactly 1 for x = 0, and 0 for x far
+/// below -87. With x / ln 2 = n + r and |r| <= 1/2, the result is 2^n times a polynomial for 2^r,
+/// which was fitted at Chebyshev points and is 1 at r = 0.
 inline vf exp_near(vf x) {
   const vf low = splat(-200.0f); // 2^n is 0 from here on; minus infinity would have no r
   const vf t = (x < low ? low : x) * 1.44269504f;
@@ -171,8 +172,8 @@ public:
     }
   }
 
-  /// Computes the scores of all rows for the tile's first n positions (a multiple of 16). Few rows
-  /// read the keys directly; more rows share a packed copy.
+  /// Computes the scores of all rows for the tile's first n positions (a multiple of 16). Up to
+  /// rows_at_once rows read the keys directly; more rows share a packed copy.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;

@@ -1,4 +1,5 @@
-// The two matrix products of attention, of a few rows with a tile of keys or values.
+// The two matrix products of attention, of a few rows with the keys or values of a tile of
+// positions. A row here is one query head of one token.
 //
 // Only the attention_*.cpp files may include this header. Everything has internal linkage, see
 // simd.hpp. Sums run over head_dim (for scores) or over positions (for values) one element at a
@@ -133,8 +134,8 @@ inline void score_vectors(const float* q, int q_stride, const Keys& keys, int fi
       store(scores + r * tile_len + (first + v) * lanes, sum[r][v]);
 }
 
-/// The number of vectors that are summed side by side: enough independent sums to hide the latency
-/// of a multiply-add, but no more than fit the registers.
+/// The number of SIMD vectors of sums that are computed side by side: enough to hide the latency of
+/// a multiply-add, but no more than fit the registers.
 template <int Rows>
 constexpr int vectors_for = lanes == 16 || Rows <= 3 ? 4 : 2;
 

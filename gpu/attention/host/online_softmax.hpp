@@ -1,6 +1,6 @@
-// Attention of a few rows over paged KV: online softmax and masks, over tiles and chunks of
-// positions. The template parameter Products (attention_f32.hpp, attention_bf16.hpp) computes
-// scores from queries and keys, and sums of weighted values.
+// Computes attention of a few rows over paged KV with online softmax and masks, tile by tile and
+// chunk by chunk (attention_kernels.hpp). The template parameter Products (attention_f32.hpp,
+// attention_bf16.hpp) computes scores from queries and keys, and sums of weighted values.
 //
 // Only the attention_*.cpp files may include this header. Everything has internal linkage, see
 // simd.hpp.
@@ -22,8 +22,8 @@ inline void load_tile_scales(const attention_work& w, int base, int begin, int e
   load_scales(w, w.value_scales, base, begin, end, s.value_scales);
 }
 
-/// Applies scales, the ALiBi slope and the mask to a row's scores of this tile. `distance` is the
-/// tile's first position minus the query's.
+/// Applies the scales of int8 keys, the ALiBi slope and the mask to a row's scores of this tile.
+/// `distance` is the tile's first position minus the query's.
 inline void mask_row(row_state& s, int row, int n, float slope, float distance) {
   const int begin = s.begin[row], end = s.end[row];
   float* x = s.scores + row * tile_len;
@@ -109,8 +109,8 @@ inline void softmax_tile(const attention_work& w, int base, int n, int width, ro
     softmax_rows<1>(s, products, first, n, width);
 }
 
-/// Adds the tile at `base` to the rows' results, and prefetches the next tile if it begins before
-/// `stop`.
+/// Adds the keys and values of the tile at position `base` to the rows' results, and prefetches the
+/// next tile if it begins before position `stop`.
 template <class Element, class Products>
 inline void run_tile(const attention_work& w, int base, int stop, int width, row_state& s,
                      Products& products) {

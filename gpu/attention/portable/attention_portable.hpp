@@ -185,8 +185,8 @@ struct attention_team {
         multiply_keys<decltype(element)>(team, here, query, of_heads, base - (end - 1), weights);
       });
       team.team_barrier();
-      // A lane processes every `parts`-th position of a head, so that the order of the sums does
-      // not depend on the number of lanes.
+      // Item i processes every `parts`-th position of the tile for head i / parts, so that the
+      // order of the sums does not depend on the number of lanes.
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * parts), [&](const int i) {
         const float* row = weights + i / parts * tile;
         float top = -INFINITY;

@@ -4,14 +4,16 @@
 // template parameter `Weights` loads and multiplies one kind of weights: see gemm_w4.hpp,
 // gemm_w8.hpp, gemm_i8.hpp and gemm_16.hpp.
 //
-// A warp multiplies two row panels (32 outputs) by 8 * Tiles rows of activations, at most 32. More
-// rows take more blocks, each of which reads the weights again; this is good for decoding but slow
-// for prompts. Weights are always the first operand of mma, so one row costs as many instructions
-// as eight. The columns are cut into gemm_slices slices of whole segments, which are distributed
-// over the warps of a block. A warp goes through its slices from the first column on, 32 columns
-// per step; then the block adds the sums of the slices in order. Where segments and slices begin
-// depends on the matrix alone. So a row has the same bits alone and together with any other rows,
-// in every shape in which this body is launched.
+// A warp multiplies a pair of row panels (packed_view.hpp), which are two tiles of 16 outputs, by
+// `Tiles` tiles of 8 rows of activations, at most 32 rows. More rows take more blocks, each of
+// which reads the weights again; this is good for decoding but slow for prompts. Weights are always
+// the first operand of mma, so one row costs as many instructions as eight. A step multiplies 32
+// columns. A segment is a run of steps after which sums are scaled (segment_params.hpp). The
+// columns are cut into gemm_slices slices of whole segments, which are distributed over the warps
+// of a block. A warp goes through its slices from the first column on; then the block adds the sums
+// of the slices in order. Where segments and slices begin depends on the matrix alone. So a row has
+// the same bits alone and together with any other rows, in every shape in which this body is
+// launched.
 //
 // Weights are copied to shared memory several steps ahead and read from there once. Activations are
 // 16 or 8 bits wide and are loaded into registers one step ahead, without shared memory: only warps

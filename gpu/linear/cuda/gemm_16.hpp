@@ -3,8 +3,8 @@
 //
 // As in gemm_w4.hpp, the columns of a step are multiplied in an order in which each lane loads
 // eight neighbouring columns (an octet) of the activations: the four pairs of columns of octet t
-// take the places of columns 2t, 2t + 1 and 2t + 8, 2t + 9 in each of the step's two mma. The sums
-// of mma accumulate over a whole slice.
+// take the places of columns 2t, 2t + 1 and 2t + 8, 2t + 9 in each of the step's two mma. Dense
+// weights have no scales, so the sums of mma accumulate over a whole slice.
 #pragma once
 
 #include <cstdint>

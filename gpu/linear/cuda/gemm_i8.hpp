@@ -38,16 +38,16 @@ inline bool gemm_i8_takes(const detail::packed_view& w) {
 }
 
 /// The number of columns of a segment, which share an activation scale, for weights that
-/// gemm_i8_takes() accepts: 32 where each group stores offsets or zero points, else the largest of
-/// 128, 64 and 32 that divides a group.
+/// gemm_i8_takes() accepts: 32 where each group stores an offset or a zero point, else the largest
+/// of 128, 64 and 32 that divides a group.
 inline int gemm_i8_columns(const detail::packed_view& w) {
   if (w.offsets_stored) return gemm_step;
   if (w.group % 128 == 0) return 128;
   return w.group % 64 == 0 ? 64 : gemm_step;
 }
 
-/// The arguments of the second product of int8x2, which multiplies the residuals and adds the
-/// result to the output of the first product.
+/// The arguments of the second product of int8x2, which multiplies the residuals of the activations
+/// (to_8_bits.hpp) and adds the result to the output of the first product.
 inline gemm_args of_residual(gemm_args first) {
   first.bias = nullptr;
   first.accumulate = true;

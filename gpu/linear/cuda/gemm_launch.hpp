@@ -15,10 +15,10 @@
 
 namespace twill::gpu::cuda {
 
-/// The number of blocks per multiprocessor for which the compiler must limit the registers of a
-/// kernel. Shared memory holds two blocks on GPUs with 100 KiB per multiprocessor, the smallest
-/// amount we support, and three blocks on most GPUs. A warp of a block with two pairs of panels
-/// needs as many registers as two other warps.
+/// The number of blocks that a multiprocessor must hold at once, for which the compiler limits the
+/// registers of a kernel. Shared memory holds two blocks on GPUs with 100 KiB per multiprocessor,
+/// the smallest amount we support, and three blocks on most GPUs. A warp that multiplies two slices
+/// (Pairs = 2) has twice as many sums, so only half as many blocks are demanded.
 template <int Tiles, int Pairs>
 inline constexpr int blocks_at_once = Tiles == 1 ? 3 : 2 / Pairs;
 

@@ -27,13 +27,14 @@ inline constexpr std::int64_t decode_rows = 32;
 /// The cost of gemm.hpp with 32 rows, in the units of prefill_block::cost. It is an estimate: on an
 /// A100 at full arithmetic rate the blocks of gemm.hpp would need 48 to 128 bytes per cycle from
 /// the L2 cache, which delivers 35. The costs of the smaller blocks (prefill_small_cost of each
-/// `Weights`) follow from the instruction counts of tools/check-cuda, or from the tensor cores
-/// where they take longer. No GPU has confirmed these costs.
+/// `Weights`) are estimated from the instruction counts of tools/check-cuda, or from the time on
+/// the tensor cores where that is longer. No GPU has confirmed these costs.
 inline constexpr double decode_cost = 2;
 
-/// Returns the form with the least estimated time. For prefill_gemm.hpp the estimate assumes one
-/// block at a time on each multiprocessor and counts whole waves, since most multiprocessors may be
-/// idle in the last wave. For gemm.hpp it ignores waves, since its blocks are many and small.
+/// Returns the kernel and block shape with the least estimated time. For prefill_gemm.hpp the
+/// estimate assumes one block at a time on each multiprocessor and counts whole waves of blocks,
+/// since most multiprocessors may be idle in the last wave. For gemm.hpp it ignores waves, since
+/// its blocks are many and small.
 inline gemm_form plan_gemm(std::int64_t n_outputs, std::int64_t m, std::int64_t multiprocessors,
                            const prefill_block& small, const prefill_block& large) {
   if (m <= decode_rows) return gemm_form::decode;

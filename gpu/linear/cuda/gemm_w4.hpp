@@ -8,9 +8,9 @@
 // moves two neighbouring columns to the low bytes of a pair of 16-bit values; the low nibbles of
 // these bytes are two of columns 0 to 3, the high nibbles two of columns 4 to 7.
 //
-// Setting bits turns a code into the float 2^n + code; a subtraction then removes 2^n and the zero
-// point exactly. This conversion follows Kim et al., "Who Says Elephants Can't Run", 2022 (arXiv
-// 2211.10017).
+// A code becomes a 16-bit float by an OR with the bits of 2^n (1024 in f16, 128 in bf16), which
+// gives 2^n + code; a subtraction then removes 2^n and the zero point exactly. This conversion
+// follows Kim et al., "Who Says Elephants Can't Run", 2022 (arXiv 2211.10017).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ inline bool gemm_w4_takes(const detail::packed_view& w) {
   return w.kind == weight_kind::grouped_u4 && w.group % gemm_step == 0 && has_params_form(w, 127);
 }
 
-/// SegmentSteps: the steps of 32 columns in a segment, which is a whole group or an equal part of a
-/// group.
+/// SegmentSteps: the number of steps of 32 columns in a segment, which is a whole group or an equal
+/// part of a group.
 template <class Ptx, bool Bf16, int SegmentSteps, params_form Form>
 struct gemm_w4_weights {
   static constexpr int x_bytes = 2, halves = 2;
@@ -135,8 +135,8 @@ private:
 };
 
 /// Calls f.template operator()<Weights>() with the struct for a matrix that gemm_w4_takes()
-/// accepts. A segment is a whole group of 128 or 64 columns where the scales are f16 without stored
-/// offsets, else 32 columns.
+/// accepts. Where the scales are f16 without stored offsets, a segment has 128 or 64 columns if one
+/// of these divides a group; in all other cases it has 32 columns.
 template <class Ptx, bool Bf16, class F>
 void with_gemm_w4_weights(const detail::packed_view& w, const F& f) {
   switch (params_form_of(w)) {

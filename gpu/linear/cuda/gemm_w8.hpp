@@ -3,16 +3,19 @@
 // The four outputs whose codes a lane reads become rows lane / 4 and lane / 4 + 8 of two tiles of
 // mma's first operand.
 //
-// A byte permute puts a pair of codes into 16 bits each, and one instruction makes both code - zero
-// point, exactly:
-// - f16: 0x64 above a code is 1024 + code, from which 1024 + zero point is subtracted.
-// - bf16 holds integers up to 256: code - zero point, at most 255 away from 0, but not 128 + code.
-//   With zeros above it a code is the bf16 number code * 2^-133, subnormal to 127 and normal from
-//   128 on in the same steps. A fused multiply-add by 2^127, the largest power of two, makes it
-//   (code - zero point) / 64. Products and the sums of activations are then 1/64 of what they stand
-//   for until the end (sum_unit), which changes no digit. The multiply-add flushes no subnormal
-//   bf16: PTX has no .ftz for it. Marlin in vLLM relies on that as well, where its 4-bit floats
-//   become bf16 (0.5 is then a subnormal).
+// A byte permute puts each of a pair of codes into 16 bits of its own, and one instruction turns
+// both into code - zero point, exactly.
+//
+// f16: with 0x64 as its upper byte, a code is the f16 number 1024 + code, from which 1024 + zero
+// point is subtracted.
+//
+// bf16 can represent code - zero point, which is at most 255 away from 0, but not 128 + code. With
+// 0 as its upper byte, a code is the bf16 number code * 2^-133: subnormal up to 127, and normal
+// from 128 on with the same step. A fused multiply-add by 2^127, the largest power of two, turns it
+// into (code - zero point) / 64. So products and the sums of activations are 1/64 of their real
+// values until the end (sum_unit), which changes no digit. The multiply-add of bf16 never flushes
+// subnormals, because PTX has no .ftz for it. Marlin in vLLM relies on that as well when it
+// converts 4-bit floats to bf16.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // prefill_gemm: the body of the kernel that multiplies packed weights by many rows of activations,
 // in which prompts spend most of their time. The body is a template over Ptx (gpu/cuda/ptx.hpp):
 // gemm_launch.hpp instantiates it as a CUDA kernel, and tests run it on an emulation of a GPU. The
-// template parameter `Weights` loads and multiplies one kind of weights, as in gemm.hpp.
+// template parameter `Weights` loads and multiplies one kind of weights; gemm.hpp explains its
+// members, and what tiles, steps, segments and slices are.
 //
 // A block multiplies several pairs of row panels (32 outputs per pair) by several groups of rows. A
 // warp has one pair and 8 * Tiles rows, and converts its weights to operands of mma once for all
@@ -12,13 +13,13 @@
 // segment's products are summed from its first column on, and the sums of segments and of slices
 // are added in the same order. In this kernel one warp computes all slices of an output, whereas
 // gemm.hpp distributes the slices over the warps of a block. So a warp needs three sums for each
-// output: of the current segment, of the current slice, and of all earlier slices. Where segments
-// have sums of their own, the sums of the earlier slices lie in shared memory, since registers
-// would not hold all three.
+// output: of the current segment, of the current slice, and of all earlier slices, the total. Dense
+// weights need no sums of segments, and totals then lie in registers. Otherwise the totals lie in
+// shared memory, since registers would not hold all three.
 //
-// For silu_mul() of a product, half of a block's warps compute pairs of the gate and the other half
-// the pairs that the gate multiplies. Both sums are exchanged through shared memory, so the product
-// itself is never written to global memory.
+// For silu_mul() of a product, half of a block's warps compute pairs of panels of the gate and the
+// other half the pairs that the gate multiplies. Both sums are exchanged through shared memory, so
+// the product itself is never written to global memory.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct prefill_gemm {
 
   /// The offset in a slot of 16-byte chunk number `chunk` of a row. With rows of 64 bytes, rows 2
   /// and 3 of each four have their halves exchanged, so that loads of 8 bytes have no bank
-  /// conflicts either.
+  /// conflicts.
   static constexpr int row_chunks = shape::row_bytes / 16;
   TWILL_KERNEL_MEMBER static unsigned swizzled(int row, int chunk) {
     return static_cast<unsigned>(row * shape::row_bytes +
@@ -91,8 +92,8 @@ struct prefill_gemm {
                        c.from[i] + step * shape::row_bytes);
   }
 
-  /// What a thread copies of x_params in each segment: the x_params of two rows. Tiles beyond the
-  /// last row get the x_params of the last tile.
+  /// What a thread copies of args.x_params in each segment: the x_params of two rows. Tiles beyond
+  /// the last row get the x_params of the last tile.
   struct param_copies {
     const float* from;
     int slot;
@@ -136,8 +137,8 @@ struct prefill_gemm {
     }
   }
 
-  /// Adds a step's products to the sums. It loads the activations of four tiles of rows at a time,
-  /// which is enough to keep the tensor cores busy.
+  /// Adds a step's products to the sums. The loop over `first` loads the activations of four tiles
+  /// of rows at a time, which is enough to keep the tensor cores busy.
   TWILL_KERNEL_MEMBER void multiply_step(Weights& weights, int slot,
                                          typename Weights::part (&part)[Tiles], sums& sum) const {
     constexpr int halves = Weights::halves;

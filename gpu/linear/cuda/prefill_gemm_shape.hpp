@@ -41,8 +41,8 @@ struct prefill_gemm_shape {
   static constexpr unsigned params_at = x_at + slots * x_bytes;
   static constexpr unsigned slots_end = params_at + slots * params_bytes;
   static constexpr int total_bytes = threads * Tiles * 2 * 16;
-  /// Offset of the totals in shared memory. Totals that lie in registers are stored only after the
-  /// last step, over the slots.
+  /// Offset in shared memory of the totals, which are the sums over all slices so far. Totals that
+  /// lie in registers are stored only after the last step, in the memory of the slots.
   static constexpr unsigned totals_at = totals_in_registers ? 0 : slots_end;
   static constexpr int shared_bytes =
       static_cast<int>(slots_end) + (totals_in_registers ? 0 : total_bytes);

@@ -17,7 +17,7 @@ struct alignas(4 * sizeof(T)) vector4 {
   T value[4];
 };
 
-/// A lane has four outputs of each of its rows. With most kinds of weights these are neighbours;
+/// A lane has four outputs of each of its rows. With most kinds of weights the four are neighbours;
 /// then one instruction writes all four, if the rows of the output are aligned for it.
 template <class Shape>
 struct prefill_outputs {
@@ -39,8 +39,8 @@ struct prefill_outputs {
     return args.accumulate ? before + total : total;
   }
 
-  /// Writes the warp's outputs. The sums are in `totals`, or in shared memory where the shape keeps
-  /// them there.
+  /// Writes the warp's outputs. Their sums are in `totals`, or in shared memory where
+  /// Shape::totals_in_registers is false.
   TWILL_KERNEL_MEMBER void write(const prefill_sums<Shape>& totals) const {
     const bool at_once =
         neighbours && first_output + weights::output_of(lane(), 1, 1) < args.w.rows &&

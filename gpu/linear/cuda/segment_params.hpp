@@ -1,10 +1,11 @@
 // segment_params: the scales, zero points and offsets of grouped weights for gemm.hpp. A lane holds
 // those of four neighbouring outputs of a panel, for one segment at a time.
 //
-// A segment is a run of columns after which sums are scaled: a whole group, an equal part of a
-// group, or two groups of 16. mma sums the products of a group in f32, and the sum is then
-// multiplied by the group's scale in f32. With stored offsets, a product with ones gives the sum of
-// the activations, which the offset multiplies. Scales are loaded one segment ahead.
+// A segment is a run of columns after which sums are scaled: a whole quantisation group of the
+// weights, an equal part of a group, or two groups of 16. mma sums the products of a group in f32,
+// and the sum is then multiplied by the group's scale in f32. With stored offsets, an mma of the
+// activations with ones gives the sum of the activations, which is multiplied by the offset. Scales
+// are loaded one segment ahead.
 #pragma once
 
 #include <cmath>
@@ -144,8 +145,9 @@ struct segment_params {
     return ptx.permute(zero[group], 0, static_cast<std::uint32_t>(r | r << 8) | 0x4040U);
   }
 
-  /// Removes the zero point from a pair of codes: codes * factor + lost in bf16, codes - lost in
-  /// f16.
+  /// Removes the zero point from a pair of codes. The result is codes * factor + lost in bf16 and
+  /// codes - lost in f16; gemm_w4.hpp and gemm_w8.hpp pass a `lost` that makes this code - zero
+  /// point.
   TWILL_KERNEL_MEMBER std::uint32_t without_zero(std::uint32_t codes_of_pair, std::uint32_t lost,
                                                  std::uint32_t factor) const {
     if constexpr (Bf16)

@@ -1,11 +1,11 @@
 // The body of a kernel that rounds activations to int8 codes for gemm_i8.hpp, with a scale for each
-// row and segment of columns, in the order of the weights' columns.
+// row and segment (a run of 32, 64 or 128 columns), in the order of the weights' columns.
 //
 // A code is x * 127 / largest rounded to an integer, ties to even, where `largest` is the largest
 // magnitude of the segment. int8x2 has a second code for the residual, the error of this rounding.
-// Its unit is 1 / 128 of the first code's unit, so that x is scale * (code + residual / 128) to
-// within 14 bits of `largest`. A segment with a value that is not finite gets the scale NaN, which
-// makes all outputs of its row NaN.
+// The unit of the second code is 1 / 128 of the first code's unit, so that x is scale * (code +
+// residual / 128) with an error of about `largest` / 2^15 or less. A segment with a value that is
+// not finite gets the scale NaN, which makes all outputs of its row NaN.
 #pragma once
 
 #include <cmath>
@@ -66,8 +66,8 @@ struct to_8_bits {
   /// Adding `middle` rounds a float below 2^22 to an integer, which is then in the low bits of the
   /// sum.
   static constexpr float middle = 0x1.8p23F;
-  /// The reciprocal of a smaller magnitude may overflow, so a segment of only such values is stored
-  /// as zeros.
+  /// Segments whose largest magnitude is at most this are stored as zeros, since its reciprocal may
+  /// overflow.
   static constexpr float least = 1e-30F;
   static constexpr float residual_units = 128; ///< units of the residual in one unit of a code
 
