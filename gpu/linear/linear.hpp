@@ -19,8 +19,9 @@ std::int64_t linear_scratch_bytes(const device& dev, const weight_source& source
                                   compute_type compute, std::int64_t m);
 
 struct linear_args {
-  /// f32, or with compute f16 and bf16 that type: x as the product would round it, so that the bits
-  /// of the result are the same. // (m, cols) rows may be strided
+  /// The activations, in f32. With compute f16 or bf16 they may also have that type, rounded as the
+  /// product would round them, so that the bits of the result are the same. // (m, cols) rows may
+  /// be strided
   tensor_ref x;
   const packed_matrix* weights; // (rows, cols)
   const float* bias = nullptr;  // (rows) or null
@@ -28,7 +29,7 @@ struct linear_args {
   bool accumulate = false;      ///< out += instead of out = (the residual add)
   compute_type compute = compute_type::f32;
   /// Used by int8x2 on the host only: weight rows below this index (rounded down to a multiple of
-  /// 16) are multiplied without the residual, as in int8.
+  /// 16) are multiplied without the residual of the activations, as in int8.
   std::int64_t residual_from = 0;
   /// Weights that the next linear layer will read, or null. Idle compute threads prefetch them.
   const packed_matrix* next = nullptr;

@@ -108,8 +108,9 @@ void set_lines_form(packed_view& w) {
 
 namespace {
 
-/// Collects the facts from a few of the source's rows, or from a few runs of rows where the source
-/// can leave out the codes.
+/// Finds out from a few of the source's rows which forms keep its scales and offsets exactly. Where
+/// the source has `grouped_panels`, which can leave out the codes, a few runs of rows are read
+/// instead.
 detail::quant_param_facts facts_of_some_rows(const weight_source& source) {
   const bool in_runs = source.grouped_panels != nullptr;
   const std::int64_t run = in_runs ? std::min(grouped_rows::most_rows, source.rows) : 1;

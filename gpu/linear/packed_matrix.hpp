@@ -60,8 +60,8 @@ struct weight_source {
   /// Grouped kinds: fills row r.
   std::function<void(std::int64_t row, const grouped_row& out)> grouped;
   /// Optional, for grouped kinds other than grouped_u4_as_u8: fills the rows of several row panels
-  /// in one call. Where it is set, packing calls it instead of `grouped`. It serves sources whose
-  /// codes are stored by column.
+  /// in one call. Where this function is set, packing calls it instead of `grouped`. It is meant
+  /// for sources whose codes are stored by column.
   std::function<void(const grouped_rows& out)> grouped_panels;
   /// Column c multiplies x[(*column_order)[c]] (GPTQ's act-order); null: x[c].
   std::shared_ptr<const std::vector<std::int32_t>> column_order; // (cols)
@@ -110,7 +110,7 @@ public:
   std::int64_t row_panels() const; ///< 16 rows each, the last one padded
   image_layout layout() const;
   /// Copies the image of `n_panels` row panels from `first_panel` on to host memory. The matrix
-  /// must come from pack_on_host() and still have its host bytes.
+  /// must come from pack_on_host(), and drop_host_bytes() must not have been called.
   void save_image(std::int64_t first_panel, std::int64_t n_panels, void* host) const;
   /// Frees the bytes that pack_on_host() wrote.
   void drop_host_bytes();

@@ -12,18 +12,19 @@ enum class compute_type : std::uint8_t {
   f32,  ///< weights widened to f32, f32 products and sums
   f16,  ///< both operands rounded to f16, f32 sums; magnitudes beyond 65504 become infinite
   bf16, ///< both operands rounded to bf16, f32 sums
-  /// Activations are rounded to int8 with one scale per 32 columns; sums are exact int32 within a
-  /// group and f32 across groups. Products with dense weights are computed as bf16 instead. On
-  /// NVIDIA GPUs activations have one scale per 64 or 128 columns with 8-bit weights whose group is
-  /// a multiple of that number and which store neither offsets nor zero points.
+  /// Activations are rounded to int8 with one scale per 32 columns. Products are summed exactly in
+  /// int32 over columns that share the scales of weights and activations, and in f32 beyond.
+  /// Products with dense weights are computed as bf16 instead. On NVIDIA GPUs activations have one
+  /// scale per 64 or 128 columns with 8-bit weights whose group is a multiple of that number and
+  /// which store neither offsets nor zero points.
   int8,
   /// int8 with a second product for the residual. The residual is the rounding error of the
-  /// activations, in codes whose scale is 128 times finer. The host multiplies it only where a few
-  /// values dominate their 32 columns, NVIDIA GPUs everywhere. Products with dense weights are
-  /// computed as f32 instead.
+  /// activations, in codes whose scale is 128 times finer. The host multiplies it only in groups of
+  /// 32 columns in which a few values are much larger than the others, NVIDIA GPUs everywhere.
+  /// Products with dense weights are computed as f32 instead.
   int8x2,
   /// Computes as int8 does. The name is for models whose weights were all rounded to 8 bits before
-  /// packing and in which no layer has a residual.
+  /// packing; none of their layers uses int8x2's residual.
   w8a8,
 };
 

@@ -18,8 +18,9 @@ namespace twill::gpu::detail {
 /// The team that a kernel with teams needs.
 struct team_shape {
   long scratch_bytes = 0;
-  /// Lanes (threads) of a team on a GPU, rounded up to whole warps; the width of a warp is a power
-  /// of two. Up to 512 lanes work for any kernel whose registers let a multiprocessor be half full.
+  /// Lanes (threads) of a team on a GPU, rounded up to whole warps. Up to 512 lanes work for any
+  /// kernel with so few registers that a multiprocessor can hold half its largest number of
+  /// threads.
   int chip_lanes = 128;
 };
 

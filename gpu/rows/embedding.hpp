@@ -8,9 +8,9 @@
 
 namespace twill::gpu {
 
-/// out[i] = table[ids[i]], or out[i] += table[ids[i]] with `accumulate` (learned positions). The
-/// table may be the matrix of the language-model head. An id outside the table counts as a row of
-/// zeros. The table must not have a column order.
+/// out[i] = table[ids[i]], or out[i] += table[ids[i]] with `accumulate`, which learned position
+/// embeddings use. The table may be the matrix of the language-model head. An id outside the table
+/// counts as a row of zeros. The table must not have a column order (weight_source::column_order).
 void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, // (n) device
                tensor_ref out,                                                   // (n, cols) f32
                bool accumulate = false);

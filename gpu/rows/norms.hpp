@@ -11,9 +11,9 @@
 
 namespace twill::gpu {
 
-/// out = x / rms(x) * weight, per row. With `residual` the op first computes residual += x and then
-/// normalises residual instead of x; x may then be the same tensor as an f32 `out`. Sums are f32,
-/// in a fixed order.
+/// out = x / rms(x) * weight, per row. With `residual`, the decoder's residual stream, the op first
+/// computes residual += x and then normalises residual instead of x; x may then be the same tensor
+/// as an f32 `out`. Sums are f32, in a fixed order.
 void rms_norm(device& dev, tensor_ref x,       // (m, n)
               const float* weight,             // (n) device
               float epsilon, tensor_ref out,   // (m, n)

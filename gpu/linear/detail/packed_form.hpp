@@ -11,9 +11,9 @@
 
 namespace twill::gpu::detail {
 
-/// Describes the packed matrix except for the form of its scales and offsets; in the result
-/// int16_quant_params says only whether this form is allowed. The error is bad_source, with a text
-/// that begins with `label`, for a source that cannot be packed.
+/// Describes the packed matrix except for the form of its scales and offsets. In the result
+/// int16_quant_params says only whether int16 quant params are allowed. The error is bad_source,
+/// with a text that begins with `label`, for a source that cannot be packed.
 result<packed_view> describe(const weight_source& source, const char* label);
 
 /// Chooses the smallest form that keeps every scale and offset exactly, or int16 quant params where

@@ -24,8 +24,8 @@ inline bool exact_f16(float x) {
   return f32_to_bits(f16_to_f32(f32_to_f16(x))) == f32_to_bits(x);
 }
 
-/// The integer c with offset = c * scale in the first group whose scale is not 0; 0 where there is
-/// no such group or integer.
+/// offset / scale, rounded to an integer, of the first of n groups whose scale is not 0. The result
+/// is 0 if there is no such group or if the ratio's magnitude exceeds 255.
 inline std::int32_t first_factor(const quant_params& t, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (t.scales[i] == 0) continue;
@@ -35,8 +35,8 @@ inline std::int32_t first_factor(const quant_params& t, std::int64_t n) {
   return 0;
 }
 
-/// Whether offset is -zero * scale for a zero point that fits a byte. The rounded product must
-/// equal the offset, since kernels compute this product.
+/// Whether offset is -zero * scale for a zero point that fits a byte, which is returned in `zero`.
+/// The product, rounded to f32, must equal the offset, since kernels compute this product.
 inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
   const float ratio = scale == 0 ? 0.0F : -offset / scale;
   if (!(ratio >= -0.5F && ratio <= 255)) return false;
@@ -44,8 +44,9 @@ inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
   return -static_cast<float>(zero) * scale == offset;
 }
 
-/// The largest zero point that is stored in a byte; larger ones are stored as offsets. For 4-bit
-/// codes the limit is lower because kernels subtract the zero point in bf16.
+/// The largest zero point that is stored in a byte; where a matrix has larger ones, its offsets are
+/// stored instead. For 4-bit codes the limit is lower because kernels subtract the zero point in
+/// bf16.
 constexpr std::int32_t most_zero_point(weight_kind kind) {
   return kind == weight_kind::grouped_u4 ? 127 : 255;
 }

@@ -153,8 +153,8 @@ void tile_f32_direct(const tile& t, const float* x, std::int64_t stride) {
   for_row_groups<float_gemv_rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int rows = decltype(r)::value;
     std::int64_t b = t.first_panel;
-    // Few rows give few independent sums; computing several panels at once hides the latency of the
-    // additions.
+    // A single row gives few independent sums; computing several panels at once hides the latency
+    // of the additions.
     if constexpr (rows == 1) {
       for (; b + 4 <= t.end_panel; b += 4) {
         Decoder four[4] = {

@@ -1,6 +1,7 @@
-// The GEMM of int8 compute, for tiles of 8 rows or more, over a SIMD policy with a byte dot
-// product. A stretch of columns of two row panels is unpacked (int8_pack.hpp), and all rows of the
-// tile are multiplied by it (int8_microkernel.hpp); then the next stretch follows.
+// The GEMM of int8 compute, which multiplies tiles of 8 rows or more. It needs a SIMD policy with a
+// byte dot product. A stretch of two row panels (up to int8_gemm_columns columns) is unpacked
+// (int8_pack.hpp), and all rows of the tile are multiplied by it (int8_microkernel.hpp); then the
+// next stretch follows.
 #pragma once
 
 #include "gpu/linear/host/int8_microkernel.hpp"
@@ -8,8 +9,8 @@
 namespace twill::gpu::host {
 namespace {
 
-/// The number of the tile's row panels that one pass multiplies. With a gated layer only the gate's
-/// panels count.
+/// The number of the tile's row panels that one pass multiplies. In a gated layer a pass multiplies
+/// a panel of the gate and the panel that it gates; the tile counts only the former.
 inline std::int64_t panels_at_once(const tile& t) {
   return t.gate_panels > 0 ? 1 : microkernel_panels;
 }
@@ -52,7 +53,7 @@ void gemm_pair(const tile& t, const quantised_rows& x, std::int64_t panel) {
     const unsigned char* next_params =
         w.scales + next_panel * w.scales_stride + next_first * Segment / w.group * w.params_stride;
     // Each group of rows prefetches one share of the next stretch. The first shares are the codes
-    // of both panels, the later ones their params.
+    // of both panels, the later ones their quant params.
     constexpr std::int64_t shares = segment_bytes / (Segment * 8);
     const auto ahead = [&](std::int64_t g) {
       if (g < shares * microkernel_panels)

@@ -1,5 +1,6 @@
-// The GEMV of int8 compute, which is the micro-kernel for few rows, over a SIMD policy. Codes are
-// unpacked (and widened) as they are loaded. int8_pack.hpp also unpacks by load_segment().
+// The GEMV of int8 compute: the micro-kernel for few rows, over a SIMD policy. Codes are unpacked
+// (and those of grouped_u4_as_u8 widened to 8 bits) as they are loaded. int8_pack.hpp also unpacks
+// by load_segment().
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -7,8 +8,8 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Loads the codes of one segment and returns the address after them. `line` holds the factors and
-/// bases of the segment's code group; only u4_as_u8 reads it.
+/// Loads the codes of one segment (packed_view.hpp) of a row panel and returns the address after
+/// them. `line` holds the factors and bases of the segment's code group; only u4_as_u8 reads it.
 template <class S, code_form F, int Quads>
 inline const unsigned char* load_segment(const unsigned char* at, const unsigned char* line,
                                          typename S::codes (&codes)[Quads]) {
@@ -64,9 +65,10 @@ inline bool any_residual(const std::uint8_t* flags, std::int64_t stride) {
   return any != 0;
 }
 
-/// The share of the next tile's codes that each of several passes over a tile prefetches, so that
-/// memory is read during all passes and not only during the first. Only 8-bit codes need this,
-/// since the first pass over 4-bit codes does not wait for memory.
+/// What a pass over a tile prefetches of the next tile. A pass multiplies some of the tile's rows
+/// by all its panels. Each pass prefetches an equal share of the next tile's codes, so that memory
+/// is read during all passes and not only during the first. Only 8-bit codes need this, since the
+/// first pass over 4-bit codes does not wait for memory.
 struct share_ahead {
   std::int64_t panels = 0; ///< distance in row panels to the same place in the next tile
   std::int64_t pass = 0, passes = 1;

@@ -53,9 +53,10 @@ exact_sums(const unsigned char* const (&codes)[microkernel_panels], const activa
   multiply_segment<S, Segment, R>(codes, x.values, x.stride, exact);
 }
 
-/// Adds a segment's integer sums to the float sums, with their scales and offsets.
+/// Multiplies a segment's integer sums by their scales and adds them, and the offsets, to the float
+/// sums.
 ///
-/// In the fused conversion the integers start at the bits of float_bias, so that a sum's bits are
+/// In the conversion `fused` the integers start at the bits of float_bias, so that a sum's bits are
 /// those of the float float_bias + sum. A fused multiply-add computes scale * (float_bias + sum) -
 /// scale * float_bias with one rounding, which is scale * sum rounded once: the same as converting
 /// the sum and multiplying. (Both operands are exact for scales of 11 bits and sums below 2^22.)
@@ -101,8 +102,9 @@ add_to_group(const activation_rows& x, const typename S::i32 (&exact)[R][microke
   }
 }
 
-/// Multiplies the group's sums by its scale, adds its offset, adds the result to the rows'
-/// `totals`, and clears `sum`. `residual` holds the rows' residual codes.
+/// For ByGroup, at the end of a quantisation group of the weights: multiplies the group's sums by
+/// its scale, adds its offset, adds the result to the rows' `totals`, and clears `sum`. `residual`
+/// holds the rows' residual codes.
 template <class S, conversion How, bool Residual, int R>
 [[gnu::always_inline]] inline void
 close_group(const pack_params (&params)[microkernel_panels], const activation_rows& x,
@@ -156,10 +158,10 @@ template <class S, int R>
       finish<S>(t, at.panel + b, out_of(t, at.panel + b, row + r), S::load(pack.sums[row + r][b]));
 }
 
-/// Multiplies R rows, the first of which is `row`, by a stretch. In each segment it prefetches the
-/// next Segment * 8 bytes at `ahead`, because many prefetches at once would delay the loads. With
-/// ByGroup (see goes_by_group()) a stretch consists of whole groups, and the sums over groups are
-/// kept in `pack`.
+/// Multiplies R rows, the first of which is `row`, by a stretch. In each segment the function
+/// prefetches the next Segment * 8 bytes at `ahead`, because many prefetches at once would delay
+/// the loads. With ByGroup (see goes_by_group()) a stretch consists of whole quantisation groups,
+/// and the sums over groups are kept in `pack`.
 template <class S, int Segment, conversion How, bool ByGroup, bool Residual, int R>
 [[gnu::noinline]] void microkernel(const tile& t, const quantised_rows& x, std::int64_t row,
                                    const pack_stretch& at, const unsigned char* ahead,

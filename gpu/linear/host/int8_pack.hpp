@@ -1,6 +1,6 @@
-// Unpacking for the GEMM of int8 compute: a stretch of columns of two row panels is unpacked once
-// for many rows and stays in the first-level cache. The codes of grouped_u8 need no unpacking and
-// are read in place.
+// Unpacks weights for the GEMM of int8 compute. A stretch, which is up to int8_gemm_columns columns
+// of two row panels, is unpacked once for many rows and stays in the first-level cache. The codes
+// of grouped_u8 need no unpacking and are read in place.
 #pragma once
 
 #include "gpu/linear/host/int8_gemv.hpp"
@@ -8,11 +8,11 @@
 namespace twill::gpu::host {
 namespace {
 
-/// The most rows and row panels of the micro-kernel. Their 12 integer and 12 float sums fill 24 of
-/// the 32 vector registers.
+/// The micro-kernel multiplies at most microkernel_rows rows by microkernel_panels row panels.
+/// Their 12 integer and 12 float sums fill 24 of the 32 vector registers.
 constexpr int microkernel_rows = 6;
-/// The least number of rows in a group. A tile has at least 8 rows; divided evenly into groups of
-/// at most microkernel_rows, they never give a smaller group.
+/// The least number of rows that the micro-kernel multiplies. A tile has at least 8 rows; divided
+/// evenly into groups of at most microkernel_rows, they never give a smaller group.
 constexpr int microkernel_least_rows = 4;
 constexpr int microkernel_panels = 2;
 static_assert(microkernel_rows == int8_gemm_rows && microkernel_panels == int8_gemm_panels);
@@ -36,8 +36,8 @@ struct conversion_of {
   static constexpr conversion value = How;
 };
 
-/// Scales and offsets of one segment and row panel: floats, or with int16 quant params `words`, 16
-/// pairs of 16-bit integers.
+/// The scales and offsets that apply to one segment of a row panel: floats, or with int16 quant
+/// params `words`, 16 pairs of 16-bit integers.
 struct alignas(64) pack_params {
   union {
     float scale[16];
@@ -56,8 +56,8 @@ struct alignas(64) int8_pack {
 };
 static_assert(sizeof(int8_pack) == int8_pack_bytes);
 
-/// A stretch of columns that is multiplied in one pass: segments [first, first + count) of `panels`
-/// (1 or 2) row panels, which are `panel` and `panel` + `apart`.
+/// A stretch of columns that is multiplied in one pass: segments [first, first + count) of row
+/// panel `panel` and, where `panels` is 2, of row panel `panel` + `apart`.
 struct pack_stretch {
   std::int64_t first, count;
   bool begins, ends; ///< whether this is the first stretch of the columns, or the last
@@ -67,8 +67,8 @@ struct pack_stretch {
   const float* row_scales[microkernel_panels];    ///< with int16 quant params
 };
 
-/// Unpacks a stretch of one row panel into side 0 or 1 of `pack`, and points `stretch` at its
-/// codes.
+/// Unpacks a stretch of one row panel into `pack`, and points `stretch` at its codes. `side` is 0
+/// for the first row panel of the stretch and 1 for the second.
 template <class S, code_form F, int Segment>
 void pack_panel(const packed_view& w, std::int64_t panel, int side, pack_stretch& stretch,
                 int8_pack& pack) {

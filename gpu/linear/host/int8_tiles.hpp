@@ -1,5 +1,6 @@
-// int8 tiles over a SIMD policy: grouped weights times activations that are quantised per 32
-// columns, with or without a residual. A tile uses either the GEMV or the GEMM kernel.
+// Computes tiles in int8 compute, over a SIMD policy: grouped weights times activations that are
+// quantised per 32 columns, with or without a residual (compute_type::int8x2). A tile uses either
+// the GEMV or the GEMM kernel.
 #pragma once
 
 #include "gpu/linear/host/int8_gemm.hpp"

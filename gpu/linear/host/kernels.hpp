@@ -16,10 +16,10 @@ namespace twill::gpu::host {
 /// The quantisation parameters of one segment of a row of activations, whose codes are q.
 struct segment_params {
   float scale;
-  /// The factor of the weights' offsets. Where offsets are stored, it holds the bits of the float
-  /// scale * sum(q); where offsets are applied once per group, this is the total over the group's
-  /// segments up to this one. With int16 quant params it is int16_start(sum(q)). Otherwise it is
-  /// the integer offset_factor * sum(q).
+  /// What the offsets of the weights are multiplied by. Where offsets are stored, this field holds
+  /// the bits of the float scale * sum(q); where offsets are applied once per group, it is the
+  /// total over the group's segments up to this one. With int16 quant params it is
+  /// int16_start(sum(q)). Otherwise it is the integer offset_factor * sum(q).
   std::uint32_t offset;
 };
 

@@ -1,5 +1,6 @@
 // The host implementation of linear(): divides a layer into tiles for the micro-kernels, which the
-// device's threads run. With few rows, one launch both prepares the activations and multiplies.
+// device's threads run. Activations are first prepared, that is, rounded or quantised for the
+// compute type. With few rows, one launch both prepares the activations and multiplies.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,8 +13,8 @@ namespace twill::gpu::detail {
 
 namespace {
 
-/// Up to about this many activations it is cheaper that every thread prepares all rows for itself
-/// than to prepare them once in a launch of their own.
+/// Up to about this many activations, it is cheaper if every thread prepares all rows for itself
+/// than if a separate launch prepares them once.
 constexpr std::int64_t prepare_in_place = 8192;
 /// The most rows of a tile; the rows of a tile share each unpacked row panel. Tiles have more than
 /// tile_rows only where there are enough tiles for every thread.

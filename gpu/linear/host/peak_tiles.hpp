@@ -1,5 +1,5 @@
-// Multiply-adds in registers over a SIMD policy, with the instructions of the micro-kernels. They
-// measure the rate of a core that never waits for memory.
+// Runs multiply-adds on registers alone, over a SIMD policy and with the instructions of the
+// micro-kernels, to measure the rate of a core that never waits for memory.
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -26,8 +26,8 @@ inline std::int64_t spin_rounds(std::int64_t rounds, float* sink, const Round& r
 template <class S>
 std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
   constexpr int repeats = 16;
-  // More sums than the tiles have, where registers allow it, since 8 independent sums do not hide
-  // the latency of the products.
+  // The number of independent sums. The micro-kernels' 8 do not hide the latency of the products,
+  // so more are used where registers allow it.
   constexpr int int8_rows = S::int8_gemm ? 12 : S::gemv_rows;
   alignas(64) std::int8_t bytes[int8_rows * 64] = {};
   alignas(64) std::uint16_t halves[64] = {};

@@ -1,5 +1,5 @@
 // Helpers of both the int8 and the float micro-kernels: dividing rows into groups, loading scales,
-// writing outputs.
+// writing outputs. packed_view.hpp explains row panels, groups, segments and residuals.
 //
 // Everything in the micro-kernel headers is in an unnamed namespace, and they call no function of
 // the standard library: a function compiled for a wide instruction set must never become the copy
@@ -7,8 +7,8 @@
 //
 // Every kernel sums in the same order, whatever its R (rows at once) and B (row panels at once):
 // with one accumulator per output, over ascending columns. So a row's result does not depend on its
-// batch. A policy S offers 16 floats (f32), 16 int32 (i32), 64 code bytes (codes), 16 bf16 pairs
-// (pairs).
+// batch. A SIMD policy S offers vectors of 16 floats (f32), 16 int32 (i32), 64 code bytes (codes)
+// and 16 bf16 pairs (pairs).
 #pragma once
 
 #include "gpu/linear/host/kernels.hpp"
@@ -62,8 +62,10 @@ inline void for_row_groups(std::int64_t m, F&& f) {
 enum class code_form {
   u4,
   u8,
-  /// 4 bits in memory, widened to 8. Segments have 32 columns, offsets are integers, scales are
-  /// applied once per group where policy S supports it, and activations have no residual.
+  /// weight_kind::grouped_u4_as_u8: 4 bits in memory, widened to 8. Its segments (columns whose
+  /// products are summed before scales apply) always have 32 columns. Its offsets are integer
+  /// multiples of the scales. Where policy S supports it, scales are applied once per group of
+  /// columns. It is multiplied in int8 compute only, so without the residual of int8x2.
   u4_as_u8,
 };
 
@@ -74,12 +76,13 @@ enum class param_form {
   int16,    ///< both are applied in 16-bit integers: packed_view::int16_quant_params
 };
 
-/// The start value of a segment's integer sum with int16 quant params; `sum` is the sum of the
-/// activations' codes. The upper 16 bits of a lane hold offset_fractions * sum, the factor of the
-/// offset's fraction. The lower 16 bits hold -middle_code * sum, which subtracts the middle code
-/// from every code. When the products of the codes have been added, S::dot_words() multiplies both
-/// halves by the scale and the fraction. A negative lower half borrows one from the upper half;
-/// this error is smaller than the error of rounding 32 activations to codes.
+/// With int16 quant params: the value at which a segment's integer sum starts, where `sum` is the
+/// sum of the activations' codes. The upper 16 bits of a lane hold offset_fractions * sum, the
+/// factor of the offset's fraction. The lower 16 bits hold -middle_code * sum, which subtracts the
+/// middle code from every code. When the products of the codes have been added, S::dot_words()
+/// multiplies the lower half by the scale and the upper half by the fraction. A negative lower half
+/// borrows one from the upper half; this error is smaller than the error of rounding 32 activations
+/// to codes.
 inline std::uint32_t int16_start(std::int32_t sum) {
   const auto n = static_cast<std::uint32_t>(sum);
   return (n << (16 + detail::offset_fraction_bits)) - n * detail::middle_code;
@@ -109,8 +112,8 @@ template <class S>
 constexpr bool may_go_by_group(int segment) {
   return S::int8_gemm && segment == 32;
 }
-/// Whether the scales of this matrix can be applied once per group, which requires that a stretch
-/// of an int8_pack holds whole groups.
+/// Whether the scales of this matrix can be applied once per group. A group must then fit into the
+/// stretch of columns that an int8_pack holds (int8_gemm_columns).
 inline bool goes_by_group(const packed_view& w) {
   return w.segment == 32 && w.group > w.segment && w.group <= int8_gemm_columns;
 }

@@ -30,8 +30,8 @@ struct angle_item {
   }
 };
 
-/// cos(x) and sin(x) for |x| < 2^31, each within 1e-7. It replaces CUDA's own functions, which
-/// reduce large angles with a local array in memory.
+/// cos(x) and sin(x) for |x| < 2^31, each within 1e-7. GPU kernels use cosine_and_sine_of() instead
+/// of CUDA's own functions, which reduce large angles with a local array in memory.
 struct cosine_and_sine {
   float cos, sin;
 };
@@ -176,8 +176,8 @@ struct rope_store {
     return {block_at(kv, block), block_scales_at(kv, block), position - column * kv.block_tokens};
   }
 
-  /// The indices of the first element of a head's key, of its value, and of its scale, at a
-  /// position.
+  /// key_at(), value_at() and scale_at() give the indices of the first element of a head's key, of
+  /// the first element of its value, and of its scale, at the position of `at`.
   TWILL_KERNEL_MEMBER std::int64_t key_at(const place& at, int head) const {
     return at.elements + std::int64_t{head} * kv.block_tokens * kv.head_dim + at.offset;
   }

@@ -1,7 +1,8 @@
 // How the portable implementation divides rows of logits among teams, and the layout of the scratch
 // memory through which teams pass results to later launches. Pure arithmetic.
 //
-// A row's parts are counted from logit 0 and have a fixed length, whatever else is in the batch.
+// A row is divided into parts of part_len logits. Parts begin at logit 0 and do not depend on the
+// other rows of the batch.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +37,9 @@ TWILL_KERNEL_INLINE row_part part_of_team(std::int64_t team, std::int32_t vocab)
 /// Rows that sample() draws at once: bounds its scratch memory.
 inline constexpr std::int64_t rows_at_once = 128;
 
-/// The state of the search for the least weight that top_k, or top_p, keeps. `edge` holds those
-/// leading bits of the weight that are known so far.
+/// The state of the search for the least weight that top_k, or top_p, keeps. `edge` holds the
+/// leading bits of this weight that are known so far, followed by zeros; the weights with these
+/// leading bits form the bin.
 struct weight_search {
   std::uint32_t edge;
   std::int32_t is_on;     ///< 0: every weight is kept

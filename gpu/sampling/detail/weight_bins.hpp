@@ -1,11 +1,11 @@
-// Binning of weights by their bits, and sums of weights that do not depend on the order of
+// Binning of weights by their bits, and sums of weights (masses) that do not depend on the order of
 // addition.
 //
 // A weight is a float in [0, 1]; the bits of such floats, compared as integers, order like the
 // floats. Each level uses ten of the thirty bits to assign a weight to one of 1024 bins, so three
-// levels of bins identify a single weight. A bin counts its weights and adds up their bits below
-// the level as integers. This gives the exact sum of the bin's weights, since they all have the
-// same exponent.
+// levels of bins identify a single weight. A bin counts its weights and adds up, as integers, their
+// bits below the ten bits of the level. This gives the exact sum of the bin's weights, since they
+// all have the same exponent.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +62,8 @@ TWILL_KERNEL_INLINE int bits_of_count(std::int64_t n) {
   return bits;
 }
 
-/// The masses of the first level are rounded down to multiples of this, so that doubles add up
-/// the masses of n weights without further rounding.
+/// The masses of the bins of level 1 are rounded down to multiples of this number, so that doubles
+/// add up the masses of n weights without further rounding.
 TWILL_KERNEL_INLINE double mass_quantum(std::int64_t n) {
   return bits_to_f32(static_cast<std::uint32_t>(127 - (52 - bits_of_count(n))) << 23);
 }

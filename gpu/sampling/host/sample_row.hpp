@@ -16,8 +16,8 @@ inline std::uint32_t quarter(std::uint32_t low, std::uint32_t high, int i) {
   return low + static_cast<std::uint32_t>(std::uint64_t{high - low} * static_cast<unsigned>(i) / 4);
 }
 
-/// A search interval of bit patterns [low, high): enough weights are at or above low, and too few
-/// are at or above high.
+/// An interval [low, high) of bit patterns in which the threshold of top_k or top_p is searched:
+/// the weights at or above low are enough to be kept, and those at or above high are too few.
 struct bracket {
   std::uint32_t low, high;
   std::int32_t count_low, count_high;

@@ -9,7 +9,8 @@
 //           for log-probabilities the sum of the exponentials
 //   narrow  top_k, then top_p: the histogram so far says in which bin its least weight lies, and
 //           the weights of that bin are counted by their next ten bits. Twice each.
-//   cut     the least weight is known: each part's mass, and how many weights equal the least
+//   cut     the least kept weight is known: each part's mass (the sum of its larger weights), and
+//           how many weights equal the least
 //   draw    one team for each row finds the drawn id, and reports (draw_team.hpp)
 //
 // A team whose row does not need a kernel returns at once. Masses and counts are exact
@@ -176,8 +177,8 @@ struct weigh_team {
   }
 };
 
-/// Finds the bin of the previous level that holds the edge, and counts the weights of this bin by
-/// their next ten bits.
+/// Finds the bin of the previous level that holds the least kept weight, and counts the weights of
+/// this bin by their next ten bits.
 template <class Member>
 struct narrow_team {
   sample_step step;

@@ -85,7 +85,7 @@ struct team_row {
     return sum;
   }
 
-  /// The first i in [0, n) at which past(before + f(0) + ... + f(i)). The order of the sums depends
+  /// The first i in [0, n) for which past(f(0) + ... + f(i)) is true. The order of the sums depends
   /// on n alone: items are added up in runs, and the run in which the limit is passed is searched
   /// again in shorter runs.
   template <class Sum, class F, class Past>
