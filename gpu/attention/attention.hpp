@@ -1,4 +1,5 @@
-// Attention over paged KV, for ragged batches with grouped heads.
+// Attention over paged KV, for ragged batches and query heads that share KV heads (grouped-query
+// attention).
 //
 // Softmax is computed online, in one pass over the keys. A row's result depends only on its own
 // sequence, never on the other rows of the batch, on how a prompt is cut into chunks or on the
@@ -22,7 +23,8 @@ struct attention_args {
   const float* alibi_slopes = nullptr; // (n_heads) device, or null
   tensor_ref out; // (n_tokens, n_heads * head_dim) f32, or f16 or bf16: each value rounded once
   /// Allows queries, keys, softmax weights and values to be rounded to bf16 before they are
-  /// multiplied. Hosts with bf16 dot-product instructions then round them, unless the KV is f32.
+  /// multiplied. A host processor with bf16 dot-product instructions then rounds them, unless the
+  /// KV is f32.
   bool bf16_products = false;
 };
 

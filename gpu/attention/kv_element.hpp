@@ -1,7 +1,7 @@
-// kv_element: the table of the element types of keys and values. Checks, the values of the option
-// `kv.type` and the kernels of every backend use this table, so the build fails if a kernel does
-// not handle one of the types. config/ must not include gpu/ and therefore repeats the values of
-// `kv.type`; a test checks that both lists agree.
+// kv_element: the table of the element types of keys and values. The checks of arguments, the
+// values of the option `kv.type` and the kernels of every backend use this table, so the build
+// fails if a kernel does not handle one of the types. config/ must not include gpu/ and therefore
+// repeats the values of `kv.type`; a test checks that both lists agree.
 //
 // To add a type, write its struct and its kv_element, add it to kv_elements, and fix what no longer
 // compiles. CONTRIBUTING.md lists the files that the compiler does not report.

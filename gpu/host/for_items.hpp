@@ -14,8 +14,8 @@ namespace twill::gpu::detail {
 /// A launch with fewer simple float operations than this does not wake other threads.
 inline constexpr long small_work = 32768;
 
-/// Calls f(i) for i in [0, n) on host threads, which each take runs of items worth about small_work
-/// / 2 operations. `work` is the cost of one item in float operations.
+/// Calls f(i) for i in [0, n) on host threads. A thread takes one run of items after the other; a
+/// run has about small_work / 2 operations. `work` is the cost of one item in float operations.
 template <class Functor>
 void for_host_items(device& dev, long n, long work, const Functor& f) {
   const auto run = [&](long begin, long end) {

@@ -29,8 +29,8 @@ struct grouped_row {
 
 /// Rows [first_row, first_row + n_rows) of a grouped matrix, filled by the source in one call.
 /// Codes are 32-bit words of 8 (u4) or 4 (u8) neighbouring columns, the first column in the lowest
-/// bits. The words of 16 rows are interleaved: word r % 16 of a line belongs to row r. Words that
-/// belong to no row (past the last row) need not be written.
+/// bits. The words of the 16 rows of a panel are interleaved: of each 16 neighbouring words, word r
+/// % 16 belongs to row r. Words that belong to no row (past the last row) need not be written.
 struct grouped_rows {
   static constexpr std::int64_t most_rows = 128;
   std::int64_t first_row; ///< a multiple of 16
@@ -40,8 +40,8 @@ struct grouped_rows {
   float* offsets;         // (n_rows, cols / group)
 };
 
-/// A matrix before packing. Several threads call the read functions at once, for each row once and
-/// in any order; the functions must not throw.
+/// A matrix before packing. Several threads call its functions at the same time, in any order, and
+/// each row is read once; the functions must not throw.
 struct weight_source {
   weight_kind kind = weight_kind::f32;
   std::int64_t rows = 0;  ///< output features

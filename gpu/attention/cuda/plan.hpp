@@ -91,7 +91,7 @@ inline bool decode_takes(const kv_layer& kv) {
 
 /// Whether prefill attention supports this KV, for KV that decode attention supports. The prefill
 /// kernel stores a position's offset in its KV block as a 16-bit number of pieces, each of which is
-/// 8 positions (16-bit KV) or 16 (int8 KV). So a block may have 65536 * 8 positions.
+/// 8 positions (16-bit KV) or 16 (int8 KV). So it supports blocks of up to 65536 * 8 positions.
 inline bool prefill_takes(const kv_layer& kv) {
   return kv.type != dtype::f32 && kv.head_dim <= 128 && kv.block_tokens <= 65536 * 8;
 }

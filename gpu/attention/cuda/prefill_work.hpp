@@ -37,8 +37,9 @@ struct position_range {
   TWILL_KERNEL_MEMBER bool meets(int from, int to) const { return from < end && to > begin; }
 };
 
-/// The query rows of a sequence are the pairs (row, query head of the KV head), in this order. A
-/// block has `rows` query rows and a warp eight of them, each of which is shared by four threads.
+/// The query rows of a sequence for one KV head are the pairs (row of the batch, query head of this
+/// KV head), in this order. A block has up to prefill_rows query rows and a warp eight of them,
+/// each of which is shared by four threads.
 template <class Shape, class Ptx>
 struct prefill_work : mma_pieces<Shape, Ptx> {
   using base = mma_pieces<Shape, Ptx>;

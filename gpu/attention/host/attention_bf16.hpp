@@ -7,8 +7,8 @@
 // one position of a pair, the other has the weight zero, so a row's bits depend only on its own
 // sequence.
 //
-// Only attention_avx512_bf16.cpp may include this header. Everything has internal linkage, see
-// simd.hpp.
+// Only attention_avx512_bf16.cpp may include this header. Everything has internal linkage,
+// for the reason that gpu/host/simd.hpp gives.
 #pragma once
 
 #include "gpu/attention/host/paged_kv_view.hpp"
@@ -189,8 +189,9 @@ public:
   void set_weights(int row, int j, vf weights) { round_16(weights_ + row * tile_len + j, weights); }
   void no_weights(int row) { __builtin_memset(weights_ + row * tile_len, 0, 2 * tile_len); }
 
-  /// Adds the weighted values of the tile's positions [begin, end). Positions that a row does not
-  /// see have the weight 0. Positions outside [begin, end) may hold anything and are not read.
+  /// Adds the weighted values of the tile's positions [begin, end) to each row's sums. Positions
+  /// that a row does not see have the weight 0. Positions outside [begin, end) may hold anything
+  /// and are not read.
   template <class Element>
   void value_tile(const attention_work& w, int base, int begin, int end, int width) {
     static const Element nothing[max_dim] = {};

@@ -1,7 +1,7 @@
 // Attention's two products in f32, for any KV type.
 //
-// Only the attention_*.cpp files may include this header. Everything has internal linkage, see
-// simd.hpp.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, for
+// the reason that gpu/host/simd.hpp gives.
 #pragma once
 
 #include "gpu/attention/host/paged_kv_view.hpp"
@@ -100,8 +100,8 @@ private:
       add_seen(values, row, rows - row < rows_at_once ? rows - row : rows_at_once, width);
   }
 
-  /// Adds the weighted values of up to rows_at_once rows. For each row, positions are added in
-  /// ascending order, and only those that the row sees.
+  /// Adds the weighted values to the sums of up to rows_at_once rows. For each row, positions are
+  /// added in ascending order, and only those that the row sees.
   template <class Element>
   void add_seen(const Element* const* values, int row, int rows, int width) {
     int begin = rows_.begin[row], end = rows_.end[row];

@@ -1,9 +1,9 @@
 // The two matrix products of attention, of a few rows with the keys or values of a tile of
 // positions. A row here is one query head of one token.
 //
-// Only the attention_*.cpp files may include this header. Everything has internal linkage, see
-// simd.hpp. Sums run over head_dim (for scores) or over positions (for values) one element at a
-// time in ascending order, however many rows are multiplied together.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, for
+// the reason that gpu/host/simd.hpp gives. Sums run over head_dim (for scores) or over positions
+// (for values) one element at a time in ascending order, however many rows are multiplied together.
 #pragma once
 
 #include "gpu/attention/host/attention_kernels.hpp"

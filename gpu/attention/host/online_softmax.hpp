@@ -2,8 +2,8 @@
 // chunk by chunk (attention_kernels.hpp). The template parameter Products (attention_f32.hpp,
 // attention_bf16.hpp) computes scores from queries and keys, and sums of weighted values.
 //
-// Only the attention_*.cpp files may include this header. Everything has internal linkage, see
-// simd.hpp.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, for
+// the reason that gpu/host/simd.hpp gives.
 #pragma once
 
 #include <type_traits>

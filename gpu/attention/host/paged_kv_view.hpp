@@ -1,8 +1,8 @@
 // A view of one sequence's paged KV, tile by tile: the addresses of keys and values, and the
 // positions that a row sees.
 //
-// Only the attention_*.cpp files may include this header. Everything has internal linkage, see
-// simd.hpp.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, for
+// the reason that gpu/host/simd.hpp gives.
 #pragma once
 
 #include "gpu/attention/host/attention_matmul.hpp"

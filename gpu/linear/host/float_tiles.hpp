@@ -1,4 +1,5 @@
-// f32 and bf16 micro-kernels over a SIMD policy, for every kind of weights.
+// The micro-kernels of linear layers for f32 and bf16 compute, over a SIMD policy, for every kind
+// of weights.
 //
 // With few rows, weights are decoded while they are multiplied. With many rows, each row panel is
 // first decoded into tile::pack and then used for all rows.

@@ -16,10 +16,11 @@ namespace twill::gpu::host {
 /// The quantisation parameters of one segment of a row of activations, whose codes are q.
 struct segment_params {
   float scale;
-  /// What the offsets of the weights are multiplied by. Where offsets are stored, this field holds
-  /// the bits of the float scale * sum(q); where offsets are applied once per group, it is the
-  /// total over the group's segments up to this one. With int16 quant params it is
-  /// int16_start(sum(q)). Otherwise it is the integer offset_factor * sum(q).
+  /// How the offsets of the weights apply to this segment. Where offsets are stored as floats, the
+  /// field holds the bits of the float scale * sum(q), by which an offset is multiplied; where
+  /// offsets are applied once per group, it is the total over the group's segments up to this one.
+  /// Otherwise the field is the start value of the segment's integer sum: int16_start(sum(q)) with
+  /// int16 quant params, else offset_factor * sum(q).
   std::uint32_t offset;
 };
 
@@ -100,9 +101,9 @@ extern const kernels plain_kernels;
 #ifdef TWILL_X86
 extern const kernels avx2_kernels;
 extern const kernels avx512_kernels;
-/// The tables of these two levels hold only the kernels that the level's new instructions change.
-/// kernels_for() takes the other kernels from the table of the narrower level, so that they are
-/// compiled once.
+/// The tables for AVX-512 VNNI and for AVX-512 BF16 hold only the kernels that use the new
+/// instructions. kernels_for() takes the other kernels from the table of the narrower level, so
+/// that they are compiled once.
 extern const kernels avx512_vnni_kernels;
 extern const kernels avx512_bf16_kernels;
 #endif

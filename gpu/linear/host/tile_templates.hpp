@@ -15,8 +15,8 @@ constexpr kernels make_kernels() {
   return {quantise<S>, round_bf16, tile_int8<S>, tile_bf16<S>, tile_f32<S>, spin<S>, S::int8_gemm};
 }
 
-/// A table of only the kernels that use products of bytes; the others are null. tile_int8() reads
-/// the activations that quantise() writes.
+/// A table of only the kernels for int8 compute, which use products of bytes; the others are null.
+/// quantise() belongs to them because it writes the activations that tile_int8() reads.
 template <class S>
 constexpr kernels make_int8_kernels() {
   return {

@@ -3,15 +3,15 @@
 // busy. The teams store the results of their parts in scratch memory, and in the next launch each
 // team combines the results of all parts of its row.
 //
-//   begin   mask, biases, penalties, each part's largest logit; for log-probabilities its largest
-//           entries and a copy
-//   weigh   logits become weights, of which 1 is the largest; histogram of their first ten bits;
-//           for log-probabilities the sum of the exponentials
-//   narrow  top_k, then top_p: the histogram so far says in which bin its least weight lies, and
-//           the weights of that bin are counted by their next ten bits. Twice each.
-//   cut     the least kept weight is known: each part's mass (the sum of its larger weights), and
-//           how many weights equal the least
-//   draw    one team for each row finds the drawn id, and reports (draw_team.hpp)
+//   begin   for log-probabilities first finds each part's largest entries and copies the row;
+//           applies the mask, biases and penalties, and finds each part's largest logit
+//   weigh   turns logits into weights, of which the largest is 1, and counts them by their first
+//           ten bits; for log-probabilities also sums the exponentials
+//   narrow  two launches for top_k, then two for top_p: each finds the bin of the last histogram in
+//           which the least kept weight lies, and counts this bin's weights by their next ten bits
+//   cut     now knows the least kept weight; finds each part's mass (the sum of its larger weights)
+//           and how many of its weights equal the least
+//   draw    finds the drawn id by one team for each row, and reports (draw_team.hpp)
 //
 // A team whose row does not need a kernel returns at once. Masses and counts are exact
 // (weight_bins.hpp), so the drawn token does not depend on the order of additions, on the number of
