@@ -17,8 +17,8 @@
 namespace twill::models {
 
 /// The cut mark (U+FDD0, a noncharacter). Where a template prints the mark, the tokenizer encodes
-/// the text after it separately: the mark is removed from the text and becomes an empty literal
-/// range. In a message the mark is plain text.
+/// the text after it separately: the mark is removed from the text, and an empty range is added to
+/// rendered_prompt::literal at its place. In a message of the request the mark is plain text.
 inline constexpr std::string_view cut_mark = "\xEF\xB7\x90";
 
 struct template_input {

@@ -15,8 +15,9 @@ namespace twill::models {
 
 class detokenizer {
 public:
-  /// `at_start` is false where the ids continue a text, whose next word then keeps its space.
-  /// `shown` are special tokens that yield their text all the same, such as markers of tool calls.
+  /// `at_start` is false where the ids continue a text; the first word then keeps the space before
+  /// it. `shown` are special tokens whose text is kept even if `skip_special` is true, such as
+  /// markers of tool calls.
   detokenizer(const tokenizer& source, bool skip_special, bool at_start = true,
               std::vector<token_id> shown = {})
       : source_(&source), shown_(std::move(shown)), skip_special_(skip_special),

@@ -24,8 +24,8 @@ key key_of(const config::grammar_spec& spec) {
   return {hash.high64, hash.low64};
 }
 
-/// False if a second try could give another answer: the limits of time, memory and resources depend
-/// on what else the machine does.
+/// True if the answer may be cached. Refusals for lack of time, memory or other resources may not,
+/// because they depend on what else the machine does: a second try could give another answer.
 bool is_lasting(const answer& a) {
   return a.ok() || (a.code() != errc::timed_out && a.code() != errc::out_of_memory &&
                     a.code() != errc::abandoned && a.code() != errc::overdue &&

@@ -10,8 +10,8 @@
 namespace twill::models::grammar {
 
 /// Schemas are checked strictly: a keyword that cannot be enforced is an error and is never
-/// ignored. A grammar text that is not GBNF is returned unchanged. `repeated_items`: see
-/// schema_options.
+/// ignored. A grammar text that is not GBNF is returned unchanged. `repeated_items` is the option
+/// of schema_options (schema/schema_grammar.hpp).
 result<std::string> grammar_text(const config::grammar_spec& spec, bool repeated_items = false);
 
 /// Whether `spec` requires answers that are JSON, or tool calls that contain JSON.

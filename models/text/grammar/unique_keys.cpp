@@ -12,9 +12,11 @@ namespace {
 
 constexpr std::string_view white_space = " \t\r\n";
 
-/// Dead ends are searched only in keys up to this size, and only in this many of a key's last
-/// bytes, because a schema may force tails of thousands of bytes. Even without known dead ends, a
-/// key is kept from occurring twice if the answer has another way to go on at the key's end.
+/// A dead end is the beginning of a key that can only become a key which the object already has.
+/// Dead ends are searched only in keys of at most most_key_bytes bytes, and only in the last
+/// most_tail_bytes bytes of a key, because a schema may force tails of thousands of bytes. Even
+/// where no dead end is known, a token that completes a repeated key is removed from the mask if
+/// another token remains.
 constexpr std::size_t most_key_bytes = 256;
 constexpr std::size_t most_tail_bytes = 32;
 
@@ -258,8 +260,8 @@ bool unique_keys::repeats(std::string_view bytes) const {
       break;
     case json_place::event::key_ends: {
       auto name = decoded(key).value_or(key);
-      // At a greater depth than least_depth, the object was opened by `bytes`, so keys from before
-      // do not belong to it.
+      // Where depth > least_depth, the object was opened by `bytes` itself, so it cannot have keys
+      // from before `bytes`.
       const bool stands = depth <= least_depth && open_[depth - 1].keys.contains(name);
       if (stands || !added[depth].insert(std::move(name)).second) return true;
       break;

@@ -148,9 +148,9 @@ failure unanswered(int status, const compile_limits& limits) {
                                    std::to_string(WEXITSTATUS(status))};
 }
 
-/// Compiles a grammar that the helper has already compiled within its limits, so that compiling
-/// takes no more time and memory here. Uses a thread of its own with a lower priority than the
-/// others.
+/// Compiles a grammar that the helper process has already compiled within its limits of time and
+/// memory. Compiling it again in this process therefore stays within them too. A separate thread
+/// with a lower priority does the work.
 result<compiled_grammar_ptr> compile_apart(const std::string& text, const vocabulary_ptr& tokens,
                                            bool is_json) {
   std::optional<result<compiled_grammar_ptr>> out;

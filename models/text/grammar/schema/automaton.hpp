@@ -1,10 +1,10 @@
 // automaton: a deterministic finite automaton over code points. It describes exactly which values a
 // JSON string may have.
 //
-// A plain value: state 0 is the start, a missing edge rejects. Every operation throws refusal
-// (too_large) if it would need more than max_states states, so that a hostile pattern costs bounded
-// time and memory. The languages consist of *decoded* strings; json_text.hpp writes how JSON spells
-// them.
+// A plain value: state 0 is the start, and a missing edge rejects the string. Every operation
+// throws refusal (too_large) if it would need more than max_states states, so that a hostile
+// pattern costs bounded time and memory. An automaton reads *decoded* strings; json_text.hpp makes
+// grammars of how JSON spells them.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct automaton {
   std::vector<bool> productive_states() const;
   /// True where every string from this state on is accepted.
   bool is_universal(int at) const;
-  /// The least and the greatest length of an accepted string; no greatest length if the lengths
-  /// have no bound.
+  /// The least and the greatest number of code points in an accepted string. `greatest` is empty if
+  /// accepted strings may have any length.
   struct lengths {
     std::int64_t least = 0;
     std::optional<std::int64_t> greatest;

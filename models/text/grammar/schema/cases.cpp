@@ -63,8 +63,9 @@ const std::vector<schema_case>& cases::of(const node& n) {
   return known_.emplace(n, std::move(out)).first->second;
 }
 
-/// Marks all entries of `at` after the given numbers of entries as being inside `not`: they must
-/// hold, but unevaluatedProperties does not count their properties as evaluated.
+/// Marks the newest entries of `at` as being inside `not`: the tasks after the first `n_todo`, the
+/// choices after the first `n_choices` and the object parts after the first `n_parts`. They must
+/// still hold, but unevaluatedProperties does not count their properties as evaluated.
 void cases::suppress_annotations(pending& at, std::size_t n_todo, std::size_t n_choices,
                                  std::size_t n_parts) {
   for (auto i = n_todo; i < at.todo.size(); ++i)

@@ -101,8 +101,8 @@ class cases {
 public:
   cases(const document& doc, patterns& known) : doc_(&doc), patterns_(&known), check_(doc, known) {}
 
-  /// All cases of the node. Their `values` have only values that satisfy the node. The reference
-  /// stays valid as long as this object.
+  /// All cases of the node. Where a case lists its `values`, every listed value satisfies the node.
+  /// The reference stays valid as long as this object exists.
   const std::vector<schema_case>& of(const node& n);
   /// True if it is proven that no value satisfies the node.
   bool is_empty(const node& n);

@@ -210,8 +210,8 @@ private:
     const bool negative = r.negative && r.not_zero;
     if (negative != other.negative) return negative ? -1 : 1;
     int order = r.order[i];
-    // The other number has more digits after the point, and its last digit is not zero, so it is
-    // greater.
+    // All digits that were read equal those of the other number, which has more digits after the
+    // point. The last of them is not zero, so the other number is greater, signs aside.
     if (order == 0 && r.n_fraction < static_cast<int>(other.fraction.size())) order = -1;
     return negative ? -order : order;
   }

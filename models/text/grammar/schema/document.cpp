@@ -110,8 +110,8 @@ value without_later_keywords(const value& v, int draft, bool is_schema) {
   return value(std::move(out));
 }
 
-/// Resolves `reference` against the URI `base` as RFC 3986 section 5.2 says, but without "." and
-/// "..".
+/// Resolves `reference` against the URI `base` as RFC 3986 section 5.2 says, except that the path
+/// segments "." and ".." are kept as they are.
 std::string resolved_uri(const std::string& base, const std::string& reference) {
   const auto scheme_end = [](const std::string& uri) {
     const auto colon = uri.find(':');
@@ -236,7 +236,8 @@ const value& document::resolve(const value& from, const std::string& reference) 
   if (fragment.empty()) return *base;
   if (fragment.front() == '/') {
     // Drafts differ in whether a pointer starts at the nearest $id or at the root of the document.
-    // The nearest $id is tried first, and then the root, which schemas in use mean.
+    // The nearest $id is tried first. If the pointer leads nowhere from there, the root is tried,
+    // because schemas in use mean the root.
     try {
       return follow(*base, fragment, reference);
     } catch (const refusal&) {

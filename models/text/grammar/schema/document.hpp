@@ -44,8 +44,8 @@ private:
   std::unordered_map<const value*, std::string> pointers_;
   std::unordered_map<const value*, const value*>
       bases_; ///< for each part, the innermost part with an $id that contains it
-  /// Parts by their $id without fragment, both as written and as resolved against the enclosing
-  /// $id.
+  /// The parts of the schema that have an $id, by that $id without its fragment. A part is listed
+  /// under the $id as written and under the $id as resolved against the enclosing $id.
   std::map<std::string, const value*> ids_;
   std::unordered_map<const value*, std::string> uris_; ///< the resolved URI of each base
   std::map<std::pair<const value*, std::string>, const value*> anchors_;

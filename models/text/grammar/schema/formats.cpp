@@ -5,9 +5,10 @@
 namespace twill::models::grammar {
 namespace {
 
-/// A host name has at most 253 characters. The pattern allows up to three labels of any length, or
-/// up to ten short labels, because an automaton that counts the whole name as well as each label
-/// would be too large.
+/// Returns the pattern of a host name, which has at most 253 characters. The pattern allows up to
+/// three labels of any valid length, or up to ten labels of at most 24 characters, because an
+/// automaton that counts the characters of the whole name as well as of each label would be too
+/// large.
 std::string hostname_pattern() {
   const auto labels = [](int inner, int more) {
     const std::string label =
@@ -17,8 +18,9 @@ std::string hostname_pattern() {
   return "^(?:" + labels(61, 2) + "|" + labels(22, 9) + ")$";
 }
 
-/// Regular expressions in the syntax that ECMA-262 and Python read alike: no lookaround, no
-/// back-references, and groups nested at most two deep.
+/// Returns the pattern for the format `regex`, whose values are regular expressions themselves. It
+/// accepts only syntax that ECMA-262 and Python read alike: no lookaround, no back-references, and
+/// groups nested at most two deep.
 std::string regex_pattern() {
   const std::string escape = "\\\\[dDwWsSnrtfv.^$|?*+()\\[\\]{}/\\\\]";
   const std::string in_class =

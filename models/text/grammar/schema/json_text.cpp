@@ -19,8 +19,8 @@ const code_points surrogates(0xd800, 0xdfff); ///< code points that UTF-8 does n
 const code_points unescaped = ~code_points({{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}) - surrogates;
 const code_points high = code_points(0x80, last_code_point) - surrogates; ///< all outside ASCII
 
-/// A greater maxLength is lowered to this one, because each length is a state of its own. The mask
-/// then refuses longer strings.
+/// A maxLength above this number of code points is lowered to it, because each length takes a state
+/// of its own in the automaton. Masks then also refuse longer strings that the schema allows.
 constexpr std::int64_t max_counted = 1024;
 
 /// Returns alternatives that match one code point as \uXXXX or as a pair of surrogates. ASCII
@@ -137,8 +137,9 @@ expression json_text::string_of_class(const code_points& set, std::int64_t min, 
   return sequence_of({text_of("\""), into_->reference(known->second)});
 }
 
-/// Returns a regular expression for one character of the set; empty if no character of the set can
-/// be spelled. With `escapes`, characters outside ASCII may also be spelled \uXXXX.
+/// Returns a regular expression for one character of the set as a JSON string spells it; empty if
+/// the set has no character that can be spelled. With `escapes`, characters outside ASCII may also
+/// be spelled \uXXXX.
 std::string json_text::unit_of(const code_points& set, bool escapes) {
   const auto plain = set & unescaped;
   code_points letters;
@@ -171,8 +172,8 @@ std::optional<expression> json_text::string_counting(const regex_node& node) {
   return sequence_of({text_of("\""), into_->reference(rule)});
 }
 
-/// Returns what may follow a string: characters that separate or end values, or the colon of a
-/// member.
+/// Returns the grammar of what may follow a JSON string: white space and then a character that
+/// separates or ends values, or the colon after the key of a member.
 expression json_text::after_string() const {
   return sequence_of({space(), one_of(after_value_)});
 }
@@ -196,8 +197,8 @@ expression json_text::emit(const automaton& language, const std::string& hint, b
   for (const auto& s : language.states)
     for (const auto& e : s.edges)
       ++n_entries[static_cast<std::size_t>(e.target)];
-  // A state that only one edge enters is written in place. Every other state becomes a rule, and so
-  // does every sixteenth state, so that no rule nests deeply.
+  // A state that only one edge enters is written into the rule of the state before it. Every other
+  // state becomes a rule, and so does every sixteenth state, so that no rule nests deeply.
   std::vector<int> rule(n, -1);
   for (std::size_t i = 0; i < n; ++i)
     if ((n_entries[i] > 1 || i % 16 == 15) &&
@@ -211,8 +212,8 @@ expression json_text::emit(const automaton& language, const std::string& hint, b
     for (const auto& e : language.states[at].edges) {
       const auto to = static_cast<std::size_t>(e.target);
       auto next = rule[to] >= 0 ? into_->reference(rule[to]) : after(to);
-      // If every continuation of the string is allowed after this edge, one shared rule has all
-      // escapes.
+      // If this edge takes all characters that have an escape, and any continuation of the string
+      // is allowed after it, one rule that all such edges share matches the escapes.
       const bool frees =
           quoted && language.is_universal(e.target) && e.set.covers(high | short_escaped());
       if (frees) parts.push_back(into_->reference(free_escape_));

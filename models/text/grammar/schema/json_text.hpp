@@ -42,9 +42,9 @@ public:
   expression string_of_class(const code_points& set, std::int64_t min, std::int64_t max);
   /// A string that the automaton accepts, with its quotes.
   expression string_in(const automaton& language, const std::string& hint);
-  /// A string that matches a regular expression as a whole (with ^ and $), where the expression has
-  /// large repetition counts. XGrammar compiles it to one automaton. None if counting_regex() of
-  /// regex_text.hpp returns none.
+  /// A string that matches a regular expression as a whole, where the expression begins with ^,
+  /// ends with $ and has large repetition counts. XGrammar compiles it to one automaton. None for
+  /// any other expression and where counting_regex() of regex_text.hpp returns none.
   std::optional<expression> string_counting(const regex_node& node);
   /// A string in which a regular expression matches anywhere, for expressions that are too large
   /// for `search_automaton`: repetition counts are written as counts and not expanded to states.

@@ -9,11 +9,12 @@
 namespace twill::models::grammar {
 namespace {
 
-/// Most states of an automaton that combines a pattern with a length. A greater maxLength is
-/// lowered to fit.
+/// The largest number of states of an automaton that combines a pattern with a length. A maxLength
+/// that would take more states is lowered.
 constexpr std::int64_t max_counted_states = 1200;
-/// Most different values of an array whose items may come in any order, which takes 2^n rules. An
-/// array with up to max_listed_values values may have them in one order only.
+/// An array with uniqueItems may have its items in any order if these have at most this many
+/// different values, which takes 2^n rules. With up to max_listed_values values, only one order is
+/// allowed.
 constexpr std::size_t max_unique_values = 6;
 constexpr std::size_t max_listed_values = 64;
 constexpr std::int64_t max_items = 1'000'000;
@@ -197,8 +198,8 @@ expression lowering::string_of(const string_rules& rules) {
     }
     rules_->define(rule, text_.string_in(language_of(rules), "string"));
   } catch (const refusal& r) {
-    // A pattern with large counts is written with its counts, if no other pattern or length must
-    // hold.
+    // A pattern whose repetition counts are too large for an automaton is written as a grammar rule
+    // with these counts. That is possible only if no other pattern and no length must hold.
     if (r.why.code != errc::too_large || !plain || rules.min > 0 || rules.max >= 0) throw;
     auto written = text_.string_matching(parse_regex(*rules.patterns.begin()));
     if (!written) throw;
@@ -223,8 +224,8 @@ automaton lowering::names_language(const node& n) {
   return out;
 }
 
-/// Returns `min` to `max` further items (-1: no bound) after the first item, and the closing
-/// bracket.
+/// Returns the grammar of what follows the first item of an array: `min` to `max` further items
+/// (-1: no bound), and the closing bracket.
 expression lowering::list_rest(const expression& item, std::int64_t min, std::int64_t max) {
   if (min > max_items) refuse(errc::too_large, "`minItems` beyond 1000000 is not enforced");
   const auto ws = text_.space();
@@ -249,8 +250,9 @@ expression lowering::array_of(const array_rules& rules) {
   if (cases_->is_empty(rest_node)) max = max < 0 ? n_apart : std::min(max, n_apart);
   if (max >= 0 && min > max) return never();
 
-  // `tail` is what may follow the first n items. It is built from the last item with its own node
-  // back to the first item.
+  // `tail` is the grammar of what may follow the first n items. It is built backwards: it begins
+  // with the last item that has a node of its own, as items of prefixItems do, and ends with the
+  // first item.
   const auto item = value_of(rest_node);
   expression tail;
   if (n_apart == 0) {
@@ -376,8 +378,8 @@ expression lowering::unique_array_of(const array_rules& rules) {
   return sequence_of({text_of("["), ws, choice_of(std::move(ways))});
 }
 
-/// Any subset of the values, in their order. The array stands for a set, so the order does not
-/// change its meaning.
+/// An array with `uniqueItems` over many fixed values: any subset of the values, in the order of
+/// the schema. Such an array stands for a set, so the order does not change its meaning.
 expression lowering::listed_array_of(const array_rules& rules, const std::vector<value>& values) {
   const auto n = values.size();
   const auto count = [](std::int64_t items) { return static_cast<std::size_t>(items); };
@@ -386,8 +388,9 @@ expression lowering::listed_array_of(const array_rules& rules, const std::vector
   // Items are counted only as far as a bound needs the count.
   const auto counted = most < n ? most : count(rules.min);
   const auto ws = text_.space();
-  // Both are indexed by the next value that may come and by the number of items before it: `item`
-  // is an item, `rest` is what follows an item.
+  // After k items, item[i][k] is the grammar of the next item, which must be values[i] or a later
+  // value, and rest[i][k] is the grammar of what follows the k items, where a next item must be
+  // values[i] or a later value.
   std::vector<std::vector<expression>> item(n + 1), rest(n + 1);
   for (std::size_t i = n + 1; i-- > 0;)
     for (std::size_t k = 0; k <= counted; ++k) {
@@ -429,8 +432,9 @@ std::string grammar_of_frames(const config::grammar_spec& spec, bool repeated_it
     const document doc(frame.schema);
     patterns known;
     cases all(doc, known);
-    // A frame without text before it holds a plain answer, which may be any value. Any other frame
-    // is a tool call and holds arguments; a function takes no arguments that it does not declare.
+    // A frame (config::framed_schema) with an empty `before` holds a plain answer, which may be any
+    // value. Any other frame is a tool call, and its value is the arguments. A function takes no
+    // arguments that its schema does not declare.
     const bool is_answer = frame.before.empty();
     lowering lower(all, into,
                    {!is_answer || spec.closed_objects, spec.as_arguments, repeated_items});

@@ -23,8 +23,8 @@ public:
 
   /// The number of the node's rule. Also adds all rules that this rule uses.
   int rule_of_whole(const node& n);
-  /// A rule for those values of the node that are objects, for the arguments of a tool, which must
-  /// be an object.
+  /// A rule for those values of the node that are objects. It is used for the arguments of a tool,
+  /// which must be an object.
   int rule_of_object(const node& n);
   /// A rule for those values of the node that are objects, written as a function's arguments
   /// (key=value, ...).

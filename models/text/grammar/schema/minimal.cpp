@@ -11,8 +11,8 @@
 namespace twill::models::grammar {
 namespace {
 
-/// Moore's algorithm takes quadratic time on long chains, so an automaton with more states than
-/// this is only trimmed.
+/// Moore's algorithm takes quadratic time on long chains. In an automaton with more states than
+/// this, states are not merged, and only those that lead to no accepting state are removed.
 constexpr std::size_t max_minimised_states = 400;
 
 automaton trimmed(const automaton& a, const std::vector<bool>& productive) {

@@ -7,8 +7,9 @@
 
 namespace twill::models::grammar {
 
-/// The smallest automaton that accepts the same strings. States from which no string is accepted
-/// are removed. Of an automaton with more than 400 states, only these states are removed.
+/// The smallest automaton that accepts the same strings: equivalent states are merged, and states
+/// from which no string is accepted are removed. In an automaton with more than 400 states, states
+/// are removed but not merged.
 automaton minimal(const automaton& a);
 
 } // namespace twill::models::grammar

@@ -21,8 +21,8 @@ constexpr std::size_t many_rules = 4000;
 /// Most properties for which a second order is worth its rules.
 constexpr std::size_t max_two_orders = 24;
 constexpr std::size_t max_classes = 64;
-/// Most names that are not properties of the schema but are listed, because the schema allows no
-/// others.
+/// Where the schema allows only finitely many names besides its properties, this is the largest
+/// number of such names that are listed one by one.
 constexpr std::size_t max_listed_names = 64;
 
 bool is_identifier(const std::string& name) {
@@ -80,7 +80,7 @@ std::size_t object_lowering::group::n_states() const {
   return any_order ? std::size_t{1} << n : n + 1;
 }
 
-/// Splits the properties into groups so that the writer has as much freedom of order as possible.
+/// Splits the properties into groups so that the model has as much freedom of order as possible.
 /// Preferably all properties may come in any order. Otherwise the required and the optional
 /// properties are two groups, each in any order or in the order of the schema, and members of the
 /// two groups may be mixed freely. If even that takes too many rules, all properties come in the
@@ -287,8 +287,9 @@ object_lowering::state object_lowering::after_other(const state& s) const {
   return next;
 }
 
-/// For a group in fixed order: the next member of group `at` is the first property that has not
-/// been passed, or a later one if all properties before it are optional.
+/// Returns the grammar of the next member of group `at`, whose order is fixed, and of all that
+/// follows it. The member is the first property that has not been passed, or a later one if all
+/// properties before it are optional.
 expression object_lowering::next_named(const state& s, std::size_t at) {
   const auto& order = groups_[at].order(s.order);
   const auto from = static_cast<std::size_t>(s.seen[at]);

@@ -56,8 +56,9 @@ private:
   };
   /// Which members of the object have been written already.
   struct state {
-    /// For each group: with any_order a bit per property; otherwise the number of properties of the
-    /// order that have been passed.
+    /// One number for each group. If the group has any_order, bit i tells whether its property i is
+    /// written. Otherwise it is the number of properties, from the beginning of the order, that
+    /// have been written or left out.
     std::array<std::uint64_t, 2> seen{};
     std::size_t order = 0;    ///< index of the order that the groups use
     std::int64_t counted = 0; ///< members counted for minProperties, up to that number

@@ -19,8 +19,8 @@ using node_kind = regex_node_kind;
 
 const code_points halves_of_pairs(0xd800, 0xdfff);
 
-/// Converts the regular expression directly, with counts as counts; empty if it contains an
-/// assertion.
+/// Converts the regular expression to grammar rules that keep its repetition counts as counts.
+/// Returns none if the expression contains an assertion.
 std::optional<expression> written(const regex_node& node) {
   switch (node.kind) {
   case node_kind::empty:

@@ -2,9 +2,10 @@
 // it.
 //
 // Pure; any thread. Supported: classes, groups, alternation, greedy and lazy repetition (which
-// match the same texts), ^ and $, \d \w \s \b-free escapes, \xHH, \uHHHH, \u{H}, \cX,
-// \p{General_Category}, lookahead (search_automaton.hpp accepts it only directly after ^).
-// Back-references, lookbehind and \b are refused.
+// match the same texts), ^ and $, \d \w \s and their complements, \xHH, \uHHHH, \u{H}, \cX, escapes
+// of control characters such as \n, \p{General_Category}, lookahead (search_automaton.hpp accepts
+// it only directly after ^). Back-references, lookbehind and the word boundaries \b and \B are
+// refused.
 #pragma once
 
 #include <string_view>

@@ -11,7 +11,8 @@ using unit_text = std::function<std::optional<std::string>(const code_points&)>;
 
 /// Up to this count, rules are as cheap as a counted expression.
 constexpr int few = 16;
-/// A larger count, or more characters in all, would take more states than one automaton should
+/// A repetition count above most_counted, or an expression with more than most_characters
+/// characters when its counts are written out, would take more states than one automaton should
 /// have.
 constexpr int most_counted = 1024;
 constexpr std::int64_t most_characters = 4096;

@@ -89,8 +89,8 @@ public:
   printer(const std::vector<bool>& rules_end, std::vector<std::string> names)
       : rules_end_(rules_end), names_(std::move(names)) {}
 
-  /// Prints `e`, which must have a finite text. With `tight`, only one grammar element may stand at
-  /// its place, so parentheses are added where needed.
+  /// Prints `e`, which at least one finite text must match. With `tight`, the printed text must be
+  /// a single grammar element, so parentheses are added where needed.
   void print(std::string& out, const expression& e, bool tight) {
     switch (e.kind) {
     case expression_kind::text:
