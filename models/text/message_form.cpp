@@ -133,9 +133,9 @@ bool knows_role(const try_template& render, const char* role, value_list before)
   return holds(text, "needle") || (!text.empty() && !holds(text, "thread"));
 }
 
-/// Appends `text` to the system message. If there is none, `text` goes before the text of the first
-/// message, if that is the user's and the template does not support the system role, or becomes a
-/// new first message.
+/// Appends `text` to the system message. If there is none, `text` becomes a new first message. But
+/// if the template does not support the system role and the first message is from the user, `text`
+/// goes before the text of that message.
 void add_system_text(value_list& messages, const message_form& form, const std::string& text) {
   if (!messages.empty()) {
     const auto role = text_of(messages.front(), "role");

@@ -31,9 +31,10 @@ struct template_sources {
   bool empty() const { return main.empty() && others.empty(); }
 };
 
-/// The files chat_template.jinja and additional_chat_templates/NAME.jinja; where there are none,
-/// `chat_template` of tokenizer_config.json (a text, or a list of {name, template}), and where that
-/// says nothing, of chat_template.json. Files without a default leave the default to the others.
+/// Reads the files chat_template.jinja and additional_chat_templates/NAME.jinja of a folder. If
+/// they give no default template, `chat_template` of tokenizer_config.json (a text, or a list of
+/// {name, template}) is read as well. If that gives no template at all, `chat_template` of
+/// chat_template.json is read instead.
 template_sources folder_template_sources(const std::string& folder, const value* tokenizer_config);
 
 /// `tokenizer.chat_template` and `tokenizer.chat_template.NAME`.

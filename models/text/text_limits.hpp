@@ -1,8 +1,9 @@
 // text_limits: limits long work on texts on the current thread. Tokenizing and the rendering of a
 // template check the limits from time to time.
 //
-// A scope belongs to the thread that made it, and scopes nest; without one there is no limit. What
-// is_unwanted() reads must be safe to read on that thread.
+// The limits of an object apply on the thread that made it, from its construction to its
+// destruction. Objects nest: the newest one counts, and without any there is no limit. The function
+// `is_unwanted` is called on that thread and must only read what is safe to read there.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ struct encode_options {
 };
 
 /// Byte ranges [first, second) of a rendered prompt, ascending and disjoint. An empty range marks a
-/// place from which the following text is encoded separately, as if it were another text.
+/// place where the text is cut: what follows is encoded separately, as if it were another text.
 using byte_ranges = std::vector<std::pair<std::size_t, std::size_t>>;
 
 class tokenizer {
@@ -46,8 +46,8 @@ public:
   /// nothing.
   virtual std::string token_bytes(token_id id, bool special) const = 0;
 
-  /// True when token_bytes(id) begins with SentencePiece's dummy prefix, a space that is not part
-  /// of the text when the token is the first that shows.
+  /// True if token_bytes(id) begins with SentencePiece's dummy prefix. This space is not part of
+  /// the text if the token is the first one whose text is shown.
   virtual bool drops_leading_space(token_id /*id*/) const { return false; }
 
   /// Decodes all ids; invalid UTF-8 is replaced as Python's errors="replace" does.

@@ -38,8 +38,8 @@ public:
   /// Runs the whole template and returns its output.
   text run(const body& statements, scope& root);
 
-  /// From now on loops over the dicts of `list`, or over a slice of it, record in watched_item()
-  /// which dict they are at.
+  /// From now on, each loop over the dicts of `list`, or over a slice of it, records the index of
+  /// the current dict for watched_item().
   void watch(const val& list);
   /// The index in the watched list of the item that the innermost loop over that list is at, or -1.
   int watched_item() const { return watched_item_; }

@@ -11,8 +11,8 @@
 
 namespace twill::models::jinja {
 
-/// Which of the names varargs, kwargs and caller occur. A macro that uses one of them takes further
-/// arguments.
+/// Which of the names varargs, kwargs and caller occur in the body of a macro. A macro that uses
+/// one of them accepts arguments beyond its declared parameters.
 struct macro_names {
   bool varargs = false, kwargs = false, caller = false;
 };

@@ -83,8 +83,9 @@ private:
     }
   }
 
-  /// Returns the part of the text before a tag that is kept; `sign` is the character after the
-  /// tag's opening.
+  /// Returns the part of the text before a tag that is kept. `sign` is the character after the
+  /// tag's opening `{{`, `{%` or `{#`: `-` removes all white space before the tag, and `+` keeps
+  /// it.
   std::string_view strip_before(std::string_view data, char sign, bool is_variable) const {
     if (sign == '-') {
       while (!data.empty()) {

@@ -73,8 +73,8 @@ val real_arithmetic(runtime& rt, std::string_view op, double a, double b) {
   if (op == "**") return val(std::pow(a, b));
   if (b == 0) rt.fail("division by zero");
   if (op == "/") return val(a / b);
-  // As in Python, a remainder has the sign of the divisor, and so has a remainder of zero. The
-  // floored quotient is computed from the exact remainder, because a / b may round up to the next
+  // As in Python, the result of % has the sign of the divisor, even if the result is zero. The
+  // quotient of // is computed from the exact remainder, because a / b may round up to the next
   // integer.
   double r = std::fmod(a, b);
   if (r != 0 && (r < 0) != (b < 0)) r += b;

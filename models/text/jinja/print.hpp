@@ -1,5 +1,5 @@
-// print: writes values as Python's str(), repr() and json.dumps() do. Pure, except that it counts
-// towards the budgets of the runtime.
+// print: writes values as Python's str(), repr() and json.dumps() do. Pure, except that the texts
+// count towards the limits of the render (jinja::limits in runtime.hpp).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace twill::models::jinja {
 
-/// str(v). A string keeps its exact taint. The text of any other value is tainted as a whole if any
-/// part of the value is tainted.
+/// str(v). A string keeps the taint (text.hpp) of each of its bytes. The text of any other value is
+/// tainted as a whole if any part of the value is tainted.
 text to_text(runtime& rt, const val& v);
 /// repr(v).
 text to_repr(runtime& rt, const val& v);

@@ -1,7 +1,8 @@
-// runtime: the memory of one render's values, the budgets of the sandbox, and the current line.
+// runtime: the memory of one render's values, the render's limits, and the current line of the
+// template.
 //
-// Each render has one, on one thread. Exceeding a limit or breaking a rule of the language throws
-// template_error, which is always caught inside models/text/jinja and
+// Each render has one runtime, on one thread. Exceeding a limit or breaking a rule of the language
+// throws template_error, which is always caught inside models/text/jinja and
 // models/text/chat_template.cpp.
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "models/text/jinja/filters.hpp"
 
 // The filters map, select, reject, selectattr and rejectattr, which apply other filters and tests.
-// As in Python, where they are generators, their results are always true and can be read only once.
+// Their results are generators, as in Jinja2: a generator is always true and can be read only once.
 
 namespace twill::models::jinja {
 namespace {

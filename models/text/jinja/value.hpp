@@ -1,8 +1,8 @@
 // value: the values of a template: Python's types with the behaviour that they have in Jinja.
 //
-// Strings and undefined reasons are shared and immutable. Lists, dicts and objects belong to the
-// runtime's arena (runtime.hpp) and are referred to by pointers, so that cycles cannot leak and
-// nothing outlives the render. One render uses one thread.
+// Strings, and the reasons why values are undefined, are shared and immutable. Lists, dicts and
+// objects belong to the runtime's arena (runtime.hpp) and are referred to by pointers, so that
+// cycles cannot leak and nothing outlives the render. One render uses one thread.
 #pragma once
 
 #include <concepts>

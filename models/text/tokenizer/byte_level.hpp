@@ -32,8 +32,9 @@ using merge_list = std::vector<std::pair<std::string_view, std::string_view>>;
 /// line does not have this form.
 std::optional<std::pair<std::string_view, std::string_view>> split_merge(std::string_view line);
 
-/// Builds the merges, ranked by their order in the list. Fails with bad_metadata if a token, or two
-/// tokens joined, is not in the vocabulary; the detail names `where` and the place in the list.
+/// Builds the merges, ranked by their order in the list. Fails with bad_metadata if a token, or the
+/// text of two tokens joined, is not in the vocabulary. The failure's detail begins with `where`,
+/// the name of the list, and gives the place in the list.
 result<bpe> make_merges(const token_map& vocabulary, const merge_list& merges,
                         const std::string& where);
 

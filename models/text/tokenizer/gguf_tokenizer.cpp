@@ -30,8 +30,8 @@ enum class token_type : std::int64_t {
   byte = 6,
 };
 
-/// True for text of lower-case letters only. Control tokens such as ChatGLM's "sop" are of this
-/// form, and occur within ordinary words too.
+/// True for text of lower-case letters only. Some control tokens, such as ChatGLM's "sop", are such
+/// a word, which also occurs within ordinary words.
 bool is_one_word(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
@@ -235,8 +235,9 @@ private:
     return nothing{};
   }
 
-  /// ChatGLM ends an answer with the token of the role that speaks next. Its files rarely name
-  /// these tokens as ends, so they are added here.
+  /// ChatGLM ends an answer with the token of the role that speaks next, <|user|> or
+  /// <|observation|>. Its GGUF files rarely name these tokens as end tokens, so they are added
+  /// here.
   void add_hand_overs() {
     const auto find = [this](std::string_view text) {
       for (std::size_t i = 0; i < parts_.bytes.size(); ++i)

@@ -107,8 +107,8 @@ result<nothing> add_fixed(const value& component, std::vector<split_rule>& rules
 result<nothing> add_pretokenizer(const value& component, int depth, bool& byte_level,
                                  std::vector<split_rule>& rules) {
   const std::string_view type = type_of(component);
-  // ByteLevel spells words in its own alphabet, which only the model can read, so nothing may
-  // follow.
+  // The pre-tokenizer ByteLevel spells words in its own alphabet, which only the word model can
+  // read, so no other pre-tokenizer may follow it.
   if (byte_level)
     return failure{errc::unsupported, "`pre_tokenizer`, ByteLevel must be the last, given \"" +
                                           std::string(type.substr(0, 80)) + "\" behind it"};

@@ -127,8 +127,8 @@ normalize_rule nmt_rules() {
 
 namespace {
 
-/// A double array (Aoe 1989) in the format of darts-clone. The array comes from a file, so each
-/// index is checked before use.
+/// A trie as a double array (Aoe 1989), in the format of darts-clone. The array comes from a file,
+/// so each index is checked before use.
 class compiled_map {
 public:
   compiled_map(std::vector<std::uint32_t> units, std::string texts)

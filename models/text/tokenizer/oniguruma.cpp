@@ -74,8 +74,8 @@ private:
     while (skip_ignored(given) && at_ < in_.size() && !next_is("|") && !next_is(")")) {
       options changed = given;
       if (bool isolated = false; read_options(changed, isolated), !fault_.empty() || isolated) {
-        // Isolated options apply up to the end of the group, including all its further
-        // alternatives.
+        // Isolated options, such as `(?i)`, apply up to the end of the group, including all its
+        // further alternatives.
         piece rest;
         if (!fault_.empty() || !read_alternatives(changed, rest)) return false;
         out.text += group_with(given, changed, rest.text);
@@ -335,8 +335,8 @@ private:
     }
   }
 
-  /// Outside of a class, Oniguruma does not fold the case of any set, while PCRE2 may, as for
-  /// `\p{Lu}`.
+  /// Outside of brackets, Oniguruma does not fold the case of a set such as `\p{Lu}`, even if the
+  /// option `i` is on. PCRE2 may fold it, so the option is switched off for the set.
   bool write_set(const options& given, piece& out, const character_set& set) {
     return write_matcher(out, given.ignore_case ? "(?-i:" + set.matcher() + ")" : set.matcher());
   }

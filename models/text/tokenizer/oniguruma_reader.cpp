@@ -107,8 +107,8 @@ bool reader::read_number(int base, int least, int most, char32_t& out) {
   return true;
 }
 
-/// Other bytes would be parts of a character, and spelling characters by their bytes is not
-/// supported.
+/// Refuses the expression if `c`, a byte given by its number as in `\xE4`, is not ASCII. Such a
+/// byte would be part of a character, and spelling characters by their bytes is not supported.
 bool reader::is_ascii(char32_t c) {
   return c < 0x80 || refuse("character given by its bytes");
 }

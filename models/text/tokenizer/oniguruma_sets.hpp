@@ -10,8 +10,8 @@
 
 namespace twill::models::oniguruma {
 
-/// A set of characters: the union of a PCRE2 class with `items` and of the characters that
-/// `matchers` match.
+/// A set of characters: those of the PCRE2 class with the given `items`, and those that one of the
+/// `matchers` matches.
 struct character_set {
   std::string items;                 ///< the text between the brackets of a PCRE2 class
   std::vector<std::string> matchers; ///< expressions that match exactly one character each

@@ -23,8 +23,8 @@ struct word_list {
   std::deque<std::string> memory;
 };
 
-/// `at_start` is true when the list is the beginning of a text, or follows a control token after
-/// which encoding begins afresh.
+/// A rule that replaces the words of `list`. `at_start` is true if the list is the beginning of a
+/// text, or follows a control token after which encoding begins afresh.
 using split_rule = std::function<result<nothing>(word_list& list, bool at_start)>;
 
 /// How the matches of an expression are treated, named as in a tokenizer.json.
@@ -82,9 +82,9 @@ result<pretokenizer_kind> find_pretokenizer(std::string_view name);
 /// All names that find_pretokenizer() knows.
 std::vector<std::string_view> pretokenizer_names();
 
-/// Returns steps that cut a text as `expression` of a tokenizer.json does with `isolated`, but in
-/// linear time. There are such steps for published expressions that look ahead, at each digit of a
-/// number, to the number's end; none for other expressions.
+/// Returns steps that cut a text in linear time as `expression` of a tokenizer.json does with the
+/// behavior `isolated`. There are such steps for published expressions that look ahead, at each
+/// digit of a number, to the number's end; none for other expressions.
 std::optional<std::vector<split_step>> linear_steps(std::string_view expression);
 
 /// GPT-2's expression, by which a ByteLevel pre-tokenizer cuts.

@@ -6,9 +6,10 @@
 namespace twill::models {
 namespace {
 
-// The expressions that each family published, as they are in the tokenizer.json of the named models
-// (the expressions of GPT-2, GPT-4 and GPT-4o are from OpenAI's tiktoken). The names, and what else
-// each name means, are llama.cpp's (src/llama-vocab.cpp, commit 00ad355).
+// Most of these expressions are those that the model families named by the constants published in
+// tokenizer.json; those of GPT-2, GPT-4 and GPT-4o are from OpenAI's tiktoken. The names in the
+// table `kinds` below, and what each name means besides its expressions, are llama.cpp's
+// (src/llama-vocab.cpp, commit 00ad355).
 constexpr const char* digit = R"(\p{N})";
 constexpr const char* digits_by_three = R"(\p{N}{1,3})";
 constexpr const char* gpt2 =
@@ -54,8 +55,8 @@ constexpr const char* chameleon_spaces = R"([\t\n]|    |  )";
 constexpr const char* punctuation = R"([\p{P}!-/:-@\[-`{-~])";
 constexpr const char* afmoe_scripts =
     R"([\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{309F}\x{30A0}-\x{30FF}\x{FF65}-\x{FF9F}\x{2F00}-\x{2FDF}\x{E40}-\x{E7F}\x{E80}-\x{EFF}\x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F}\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)";
-/// Decimal digits that are not followed by a word character. The first assertion keeps the search
-/// linear.
+/// A run of decimal digits that is not followed by a word character. The first assertion lets a
+/// match begin only at the first digit of a run, which keeps the search linear.
 constexpr const char* whole_digits =
     R"((?<!\d)\d++(?![\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}]))";
 constexpr const char* decimal_digits = R"(\d++)";

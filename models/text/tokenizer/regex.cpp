@@ -26,8 +26,8 @@ constexpr std::string_view white_space =
 constexpr std::string_view word =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 
-/// Appends the class that `\c` stands for. Returns false if the escape must stay as it is, as a
-/// negated class inside another class must.
+/// Appends the class that the escape of a backslash and `c` stands for. Returns false if the escape
+/// must stay as it is, as a negated class inside another class must.
 bool expand_class(char c, bool in_class, std::string& out) {
   const bool negated = c == 'S' || c == 'W';
   if ((c != 's' && c != 'w' && !negated) || (in_class && negated)) return false;
@@ -126,8 +126,8 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
   const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data);
   std::size_t last_end = text.size() + 1; // end of the last match; too large at first
   for (std::size_t from = 0; from <= text.size();) {
-    // The text was checked once as a whole, because a check for each match would take quadratic
-    // time.
+    // The whole text was already checked to be valid UTF-8, because a check for each match would
+    // take quadratic time.
     int found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, context);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
       found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
@@ -143,8 +143,8 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
       continue;
     }
     matches.emplace_back(span[0], span[1]);
-    // This check is needed because expressions that look far ahead at each match take quadratic
-    // time.
+    // The search ends early if its result is unwanted, because an expression that looks far ahead
+    // at each match takes quadratic time.
     if (matches.size() % 4096 == 0 && text_limits::unwanted()) break;
     from = last_end = span[1];
   }

@@ -86,16 +86,16 @@ private:
   std::string_view rest_;
 };
 
-/// A field that is used: its number, its type, and the function that takes its value. Other fields
-/// are skipped.
+/// A field of a protocol-buffer message that is read: its number, its type, and the function that
+/// takes its value. Other fields are skipped.
 struct known_field {
   std::uint32_t number;
   wire type;
   std::function<void(const field&)> take;
 };
 
-/// Passes each known field of a message to its function. Returns false if the bytes are not a
-/// message or if a known field has another type.
+/// Passes each known field of a protocol-buffer message to its function. Returns false if the bytes
+/// are not a message or if a known field has another type.
 bool read_message(std::string_view bytes, const std::vector<known_field>& known) {
   message_reader reader(bytes);
   while (!reader.done()) {

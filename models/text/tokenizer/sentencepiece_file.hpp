@@ -35,8 +35,8 @@ struct sentencepiece_file {
   std::string charsmap;                        ///< compiled normalization rules; may be empty
   std::string unknown_text = " \xE2\x81\x87 "; ///< what decoding prints for an unknown token
 
-  /// Fails with bad_format for what contradicts the format, and with unsupported for word and
-  /// character models.
+  /// Fails with bad_format if the bytes contradict the format, and with unsupported for
+  /// SentencePiece's model types word and char.
   static result<sentencepiece_file> parse(std::string_view bytes);
   /// A model file with the same fields, without the compiled rules.
   std::string write() const;

@@ -9,10 +9,10 @@
 
 namespace twill::models {
 
-/// The word model of `file`, whose ids are those of `file.pieces`. Fails with bad_format when the
-/// library refuses the vocabulary. The library removes leading spaces of a word if the file asks
-/// for the removal of extra spaces. To keep them, pass a `lead` that is not empty: a text that is
-/// encoded in front of each word and whose ids are then removed.
+/// The word model of `file`. A token's id is its index in `file.pieces`. Fails with bad_format when
+/// the library refuses the vocabulary. If the file asks for the removal of extra spaces, the
+/// library removes leading spaces of each word. To keep them, pass a `lead` that is not empty: a
+/// text that is encoded in front of each word and whose ids are then removed.
 result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentencepiece_file& file,
                                                                    std::string lead);
 

@@ -1,5 +1,5 @@
-// Reads tokenizer.model of a folder: the SentencePiece pieces, and the tokens that the family
-// appends.
+// Reads the tokenizer.model of a folder: the SentencePiece pieces, and the tokens that the code of
+// the model's family appends to them.
 #include <cstddef>
 #include <iterator>
 #include <string>
@@ -45,9 +45,10 @@ private:
     return nothing{};
   }
 
-  /// Reads whether a text gets the dummy prefix. Without `legacy`, LlamaTokenizer ignores what the
-  /// model file says, and CodeLlamaTokenizer ignores `add_prefix_space` too. With `legacy`, only
-  /// the fast class of transformers, which is its default, applies `add_prefix_space`.
+  /// Reads whether SentencePiece's dummy prefix (a space) is put before a text. Without `legacy` in
+  /// tokenizer_config.json, LlamaTokenizer ignores what the model file says about it, and
+  /// CodeLlamaTokenizer ignores `add_prefix_space` too. With `legacy`, only the fast class of
+  /// transformers, which is its default, applies `add_prefix_space`.
   void read_prefix() {
     if (!files_.hints.reads_flags) return;
     const bool always =
@@ -95,7 +96,7 @@ private:
       break;
     case piece_type::user_defined:
       // The library finds user-defined pieces in any text, including a user's. Pieces that a
-      // template could use as structure are therefore special tokens.
+      // template could use as structure, such as "<tool_call>", therefore become special tokens.
       if (looks_like_markup(piece.text)) add_markup(id);
       break;
     default:

@@ -40,8 +40,8 @@ result<std::vector<std::string>> read_ranks(std::string_view text, const std::st
   return tokens;
 }
 
-/// Makes merges as tiktoken does: any two neighbours whose union is a token merge, the lowest rank
-/// first.
+/// Makes merges as tiktoken does: any two adjacent tokens merge if their joined text is a token,
+/// and the pair whose joined text has the lowest rank merges first.
 bpe merges_of(const std::vector<std::string>& tokens, const token_map& ids) {
   struct rule {
     token_id left, right, merged;

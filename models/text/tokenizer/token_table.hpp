@@ -20,8 +20,8 @@
 
 namespace twill::models {
 
-/// A folder, the JSON files in it that tokenizers read (null where absent), and what its family's
-/// code adds to them.
+/// A model folder, the JSON files in it that tokenizers read (null where absent), and what the code
+/// of the model's family adds to them.
 struct folder_files {
   std::string path;
   tokenizer_hints hints;
@@ -42,8 +42,8 @@ struct added_token {
   special_rules rules;
 };
 
-/// Tokens of added_tokens.json and tokenizer_config.json's added_tokens_decoder, by id.
-/// Fails with bad_format when a file has no such list, or has two texts of one id.
+/// The tokens of added_tokens.json and of added_tokens_decoder in tokenizer_config.json, sorted by
+/// id. Fails with bad_format if one of these is malformed or has two texts for one id.
 result<std::vector<added_token>> read_added_tokens(const folder_files& files);
 /// Erases added tokens for which the embedding has no row, such as the pad token of a fine-tune,
 /// and logs that their texts are treated as ordinary text. The tokens of the vocabulary itself must
@@ -56,31 +56,33 @@ result<added_token> to_added_token(const value& entry, std::int64_t id);
 /// with another text.
 result<nothing> add_to_list(std::vector<added_token>& tokens, added_token token);
 
-/// The text that `name` ("bos_token") stands for, from tokenizer_config.json or
-/// special_tokens_map.json.
+/// The text of the special token that the folder calls `name`, such as "bos_token". It is read from
+/// tokenizer_config.json or special_tokens_map.json.
 std::optional<std::string> named_token(const folder_files& files, std::string_view name);
 
-/// Fills bos, eos and end_ids from the folder's files. Control tokens whose texts are well-known
-/// end tokens are added to end_ids. `id_of` returns the id of a token's text, or -1.
+/// Fills bos, eos and end_ids of `parts` from the folder's files. Control tokens whose texts are
+/// well-known end tokens are added to end_ids. `id_of` returns the id of a token's text, or -1.
 void set_named_ids(const folder_files& files,
                    const std::function<token_id(std::string_view)>& id_of, pipeline_parts& parts);
 
 /// The ids of a vocabulary, each of which stands for one text.
 class unique_ids {
 public:
-  /// Fails with bad_format if another text has the id. The caller must have limited the id and must
-  /// keep the text in memory.
+  /// Fails with bad_format if the id already has a text. Call make_room() first, which refuses
+  /// negative and too large ids: add() takes memory for all ids up to `id`. Only a pointer to the
+  /// text is kept, so the text must outlive this object.
   result<nothing> add(const std::string& text, std::int64_t id);
 
 private:
   std::vector<const std::string*> text_of_;
 };
 
-/// Makes room for token `id`. Fails with bad_format when it lies far beyond the known tokens, so
-/// that a small file cannot ask for much memory.
+/// Makes room for token `id` in `parts`. Fails with bad_format if `id` is negative, or 65536 or
+/// more above the number of tokens in `parts`, so that a small file cannot ask for much memory.
 result<nothing> make_room(pipeline_parts& parts, std::int64_t id);
-/// Adds tokens to the vocabulary and to the special tokens. A token that is marked special or looks
-/// like markup becomes a control token, any other token a plain one.
+/// Adds tokens to the vocabulary and to the special tokens of `parts`. A token that is marked
+/// special or looks like markup (special_matcher.hpp) becomes a control token, any other token a
+/// plain one.
 result<nothing> place_added_tokens(const std::vector<added_token>& tokens, pipeline_parts& parts);
 
 /// Appends `id` to the end ids when it is new.

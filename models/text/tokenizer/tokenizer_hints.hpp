@@ -35,7 +35,8 @@ struct tokenizer_hints {
   /// value, BOS is added for tokenizer.model but not for vocab.json with merges.txt.
   std::optional<bool> adds_bos = std::nullopt;
   /// False if the family's tokenizer class ignores `legacy`, `add_bos_token` and `add_eos_token` of
-  /// tokenizer_config.json. The tokens of `appended` with in_prefix then begin every prompt.
+  /// tokenizer_config.json. Every prompt then begins with the tokens of `appended` whose in_prefix
+  /// is true.
   bool reads_flags = true;
   /// The control pieces of tokenizer.model can only be written by chat templates.
   bool pieces_for_templates = false;

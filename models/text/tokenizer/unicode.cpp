@@ -20,8 +20,9 @@ int combining_class(utf8proc_int32_t c) {
   return utf8proc_get_property(c)->combining_class;
 }
 
-/// Sorts each run of combining marks by class, and keeps the order of equal classes (canonical
-/// ordering). utf8proc's own sort takes quadratic time for a long run.
+/// Sorts each run of combining marks by combining class and keeps the order of marks of one class,
+/// as Unicode's canonical ordering requires. utf8proc's own sort takes quadratic time for a long
+/// run.
 void order_marks(std::vector<utf8proc_int32_t>& characters) {
   const auto is_starter = [](utf8proc_int32_t c) { return combining_class(c) == 0; };
   auto at = characters.begin();
@@ -35,8 +36,10 @@ void order_marks(std::vector<utf8proc_int32_t>& characters) {
   }
 }
 
-/// No character below U+0300 composes with, or reorders against, another; below U+00C0 none
-/// decomposes canonically, below U+00A0 none at all.
+/// True if the first bytes of the characters show that the text is in the form already. No
+/// character below U+0300 composes or changes places with another one (NFC). No character below
+/// U+00C0 has a canonical decomposition (NFD), and none below U+00A0 has any decomposition (NFKC,
+/// NFKD).
 bool is_normal_already(std::string_view text, normal_form form) {
   const unsigned lead_limit = form == normal_form::nfc   ? 0xCC
                               : form == normal_form::nfd ? 0xC3

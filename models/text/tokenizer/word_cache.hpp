@@ -1,9 +1,9 @@
 // word_cache: caches the ids of a text's words, so that a repeated word is encoded once.
 //
-// A cache is used during one call, on one thread. Words and ids belong to the caller; the words
-// must not move, and ids may only be appended. Each hash value has one entry, which the latest word
-// replaces. Memory is therefore bounded, and words chosen to collide cost no more than without a
-// cache.
+// A cache is used during one call of the tokenizer, on one thread. It refers to the caller's words
+// and ids: the words must not move, and ids may only be appended. Each hash value has one entry,
+// which the latest word replaces. Memory is therefore bounded, and words chosen to collide cost no
+// more than without a cache.
 #pragma once
 
 #include <bit>

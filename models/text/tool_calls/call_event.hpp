@@ -1,5 +1,5 @@
-// call_event: an event of the parser of answers. Events are in the order of the answer. A plain
-// value.
+// call_event: an event that the parser of answers (parser.hpp) reports: a piece of text, of
+// reasoning or of a tool call. Events are in the order of the answer. A plain value.
 #pragma once
 
 #include <string>

@@ -10,8 +10,8 @@ bool holds(std::string_view text, std::string_view part) {
 } // namespace
 
 std::optional<tool_format> detect_format(std::string_view source) {
-  // Such a template has calls as XML elements, one for each argument, and no JSON that could be
-  // read.
+  // Templates with these tags write each argument of a call as an XML element. Such calls contain
+  // no JSON, and no known format can read them.
   if (holds(source, "<function=") || holds(source, "<arg_key>")) return std::nullopt;
   if (holds(source, "<tool_call>")) return format_named("hermes");
   if (holds(source, "[TOOL_CALLS]")) {

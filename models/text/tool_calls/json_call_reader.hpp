@@ -3,8 +3,8 @@
 //
 // Reads {"name": N, "arguments": A} and these variants: `parameters` instead of `arguments`,
 // members in any order, {"type": "function", "function": {...}}, {"function": N, ...}, arguments as
-// a JSON text in a string. Argument bytes are handed out as they come once the name is known. One
-// per call, one thread.
+// a JSON text in a string. Argument bytes are handed out as they come once the name is known. Each
+// call has its own reader, which one thread uses.
 #pragma once
 
 #include <string>
@@ -20,22 +20,22 @@ public:
     failed, ///< this byte cannot continue a call; argument bytes were handed out only if is_named()
   };
 
-  /// `only_calls`: an object with members that a call does not have fails at once (used for bare
-  /// JSON).
+  /// With `only_calls`, an object with a member that no call has fails at once. This is used for
+  /// answers in bare JSON, which may be calls or other objects.
   explicit json_call_reader(bool only_calls) : only_calls_(only_calls) {}
 
   status push(char byte);
   const std::string& name() const { return name_; } ///< the part of the name read so far
   bool has_name() const { return has_name_; }       ///< the whole name has been read
-  /// True once it is certain that the object is a call of a known function. With `only_calls` this
-  /// also requires that the arguments have begun, because an answer in JSON that is not a call may
-  /// have a member `name` too.
+  /// True once it is certain that the object is a call, and its function's name is known. With
+  /// `only_calls` this also requires that the arguments have begun, because an answer in JSON that
+  /// is not a call may have a member `name` too.
   bool is_named() const { return has_name_ && (!only_calls_ || arguments_begun_); }
   /// The argument bytes since the last call of take_arguments(); empty before is_named().
   std::string take_arguments();
 
-  /// Starts reading a bare JSON value as the arguments of a call whose name is known already
-  /// (Mistral).
+  /// Starts reading a JSON value as the arguments of a call whose name stands before it, outside of
+  /// the JSON, as Mistral models write it.
   void begin_arguments(std::string name);
 
 private:

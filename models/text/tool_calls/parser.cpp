@@ -21,7 +21,7 @@ bool is_name_byte(char c) {
          c == '-' || c == '.';
 }
 
-/// True for bytes of function names, which may contain these two as well
+/// True for the bytes that names of functions may contain: those of is_name_byte(), `:` and `/`
 /// (net/protocol/tool_fields.cpp).
 bool is_bare_name_byte(char c) {
   return is_name_byte(c) || c == ':' || c == '/';
@@ -210,8 +210,8 @@ void parser::end_call(bool complete) {
   in_call_ = false;
 }
 
-/// Treats the held bytes as text, or, if a call has already been reported, ends that call as
-/// incomplete.
+/// Treats the bytes of a possible call as text, because they cannot be a call. If the call has
+/// already been reported, ends it as incomplete instead.
 void parser::give_up() {
   auto raw = std::exchange(raw_, {});
   json_.reset();
@@ -276,8 +276,8 @@ void parser::take_call(char byte) {
   }
 }
 
-/// Expects white space and the end marker after a tagged call's object. Any other text ends the
-/// call too.
+/// Takes a byte after the JSON object of a call in the syntax tagged_json, where white space and
+/// then the end marker are expected. Any other text ends the call too.
 void parser::take_after_tag(char byte) {
   if (held_.empty() && is_white(byte)) return;
   held_ += byte;
@@ -324,8 +324,8 @@ void parser::take_list(char byte) {
   give_up();
 }
 
-/// Mistral: a name, optionally a marker and an id, optionally a marker, and then the arguments.
-/// White space may separate these parts.
+/// Takes a byte of a call without a list, as Mistral models write it: a name, optionally a marker
+/// and an id, optionally a marker, and then the arguments. White space may separate these parts.
 void parser::take_bare_call(char byte) {
   constexpr std::size_t longest_part = 256;
   raw_ += byte;

@@ -1,8 +1,8 @@
 // python_call_reader: translates ChatGLM3's calls, such as tool_call(city='Beijing', days=3), to
 // JSON arguments, byte by byte.
 //
-// Values are Python literals: strings, numbers, True, False, None, lists, dicts. One per call, one
-// thread.
+// Values are Python literals: strings, numbers, True, False, None, lists, dicts. Each call has its
+// own reader, which one thread uses.
 #pragma once
 
 #include <string>
