@@ -43,8 +43,8 @@ enum class metaspace_prefix { always, first, never };
 /// Replaces spaces by `mark`. Puts a mark in front of a text that does not begin with one, if
 /// `prefix` requires it. With `split`, each mark begins a new word.
 split_rule metaspace(std::string mark, metaspace_prefix prefix, bool split);
-/// Puts `mark` (SentencePiece's dummy prefix) in front of every text at its start, even if the text
-/// begins with a mark.
+/// Puts `mark` (SentencePiece's dummy prefix) in front of the first word at the beginning of a
+/// text, even if the word begins with a mark.
 split_rule dummy_prefix(std::string mark);
 
 /// One expression whose matches become words. With `in_threes`, words are instead cut inside each

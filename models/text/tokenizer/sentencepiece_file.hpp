@@ -2,8 +2,8 @@
 // it.
 //
 // The file is a protocol buffer (sentencepiece_model.proto); only the fields that encoding needs
-// are read. The file is not trusted: the SentencePiece library does not read it, but the copy that
-// write() makes from the checked fields.
+// are read. The file is not trusted, so the SentencePiece library reads only the copy that write()
+// makes from the checked fields.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// lowering: turns the cases of schema nodes into grammar rules, one rule for each node.
+// lowering: turns the cases of schema nodes (cases.hpp) into grammar rules, one rule for each node.
 //
 // An instance serves one schema, on one thread. Throws refusal.
 #pragma once

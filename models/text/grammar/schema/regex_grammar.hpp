@@ -1,4 +1,5 @@
-// regex_grammar: grammars for answers that are not JSON: regular expressions and fixed choices.
+// regex_grammar: makes the grammars of answers that are not JSON, but match a regular expression or
+// are one of several fixed texts.
 //
 // Pure; any thread. Throws refusal.
 #pragma once

@@ -277,8 +277,8 @@ private:
       [[fallthrough]];
     case 'B':
       fail(errc::unsupported, "uses \\b, which twill does not enforce");
-    // These are anchors of Python and PCRE, which occur in patterns although ECMA-262 has no such
-    // anchors.
+    // \A, \Z and \z are anchors of Python and PCRE, which occur in patterns although ECMA-262 has
+    // no such anchors.
     case 'A':
     case 'Z':
     case 'z':
