@@ -1,5 +1,5 @@
-// compute: chooses the compute type and the KV type of a model on a device from the configuration's
-// words. Pure.
+// compute: chooses the type in which a model's products are computed and the type of its KV on a
+// device, from the words that the configuration gives for them. Pure functions.
 #pragma once
 
 #include <memory>
@@ -21,16 +21,16 @@ struct compute_choice {
 /// `compute` is one of auto, f32, f16, bf16, int8 and w8a8; `kv_type` one of auto, f32, f16, bf16,
 /// int8.
 ///
-/// Compute auto is f32 for 32-bit weights. For other weights it depends on the device. A device
-/// that multiplies f16 takes f16 for f16 weights and for quantised weights whose `spec` states f16,
-/// and bf16 for all others if it multiplies bf16. Any other device takes int8 for 4-bit and 8-bit
-/// weights, bf16 for 16-bit weights if it multiplies bf16, and f32 otherwise. With w8a8 the caller
-/// must load the checkpoint that weights_for() returns.
+/// `compute` = auto chooses f32 for 32-bit weights. For other weights the choice depends on the
+/// device. A device that multiplies f16 takes f16 for f16 weights and for quantised weights whose
+/// `spec` states f16, and bf16 for all others if it multiplies bf16. Any other device takes int8
+/// for 4-bit and 8-bit weights, bf16 for 16-bit weights if it multiplies bf16, and f32 otherwise.
+/// With w8a8 the caller must load the checkpoint that weights_for() returns.
 ///
-/// KV auto is f32 with f32 compute, and bf16 with bf16 compute on a device that multiplies f16.
-/// Otherwise it is bf16 on hosts that multiply bf16, where attention needs no conversion, and f16
-/// elsewhere, which is three bits more precise at the same size. An unknown word fails with
-/// `unsupported`, as does f16 on a device that does not multiply f16.
+/// `kv_type` = auto chooses f32 with f32 compute, and bf16 with bf16 compute on a device that
+/// multiplies f16. Otherwise it chooses bf16 on hosts that multiply bf16, where attention needs no
+/// conversion, and f16 elsewhere, which is three bits more precise at the same size. An unknown
+/// word fails with `unsupported`, as does f16 on a device that does not multiply f16.
 result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
                                        const model_spec& spec, const checkpoint& weights,
                                        const gpu::device_info& device);

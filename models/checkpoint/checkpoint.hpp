@@ -36,11 +36,12 @@ public:
   /// A small tensor (norm weights, biases) as f32. // (product of shape)
   virtual result<std::vector<float>> vector(std::string_view name) const = 0;
   /// Announces that the tensor, and then what follows it in its file, will be read soon, so that
-  /// both may be fetched in the background. matrix() fetches nothing by itself. Unknown names are
+  /// both may be fetched in the background. matrix() does not do this by itself. Unknown names are
   /// ignored.
   virtual void read_ahead(std::string_view /*name*/) const {}
-  /// Announces that the tensor will not be read again soon, so that its memory may leave this
-  /// process. Weight sources of the tensor stay valid. Unknown names are ignored.
+  /// Announces that the tensor will not be read again soon, so that the tensor's mapped pages may
+  /// be removed from this process's memory. Weight sources that matrix() returned stay valid: their
+  /// bytes are then read from the file again. Unknown names are ignored.
   virtual void release(std::string_view /*name*/) const {}
 };
 

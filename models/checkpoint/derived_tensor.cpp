@@ -8,8 +8,8 @@
 namespace twill::models {
 namespace {
 
-/// A tensor whose name ends in one of these parts is not a weight: no family gives a weight such a
-/// name.
+/// A tensor whose name ends in one of these words is a table that was computed from the
+/// configuration. No model family gives such a name to a weight.
 constexpr std::string_view tables[] = {
     // frequencies of rotary positions
     "inv_freq", "original_inv_freq", "attn_rot_embd",

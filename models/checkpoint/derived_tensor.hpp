@@ -10,8 +10,8 @@
 
 namespace twill::models {
 
-/// Whether the tensor is such a buffer, by its name and, where a weight could have that name, by
-/// its shape.
+/// Whether training code computed the tensor from the configuration. The tensor's name decides, and
+/// its shape too where a weight could have that name.
 bool is_derived(const tensor_info& tensor);
 
 } // namespace twill::models

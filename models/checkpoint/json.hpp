@@ -24,8 +24,8 @@ inline constexpr int max_json_depth = 128;
 result<value> parse_json(std::string_view text, const std::string& where);
 
 /// Reads and parses a regular file of at most `max_bytes`; fails with file_unreadable or
-/// bad_format. Python's NaN, Infinity and -Infinity are taken as numbers. `read`, where given,
-/// becomes the file that was read.
+/// bad_format. Python's NaN, Infinity and -Infinity are taken as numbers. If `read` is not null,
+/// *read is set to the mapped file that was read.
 result<value> read_json_file(const std::string& path, std::int64_t max_bytes,
                              std::shared_ptr<const mapped_file>* read = nullptr);
 

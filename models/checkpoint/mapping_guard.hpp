@@ -2,10 +2,10 @@
 //
 // Reading a mapping raises SIGBUS if another process has shortened the file, or if the disk cannot
 // read a page. Checking the file's size beforehand would leave a race. Copying with pread() would
-// lose the advantage of mappings, that bytes are packed from the page cache without a copy. The
-// signal handler therefore replaces the rest of the mapping by zeros and counts a fault. Code that
-// reads a mapping must compare the count before and after reading, and must discard what it read if
-// the count has changed.
+// add a copy of all weights, whereas packing reads a mapping directly in the page cache. The signal
+// handler therefore replaces the rest of the mapping by zeros and counts a fault. Code that reads a
+// mapping must compare the count before and after reading, and must discard what it read if the
+// count has changed.
 //
 // Threads: any. The handler is installed with the first guard; a SIGBUS outside of guarded memory
 // is passed to the previously installed handler.

@@ -2,8 +2,8 @@
 // description of its current step.
 //
 // Owned by the decoder's thread. In shapes, n is the number of rows of the step and r the number of
-// rows of logits. decoder::forward() uses one `activations`; a block schedule uses one per
-// micro-batch.
+// rows of logits. decoder::forward() uses one `activations`; a block schedule
+// (models/offload/plan/block_schedule.hpp) uses one per micro-batch.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct activations {
   std::int64_t n_logits = 0;    ///< rows of last_hidden
   std::int64_t n_hidden = 0; ///< the last n_hidden rows of last_hidden need no logits, only their
                              ///< final hidden states
-  /// The current layer's KV where that is not in the decoder's arena. With null keys, the layer's
-  /// KV is in the arena.
+  /// The KV of the current layer if it is not in the decoder's kv_arena, but passed to
+  /// decoder::run() by the caller. Its keys are null if the layer's KV is in the arena.
   gpu::kv_layer staged_kv;
   std::vector<gpu::buffer> memory;
 

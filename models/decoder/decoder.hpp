@@ -29,8 +29,9 @@ class weight_stream;
 } // namespace offload
 
 struct decoder_options {
-  /// With int8, grouped weights are multiplied in int8, queries, keys and values in int8x2, and
-  /// dense weights in f32.
+  /// With int8, linear layers with quantised weights multiply in int8, and those with dense weights
+  /// in f32. The projection to queries, keys and values uses int8x2 instead of int8, which
+  /// represents each activation by two int8 digits.
   gpu::compute_type compute = gpu::compute_type::f32;
   gpu::dtype kv_type = gpu::dtype::f32; ///< f32, f16, bf16 or i8
   std::int32_t block_tokens = 16;
@@ -40,17 +41,17 @@ struct decoder_options {
   std::int32_t max_sequences = 256;  ///< most sequences in one step
   std::int32_t max_logit_rows = 256; ///< most rows of logits in one step
   offload::offload_options offload;  ///< where weights live
-  /// True for each layer whose KV is not in the arena; the caller passes that KV to run(). //
-  /// (n_layers), or empty
+  /// True for each layer whose KV is not in the kv_arena; the caller passes that KV to run().
+  /// Empty if the arena has the KV of all layers. // (n_layers)
   std::vector<bool> kv_staged;
   std::int64_t carried_bytes = 0; ///< the largest step_payload of a forward() call
   bool touch_kv = false; ///< load() touches all pages of the KV arena at once, for a job that will
                          ///< fill the arena anyway
 };
 
-/// A step of some sequences that passes through the layers. Each micro-batch has its own
-/// activations, so that several micro-batches can run one layer in turn. A micro-batch must not
-/// outlive its decoder's device.
+/// A micro-batch: some sequences whose next tokens pass through the layers together. Each
+/// micro-batch has its own activations, so that several micro-batches can run one layer in turn. A
+/// micro-batch must not outlive its decoder's device.
 class micro_batch {
 public:
   ~micro_batch();
@@ -75,7 +76,8 @@ public:
   /// Bytes of one KV block in all layers of the arena.
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
   /// save_block() and load_block() copy one KV block, block_bytes() in size, from the arena to host
-  /// memory and back, after all steps launched so far. They must not be called with kv_staged.
+  /// memory and back, after all steps launched so far. They must not be called if
+  /// decoder_options::kv_staged is not empty.
   void save_block(std::int32_t block, void* to) const;
   void load_block(std::int32_t block, const void* from);
   /// The most columns that a step's block table may have: the number of blocks of the longest
@@ -119,8 +121,8 @@ public:
   /// Announces the tokens of the next begin() calls, in order, so that embedding rows which are not
   /// on the device can be fetched before they are needed.
   void prefetch(std::span<const std::int32_t> tokens);
-  /// Sets the device memory that holds the hidden states of `batch` from now on. // (max_tokens,
-  /// hidden_size) f32, device
+  /// Sets the device memory that holds the hidden states of `batch` from now on.
+  /// // (max_tokens, hidden_size) f32, device
   void place_hidden(micro_batch& batch, float* hidden);
   result<nothing> begin(micro_batch& batch, const step_batch& step);
   result<nothing> enter(std::int32_t stage);

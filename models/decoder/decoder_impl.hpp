@@ -64,8 +64,8 @@ private:
   /// Writes the head's input for the rows of `a` whose logits are wanted. In the head's input of
   /// the whole pass, these rows begin at row `first`.
   gpu::tensor_ref head_input(const activations& a, std::int64_t first);
-  /// Computes the final hidden states of the rows of `a` that need no logits: what the head would
-  /// multiply.
+  /// Computes the final hidden states (the input of the head) of those rows of `a` whose caller
+  /// wants hidden states instead of logits.
   gpu::tensor_ref finish_hidden(const activations& a);
   void multiply_head(const gpu::packed_matrix& head, std::int64_t first_column,
                      std::span<const head_rows> rows, gpu::tensor_ref logits);

@@ -98,8 +98,8 @@ const gpu::packed_matrix* decoder::impl::first_after(std::size_t layer) const {
   return weights.stream ? &weights.parts_of_head().front().matrix : &weights.head_matrix();
 }
 
-/// The part of a layer after attention may run on any subset of the rows, because no row depends on
-/// another row there.
+/// Runs a layer's output projection, which adds to `hidden`. This and the MLP may run on any subset
+/// of the rows, because after attention no row depends on another row.
 void decoder::impl::close_attention(std::size_t index, gpu::tensor_ref attended,
                                     gpu::tensor_ref hidden) {
   const layer_weights& layer = weights.layers[index];

@@ -281,8 +281,9 @@ result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
     done += 1;
     if (progress) progress(done / (spec.n_layers + 1.0));
   };
-  // Tables that stay on the device are loaded first, so that a lack of memory shows early. Tables
-  // that are streamed are loaded last, because layers determine the size of the transfer buffers.
+  // Without streaming, the tables (embedding and head) are loaded first, so that a lack of memory
+  // shows early. With streaming they are loaded last, because they are cut into parts that fit the
+  // transfer buffers, whose size follows from the layers.
   const auto tables = [&] { return load_tables(dev, spec, weights, compute, where, loaded); };
   auto ends =
       sequence()

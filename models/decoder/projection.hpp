@@ -1,8 +1,8 @@
 // projection: one linear layer of a decoder. A checkpoint may store its weights as several tensors.
 //
-// If all tensors have one element kind, they are packed as one matrix, and x is read once. Tensors
-// of different kinds are packed as separate matrices, each of which writes its own columns of the
-// output. The output is equal in both cases. Owned by the decoder's thread.
+// If all tensors have one element kind, they are packed as one matrix, and the input x is read
+// once. Tensors of different kinds are packed as separate matrices, each of which writes its own
+// columns of the output. The output is equal in both cases. Owned by the decoder's thread.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ enum class packing : std::uint8_t { on_device, on_host };
 gpu::result<gpu::packed_matrix> pack_at(packing where, gpu::device& dev,
                                         const gpu::weight_source& source, const char* label);
 
-/// The matrices, one or several, that a projection with these roles packs. Tensors that are missing
-/// or cannot be read are left out here; projection::load reports what is wrong with them.
+/// The matrices, one or several, that projection::load() packs for `roles`. Tensors that are
+/// missing or cannot be read are left out here; projection::load reports what is wrong with them.
 std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
                                                const std::vector<matrix_role>& roles,
                                                gpu::compute_type compute);
@@ -50,8 +50,9 @@ std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
 class projection {
 public:
   /// `roles` are in the order of the output's columns, and each role's bias_rule says whether it
-  /// has a bias. With int8x2, the output columns before `residual_from` are computed without the
-  /// second int8 digit (the residual) of x.
+  /// has a bias. Compute type int8x2 represents x by two int8 digits, of which the second is the
+  /// rounding error (residual) of the first. The output columns before `residual_from` are computed
+  /// without the second digit.
   static result<projection> load(gpu::device& dev, const checkpoint& weights,
                                  const std::vector<matrix_role>& roles, gpu::compute_type compute,
                                  packing where = packing::on_device,
@@ -93,14 +94,15 @@ private:
   std::int64_t residual_from_ = 0;
 };
 
-/// The compute type of a matrix of this weight kind. int8 applies only to grouped kinds; where int8
-/// is wanted, dense kinds use f32.
+/// The compute type of a matrix of this weight kind. int8 applies only to grouped (quantised)
+/// kinds; where int8 is wanted, dense kinds use f32.
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted);
 
 /// The compute type of the projection to queries, keys and values when the other projections are
 /// computed in `wanted`. It is int8x2 where `wanted` is int8, because attention is more sensitive
-/// to the rounding of activations. Decoders compute the residual for keys and values only: queries
-/// are most of the rows and gain little from a residual.
+/// to the rounding of activations. int8x2 adds a second int8 digit, the residual, to each
+/// activation. Decoders use the residual only for the outputs that are keys and values: queries are
+/// most of the outputs and gain little from it.
 gpu::compute_type compute_for_qkv(gpu::compute_type wanted);
 
 } // namespace twill::models

@@ -1,10 +1,11 @@
 // rotary_angles: computes the cosines and sines of a step's rows, once for all layers.
 //
-// All rows are first computed on the device with the fixed frequencies. Rows whose frequencies have
-// grown belong to sequences longer than the training length and are rare; they are computed anew on
-// the host in double precision and copied to the device. Whether a row's frequencies have grown
-// depends on its position and its prompt's length alone, not on the other rows of the step. Owned
-// by the decoder's thread.
+// All rows are first computed on the device with the model's fixed frequencies. For some models the
+// frequencies change when a sequence becomes longer than the training length (rope_growth in
+// models/spec.hpp). Rows of such long sequences are rare; they are computed anew on the host in
+// double precision and copied to the device. Whether a row's frequencies have changed depends on
+// its position and its prompt's length alone, not on the other rows of the step. Owned by the
+// decoder's thread.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ public:
                       gpu::tensor_ref sin); // (n_tokens, rotary_dim / 2)
 
 private:
-  /// Computes grown cosines and sines for rows of one sequence and copies them to `to` (cos, sin),
-  /// beginning at row `first_row`.
+  /// Computes cosines and sines for rows of one sequence whose frequencies changed with its length,
+  /// and copies them to `to` (cos, sin), beginning at row `first_row`.
   result<nothing> copy_grown(gpu::device& dev, const rope_rule& rope, std::int32_t prompt,
                              std::span<const std::int32_t> positions, std::int32_t first_row,
                              const gpu::tensor_ref (&to)[2]);

@@ -116,8 +116,8 @@ result<nothing> step_arrays::set(gpu::device& dev, const step_batch& step,
   return nothing{};
 }
 
-// A wrong index would corrupt another sequence's KV silently; checking costs far less than the
-// step.
+// A wrong index would silently corrupt another sequence's KV, so every step is checked. Checking
+// costs far less than the step.
 void step_arrays::check(const step_batch& step) const {
   const auto n_tokens = static_cast<std::int64_t>(step.tokens.size());
   const auto n_sequences = static_cast<std::int64_t>(step.kv_lengths.size());

@@ -4,8 +4,8 @@
 // Owned by the decoder's thread. The memory is allocated once for the largest step; set() allocates
 // nothing. Arrays with one entry per row or sequence lie at fixed places. The block tables and the
 // caller's payload follow behind them without gaps, so that the copy is no longer than the step
-// needs. The host writes all arrays into pinned memory. Each step uses a slot of that memory which
-// no earlier, still unread step occupies.
+// needs. The host writes all arrays into a slot of pinned memory (gpu/pinned_ring.hpp) that the
+// device has finished reading.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +61,8 @@ private:
     return static_cast<std::int32_t*>(memory_.data()) + entry;
   }
 
-  /// Where each array begins, counted in entries from the start of the memory. The block tables
-  /// begin at `tables`, behind all other arrays, and take at most the space up to `end`.
+  /// Where each array begins, counted in int32 entries from the start of `memory_`. The block
+  /// tables begin at `tables`, behind all other arrays, and take at most the space up to `end`.
   struct places {
     explicit places(const step_limits& limits);
     std::int64_t tokens = 0, positions = 0, sequence_of = 0, position_rows = 0, fed_from = 0,

@@ -88,8 +88,8 @@ void round_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
   }
 }
 
-/// For weights that keep their 4-bit codes: computes the integer terms by which the kernel rounds
-/// scale * code + offset, for each group of codes.
+/// Computes a row of weights that keep their 4-bit codes: for each group of codes the 16-bit factor
+/// and base with which the kernel makes the 8-bit code (factor * code + base) / 256, rounded down.
 void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t row,
                const gpu::grouped_row& out) {
   const std::int64_t n = from.cols / from.group;

@@ -6,11 +6,16 @@
 //
 // The group size divides the number of columns and is at most 256. On a host it is the largest such
 // multiple of 32 or, if there is none, of 8. On a GPU it is the largest such multiple of 128, or
-// else of 64, for which the GPU's kernels are faster, or else the size used on a host. On a host,
-// 4-bit weights in groups of 32 or more columns keep their 4-bit codes: the kernel computes the
-// rounded value from the code when it multiplies (grouped_u4_as_u8), to 1/32 of the rounding's
-// unit. Matrices whose columns are not a multiple of 8, or that are named in `as_they_are`, are not
-// rounded.
+// else of 64, for which the GPU's kernels are faster, or else the size used on a host. Matrices
+// whose columns are not a multiple of 8, or that are named in `as_they_are`, are not rounded.
+//
+// On a host, 4-bit weights whose source has groups of 32 columns, or of a multiple of 32, keep
+// their 4-bit codes. The new group is then the largest suitable multiple of the source's group, at
+// least 64 columns; without such a multiple, the weights are rounded like others. The kernel
+// computes the 8-bit code from the 4-bit code when it multiplies
+// (gpu::weight_kind::grouped_u4_as_u8). It computes with multiples of 1/256, so the value that it
+// rounds to an integer code is wrong by at most 1/32; the code can therefore differ by 1 from the
+// nearest one if the exact value lies that close to the middle between two codes.
 //
 // Values are rounded while they are packed; no rounded copy of the checkpoint is stored. The result
 // keeps `source` alive and has its thread safety.

@@ -31,8 +31,8 @@ struct workspace {
   void* attended = nullptr;                // (n, q_size)
   float* embedded = nullptr;               // (max(n, r), embedding_size), projected models only
   /// The MLP's values before its activation. Empty for an MLP without gate where input_type is f32,
-  /// because such an MLP writes these values to `activated` and activates them in place. // (max(n,
-  /// r), mlp_size; gated: 2 * mlp_size)
+  /// because such an MLP writes these values to `activated` and activates them in place.
+  /// // (max(n, r), mlp_size; gated: 2 * mlp_size)
   float* before = nullptr;
   void* activated = nullptr;     // (max(n, r), mlp_size)
   void* last_attended = nullptr; // (r, q_size)

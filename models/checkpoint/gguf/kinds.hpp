@@ -26,8 +26,9 @@ struct kind_info {
 /// The kind of that id; nullptr when there is none.
 const kind_info* find_kind(std::uint32_t id);
 
-/// The names of the kinds that twill reads, for messages: "F32, F16, Q4_0, ...". Vectors must be of
-/// the dense ones.
+/// The names of the kinds that twill reads, for messages: "F32, F16, Q4_0, ...". With `dense_only`
+/// it lists only F32, F16 and BF16, the kinds in which vectors (norm weights and biases) may be
+/// stored.
 std::string readable_kinds(bool dense_only = false);
 
 /// Decodes one row of a grouped kind into codes, scales and offsets: value = scale * code + offset.

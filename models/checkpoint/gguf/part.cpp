@@ -153,8 +153,8 @@ result<nothing> part::place_tensors(const cursor& in) {
   return nothing{};
 }
 
-// Without this check, tensors that share bytes would let a small file demand any amount of packed
-// memory.
+// Without this check, many tensors of a small file could refer to the same bytes. Each of them
+// would be packed separately, so loading would take far more memory than the file's size suggests.
 result<nothing> part::check_overlaps() const {
   std::vector<const part_tensor*> by_offset;
   by_offset.reserve(tensors_.size());

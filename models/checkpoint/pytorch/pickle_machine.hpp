@@ -1,7 +1,8 @@
-// pickle_machine: the objects and the stack of a machine that reads one pickle. One thread.
+// pickle_machine: the state of an interpreter that reads one pickle: its objects, stack, marks and
+// memo. An object of this class is used by one thread.
 //
-// Invariants: ids on the stack, in the memo and inside objects are indices into objects_. Every
-// member function that can fail sets failed() once and leaves the machine usable.
+// Invariants: object ids on the stack, in the memo and inside objects are indices into objects_.
+// Every member function that can fail sets failed() once and leaves the machine usable.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ struct quant_config {
 
 /// Reads `object`: config.json's quantization_config, quantize_config.json or quant_config.json.
 /// `where` names it in messages, and `assumed` is the method when the object names none. Fails with
-/// `unsupported` for other methods, widths and layouts, and with bad_metadata for impossible
-/// values.
+/// `unsupported` for any method, code width or layout other than those of GPTQ-4, GPTQ-8 and AWQ-4
+/// (GEMM), and with bad_metadata for impossible values.
 result<quant_config> read_config(const value& object, const std::string& where,
                                  std::optional<method> assumed);
 

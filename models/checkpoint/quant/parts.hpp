@@ -1,5 +1,5 @@
-// parts: the stored parts of one quantised matrix, found and checked. Addresses refer to a
-// tensor_table.
+// parts: finds and checks the tensors in which GPTQ or AWQ stores one matrix: codes, zero points,
+// scales and group numbers. The addresses lie in the memory of a tensor_table.
 #pragma once
 
 #include <cstddef>

@@ -59,8 +59,8 @@ void copy_words(const stored_codes& from, const gpu::grouped_rows& out, std::int
   }
 }
 
-/// For GPTQ with the columns in another order: each code of a packed word comes from another stored
-/// word.
+/// Packs GPTQ codes whose columns are put in another order, so that each code of a packed word
+/// comes from another stored word.
 void gather_words(const stored_codes& from, const gpu::grouped_rows& out, std::int64_t row_words) {
   const std::int64_t per = 32 / from.bits;
   const std::uint32_t mask = (1U << from.bits) - 1;

@@ -1,9 +1,10 @@
 // source: quantised matrices as grouped weight sources, exactly: value = scale * (code - zero).
 //
-// A scale of 11 bits times a code or zero of 8 has at most 19 bits, so scale, offset = -zero *
-// scale and every value are exact in f32. Sources refer to the parts' memory.
-// GPTQ: Frantar et al. 2022, https://arxiv.org/abs/2210.17323 (layout: AutoGPTQ); AWQ: Lin et al.
-// 2023, https://arxiv.org/abs/2306.00978 (layout: AutoAWQ's GEMM).
+// A scale has at most 11 significant bits (f16) and a code or zero point has 8, so their product
+// has at most 19. The scale, the offset -zero * scale and every value are therefore exact in f32.
+// Sources refer to the parts' memory. GPTQ: Frantar et al. 2022, https://arxiv.org/abs/2210.17323
+// (layout: AutoGPTQ); AWQ: Lin et al. 2023, https://arxiv.org/abs/2306.00978 (layout: AutoAWQ's
+// GEMM).
 #pragma once
 
 #include "gpu/linear/packed_matrix.hpp"
@@ -11,8 +12,9 @@
 
 namespace twill::models::quant {
 
-/// Columns that are not in the order of their groups (act-order) set the source's column_order.
-/// Fails with `unsupported` when groups are not multiples of 8 columns.
+/// If columns are not in the order of their groups (GPTQ's act-order), the result packs them sorted
+/// by group, and its column_order has their original places. Fails with `unsupported` when groups
+/// are not multiples of 8 columns.
 result<gpu::weight_source> make_source(matrix_parts parts, const quant_config& config);
 
 } // namespace twill::models::quant
