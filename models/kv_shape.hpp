@@ -8,8 +8,8 @@
 
 namespace twill::models {
 
-/// Returns a layer of zero blocks without memory. The caller that allocates the KV sets the
-/// addresses and the number of blocks.
+/// Returns a kv_layer that describes the shape and type of KV blocks but has no blocks and no
+/// memory. The caller that allocates the KV sets the addresses and the number of blocks.
 inline gpu::kv_layer kv_shape(const model_spec& spec, gpu::dtype type, std::int32_t block_tokens) {
   gpu::kv_layer shape;
   shape.type = type;

@@ -51,8 +51,8 @@ class projection {
 public:
   /// `roles` are in the order of the output's columns, and each role's bias_rule says whether it
   /// has a bias. Compute type int8x2 represents x by two int8 digits, of which the second is the
-  /// rounding error (residual) of the first. The output columns before `residual_from` are computed
-  /// without the second digit.
+  /// rounding error (residual) of the first. Hosts compute the output columns before
+  /// `residual_from` without the second digit.
   static result<projection> load(gpu::device& dev, const checkpoint& weights,
                                  const std::vector<matrix_role>& roles, gpu::compute_type compute,
                                  packing where = packing::on_device,
@@ -101,8 +101,8 @@ gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted);
 /// The compute type of the projection to queries, keys and values when the other projections are
 /// computed in `wanted`. It is int8x2 where `wanted` is int8, because attention is more sensitive
 /// to the rounding of activations. int8x2 adds a second int8 digit, the residual, to each
-/// activation. Decoders use the residual only for the outputs that are keys and values: queries are
-/// most of the outputs and gain little from it.
+/// activation. On a host, decoders use the residual only for the outputs that are keys and values:
+/// queries are most of the outputs and gain little from it.
 gpu::compute_type compute_for_qkv(gpu::compute_type wanted);
 
 } // namespace twill::models

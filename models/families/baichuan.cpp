@@ -8,9 +8,10 @@
 // the vocabulary of Baichuan 1.
 //
 // A GGUF file is computed as llama.cpp computes it. No key of the file states the kind of
-// positions, so they follow from the number of layers. The head is used as the file stores it:
-// whoever made the file must have normalised the rows of Baichuan 2's head to length 1, as its
-// authors advise for programs that were written for Baichuan 1.
+// positions, so they follow from the number of layers. The head is used as the file stores it,
+// without normalisation. The rows of Baichuan 2's head must therefore have been normalised to
+// length 1 when the file was made, as its authors advise for programs that were written for
+// Baichuan 1.
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,8 +76,8 @@ constexpr std::int32_t most_heads = 1 << 12; // the upper bound that validate() 
 
 void read_gguf_positions(gguf_reader& file, const checkpoint& weights, model_spec& spec) {
   if (spec.n_layers == layers_of_7b) {
-    // Converters reorder the rows of Q and K so that the two values of a rotary pair are
-    // neighbours, as they do for Llama.
+    // Converters to GGUF reorder the rows of Baichuan's Q and K so that the two values of a rotary
+    // pair are neighbours, as they do for Llama.
     read_gguf_rotary(file, weights, gpu::rope_kind::interleaved, spec);
   } else if (spec.n_layers == layers_of_13b) {
     spec.rope = {};
@@ -172,8 +173,8 @@ void plan_tensors(synth::plan_builder& plan) {
     plan.packable(at + "self_attn.o_proj", h, q, at + "o");
     plan_llama_mlp(plan, at);
   }
-  // The rows of this head have length 1, so the head cannot set the size of the logits. The weight
-  // of the final norm sets it instead.
+  // Baichuan 2 scales the rows of its head to length 1, so the scale of the head's weights has no
+  // effect on the logits. The weight of the final norm therefore sets the deviation of the logits.
   plan.norm("model.norm.weight", synth::logit_deviation);
   plan.table("lm_head.weight", r.vocab_size, h, true);
 }

@@ -37,8 +37,8 @@ public:
   /// Returns the value of `key`; nullptr if the key is absent or its value is null.
   const value* find(std::string_view key) const;
   void fail(errc code, const std::string& detail);
-  /// Copies the failure of `member`, a reader of one of this object's members, if this reader has
-  /// no failure yet.
+  /// Copies the failure of `member`, which reads a JSON object inside this reader's object, if this
+  /// reader has no failure yet.
   void adopt(const config_reader& member);
   const result<nothing>& outcome() const { return outcome_; }
   bool ok() const { return outcome_.ok(); }

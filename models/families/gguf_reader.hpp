@@ -2,8 +2,9 @@
 //
 // This is the counterpart of config_reader for GGUF files. A family reads its keys one after
 // another and checks ok() at the end. A read that fails returns its fallback (1 for a required
-// integer, 0 for a required number). Callers pass keys without the architecture's name, with which
-// they begin in the file. An object is used by one thread.
+// integer, 0 for a required number). In the file, keys begin with the architecture's name
+// ("llama.block_count"); callers pass them without it ("block_count"). An object is used by one
+// thread.
 #pragma once
 
 #include <cstdint>

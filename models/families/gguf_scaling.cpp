@@ -11,20 +11,21 @@
 namespace twill::models::families {
 namespace {
 
-// llama.cpp reads the keys `rope.scaling.yarn_*` (the betas, the extrapolation factor and the
-// multiplier of the logarithm) only for architectures that twill does not support. Its defaults
-// therefore apply here.
+// llama.cpp reads the keys `rope.scaling.yarn_*` (YaRN's betas, extrapolation factor and multiplier
+// of the logarithm) only for architectures that twill does not support. This file therefore uses
+// llama.cpp's defaults.
 constexpr float beta_fast = 32, beta_slow = 1;
 
-/// Returns the dimension that turns `rotations` times within the trained length. It is computed in
-/// f32, so that rounding it to an integer gives the same result as in llama.cpp.
+/// Returns the index, not rounded, of the rotary pair whose angle makes `rotations` full turns
+/// within the trained length. It is computed in f32, so that rounding it to an integer gives the
+/// same result as in llama.cpp.
 float turning_dimension(float dims, float trained, float rotations, float base) {
   return dims * std::log(trained / (rotations * 2 * std::numbers::pi_v<float>)) /
          (2 * std::log(base));
 }
 
-/// YaRN keeps the frequencies of dimensions that turn fast, divides those of slow dimensions by the
-/// factor, and interpolates linearly between them.
+/// YaRN keeps high rotary frequencies, divides low ones by the factor, and interpolates linearly
+/// between them.
 void scale_yarn(float trained, float base, double factor, model_spec& spec,
                 std::vector<double>& freq) {
   const auto dims = static_cast<float>(spec.rope.rotary_dim);
@@ -36,8 +37,8 @@ void scale_yarn(float trained, float base, double factor, model_spec& spec,
     const double divided = std::clamp(y, 0.0f, 1.0f);
     freq[i] = freq[i] / factor * divided + freq[i] * (1 - divided);
   }
-  // llama.cpp divides its own magnitude by the magnitude that ggml multiplies in, so the magnitude
-  // counts once.
+  // YaRN multiplies cos and sin by the magnitude 1 + 0.1 ln(factor). Both llama.cpp and ggml's rope
+  // op compute it, but llama.cpp divides it out once, so in total it counts once.
   if (factor > 1) spec.rope.magnitude *= static_cast<float>(1 + 0.1 * std::log(factor));
 }
 

@@ -11,8 +11,9 @@
 namespace twill::models::families {
 
 /// Scales `freq` and sets rope.magnitude. `freq` holds the frequencies of spec.rope, already
-/// divided by the factors in the file's tensor; `base`, above 0, is the base of the frequencies.
-/// YaRN lengthens spec.context_length, which must be set. // freq: (rotary_dim / 2)
+/// divided by the factors in the file's tensor names.rope_factors; `base`, above 0, is the base of
+/// the frequencies. YaRN lengthens spec.context_length, which must be set.
+/// // freq: (rotary_dim / 2)
 void read_gguf_scaling(gguf_reader& file, double base, model_spec& spec, std::vector<double>& freq);
 
 } // namespace twill::models::families

@@ -63,8 +63,9 @@ inline constexpr std::pair<std::string_view, std::string_view> llama_gguf_parts[
     {"mlp.down_proj", "ffn_down"},
 };
 
-/// Makes the layout of a GGUF file. `pairs_rotary_rows` must be true for architectures whose rotary
-/// pairs are neighbours.
+/// Makes the description by which tools/twill-synth converts a random Llama-like model to a GGUF
+/// file. `pairs_rotary_rows` must be true for architectures whose GGUF files have the two values of
+/// a rotary pair in neighbouring rows.
 constexpr synth::gguf_layout llama_gguf_layout(std::string_view architecture,
                                                bool pairs_rotary_rows) {
   synth::gguf_layout layout;

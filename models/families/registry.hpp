@@ -30,8 +30,8 @@ result<const family*> gguf_family_of(const gguf::metadata& meta);
 result<model_spec> spec_of(const value& config, const checkpoint& weights);
 result<model_spec> gguf_spec_of(const gguf::metadata& meta, const checkpoint& weights);
 
-/// Returns what the tokenizer of a folder has to know about its family; the default hints if no
-/// family is known for the config.
+/// Returns what the tokenizer of a folder has to know about its family; default values if no family
+/// is known for the config.
 tokenizer_hints tokenizer_hints_of(const value& config);
 
 } // namespace twill::models::families

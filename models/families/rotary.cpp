@@ -39,8 +39,8 @@ double yarn_magnitude(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
 }
 
-/// YaRN keeps the frequencies of dimensions that turn fast, divides those of slow dimensions by the
-/// factor, and interpolates linearly between them.
+/// YaRN keeps high rotary frequencies, divides low ones by the factor, and interpolates linearly
+/// between them.
 void scale_yarn(config_reader& scaling, double base, double trained, rope_rule& rope,
                 std::vector<double>& freq) {
   const double factor = scaling.number_or({"factor"}, 1);

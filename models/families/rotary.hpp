@@ -1,8 +1,9 @@
 // rotary: computes the frequencies of rotary position embeddings from a config, with scaling.
 //
-// `linear` scaling divides positions by the factor; rope_growth describes `dynamic`; `llama3`
-// scales each frequency by its wavelength (Llama 3.1); `yarn` is arXiv:2309.00071 with Hugging
-// Face's rules for the magnitude. Pure functions that compute in double precision.
+// `linear` scaling divides positions by the factor; `dynamic` is described at
+// rope_growth::length_ntk in models/spec.hpp; `llama3` scales each frequency by its wavelength
+// (Llama 3.1); `yarn` is arXiv:2309.00071 with Hugging Face's rules for the magnitude. Pure
+// functions that compute in double precision.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,8 @@ job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
     memory.weights += packed.matrices();
   memory.weights += streamed.resident;
   memory.ring = streamed.ring + streamed.embedding_rows;
-  // The job allocates `images` and `batches` only after the model has been loaded, so loading may
+  // `images` are the bytes of the buffers for streamed KV, `batches` those of the activations of
+  // all micro-batches. The job allocates both only after the model has been loaded, so loading may
   // use their memory.
   std::int64_t images = 0, batches = 0;
   if (!options.kv_staged.empty())

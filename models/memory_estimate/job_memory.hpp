@@ -1,5 +1,6 @@
 // job_memory: estimates the device memory that an offline job takes, before anything is allocated.
-// It adds the sizes of the job's streams to the results of memory_estimate. Any thread may call.
+// It adds the buffers for streamed KV and hidden states, and the activations of all micro-batches,
+// to the results of memory_estimate.hpp. Any thread may call.
 #pragma once
 
 #include <cstdint>

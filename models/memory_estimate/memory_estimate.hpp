@@ -40,8 +40,8 @@ struct streamed_weights {
   std::int64_t resident = 0;       ///< matrices that live on the device
   std::int64_t ring = 0;           ///< matrices in use or being copied to the device
   std::int64_t embedding_rows = 0; ///< the embedding cache
-  /// Rows of a normalised head while loading computes their norms; freed before the ring is
-  /// allocated.
+  /// Needed only during loading, if the model has a head whose rows are normalised: copies of some
+  /// rows, from which their lengths are computed. They are freed before the ring is allocated.
   std::int64_t head_rows = 0;
 };
 
@@ -77,9 +77,9 @@ struct kv_budget {
   std::int32_t max_context_tokens = 1;
 };
 
-/// Returns how many KV blocks fit `asked_bytes`. If that is 0, the blocks may take a quarter of the
-/// available memory, but no more than the budget leaves. Never returns more blocks than
-/// `max_running` sequences of full length can use.
+/// Returns how many KV blocks fit budget.asked_bytes. If that is 0, the blocks may take a quarter
+/// of available_bytes, but no more than budget_bytes leaves beside other_bytes. Never returns more
+/// blocks than `max_running` sequences of full length can use.
 std::int32_t estimate_kv_blocks(const kv_budget& budget);
 
 /// Memory that a served model would take, computed from the headers of its files alone.

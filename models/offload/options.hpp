@@ -27,16 +27,17 @@ struct offload_options {
   std::string dir; ///< folder of the disk tier's file; empty: the system's temporary folder
   bool direct_reads = true; ///< true: reads bypass the page cache; false: they use it, with
                             ///< read-ahead
-  /// Device memory for streamed weights, in whole layers. With 1 no layer is fetched ahead of its
-  /// use.
+  /// Size of the device buffers for streamed weights (streams/weight_ring.hpp), in whole layers.
+  /// With 1 no layer is fetched ahead of its use.
   std::int32_t ring_layers = 3;
-  /// Attention and MLP of a layer are transferred separately, as if each were a layer, so that the
-  /// buffers are smaller.
+  /// If true, attention and MLP of a layer are transferred separately, as if each were a layer, so
+  /// that the buffers are smaller.
   bool sep_layer = false;
   bool pin_host = true; ///< use pinned memory for the host tier if the device has memory of its own
   /// Number of device buffers for the streamed KV of an offline job. Each holds the KV segment of
-  /// one micro-batch and one layer. While a round's head is computed, only loads into these buffers
-  /// keep the disk busy. With 1 no KV is loaded ahead of its use.
+  /// one micro-batch and one layer. While the head is computed at the end of a round
+  /// (plan/block_schedule.hpp), the disk is busy only with loads into these buffers. With 1 no KV
+  /// is loaded ahead of its use.
   std::int32_t kv_buffers = 12;
   std::int32_t io_threads = 4;      ///< most transfers that run at the same time
   std::int32_t verify_every = 4;    ///< one in this many reads is compared with its checksum

@@ -1,5 +1,5 @@
-// greedy_sampler: the most likely token of each row of logits. Call all functions on the thread
-// that owns the device.
+// greedy_sampler: finds the most likely token of each row of logits. Call all functions on the
+// thread that owns the device.
 #pragma once
 
 #include <cstdint>

@@ -39,22 +39,23 @@ struct job_sequence {
   bool in_prefill() const { return length < prompt_length(); }
 };
 
-/// The blocks of staged layers that the next step of the sequences reads, and those that this step
-/// writes.
+/// The KV blocks that the next step of the sequences reads and writes in a staged layer, that is,
+/// in a layer whose KV is kept by a kv_stream and not in the decoder's kv_arena.
 struct staged_ranges {
   std::vector<block_range> used, written;
 };
 staged_ranges ranges_of(std::span<const job_sequence> sequences, std::int32_t block_tokens);
 
-/// The sizes that determine the block numbers of staged layers: the blocks of the segment come
-/// first, then the partial blocks (see streams/kv_backing.hpp).
+/// The sizes that determine the numbers of KV blocks in a staged layer. Full blocks of all
+/// sequences have the first `n_blocks` numbers, and one partial block per sequence has a number
+/// after them (see streams/kv_backing.hpp).
 struct staged_numbering {
   std::int32_t sequences = 0; ///< sequences of a micro-batch; 0: no layer is staged
   std::int32_t n_blocks = 0;  ///< blocks of a segment
 };
 
-/// A step of an offline job, and the sequences that draw a token from the step's logits, in the
-/// order of the rows of logits.
+/// A step of an offline job. `drawing` has the sequences that draw a token from the step's logits,
+/// in the order of the rows of logits.
 struct job_step : step_batch {
   std::vector<job_sequence*> drawing;
 };

@@ -56,11 +56,11 @@ struct job_options {
   /// Called with the number of tokens (prompts and outputs) done so far; may be null.
   std::function<void(std::int64_t done, std::int64_t total)> progress;
   span_recorder* timeline = nullptr;
-  /// Which shares of the layers' KV are kept in which tier. Mode `fused` needs all KV on the
-  /// device.
+  /// Which shares of the layers' KV are kept in which tier. job_mode::fused, which runs one
+  /// continuous batch, needs all KV on the device.
   shares kv;
-  /// Which shares of the micro-batches' hidden states are kept in which tier between tasks. Mode
-  /// `fused` needs all of them on the device.
+  /// Which shares of the micro-batches' hidden states are kept in which tier between tasks of the
+  /// schedule. job_mode::fused needs all of them on the device.
   shares hidden;
   bool four_bit_kv = false;    ///< KV off the device is packed to 4 bits, which loses precision
   bool attend_on_host = false; ///< attention reads the host tier's KV in place, see
@@ -111,8 +111,8 @@ std::int32_t step_tokens_for(const std::vector<job_prompt>& prompts, const job_o
 job_needs needs_of(const std::vector<job_prompt>& prompts, const job_options& options,
                    std::int32_t block_tokens);
 
-/// The options of the KV stream for these prompts. The layers that it stages must be left out of
-/// the decoder's arena (decoder_options::kv_staged).
+/// The options of the kv_stream for these prompts. The stream keeps the KV of some layers, which
+/// must be marked in decoder_options::kv_staged, so that the decoder's arena leaves them out.
 kv_stream_options kv_options_of(const model_spec& spec, const decoder_options& options,
                                 const std::vector<job_prompt>& prompts, const job_options& run);
 

@@ -1,9 +1,9 @@
-// machine_cache: the measured rates of a machine, kept between runs.
+// machine_cache: stores the measured rates of a machine (compute, copies, disk) between runs.
 //
-// Each key has a small text file in the user's cache folder: the key on the first line, then one
-// rate per line. The files may be deleted at any time. A file that is missing, too old, damaged or
-// written for another key is ignored, and failing to write a file is no error. Any thread may call
-// these functions.
+// The rates of each key (see machine_key() in measured_machine.hpp) are in a small text file in the
+// user's cache folder: the key on the first line, then one rate per line. The files may be deleted
+// at any time. A file that is missing, too old, damaged or written for another key is ignored, and
+// failing to write a file is no error. Any thread may call these functions.
 #pragma once
 
 #include <optional>

@@ -59,8 +59,8 @@ struct link_rates {
   double to_device = 0, to_host = 0;
 };
 
-/// Measures copies like those that the streams make, in a buffer small enough to fit beside the
-/// planned memory.
+/// Measures copies like those that streamed weights and KV need, to the device and back. The buffer
+/// is small enough to fit beside the memory that the caller plans to use.
 result<link_rates> measure_copies(gpu::device& dev) {
   const auto bytes = static_cast<std::size_t>(
       std::clamp<std::int64_t>(dev.info().memory_bytes / 8, mib, 64 * mib));
@@ -93,8 +93,9 @@ double processor_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Reads the file in the way a run does, and computes checksums as often: into device memory if
-/// that is host memory, otherwise into the workers' buffers.
+/// Writes a file and reads it as a run with streamed weights would. Reads go directly into device
+/// memory if that is host memory, otherwise into the buffers of the I/O workers, and one read in
+/// `verify_every` is followed by a checksum.
 result<disk_rates> measure_store(gpu::device& dev, const config::offload_options& options) {
   constexpr std::int64_t size = 256 * mib;
   const std::int64_t room =

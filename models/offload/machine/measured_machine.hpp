@@ -1,5 +1,5 @@
-// measured_machine: the rates of this machine that offloading is planned with, measured now or
-// taken from an earlier run.
+// measured_machine: the rates of this machine (compute, memory, copies, disk) from which an
+// offloading plan is computed. They are measured now or taken from an earlier run.
 #pragma once
 
 #include <string>
