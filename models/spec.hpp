@@ -63,8 +63,8 @@ enum class rope_growth : std::uint8_t {
   none,
   /// Qwen v1's dynamic NTK: alpha = max(2^ceil(log2(L / trained) + 1) - 1, 1), for all positions.
   prompt_ntk,
-  /// Hugging Face's "dynamic": base * (factor * n / trained - (factor - 1))^(d / (d - 2)) with
-  /// n = max(L, p + 1, trained).
+  /// Hugging Face's "dynamic": the base is multiplied by (factor * n / trained - (factor - 1))^(d /
+  /// (d - 2)), where d is rotary_dim and n = max(L, p + 1, trained).
   length_ntk,
 };
 

@@ -22,8 +22,9 @@ struct placed_bytes {
 std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted,
                                const placed_bytes& before = {});
 
-/// The tiers of `n` items of equal size that are used in turn. The items of each tier are spread
-/// evenly over the sequence, so that no tier has a long run of work while another tier is idle.
+/// Returns the tier of each of `n` items (layers or micro-batches) of equal size that are used one
+/// after another. The items of each tier are spread evenly over the sequence, so that no tier has a
+/// long run of work while another tier is idle.
 std::vector<tier> spread_tiers(std::int64_t n, const shares& wanted);
 
 } // namespace twill::models::offload

@@ -10,8 +10,8 @@
 
 namespace twill::models {
 
-/// Opens the tokenizer of the folder at `path`. If the family is unknown, the default hints are
-/// used.
+/// Opens the tokenizer of the folder at `path`. If the model family is unknown, default
+/// tokenizer_hints are used.
 result<std::shared_ptr<const tokenizer>> open_folder_tokenizer(const std::string& path);
 
 } // namespace twill::models

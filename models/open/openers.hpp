@@ -20,9 +20,10 @@ opened_model open_dummy_model(const std::string& path, const std::string& templa
 
 /// Sets the chat templates of `opened`, whose tokenizer must be set. If `template_path` is not
 /// empty, the file there is the only template, and an error in it is a failure. Otherwise the
-/// templates are those of `sources`; if they lack a default template, `known()` returns its source.
-/// An error in a template from the model's own files is logged and the template ignored, so that
-/// the other templates, and completions without a template, still work.
+/// templates are those of `sources`; if they lack a default template, the result of `known()`, the
+/// source of twill's own template for the model's family, is used. An error in a template from the
+/// model's own files is logged and the template ignored, so that the other templates, and
+/// completions without a template, still work.
 result<nothing> put_templates(const template_sources& sources, const std::string& template_path,
                               const std::function<std::string()>& known, model& opened);
 

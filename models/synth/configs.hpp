@@ -1,7 +1,7 @@
-// configs: makes the JSON files beside the weights, with the keys of the family's published
-// folders.
+// configs: makes the JSON files of a random model's folder, with the keys that published folders of
+// its family have.
 //
-// Pure functions of a valid recipe.
+// Pure functions of a valid recipe (recipe.hpp).
 #pragma once
 
 #include <optional>

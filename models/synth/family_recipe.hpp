@@ -18,8 +18,8 @@
 
 namespace twill::models::synth {
 
-/// How llama.cpp's converter turns the family's folder into a GGUF file. Tensors are named as in
-/// the folder.
+/// Describes how llama.cpp's converter turns the family's folder into a GGUF file. The members name
+/// tensors as the folder does.
 struct gguf_layout {
   std::string_view architecture; ///< the file's general.architecture
   std::string_view embedding;
@@ -52,8 +52,8 @@ struct family_recipe {
   bool grouped_heads = true;           ///< fewer key-value heads than heads
   bool any_head_size = false;          ///< heads * head_size may differ from the hidden size
   std::int32_t head_size_multiple = 2; ///< what the head size must be a multiple of
-  /// The options that recipes of this family may use, out of those that some families lack: window,
-  /// embed, pre-norm, alibi, theta, rope-ratio, bias, tied.
+  /// Some options exist only in some families: window, embed, pre-norm, alibi, theta, rope-ratio,
+  /// bias and tied. This lists those that recipes of this family may use.
   std::span<const std::string_view> options = {};
   result<nothing> (*check)(const recipe& r) = nullptr; ///< further rules; may be null
 
@@ -65,8 +65,8 @@ struct family_recipe {
 struct published_shape {
   std::int32_t hidden, layers, heads, kv_heads, mlp, vocab, context;
 };
-/// Returns a copy of `blank`, whose family is set, with a name, a tokenizer, a storage type and
-/// sizes.
+/// Returns a copy of `blank`, which must have a family, with the given name, tokenizer, storage
+/// type and sizes.
 recipe make_preset(const recipe& blank, const char* name, text_kind text, storage_type dtype,
                    const published_shape& sizes);
 

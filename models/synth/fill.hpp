@@ -1,4 +1,5 @@
-// fill: generates any rows of a planned tensor from its seed, its name and the index of each value.
+// fill: generates any rows of a random model's tensor (plan.hpp) from the seed, the tensor's name
+// and the index of each value.
 //
 // Objects are immutable; any thread may call. tensor_filler generates the bytes that the tensor has
 // in a file. module_source gives the same numbers row by row of the matrix, as weight sources need

@@ -47,8 +47,9 @@ struct schedule_shape {
       n_steps; ///< steps of each micro-batch with its prefill, each at least 1
 };
 
-/// The stagger that spreads `max_alive` micro-batches evenly over `n_steps`. This stagger needs the
-/// least KV memory at once; a stagger of 1 takes the fewest rounds.
+/// The stagger (rounds between the entries of two micro-batches) that spreads `max_alive`
+/// micro-batches evenly over `n_steps` steps. This stagger needs the least KV memory at once; a
+/// stagger of 1 takes the fewest rounds.
 std::int32_t even_stagger(std::int32_t n_steps, std::int32_t max_alive);
 
 /// Describes what is wrong with a shape, as "field, rule, given value"; none if the shape is valid.
@@ -101,8 +102,8 @@ private:
 /// All tasks of a small schedule.
 std::vector<schedule_task> all_tasks(const schedule_shape& shape);
 
-/// The number of times that a layer's weights are fetched if the device holds one layer at a time:
-/// the number of runs of consecutive tasks with equal layers.
+/// The number of layer fetches if the device holds the weights of one layer at a time. Consecutive
+/// tasks of one layer need one fetch.
 std::int64_t layer_fetches(std::span<const schedule_task> tasks);
 std::int64_t layer_fetches(const schedule_shape& shape);
 

@@ -64,8 +64,8 @@ struct machine_description {
   /// task_overhead_s.
   std::vector<measured_rows> layer;
   bool one_processor = false; ///< device and host compute run on the same cores
-  /// Used if one_processor is true: the share of the device's compute time that a disk read, or a
-  /// copy between host and device memory, takes away while it runs at full speed.
+  /// Used if one_processor is true: the shares of the device's compute time that a disk read, and a
+  /// copy between host and device memory, take away while they run at full speed.
   double disk_read_device_share = 0;
   double copy_device_share = 0;
 };

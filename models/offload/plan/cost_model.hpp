@@ -1,10 +1,11 @@
 // cost_model: estimates how long a plan takes with a closed formula. Pure.
 //
-// The model is FlexGen's (arXiv 2303.06865, section 4.3 and appendix A.3): six resources work at
-// the same time, and a layer of a round takes as long as the busiest of them. Three things differ
-// from the paper: the estimate sums over the rounds of either schedule, with the context that each
-// round has; it takes any decoder shape; and compute time follows the roofline model, that is, it
-// is the larger of the time for arithmetic and the time for memory reads.
+// The model is FlexGen's (arXiv 2303.06865, section 4.3 and appendix A.3): six resources
+// (timeline.hpp) work at the same time, and in each round of the schedule (block_schedule.hpp) a
+// layer takes as long as the busiest of them. Three things differ from the paper: the estimate sums
+// over the rounds of either schedule, with the context that each round has; it takes any decoder
+// shape; and compute time follows the roofline model, that is, it is the larger of the time for
+// arithmetic and the time for memory reads.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ struct resource_seconds {
 };
 
 /// The seconds that one task keeps each resource busy. `device_before_s` is the part of the
-/// device's time before attention: the time of queries, keys and values.
+/// device's time before attention, in which queries, keys and values are computed.
 struct task_cost {
   resource_seconds seconds;
   double device_before_s = 0;

@@ -85,9 +85,9 @@ memory_projection project_memory(const offload_model& m, const offload_workload&
   const double hidden_token = m.hidden_bytes_per_value * m.hidden_size * policy.batch_size;
   out.hidden = share(policy.hidden, hidden_token * load.peak_hidden_tokens);
 
-  // Bytes that live off the device pass through its staging buffers, a layer or a task at a time;
-  // bytes from disk pass through the host as well. Host attention leaves the KV that it reads on
-  // the host.
+  // Weights, KV and activations that are kept off the device are copied to staging buffers on the
+  // device, weights by layers, KV and activations by tasks of the schedule. Bytes from disk need
+  // buffers on the host as well. KV that attention reads on the host needs no buffer on the device.
   const double longest = work.prompt_len + work.gen_len - 1.0;
   const double task_kv = (kv_position + (m.kv_packed_bytes_per_value > 0 ? kv_home : 0)) * longest;
   const double task_hidden = hidden_token * work.prompt_len;

@@ -67,8 +67,9 @@ private:
     return estimate(cost, request_.model.n_layers, policy, request_.work, load_);
   }
 
-  /// Makes `at` the best shares if they exceed the memory by fewer bytes than the best so far, or
-  /// by equally many bytes and are faster.
+  /// Makes `at`, which says what share of weights, KV and hidden states is in which tier, the best
+  /// plan so far if it exceeds the memory by fewer bytes than the previous best plan, or if it
+  /// exceeds it by equally many bytes and is faster.
   bool consider(const shares& at) {
     offload_policy policy = best_.policy;
     policy.weights = split_of(at[weights]);

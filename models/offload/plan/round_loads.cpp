@@ -7,9 +7,9 @@
 namespace twill::models::offload {
 namespace {
 
-/// Rounds with equal numbers of prefills and decodes (one mix) are summed up to at most this many
-/// groups by their context. That is exact enough, because the cost is convex and nearly linear in
-/// the context.
+/// Rounds with equal numbers of prefills and decodes (one mix) are sorted by the length of their
+/// context and divided into at most this many groups; all rounds of a group count as having its
+/// mean context. That is exact enough, because the cost is convex and nearly linear in the context.
 constexpr std::size_t points_per_mix = 8;
 
 using mix = std::pair<std::int32_t, std::int32_t>; // prefills, decodes

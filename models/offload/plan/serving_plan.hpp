@@ -49,8 +49,9 @@ struct serving_plan {
 /// The step length if neither the user nor a plan sets another one.
 inline constexpr std::int32_t default_step_tokens = 512;
 
-/// The plan with the most tokens per second. Among plans within 2 % it prefers shorter steps and
-/// fewer sequences. Returns none if not even one sequence fits beside the ring of streamed layers.
+/// The plan with the most tokens per second, except that shorter steps and fewer sequences are
+/// preferred where they lose at most 2 % of that speed. Returns none if not even one sequence fits
+/// beside the ring of streamed layers.
 std::optional<serving_plan> plan_serving(const serving_request& request);
 
 } // namespace twill::models::offload

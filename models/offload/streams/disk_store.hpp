@@ -46,10 +46,10 @@ public:
 /// Opens the store of a disk tier.
 using store_opener = std::function<result<std::unique_ptr<disk_store>>()>;
 
-/// Creates a file in `dir` and unlinks its name at once, so that no file is left behind however the
-/// process ends, and nobody can remove or truncate the file by accident. With `direct`, reads
-/// bypass the page cache if the file system supports that; otherwise they use it with read-ahead.
-/// `read_at` is pread(); tests pass a function that fails.
+/// open_file_store() creates a file in `dir` and unlinks its name at once, so that no file is left
+/// behind however the process ends, and nobody can remove or truncate the file by accident. With
+/// `direct`, reads bypass the page cache if the file system supports that; otherwise they use it
+/// with read-ahead. `read_at` is pread(); tests pass a function that fails.
 using read_function = ssize_t (*)(int, void*, std::size_t, off_t);
 result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct,
                                                     read_function read_at = ::pread);

@@ -68,8 +68,9 @@ embedding_cache::travelling_blocks(std::span<const std::int32_t> ids) const {
   return blocks;
 }
 
-/// Adds to `out` the rows of `table` that `wanted_` names. Entries of -1 (rows of other tables) add
-/// zeros.
+/// Adds to `out` the rows of `table` whose numbers are in `wanted_`. `table` is the small table of
+/// fetched rows or a part of the embedding that is on the device. A number of -1, for a row that is
+/// elsewhere, adds zeros.
 void embedding_cache::add_rows(gpu::device& dev, const gpu::packed_matrix& table,
                                gpu::tensor_ref out) {
   dev.upload(ids_.data(), wanted_.data(), wanted_.size() * sizeof(std::int32_t));
@@ -213,8 +214,8 @@ void embedding_cache::claim(std::int64_t at, std::int64_t block) {
       reader_.block_bytes();
 }
 
-/// Places the order for the fetches before the waiting transfers of weights, because the next op
-/// needs the rows.
+/// Queues the fetches of the claimed blocks as one order (io_threads.hpp) before all waiting
+/// transfers of weights, because the next op needs the rows.
 void embedding_cache::order(const std::vector<std::int64_t>& claimed) {
   if (claimed.empty()) return;
   std::vector<io_pool::task> all;

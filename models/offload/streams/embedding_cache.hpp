@@ -1,9 +1,9 @@
 // embedding_cache: provides rows of a token embedding that is not in device memory as a whole.
 //
-// It fetches only the row blocks that a step's tokens need into a small table on the device, and
-// keeps a block there until another block needs its place. Reading a row from the small table gives
-// the same bits as reading it from the whole table. Threads: call all functions on the thread that
-// owns the device; io_pool's workers fetch blocks.
+// It fetches only the row blocks (16 rows each) that a step's tokens need into a small table on the
+// device, and keeps a block there until another block needs its place. Reading a row from the small
+// table gives the same bits as reading it from the whole table. Threads: call all functions on the
+// thread that owns the device; io_pool's workers fetch blocks.
 #pragma once
 
 #include <condition_variable>
@@ -39,8 +39,8 @@ public:
   ~embedding_cache();
 
   /// Announces the rows that the next calls of rows() will ask for, in order. This replaces any
-  /// earlier announcement. As many of their blocks as have a place are fetched now; the remaining
-  /// blocks are fetched after later calls of rows().
+  /// earlier announcement. Their row blocks are fetched now as far as the small table has room; the
+  /// remaining blocks are fetched after later calls of rows().
   void prefetch(std::span<const std::int32_t> ids);
   /// Writes the rows `ids` to `out` as f32. There may be at most `most_rows` ids, each below the
   /// number of rows of the table. // out: (ids, cols)

@@ -1,5 +1,6 @@
-// io_pool: a stream's part of the I/O threads. For each task that may run at once it has a copy
-// stream and a page-aligned bounce buffer, which a transfer needs besides a thread.
+// io_pool: the part of the I/O threads (io_threads.hpp) that one stream of weights, KV or hidden
+// states uses. For each task that may run at once it has a copy stream and a page-aligned bounce
+// buffer, which a transfer needs besides a thread.
 //
 // Thread safety: post() and order() may be called from any thread. Tasks start in the order they
 // were posted; several run at once. They must not throw. The destructor drops tasks that have not
@@ -19,7 +20,7 @@
 namespace twill::models::offload {
 
 /// Most bytes of one transfer: large enough for the full speed of a disk, small enough that several
-/// workers share a transfer group.
+/// workers share the weights of a layer.
 inline constexpr std::int64_t transfer_bytes = std::int64_t{1} << 20;
 
 /// The resources that a task has to itself while it runs.

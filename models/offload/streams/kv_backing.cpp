@@ -195,8 +195,9 @@ result<nothing> kv_backing::keep_filled(std::int32_t layer, std::int32_t batch,
                                         const std::vector<block_range>& blocks) const {
   for (block_span s : spans_of(blocks, block_location::in_partial_blocks, options_.sequences))
     while (s.count > 0) {
-      // Blocks that are adjacent in the segment belong to consecutive sequences, so their partial
-      // blocks are adjacent too, up to the last sequence.
+      // Blocks i of all sequences are adjacent in the segment, in the order of the sequences. The
+      // partial blocks of these sequences are adjacent in the same order, so blocks are copied
+      // together up to the last sequence.
       const std::int32_t sequence = s.first % options_.sequences;
       const std::int32_t n = std::min(s.count, options_.sequences - sequence);
       const unsigned char* from = partial_blocks(layer, batch) + sequence * strides_.plain;

@@ -36,8 +36,8 @@ struct kv_stream_options {
   std::int32_t buffers = 2;   ///< device buffers: one is in use, the others are being loaded or
                               ///< stored
   bool four_bits = false;     ///< segments are packed off the device; needs gpu::has_kv4
-  /// Attention reads the host tier's KV in place. Allowed only where device memory is host memory,
-  /// and not together with four_bits.
+  /// If true, attention reads the host tier's KV in place. Allowed only where device memory is host
+  /// memory, and not together with four_bits.
   bool attend_on_host = false;
   bool partial_blocks_travel = true; ///< partial blocks are copied to the device; may be false
                                      ///< where device memory is host memory
@@ -105,17 +105,17 @@ public:
                                             const std::vector<block_span>& blocks,
                                             transfer_direction direction) const;
   /// Copies one extent. `device` is the address of the segment on the device, in the form in which
-  /// it is transferred (packed with 4 bits). Pages from the disk are checked against the checksums
-  /// of what was last written there.
+  /// it is transferred (packed to 4 bits if kv_stream_options::four_bits is true). Pages from the
+  /// disk are checked against the checksums of what was last written there.
   result<nothing> copy(std::int32_t layer, std::int32_t batch, unsigned char* device,
                        const extent& e, transfer_direction direction, io_worker& worker) const;
-  /// Copies partial blocks: to the device those that are `open`, back from the device those that
-  /// are `open` or `filled`.
+  /// Copies partial blocks: to the device those of ranges with block_range::open, back from the
+  /// device those of ranges with `open` or `filled`.
   result<nothing> copy_partial_blocks(std::int32_t layer, std::int32_t batch, unsigned char* device,
                                       const std::vector<block_range>& blocks,
                                       transfer_direction direction, io_worker& worker) const;
-  /// Copies each `filled` block from the partial blocks to its place in the segment. Must not be
-  /// called with 4 bits.
+  /// Copies each block that has just become full (block_range::filled) from the partial blocks to
+  /// its place in the segment. Must not be called with four_bits.
   result<nothing> keep_filled(std::int32_t layer, std::int32_t batch,
                               const std::vector<block_range>& blocks) const;
 

@@ -75,9 +75,10 @@ unsigned char* kv_stream::partial_blocks_of(const staging_buffer& b) const {
                                         : backing_->partial_blocks(layer_in(b), batch_in(b));
 }
 
-/// Posts the copies of some blocks. After the last copy the buffer is ready, or free if its bytes
-/// differ from the stored segment. They differ if the stored segment is rounded to 4 bits, or if a
-/// partial block was filled.
+/// Posts the copies of `blocks`. After the last copy the buffer can be used again without loading
+/// (ready), unless blocks were stored and the buffer's bytes differ from the stored segment (free).
+/// They differ if the stored segment is rounded to 4 bits, or if a partial block has become full,
+/// because then only the stored segment has the block in its place.
 void kv_stream::move(staging_buffer& b, const std::vector<block_range>& blocks,
                      transfer_direction direction) {
   const std::int32_t layer = layer_in(b), batch = batch_in(b);
@@ -166,8 +167,8 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
   return kv;
 }
 
-/// Packs full blocks to 4 bits into their place in the segment, from the segment or from partial
-/// blocks.
+/// Packs newly full blocks to 4 bits at their places in the packed copy of the segment. The blocks
+/// lie in the buffer's plain segment or, if they were partial before, in the partial blocks.
 void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& written) {
   const gpu::kv_layer segment = record_.layer_at(options_.shape, b.memory, strides_.plain);
   for (const block_span& s : spans_of(written, block_location::in_segment, options_.sequences))
@@ -182,7 +183,7 @@ void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& wr
 }
 
 /// Where attention uses host memory in place, the device is the host's processor and has already
-/// finished the task.
+/// finished the task, so filled blocks are copied at once.
 void kv_stream::release(std::int32_t layer, std::int32_t batch,
                         const std::vector<block_range>& written) {
   if (backing_->used_on_host(layer)) {

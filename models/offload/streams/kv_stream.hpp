@@ -40,8 +40,8 @@ public:
 
   /// Begins to load the blocks `used` if no buffer holds the segment yet and a buffer is idle.
   void load_ahead(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& used);
-  /// Waits until the blocks `used` of the segment are on the device, and returns the segment's
-  /// place there.
+  /// Waits until the blocks `used` of the segment (the full KV blocks of one layer and micro-batch)
+  /// are on the device, and returns where the segment is there.
   result<gpu::kv_layer> acquire(std::int32_t layer, std::int32_t batch,
                                 const std::vector<block_range>& used);
   /// Call this once the task that uses the segment is launched. The blocks `written` are stored
@@ -69,8 +69,8 @@ private:
   void move(staging_buffer& b, const std::vector<block_range>& blocks,
             transfer_direction direction);
   std::int64_t segment_bytes() const { return options_.shape.n_blocks * strides_.plain; }
-  /// The segment in the form in which it is transferred: the beginning of the buffer, or with 4
-  /// bits the packed copy behind the plain segment.
+  /// Address of the segment in the form in which it is transferred. That is the beginning of the
+  /// buffer, or with four_bits the packed copy behind the plain segment.
   unsigned char* travelling(const staging_buffer& b) const;
   unsigned char* partial_blocks_of(const staging_buffer& b) const;
   gpu::kv_layer layer_at(unsigned char* segment, unsigned char* partial_blocks) const;

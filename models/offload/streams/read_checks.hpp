@@ -1,7 +1,7 @@
 // read_checks: decides which reads of stored bytes are compared with their checksum.
 //
-// Computing checksums takes 0.1 s of a core per GB. At 2 GB/s this is a fifth of a core, which the
-// compute loses where the device is the host's processor. A stretch (a range of bytes with one
+// Computing checksums takes 0.1 s of a core per GB. At 2 GB/s this is a fifth of a core, which
+// compute cannot use where the device is the host's processor. A stretch (a range of bytes with one
 // checksum) is therefore compared at its first read after it was written, and later at one read in
 // `every`. Different stretches are compared at different reads, so a disk that begins to fail is
 // noticed within `every` passes. Threads: any, as long as no stretch is written or read by two

@@ -56,8 +56,9 @@ public:
   /// The buffer that holds the content, or is being filled with it or stored from it; null if none.
   staging_buffer* find(std::int64_t content) const;
 
-  /// A buffer that may take another content: a free buffer; else a ready buffer that is not
-  /// `awaited`; else, with `even_awaited`, any ready buffer. Null if there is none.
+  /// A buffer that may take another content: a free buffer; else a ready buffer whose content will
+  /// not be acquired soon (staging_buffer::awaited is false); else, with `even_awaited`, any ready
+  /// buffer. Null if there is none.
   staging_buffer* idle(bool even_awaited) const;
 
   /// Declares that the buffer will hold `content` instead of its current content. Begins no copy.

@@ -22,9 +22,9 @@ public:
   /// or MLP) and returns the tier of each matrix.
   std::vector<tier> add_group(std::span<const std::int64_t> image_bytes);
 
-  /// Divides a table (embedding or head) into parts no larger than a staging buffer and assigns a
-  /// tier to each part. With `in_every_pass`, the parts pass through the ring in every forward
-  /// pass. Call it after add_group() of all layers.
+  /// add_table() divides a table (embedding or head) into parts no larger than a staging buffer and
+  /// assigns a tier to each part. With `in_every_pass`, the parts pass through the ring in every
+  /// forward pass. Call it after add_group() of all layers.
   struct table_cut {
     std::int64_t part_panels = 0; ///< row panels of each part; the last one may have fewer
     std::vector<tier> tiers;      ///< one per part

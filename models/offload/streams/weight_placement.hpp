@@ -25,8 +25,8 @@
 
 namespace twill::models::offload {
 
-/// Some row blocks of a matrix that was packed on the host, and the packed_matrix through which ops
-/// will read them on the device.
+/// Some row panels (16 rows each) of a matrix that was packed on the host, and the packed_matrix
+/// through which ops will read them on the device.
 struct weight_segment {
   const gpu::packed_matrix* source = nullptr;
   std::int64_t first_panel = 0;

@@ -1,10 +1,11 @@
 // weight_ring: device buffers (staging_buffers) through which streamed weights pass, filled ahead
 // of their use.
 //
-// Threads: I/O threads fill the buffers; the device's thread makes all calls. The transfers of a
-// group form one order of io_threads. In a daemon the offloader actor serves orders. If the
-// device's thread must wait for a group whose order is not served yet, the ring serves the order
-// itself. A group without bytes on disk needs no order: its copies begin at once.
+// Threads: I/O threads fill the buffers; the device's thread makes all calls. A group
+// (transfer_group) is the streamed weights of a layer, or of a part of a layer or of the head. The
+// transfers of a group form one order of io_threads. In a daemon the offloader actor serves orders.
+// If the device's thread must wait for a group whose order is not served yet, the ring serves the
+// order itself. A group without bytes on disk needs no order: its copies begin at once.
 //
 // Groups are used in a known sequence, again and again. While a group is in use, the next groups
 // are being fetched, and the caller waits only for the group that it needs. On a device that runs
@@ -60,10 +61,11 @@ public:
   }
 
 private:
-  /// The ends of the copies into a buffer, as markers on each worker's copy stream. `now` has those
-  /// of the current content, `before` those of the previous content, which may never have been
-  /// used. The lock of `buffers_` guards all of this, except `before` and the markers in `now`:
-  /// while the buffer is being filled, only the workers use these.
+  /// The end of one worker's copies into a buffer, as a marker on the worker's copy stream. In
+  /// `arrivals`, `now` has the markers of the buffer's current content, and `before` those of its
+  /// previous content, which may never have been used. The lock of `buffers_` guards `pending` in
+  /// `now`. It does not guard `before` and the markers in `now`: only the workers use them, while
+  /// the buffer is being filled.
   struct arrival {
     gpu::marker end;
     bool pending = false; ///< the device does not wait for `end` yet
