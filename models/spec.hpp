@@ -57,14 +57,16 @@ enum class bias_rule : std::uint8_t {
   if_present, ///< the checkpoint decides, since a GGUF file's metadata do not say
 };
 
-/// How rotary frequencies follow the length of a sequence. L is the prompt's length, p a position;
-/// a row's angles depend on these two alone, so chunks and batches do not change them.
+/// How rotary frequencies depend on the length of a sequence. L is the prompt's length, p a
+/// position, and `trained` is rope_rule::trained_length. A row's angles depend on L and p alone, so
+/// dividing a prompt into chunks or batching it with others does not change them.
 enum class rope_growth : std::uint8_t {
   none,
   /// Qwen v1's dynamic NTK: alpha = max(2^ceil(log2(L / trained) + 1) - 1, 1), for all positions.
   prompt_ntk,
-  /// Hugging Face's "dynamic": the base is multiplied by (factor * n / trained - (factor - 1))^(d /
-  /// (d - 2)), where d is rotary_dim and n = max(L, p + 1, trained).
+  /// Hugging Face's "dynamic": the base is multiplied by
+  /// (factor * n / trained - (factor - 1))^(d / (d - 2)),
+  /// where d is rotary_dim and n = max(L, p + 1, trained).
   length_ntk,
 };
 

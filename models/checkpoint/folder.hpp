@@ -2,8 +2,9 @@
 //
 // Immutable after open(); any thread may read. Weights are read from model.safetensors or its
 // shards, else from pytorch_model.bin or its shards, else from the folder's only .safetensors file.
-// GPTQ and AWQ parts appear as ordinary matrices. Fails with file_unreadable, bad_format,
-// missing_tensor, bad_metadata or unsupported; the detail names the file.
+// The several tensors in which GPTQ or AWQ stores a matrix appear as one ordinary matrix. Fails
+// with file_unreadable, bad_format, missing_tensor, bad_metadata or unsupported; the detail names
+// the file.
 #pragma once
 
 #include <memory>

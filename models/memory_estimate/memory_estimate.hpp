@@ -7,7 +7,8 @@
 // because loading reports what is wrong with it. Any thread may call.
 //
 // job_memory adds up what an offline job takes. offload/plan/plan_memory estimates the bytes of a
-// model from its shape alone, without files, and how the bytes are divided among three tiers.
+// model from its shape alone, without files, and how the bytes are divided among device, host
+// memory and disk.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +46,8 @@ struct streamed_weights {
   std::int64_t head_rows = 0;
 };
 
-/// Estimates what decoder::load() will take for weights that are streamed as `options.offload`
-/// states, without those weights that are always on the device.
+/// Estimates the device memory that decoder::load() will take for weights that are streamed as
+/// `options.offload` states, without those weights that are always on the device.
 streamed_weights estimate_streamed_weights(const model_spec& spec, const checkpoint& weights,
                                            const decoder_options& options);
 

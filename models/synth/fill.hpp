@@ -2,8 +2,8 @@
 // and the index of each value.
 //
 // Objects are immutable; any thread may call. tensor_filler generates the bytes that the tensor has
-// in a file. module_source gives the same numbers row by row of the matrix, as weight sources need
-// them.
+// in a file. For matrices that GPTQ or AWQ quantised, module_source gives the same numbers row by
+// row, as gpu::weight_source needs them.
 #pragma once
 
 #include <array>

@@ -15,9 +15,9 @@
 
 namespace twill::models::quant {
 
-/// The checkpoint over `table`, which is `table` itself when no matrix is quantised. Fails with
-/// bad_metadata when tensors and configuration contradict each other, and with bad_tensor when a
-/// packed tensor cannot be a matrix.
+/// Returns a checkpoint that shows the quantised matrices of `table` as ordinary ones, or `table`
+/// itself when no matrix is quantised. Fails with bad_metadata when tensors and configuration
+/// contradict each other, and with bad_tensor when a packed tensor cannot be a matrix.
 result<std::shared_ptr<const checkpoint>>
 show_as_matrices(std::shared_ptr<const tensor_table> table,
                  const std::optional<quant_config>& config);

@@ -31,8 +31,8 @@ std::vector<std::string> part_names(const std::string& stem);
 result<matrix_parts> measure(const tensor_table& table, const quant_config& config,
                              const std::string& stem);
 
-/// All parts, checked: types and shapes fit each other, group numbers are in range, scales are
-/// finite.
+/// Finds all parts, and checks that types and shapes fit each other, that group numbers are in
+/// range and that scales are finite.
 result<matrix_parts> find_parts(const tensor_table& table, const quant_config& config,
                                 const std::string& stem);
 

@@ -7,12 +7,12 @@
 // alive takes one step; a layer's weights are fetched once per round for all of them. FlexGen's two
 // orders (arXiv 2303.06865, section 4.2 and appendix A.2) differ only in which micro-batches enter
 // a round:
-//   zigzag    A waiting micro-batch enters as soon as a place is free, so all places are taken at
-//             once. The loops nest as token -> layer -> micro-batch, and micro-batches of equal
-//             length are always at the same token.
-//   diagonal  One micro-batch enters per `stagger` rounds, so that all are at different tokens: a
-//             warm-up triangle, then diagonals. Prefills spread over rounds, and no two
-//             micro-batches have their most KV at the same time.
+//   zigzag    A waiting micro-batch enters as soon as fewer than `max_alive` are alive, so in the
+//             first round that many enter. The loops nest as token -> layer -> micro-batch, and
+//             micro-batches of equal length are always at the same token.
+//   diagonal  One micro-batch enters per `stagger` rounds, so that all are at different tokens.
+//             Prefills spread over rounds, and no two micro-batches have their most KV at the same
+//             time.
 // In both orders a micro-batch that has taken its last step leaves and a waiting one enters.
 #pragma once
 

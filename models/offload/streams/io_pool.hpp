@@ -47,8 +47,8 @@ public:
   /// Queues tasks that belong together as one order (see io_threads). With `first` they are queued
   /// before all waiting tasks.
   void order(std::vector<task> tasks, bool first = false);
-  /// Serves all orders that wait. A caller that is about to wait for the end of an order calls this
-  /// first.
+  /// Begins all orders that are waiting to be served (io_threads.hpp). A caller that is about to
+  /// wait for the end of an order calls this first.
   void hurry() { threads_->serve_all(); }
   /// Runs `tasks` before all waiting tasks and returns when they are done.
   void run_all(std::vector<task> tasks);

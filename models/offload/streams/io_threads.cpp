@@ -129,8 +129,8 @@ std::unique_ptr<io_user> io_threads::join(const io_share& share) {
       std::upper_bound(users.begin(), users.end(), own,
                        [](const auto& a, const auto& b) { return a->share.rank < b->share.rank; }),
       own);
-  // Threads that were started for a user that has left now serve the other users, except those that
-  // still run a task of the user that left. So only the missing number of threads is started.
+  // When a user (a stream of transfers) leaves, its threads stay and serve the other users, except
+  // those that still run one of its tasks. So only as many threads are started as are missing.
   std::int32_t wanted = shared_->running;
   for (const auto& one : users)
     wanted += one->share.most - one->running;

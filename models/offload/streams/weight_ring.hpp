@@ -48,7 +48,7 @@ public:
   /// first group again.
   void begin_pass(std::size_t n);
   /// Waits until the group is on the device or on its way there, makes the device's next work wait
-  /// for it, and places its matrices there.
+  /// for it, and lets the group's packed_matrix objects refer to the buffer.
   result<nothing> acquire(std::int32_t group);
   /// Ends the use of the group: no op that is launched from now on may read it.
   void release(std::int32_t group);
