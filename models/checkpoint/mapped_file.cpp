@@ -93,8 +93,8 @@ void mapped_file::release(std::span<const std::byte> part) const {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = static_cast<std::size_t>(part.data() - data_);
   const std::size_t from = (begin + page - 1) / page * page;
-  // The last page of the file holds nothing after the file's end, so the whole page may be
-  // released.
+  // The last page of a mapping may extend beyond the file's end, where it holds no data, so the
+  // whole page may be released.
   const std::size_t end = begin + part.size();
   const std::size_t to = end == size_ ? end : end / page * page;
   if (from < to) ::madvise(const_cast<std::byte*>(data_) + from, to - from, MADV_DONTNEED);

@@ -11,8 +11,8 @@ namespace twill::models {
 
 namespace {
 
-/// A slot is free if `bytes` is 0. `data` is written before `bytes`, and does not change until the
-/// slot is free again.
+/// The address range of one guarded mapping. A slot is free if `bytes` is 0. `data` is written
+/// before `bytes`, and does not change until the slot is free again.
 struct slot {
   std::atomic<std::uintptr_t> data{0};
   std::atomic<std::size_t> bytes{0};

@@ -34,9 +34,10 @@ struct planned_serving : serving_plan {
   bool remembered = false; ///< the rates were measured in an earlier run
 };
 
-/// Takes some seconds if the machine must be measured because its last measurement is older than a
-/// week. Writes the plan and its projection to the log. Fails if the machine cannot be measured or
-/// no plan fits. Call it on the device's thread.
+/// Makes the plan, and writes it and its projection to the log. This takes some seconds if the
+/// machine must be measured, that is, if no measurement of the last week is stored or `when`
+/// demands a new one. Fails if the machine cannot be measured or no plan fits. Call it on the
+/// device's thread.
 result<planned_serving> plan_for_serving(gpu::device& dev, const model_spec& spec,
                                          const checkpoint& weights, const compute_choice& types,
                                          const config::options& options, const serving_room& room,

@@ -164,8 +164,8 @@ void read_awq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
   const std::int64_t row_words = out.words == nullptr ? 0 : from.parts.cols / 8;
   const std::int64_t stored_line = from.parts.rows / 8; // words per column
   const std::int64_t n_words = out.n_rows / 8;
-  // The words of each column lie on another memory page, which the hardware prefetcher does not
-  // reach.
+  // The loop prefetches columns `ahead` words before it reads them: each column's words lie on
+  // another memory page, and the hardware prefetcher does not cross pages.
   constexpr std::int64_t ahead = 4;
   word_lines lines{};
   const auto line_at = [&](std::int64_t column) {

@@ -1,5 +1,5 @@
-// planner: searches the batch sizes, percentages and schedule that serve a model which does not
-// fit.
+// planner: searches the batch sizes, the shares of the memory tiers and the schedule with which an
+// offline job runs a model that does not fit on its device.
 //
 // Pure. It searches the size and number of micro-batches, their order and stagger (block_schedule),
 // where attention runs, and the tiers of weights, KV and activations for the most tokens per second

@@ -10,7 +10,7 @@
 
 namespace twill::models::offload {
 
-/// `count` rounds with the same mix of prefills and decodes. Positions and tokens are those of one
+/// `count` rounds with the same mix of prefills and decodes. context_positions counts only one
 /// sequence of each micro-batch.
 struct round_load {
   double count = 1;

@@ -11,8 +11,9 @@
 // are being fetched, and the caller waits only for the group that it needs. On a device that runs
 // asynchronously, host threads only begin the copies from host memory and do not wait for them.
 // acquire() makes the device's later work wait for the copies, and the next copies into a buffer
-// wait, by means of markers, for the work that was launched before the buffer's release. The device
-// is never synchronised. Failure: after a transfer has failed, every acquire() fails.
+// wait, by means of a gpu::marker (an event), for the work that was launched before the buffer's
+// release. The device is never synchronised. Failure: after a transfer has failed, every acquire()
+// fails.
 #pragma once
 
 #include <atomic>
