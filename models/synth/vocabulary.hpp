@@ -1,8 +1,9 @@
 // vocabulary: makes a synthetic vocabulary that encodes any text, for each kind of tokenizer.
 //
-// Plain values, made from the recipe alone. After the single letters and bytes come pairs of
-// frequent letters, then pairs of such pairs, each with and without a space before. Every such
-// piece is a merge of two others, so that a vocabulary of any size has valid merges.
+// Plain values, made from a random model's recipe (recipe.hpp) alone. After the single letters and
+// bytes come pairs of frequent letters, then pairs of such pairs, each with and without a space
+// before. Every such piece is a merge of two others, so that a vocabulary of any size has valid
+// merges.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// hidden_stream: keeps hidden states of micro-batches in host memory or on disk between schedule
-// tasks. Before a task it loads the task's state into a device buffer (staging_buffers), and after
-// the task it stores the state again.
+// hidden_stream: keeps hidden states of micro-batches in host memory or on disk between tasks of a
+// block schedule (plan/block_schedule.hpp). Before a task it loads the task's state into a device
+// buffer (staging_buffers), and after the task it stores the state again.
 //
 // A state belongs to a chunk, which is a group of rows of a micro-batch's step. All states of a
 // micro-batch are kept in one tier; the shares of the tiers are numbers of micro-batches. Threads:

@@ -99,18 +99,19 @@ public:
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
   };
-  /// The copies that move `blocks` of a segment, in groups. Each group is large enough to be one
-  /// task of a worker.
+  /// Returns the copies that move `blocks` of a segment (the full KV blocks of one layer and
+  /// micro-batch), in groups. Each group is large enough to be one task of a worker.
   std::vector<std::vector<extent>> tasks_of(std::int32_t layer,
                                             const std::vector<block_span>& blocks,
                                             transfer_direction direction) const;
-  /// Copies one extent. `device` is the address of the segment on the device, in the form in which
-  /// it is transferred (packed to 4 bits if kv_stream_options::four_bits is true). Pages from the
-  /// disk are checked against the checksums of what was last written there.
+  /// Copies one extent of a segment (the full KV blocks of one layer and micro-batch). `device` is
+  /// the address of the segment on the device, in the form in which it is transferred (packed to 4
+  /// bits if kv_stream_options::four_bits is true). Pages from the disk are checked against the
+  /// checksums of what was last written there.
   result<nothing> copy(std::int32_t layer, std::int32_t batch, unsigned char* device,
                        const extent& e, transfer_direction direction, io_worker& worker) const;
-  /// Copies partial blocks: to the device those of ranges with block_range::open, back from the
-  /// device those of ranges with `open` or `filled`.
+  /// Copies partial blocks (a sequence's last block while it is not full): to the device those of
+  /// ranges with block_range::open, back from the device those of ranges with `open` or `filled`.
   result<nothing> copy_partial_blocks(std::int32_t layer, std::int32_t batch, unsigned char* device,
                                       const std::vector<block_range>& blocks,
                                       transfer_direction direction, io_worker& worker) const;

@@ -42,8 +42,8 @@ struct weight_location {
   std::int64_t store_offset = 0;       ///< disk: any multiple of 64
 };
 
-/// Segments that are transferred together into one staging buffer. The buffer has the bytes from
-/// the disk first and then, aligned, those from host memory.
+/// Parts of matrices (weight_segment) that are transferred together into one staging buffer. The
+/// buffer has the bytes from the disk first and then, aligned, those from host memory.
 struct transfer_group {
   std::vector<weight_location> locations;
   std::int64_t disk_bytes = 0; ///< a multiple of store_alignment
@@ -69,9 +69,9 @@ public:
   weight_placement& operator=(const weight_placement&) = delete;
   ~weight_placement() { host_.give_back(on_host_); }
 
-  /// Adds a group of segments with the tier of each. Their sources must have their bytes in host
-  /// memory. Segments of the device tier are copied to the device at once. Returns the group's
-  /// number.
+  /// Adds a transfer group of parts of matrices, each with its tier. The source of each part must
+  /// have its bytes in host memory. Parts in the device tier are copied to the device at once.
+  /// Returns the group's number.
   result<std::int32_t> add(const std::vector<weight_segment>& segments,
                            const std::vector<tier>& where);
 
