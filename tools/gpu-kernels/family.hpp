@@ -20,8 +20,8 @@ struct options {
 
 struct family {
   const char* name;
-  /// Compares results with a naive reference in double precision, and adds an outcome for each
-  /// shape.
+  /// Compares the results of the kernels with a naive reference in double precision, and adds one
+  /// outcome per shape to `out`.
   void (*check)(gpu::device& dev, const options& chosen, results& out);
   /// Times the kernels at the shapes of the seed models.
   void (*measure)(gpu::device& dev, const options& chosen, results& out);

@@ -29,8 +29,8 @@ using gpu::compute_type;
 using gpu::weight_kind;
 using gpu::test::offsets;
 
-/// The combinations of weights and compute types whose kernels are checked. A kernel for another
-/// combination adds a line.
+/// A combination of weights and a compute type whose kernel is checked. When a kernel for another
+/// combination is written, add a line to `forms`.
 struct form {
   weight_kind kind;
   compute_type compute;
@@ -46,16 +46,18 @@ constexpr form forms[] = {
 };
 
 constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 64};
-/// Numbers of rows. The last one is a prompt's and may be reduced to limit the number of outputs,
-/// since the host compares all of them.
+/// Numbers of rows of activations for the models' layers. The last one stands for a prompt. It is
+/// reduced for wide matrices, so that there are at most `most_seed_outputs` outputs, because the
+/// host compares the bits of all of them.
 constexpr std::array<std::int64_t, 4> seed_row_counts{1, 5, 32, 2048};
 constexpr std::int64_t most_seed_outputs = std::int64_t{16} << 20;
 constexpr std::int64_t small_prompt = 66; ///< rows, at toy shapes
-/// Numbers of rows for shapes with 2,571 outputs. On GPUs with 58 to 142 multiprocessors they use
-/// both block sizes of the prefill kernels, whatever the weights.
+/// Numbers of rows of activations for check_prompt_shapes(), whose matrices have 2,571 outputs. On
+/// GPUs with 58 to 142 multiprocessors these numbers lead to both block sizes of the prefill
+/// kernels, whatever the weights.
 constexpr std::array<std::int64_t, 4> prompt_row_counts{1, 200, 300, 460};
-/// For matrices of which only some outputs are compared with the reference: the distance between
-/// these outputs.
+/// Where only some outputs of a row are compared with the reference, these are the distances from
+/// one compared output to the next.
 constexpr std::int64_t compared_step = 997, prompt_compared_step = 89;
 /// Floats between an output row's end and the next one, which no kernel may write.
 constexpr std::int64_t guard = 5;
@@ -73,8 +75,8 @@ struct trial {
   std::vector<float> before;                // (rows of x, outputs): added to; or none
 };
 
-/// Outputs are filled with this byte before a call; f32 values of such bytes are NaN, which shows
-/// outputs that a kernel did not write.
+/// The output memory is filled with this byte before a call. f32 values of such bytes are NaN, so
+/// outputs that a kernel did not write can be found.
 constexpr unsigned char poison = 0xff;
 
 bool is_poison(float value) {
@@ -191,8 +193,8 @@ void add_before(trial& t) {
   }
 }
 
-/// Checks a plain call, and a call with strided and unaligned rows, a column order, a bias and
-/// accumulation to existing outputs.
+/// Checks one plain call of linear(), and one call with strided and unaligned rows, a permutation
+/// of the columns, a bias and accumulation to existing outputs.
 void check_matrix(gpu::device& dev, const options& given, const gpu::test::matrix& w,
                   compute_type compute, const std::string& shape, results& out) {
   const std::string kernel = kernel_name(gpu::name_of(w.kind), compute);
@@ -266,8 +268,9 @@ gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std:
   return w;
 }
 
-/// A trial of a matrix in which the bits of all outputs are compared between batches, and every
-/// `step`-th and the last output with the reference.
+/// A trial that multiplies the matrix by each number of rows in `counts`. The bits of all outputs
+/// are compared between these calls. Every `step`-th output and the last one are also compared with
+/// the reference.
 trial trial_of(const gpu::device& dev, const gpu::packed_matrix& packed,
                const gpu::weight_source& source, compute_type compute,
                std::span<const std::int64_t> counts, std::int64_t step) {
@@ -287,8 +290,9 @@ struct matrix_shape {
   std::int32_t group;
 };
 
-/// Calls f(make, compute, kernel, shape) for each form of weights and of scales. make() returns the
-/// matrix; `kernel` and `shape` are its names in the results.
+/// Calls f(make, compute, kernel, shape) for each combination of `forms`, of `shapes` and of ways
+/// to store scales and zero points. make() returns the matrix; `kernel` and `shape` are the names
+/// in the results.
 template <class F>
 void for_forms(std::span<const matrix_shape> shapes, const F& f) {
   for (const form& one : forms)
@@ -350,9 +354,9 @@ std::string gated_fault(gpu::device& dev, const trial& t, std::int64_t m) {
   return {};
 }
 
-/// Checks shapes with enough rows and outputs for the prefill kernels. Neither number fills its
-/// last block, and the number of outputs is not a multiple of four, so that outputs are written one
-/// by one.
+/// Checks shapes with enough rows and outputs for the prefill kernels. The last thread blocks are
+/// only partly filled in both directions. The number of outputs is not a multiple of four, so that
+/// the kernels must write outputs one by one.
 void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
   const std::int64_t rows = given.small ? 67 : 2571;
   const matrix_shape shapes[] = {{rows, 640, 128}, {rows, 640, 32}, {rows, 288, 16}};
@@ -369,8 +373,8 @@ void check_prompt_shapes(gpu::device& dev, const options& given, results& out) {
   });
 }
 
-/// Checks the prefill kernels with shapes in which four outputs are written at a time, and with
-/// silu_mul().
+/// Checks the prefill kernels with shapes in which four outputs are written at a time. Also checks
+/// that linear_silu_mul() gives the same bits as linear() followed by silu_mul().
 void check_gated_shapes(gpu::device& dev, const options& given, results& out) {
   const std::int64_t rows = given.small ? 128 : 2624;
   const matrix_shape shapes[] = {{rows, 640, 128}, {rows, 640, 32}, {rows, 288, 16}};

@@ -21,8 +21,9 @@ std::string kernel_name(const char* weights, gpu::compute_type compute);
 
 /// The layers that are checked and timed.
 std::vector<bench::seed_layer> layers_of(const options& given);
-/// The compute type that `auto` chooses for such weights on a GPU, given that AWQ and GPTQ
-/// checkpoints state f16 and GGUF files state no type; int8 for weights that w8a8 rounds.
+/// The compute type that `model.compute` = auto chooses for a layer's weights on a GPU. It depends
+/// on the type that checkpoints state: AWQ and GPTQ checkpoints state f16, GGUF files none. For
+/// weights that w8a8 rounds, the result is int8.
 gpu::compute_type compute_of(const gpu::device& dev, const bench::seed_layer& seed);
 /// Random weights of a product.
 gpu::weight_source source_of(const bench::seed_layer& seed, const bench::product_shape& s);

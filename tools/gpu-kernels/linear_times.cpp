@@ -12,8 +12,8 @@ namespace twill::gpu_kernels {
 
 namespace {
 
-/// Times a layer's four products together at 1, 8, 32 and a prompt's rows, and each product alone
-/// at 1 row and at a prompt's rows.
+/// Times the four matrix products of a layer together with 1, 8 and 32 rows of activations and with
+/// the rows of a prompt. Times each product alone with 1 row and with the rows of a prompt.
 void measure_layer(gpu::device& dev, const options& given, const bench::seed_layer& seed,
                    results& out) {
   const gpu::compute_type compute = compute_of(dev, seed);

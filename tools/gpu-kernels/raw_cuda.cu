@@ -1,5 +1,6 @@
-// Implements a GPU's space with CUDA's runtime alone, as gpu/cuda/cuda_device.cu does with Kokkos.
-// Its tables of ops have CUDA's own kernels and no portable implementations.
+// Implements the space of a GPU (gpu/detail/space.hpp) with the CUDA runtime alone, where
+// gpu/cuda/cuda_device.cu also needs Kokkos. The table of ops has only kernels written in CUDA and
+// no portable implementations.
 #include <memory>
 #include <stdexcept>
 #include <string>

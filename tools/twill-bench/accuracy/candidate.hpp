@@ -1,8 +1,8 @@
 // candidate: a model whose accuracy is measured, and the tokens that it is measured with.
 //
-// Golden folders need no tokenizer: their golden.json lists prompts, and the greedy tokens with
-// which a reference implementation continued them. Any other model needs a text. A candidate is
-// immutable and may be used by any thread.
+// A golden folder is a model folder with a golden.json, which lists prompts and the greedy tokens
+// with which a reference implementation continued them. It needs no tokenizer. Any other model is
+// measured with a text. A candidate is immutable and may be used by any thread.
 #pragma once
 
 #include <memory>

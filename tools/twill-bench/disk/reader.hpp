@@ -1,9 +1,9 @@
-// disk_reader: threads that read a file as fast as the disk allows. They read as the disk tier
-// does, in parts of `transfer_bytes` that go directly into long stretches of memory, and start
-// again at the end of the file. The data is not used.
+// disk_reader: threads that read a file as fast as the disk allows. They read as the disk tier of
+// offloaded weights does, in parts of `transfer_bytes` that go directly into long stretches of
+// memory. At the end of the file they start again from its beginning. The data is not used.
 //
-// The object has threads of its own while it lives; bytes() may be called from any thread. A file
-// that it wrote itself is gone once the object is destroyed.
+// The object has threads of its own while it lives; bytes() may be called from any thread. The
+// destructor removes a file that the object wrote itself.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,7 @@
 namespace twill::bench {
 
 struct disk_reading {
-  /// An existing file, which is read where it holds data; empty: the reader writes a file of its
-  /// own.
+  /// An existing file to read, without its holes; empty: the reader writes a file of its own.
   std::string file;
   /// Folder of the reader's own file; empty: the system's folder for temporary files.
   std::string dir;

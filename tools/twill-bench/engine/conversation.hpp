@@ -22,8 +22,8 @@ private:
   prompt asked_;
 };
 
-/// The indices of the prompts that begin a conversation, because they follow no other prompt. //
-/// (n_conversations)
+/// Returns the indices of the prompts that begin a conversation, one index per conversation. The
+/// prompts after each of them, up to the next, are further turns.
 std::vector<std::size_t> conversation_starts(const std::vector<prompt>& prompts);
 
 } // namespace twill::bench

@@ -47,8 +47,8 @@ public:
   }
 
 private:
-  /// Times as whole nanoseconds, so that rounding of a sum cannot put an end after a start at the
-  /// same time.
+  /// Converts a time to whole nanoseconds. With doubles, rounding in start_s + latency_s could put
+  /// the end of a request after the start of another one at the same moment.
   static std::int64_t nanoseconds(double s) { return std::llround(s * 1e9); }
 
   std::size_t bucket(double at_s) const {
@@ -125,8 +125,8 @@ void take_samples(const record& one, double tpot_ms, samples& into) {
   into.per_output_token += one.latency_s * 1e3 / std::max(1, one.output_tokens);
 }
 
-/// Counts completed requests, goodput and tokens within the window, and computes their rates per
-/// second of it.
+/// Counts completed requests, goodput and tokens within the measurement window (metrics.hpp), and
+/// computes their rates per second of the window.
 class window_rates {
 public:
   /// When `whole` is true, everything counts, even what rounding puts after the end of the window.

@@ -1,5 +1,6 @@
-// run_guard: ends a run at its limits: its duration with the grace period, or over-saturation. One
-// thread, which calls ask() from time to time with the time that has passed.
+// run_guard: ends a run when its duration and the grace period have passed, or when the server is
+// over-saturated (saturation.hpp). One thread calls ask() from time to time with the time that has
+// passed.
 #pragma once
 
 #include <string>

@@ -29,8 +29,8 @@ void read_exposition(std::string_view text, double at_s, scrape_log& into);
 
 class scraper {
 public:
-  /// Reads every `scrape_interval` of the options; 0 reads nothing. The options must outlive the
-  /// scraper.
+  /// Reads /metrics once per `scrape_interval` of the options. An interval of 0 reads nothing. The
+  /// options must outlive the scraper.
   explicit scraper(const serve_options& options);
   ~scraper();
   scraper(const scraper&) = delete;

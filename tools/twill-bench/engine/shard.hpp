@@ -36,8 +36,8 @@ public:
   void close_intake();
 
   double cpu_s() const { return cpu_s_; } ///< CPU time of the latest run()
-  /// How late each of the timer's beats was in the latest run(); it shows delays of the client
-  /// itself.
+  /// How late each expiry of a periodic timer was in the latest run(). Late expiries show that the
+  /// client itself was delayed.
   const std::vector<double>& lags_ms() const { return lags_ms_; }
 
 private:

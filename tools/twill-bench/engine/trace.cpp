@@ -62,8 +62,8 @@ std::vector<trace_line> read_trace(const std::string& path, std::size_t most) {
   return out;
 }
 
-/// The prompt's ids: the tokens of the blocks that the line names, then tokens that only this
-/// prompt has.
+/// The token ids of the prompt of one trace line: first the tokens of the blocks that its
+/// `hash_ids` name, then tokens that only this prompt has.
 std::vector<std::int32_t> ids_of(const trace_line& line, std::size_t number, std::uint64_t seed,
                                  std::pair<std::int32_t, std::int32_t> range) {
   const auto n_ids = static_cast<std::size_t>(line.input_tokens);

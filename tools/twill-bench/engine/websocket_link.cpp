@@ -45,8 +45,8 @@ asio::awaitable<error_code> websocket_link::open(const route& where, clock::time
     why_not_open_ = reply.body();
   }
   if (error) co_return stream_.cause(error);
-  // The early bytes are handled later and not here, because the caller of open() adds its request
-  // only after open() has returned.
+  // Bytes that arrived in the same read as the reply to the handshake are handled in a posted
+  // handler, because the caller of open() adds its request only after open() has returned.
   asio::post(stream_.get_executor(),
              [self = shared_from_this(), early = socket.next_layer().early()] {
                self->take(early, clock::now());

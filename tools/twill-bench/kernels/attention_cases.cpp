@@ -11,8 +11,8 @@ namespace {
 
 using gpu::dtype;
 
-/// The KV, the heads and the step of one sequence. On a GPU, several buffers of KV and activations
-/// take turns.
+/// One sequence with its KV, its heads and its new rows. On a GPU, successive runs use different
+/// buffers of KV and activations in turn, so that no buffer is still in a cache.
 struct sequence {
   std::int32_t n_heads, n_kv_heads, head_dim, past, rows;
   dtype type;
@@ -21,8 +21,8 @@ struct sequence {
   gpu::ragged_batch batch;
   std::int32_t n_blocks_of_turn = 0;
   std::int32_t turns = 1;
-  /// Both for one turn: positions of all KV heads together, and bytes of the keys (the values take
-  /// as many).
+  /// For one turn, that is, for one of the buffers: the positions of all KV heads together, and the
+  /// bytes of the keys (the values take as many).
   std::int64_t kv_positions = 0, kv_bytes = 0;
   mutable std::int64_t turn = 0;
 

@@ -45,8 +45,9 @@ struct kernel_selection {
   std::vector<case_group> groups; ///< empty: all
   std::string only;               ///< cases whose "op shape" contains this; empty: all
   bool small = false;             ///< toy shapes, to test the program itself
-  /// Buffers take turns. There are as many as together hold at least this many bytes, so that no
-  /// buffer is still in a cache when it is used again.
+  /// Successive runs of a case use different buffers in turn. There are so many buffers that they
+  /// hold at least this many bytes together, so no buffer is still in a cache when it is used
+  /// again.
   std::int64_t bytes_in_turn = 0;
 };
 

@@ -24,8 +24,8 @@ kernel_case named(const seed_layer& seed, std::int32_t length, std::int32_t sequ
   return c;
 }
 
-/// Sequences of one length that each decode a token. Several buffers of KV, queries and outputs
-/// take turns.
+/// Sequences of one length that each decode a token. Successive runs use different buffers of KV,
+/// queries and outputs in turn, so that no buffer is still in a cache.
 class decode_step {
 public:
   decode_step(gpu::device& dev, const kernel_selection& selection, const seed_layer& seed,

@@ -63,8 +63,9 @@ inline gpu::buffer filled(gpu::device& dev, std::int64_t bytes, unsigned char va
   return b;
 }
 
-/// The number of buffers of `bytes` bytes that take turns so that together they hold bytes_in_turn.
-/// It is limited, because a CUDA graph with this many launches must remain affordable.
+/// The number of buffers of `bytes` bytes that hold `selection.bytes_in_turn` together. Successive
+/// runs of a case use them in turn. The number is limited, because a CUDA graph with one launch per
+/// buffer must remain affordable.
 inline std::int32_t turns_of(const kernel_selection& selection, double bytes) {
   constexpr double most = 2000;
   if (selection.small) return 2;

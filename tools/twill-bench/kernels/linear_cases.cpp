@@ -50,8 +50,8 @@ std::vector<compute_type> computes_of(const gpu::device_info& device, const weig
   return computes;
 }
 
-/// Measures all cases of a weight form at one shape. The matrix is made when the first of these
-/// cases is selected.
+/// Measures linear() with one weight_form (weights.hpp) and one matrix shape, in all compute types
+/// and with each number of rows. The matrix is made when the first of these cases is selected.
 void measure_form(gpu::device& dev, const kernel_selection& selection,
                   const std::vector<std::int64_t>& rows, const weight_form& form,
                   const matrix_shape& s, const std::function<void(const kernel_case&)>& measure) {

@@ -11,9 +11,10 @@ namespace twill::bench {
 
 class product {
 public:
-  /// Makes a product for up to `most_rows` rows of activations. Weights always take turns between
-  /// several buffers. Activations do so on a GPU only; on a host, the op before a product leaves
-  /// them in a cache.
+  /// Makes a product for up to `most_rows` rows of activations. Successive runs use several copies
+  /// of the weights in turn, so that no copy is still in a cache. On a GPU they also use several
+  /// copies of the activations. On a host there is one copy, because in a model the op before a
+  /// product leaves the activations in a cache.
   product(gpu::device& dev, const kernel_selection& selection, const gpu::weight_source& source,
           std::int64_t most_rows);
 

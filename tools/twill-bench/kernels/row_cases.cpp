@@ -35,8 +35,8 @@ void measure_at(const kernel_selection& selection, std::int64_t m, std::int64_t 
   }
 }
 
-/// The number of matrices of `bytes` bytes that take turns. It is 1 on a host, where the op before
-/// leaves the matrix in a cache.
+/// The number of matrices of `bytes` bytes that successive runs use in turn. It is 1 on a host,
+/// because in a model the op before leaves the matrix in a cache there.
 std::int32_t turns_on(const gpu::device& dev, const kernel_selection& selection, double bytes) {
   return dev.memory_is_host() ? 1 : turns_of(selection, bytes);
 }

@@ -10,8 +10,8 @@ namespace twill::bench {
 void for_each_attention_case(gpu::device& dev, const kernel_selection& selection,
                              const std::function<void(const kernel_case&)>& measure);
 
-/// Decode attention with the head counts of the seed models, for 1 and 32 sequences of 512 to 4,096
-/// positions.
+/// Decode attention with the head counts of the seed models (seed_layers.hpp), for 1 and 32
+/// sequences of 512 to 4,096 positions.
 void for_each_decode_case(gpu::device& dev, const kernel_selection& selection,
                           const std::function<void(const kernel_case&)>& measure);
 

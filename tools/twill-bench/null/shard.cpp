@@ -215,8 +215,9 @@ asio::awaitable<void> null_shard::pause(asio::steady_timer& timer, std::chrono::
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-/// The first generation that waits schedules the round. The round is posted, so the events of the
-/// sockets that arrived meanwhile are handled before it.
+/// Waits until the reply may send its next piece. In a round, all waiting replies send one piece
+/// each. The first reply that waits posts the next round, so the events of the sockets that arrived
+/// meanwhile are handled before the round.
 asio::awaitable<void> null_shard::turn() {
   if (round_.empty()) asio::post(context_, [this] { round_.wake_all(); });
   return round_.wait();

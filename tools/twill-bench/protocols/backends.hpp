@@ -1,5 +1,5 @@
-// backends: the constructors in protocol.cpp's table of backends; each is implemented in a file of
-// its own.
+// backends: the functions that make the protocol object of each backend, for the table of backends
+// in protocol.cpp. Each is implemented in a file of its own.
 #pragma once
 
 #include <memory>

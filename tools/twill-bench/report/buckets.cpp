@@ -31,7 +31,7 @@ std::vector<double> equal_bounds(double low, double high, std::size_t wanted) {
   return out;
 }
 
-/// Round numbers from `low` to `high`. As many of them are used per power of ten as give about
+/// Round numbers from `low` to `high`, either 10 or 3 per power of ten, whichever gives about
 /// `wanted` ranges.
 std::vector<double> growing_bounds(double low, double high, std::size_t wanted) {
   const std::vector<double> fine{1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8}, coarse{1, 2, 5};

@@ -16,9 +16,10 @@ struct named_sweep {
   sweep figures;
 };
 
-/// One table per metric: rows are cells, then each run's value and its ratio to the first run's.
-/// There is no ratio of requests/s where the actual output lengths of two runs differ by over 2 %,
-/// because shorter replies do not show a faster server. References have no ratio, because they ran
+/// One table per metric. A row is a cell of the sweeps (a pair of input and output length), with
+/// the value of each run and its ratio to that of the first run. There is no ratio of requests/s
+/// where the actual output lengths of two runs differ by over 2 %, because shorter replies do not
+/// show a faster server. `references`, which are published sweeps, have no ratio, because they ran
 /// on other hardware.
 std::string compare_sweeps(const std::vector<named_sweep>& runs,
                            const std::vector<reference>& references);

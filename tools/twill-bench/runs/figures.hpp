@@ -1,5 +1,5 @@
-// figures: the figures that are kept of one load on one server. A sweep keeps them for each phase
-// of a cell, versus for each round. Plain data.
+// figures: the figures that are kept of one load on one server. `sweep` keeps them for each phase
+// of a cell, `versus` for each round. Plain data.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// load_runner: starts servers and measures loads, one after the other, until a signal comes. sweep,
-// campaign and versus all use it.
+// load_runner: starts servers and measures loads, one after the other, until a signal comes.
+// `sweep`, `campaign` and `versus` all use it.
 //
 // Its calls block; use it from the main thread. SIGINT and SIGTERM are blocked while the object
 // lives: the first one ends the load that runs, and interrupted() then stays true.

@@ -36,8 +36,8 @@ struct planned_load {
 
 struct planned_model {
   std::string name, title;
-  /// A shell command that runs before the first server of the model starts: that of the model, or
-  /// that of the plan where the model has none. It may be empty.
+  /// A shell command that runs before the first server of the model starts. Where a [[model]] table
+  /// has no command, the plan's own one is used. It may be empty.
   std::string prepare;
   std::vector<name_value> environment; ///< for `prepare` and for the servers
   sweep_order grid;

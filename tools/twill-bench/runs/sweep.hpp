@@ -1,8 +1,8 @@
 // sweep: a grid of input and output lengths, and what was measured in each cell. Plain data.
 //
-// As in the published sweeps, every cell has two phases: latency at concurrency 1, and throughput
-// with enough requests at once to saturate the server. Latencies per token are computed with actual
-// lengths, never with the lengths asked for.
+// As in the published sweeps (published_sweeps.hpp), every cell has two phases: latency at
+// concurrency 1, and throughput with enough requests at once to saturate the server. Latencies per
+// token are computed with actual lengths, never with the lengths asked for.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// sweep_report: writes a sweep as Markdown in the form of the published sweeps, as CSV, and as
-// charts. All functions but write_sweep() are pure.
+// sweep_report: writes a sweep as Markdown in the form of the published sweeps
+// (published_sweeps.hpp), as CSV, and as charts. All functions but write_sweep() are pure.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@
 
 namespace twill::bench {
 
-/// The table in the published form, then a table with actual lengths, how requests ended, TTFT and
-/// TPOT. `image` is the file extension of the charts that it links to ("svg" or "png").
+/// A table in the form of the published sweeps, then a table with actual lengths, how requests
+/// ended, TTFT and TPOT. `image` is the file extension of the charts that it links to ("svg" or
+/// "png").
 std::string sweep_markdown(const sweep& of, const std::string& image);
 /// One line per cell and phase, with all figures.
 std::string sweep_csv(const sweep& of);

@@ -1,4 +1,4 @@
-// arithmetic: what both the counts and the model of kernels on paper calculate with. Pure
+// arithmetic: the arithmetic that both counts.hpp and the model on paper (model.hpp) use. Pure
 // functions.
 #pragma once
 

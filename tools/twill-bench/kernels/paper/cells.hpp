@@ -1,5 +1,6 @@
-// cells: compares the published sweeps of the seed models with the model on paper's prediction for
-// twill on the same card, an A100 with 40 GB.
+// cells: compares published throughputs of other servers with the throughput that the model on
+// paper (model.hpp) predicts for twill. Both are for the seed models (seed_layers.hpp) on the same
+// card, an A100 with 40 GB. A cell is one pair of input and output length.
 #pragma once
 
 #include "tools/twill-bench/kernels/json_lines.hpp"

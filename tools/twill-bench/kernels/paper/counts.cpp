@@ -115,8 +115,9 @@ kernel_counts attention_counts(const card& on, const attention_shape& shape, std
   // Queries and the partial output of each chunk are f32.
   c.l2_bytes = bytes + rows * 4 + static_cast<double>(chunks) * rows * 4;
   c.warp_instructions = bytes / 32 * attention_instructions;
-  // Eight query heads of a group are the rows of an mma. One factor of each of the two products is
-  // split into two parts.
+  // There are two products: queries times keys, and softmax weights times values. The f32 factor of
+  // each is split into two 16-bit parts. The 16 rows of an mma are both parts for eight query heads
+  // of one KV head.
   const std::int64_t tiles = ceil_div(shape.n_heads / shape.n_kv_heads, attention_tile_heads);
   c.mmas = static_cast<double>(sequences * positions * shape.n_kv_heads * tiles) * 16 *
            shape.head_dim * 2 / fma_of_mma;
@@ -146,8 +147,8 @@ kernel_counts prefill_attention_counts(const card& on, const attention_shape& sh
   c.blocks = blocks_of_head * shape.n_kv_heads;
   c.dram_bytes = kv_bytes + row_bytes * (4 + 2); // queries are f32, outputs have 16 bits
   c.l2_bytes = row_bytes * (4 + 2) + static_cast<double>(c.blocks) * seen * shape.head_dim * 2 * 2;
-  // Two products: queries times keys, and weights times values. One factor of each is split into
-  // two parts.
+  // There are two products: queries times keys, and softmax weights times values. The f32 factor of
+  // each is split into two 16-bit parts, which doubles the number of multiply-adds.
   c.mmas = static_cast<double>(c.blocks * prefill_attention_rows) * seen * shape.head_dim * 2 * 2 /
            fma_of_mma;
   c.warp_instructions = c.mmas * prefill_attention_instructions;

@@ -9,9 +9,10 @@
 
 namespace twill::bench::paper {
 
-/// The plan for weights of this format. Where no plan has the group size of `weights`, the result
-/// is the plan with the next smaller group among those with the same number of bits and the same
-/// type of activations, or the plan with the smallest group where none is smaller.
+/// The gemm_plan, that is, the constants of the kernel (plans.hpp), for weights of this format.
+/// Where no plan has the group size of `weights`, the result is the plan with the next smaller
+/// group among those with the same number of bits and the same type of activations, or the plan
+/// with the smallest group where none is smaller.
 const gemm_plan& plan_of(weight_format weights);
 
 /// A product out (rows, outputs) f32 = x (rows, columns) * W^T with few rows, where x is f16, or
@@ -21,9 +22,10 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
                           std::int64_t outputs, weight_format format);
 
 /// The product for the rows of a prompt. Weights, activations and outputs are counted once between
-/// L2 and DRAM, which is too few where they do not fit into L2. A block writes its outputs while
-/// nothing else runs on its multiprocessor. The outputs are f32. When `gated` is true, half of them
-/// are the gate of the other half, and the block writes only the gated result in 16 bits.
+/// L2 and DRAM, which is too few where they do not fit into L2. A thread block is assumed to write
+/// its outputs while nothing else runs on its multiprocessor. The outputs are f32. When `gated` is
+/// true, half of the outputs are the gate of the other half, and the block writes only the gated
+/// result in 16 bits.
 kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t columns,
                              std::int64_t outputs, weight_format format, bool gated);
 
@@ -35,18 +37,18 @@ struct attention_shape {
 kernel_counts attention_counts(const card& on, const attention_shape& shape, std::int64_t sequences,
                                std::int64_t positions);
 
-/// Attention of a prompt of `rows` tokens over itself, with 16-bit KV. Blocks of early rows see
-/// fewer positions and take less time; the model counts every block with the mean number of
+/// Attention of a prompt of `rows` tokens over itself, with 16-bit KV. Thread blocks of early rows
+/// see fewer positions and take less time; here every block counts with the mean number of
 /// positions.
 kernel_counts prefill_attention_counts(const card& on, const attention_shape& shape,
                                        std::int64_t rows);
 
-/// The rounding of activations (rows, columns) from f32 to int8. Both are also counted as DRAM
-/// bytes.
+/// The rounding of activations (rows, columns) from f32 to int8. The bytes read and the bytes
+/// written are also counted as DRAM bytes.
 kernel_counts rounding_counts(const card& on, std::int64_t rows, std::int64_t columns);
 
-/// A kernel of `blocks` blocks that moves `bytes` bytes through L2, of which `dram_bytes` go
-/// through DRAM.
+/// A kernel that works on one row at a time (plans.hpp). It has `blocks` thread blocks and moves
+/// `bytes` bytes through L2, of which `dram_bytes` go through DRAM.
 kernel_counts row_counts(const card& on, std::int64_t blocks, double bytes, double dram_bytes = 0);
 
 } // namespace twill::bench::paper

@@ -18,8 +18,8 @@ double bytes(std::int64_t count, int each) {
   return static_cast<double>(count) * each;
 }
 
-/// Adds the row kernels that every step has. Products and residuals give f32; the inputs of
-/// products and the KV have 16 bits.
+/// Adds the kernels that work on one row at a time and that every step has. These kernels read f32
+/// results of products and residuals, and write 16-bit inputs of products and 16-bit KV.
 void add_row_kernels(const card& on, const seed_layer& seed, std::int64_t rows, decode_step& step) {
   const std::int64_t hidden = rows * seed.hidden, q = rows * seed.n_heads * seed.head_dim;
   const std::int64_t kv = rows * 2 * seed.n_kv_heads * seed.head_dim;

@@ -1,10 +1,11 @@
-// decode_step: the kernels of one decode step, and of the step of one prompt, of a seed model, with
-// times predicted by the model on paper. Pure functions.
+// decode_step: lists the kernels of one decode step, or of the step that computes one prompt, of a
+// seed model (seed_layers.hpp). The model on paper (model.hpp) predicts their times. Pure
+// functions.
 //
-// The launches are those of the planned code. A layer has two norms, one kernel for rope and the
-// store of KV, one for the activation, four products, and attention in two launches. The product
-// before a residual adds the residual. KV has 16 bits, logits are f32, and the head has 16-bit
-// weights.
+// The launches are those that are planned for twill on a GPU. A layer has two norms, one kernel for
+// rope and the store of KV, one for the activation, four products, and attention in two launches.
+// The product before a residual adds the residual. KV has 16 bits, logits are f32, and the head has
+// 16-bit weights.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,8 @@ step_kernel product_of_step(const card& on, const seed_layer& seed, const produc
                             std::int64_t rows, weight_format format);
 step_kernel attention_of_step(const card& on, const seed_layer& seed, std::int64_t rows,
                               std::int64_t positions);
-/// The launch that adds up the chunks of attention. It has 0 launches where there is only one
-/// chunk.
+/// The kernel that adds up the results of attention over the chunks of a sequence. It has 0
+/// launches where there is only one chunk.
 step_kernel combine_of_step(const seed_layer& seed, std::int64_t positions);
 
 decode_step step_of(const card& on, const seed_layer& seed, std::int64_t rows,
@@ -58,8 +59,8 @@ kernel_counts prompt_product_counts(const card& on, const seed_layer& seed,
                                     const product_shape& product, std::int64_t rows);
 
 /// The step of a prompt of `rows` tokens. Its products and its attention use the kernels for
-/// prompts, the activation is part of the product of gate and up, and only one row goes through the
-/// head.
+/// prompts. Where the MLP has a gate, the activation is part of the product of gate and up. Only
+/// one row goes through the head.
 decode_step prompt_step_of(const card& on, const seed_layer& seed, std::int64_t rows);
 
 /// The report covers the seed models with published figures on an A100-40G.

@@ -61,8 +61,9 @@ kernel_counts marlin_counts(const card& on, std::int64_t rows, std::int64_t colu
   // A block asks for 96 KB of shared memory.
   c.blocks_at_once = 1;
   c.bytes_in_flight = 2.5 * static_cast<double>(k_tile * n_tile) / 2; // two to three of four stages
-  // The last sums: one stripe waits for another, and each wait, read, write, fence and release
-  // takes a round trip to L2. The sum within a block is assumed to take 0.5 us.
+  // The time at the end in which stripes add up their sums: each stripe waits for the one before,
+  // and its wait, read, write, fence and release each take a round trip to L2. The sum within a
+  // block is assumed to take 0.5 us.
   c.end_s = 0.5e-6 + static_cast<double>(stripes - 1) * 5 * on.l2_latency_s;
   return c;
 }

@@ -32,14 +32,15 @@ struct gemm_plan {
   /// Instructions per weight of one thread, for 8, 16 and 32 rows; a weight takes 1/32 as many warp
   /// instructions.
   std::array<double, 3> instructions;
-  /// Registers of a thread for 8, 16 and 32 rows; the last value is that of 32 rows with two pairs
-  /// of panels.
+  /// Registers of a thread for 8, 16 and 32 rows with 32 outputs per thread block, and for 32 rows
+  /// with 64 outputs.
   std::array<int, 4> registers;
 };
 
 // Instruction counts of the whole loop, as tools/check-cuda counts them for sm_80. With 32 rows and
-// groups of 128 or 64, the counted inner loop does not contain the scaling at the end of a segment,
-// so 0.5 (groups of 128) and 1 (groups of 64) were added for it, and 0.8 with int8 activations.
+// groups of 128 or 64, the counted inner loop does not contain the scaling after each `segment`
+// columns. For this scaling 0.5 (groups of 128), 1 (groups of 64) and, with int8 activations, 0.8
+// were added.
 inline constexpr gemm_plan gemm_plans[] = {
     {"gemm_w4/128", {4, 128}, 128, 3, {2.33, 2.56, 3.56}, {72, 118, 128, 168}},
     {"gemm_w4/64", {4, 64}, 64, 3, {2.77, 3.08, 4.09}, {64, 96, 128, 168}},
@@ -53,8 +54,8 @@ inline constexpr gemm_plan gemm_plans[] = {
 
 /// The most rows of a thread block, for each variant of the kernel.
 inline constexpr std::array<int, 3> gemm_rows = {8, 16, 32};
-/// Blocks with more than 16 rows take two pairs of panels when the matrix has at least this many
-/// outputs.
+/// Thread blocks with more than 16 rows compute 64 instead of 32 outputs, in two pairs of 16-output
+/// panels instead of one, when the matrix has at least this many outputs.
 inline constexpr int gemm_outputs_for_two_pairs = 16384;
 inline constexpr int gemm_outputs = 32; ///< of one pair of panels
 /// Slices that the columns are cut into; each warp of a block computes one.
@@ -105,8 +106,8 @@ inline constexpr double combine_s = 2e-6; ///< the whole launch that adds up the
 
 // Attention of a prompt's rows over 16-bit KV with head_dim 128. In the machine code for sm_80, a
 // warp takes about 3,900 instructions for a chunk of 256 positions. They include 512 mma
-// instructions, each for eight query rows; every product takes two of them, since one factor is
-// split into two parts.
+// instructions. The 16 rows of an mma are eight query rows in two parts each, because the f32
+// factor of a product (queries or softmax weights) is split into two 16-bit parts.
 inline constexpr int prefill_attention_rows = 48; ///< pairs of a row and a query head in a block
 inline constexpr int prefill_attention_warps = 6; ///< of a block
 inline constexpr int prefill_attention_registers = 168;

@@ -160,8 +160,8 @@ void print_model(json_lines& lines, const card& on, const seed_layer& seed) {
       write_step(lines, on, seed, steps.back(), positions);
     }
   }
-  // Kernels that do not depend on the number of positions are the same in both steps and are
-  // printed once.
+  // Only the time of attention depends on the number of positions. Other kernels take the same time
+  // with every number of positions and are printed once.
   for (std::size_t i = 0; i < by_positions[0][0].kernels.size(); ++i) {
     const std::string& name = by_positions[0][0].kernels[i].name;
     const bool grows = name == "attention";
@@ -188,8 +188,9 @@ std::string text_of(const target& t, double value) {
 /// `excess` is the factor by which the model predicts Marlin to be faster than it was measured.
 void print_target(json_lines& lines, const card& on, const target& t, double excess) {
   const char* const card = on.name;
-  // The only figure of Marlin published for cards with mma_share below 1 (marlin_h100 in
-  // marlin.hpp) fits neither the model nor its own sizes.
+  // For cards with mma_share below 1, only one figure of Marlin was published (marlin_h100_* in
+  // marlin.hpp). It does not confirm the model, because the tables that it comes from contain 16 us
+  // per call of unknown cause (see print_marlin()).
   const bool confirmed = on.mma_share == 1;
   const double slower = t.at_most ? t.figure * excess : t.figure / excess;
   const bool safe = t.at_most ? slower <= t.wanted : slower >= t.wanted;

@@ -1,12 +1,12 @@
-// serving: the throughput of a server of a seed model under load, predicted by the model on paper.
-// Pure functions.
+// serving: predicts the throughput of a server under load with the model on paper (model.hpp), for
+// a seed model (seed_layers.hpp). Pure functions.
 //
-// As in the published sweeps, the number of requests under way is constant. Each decode step
-// computes one token for every request, over the prompt and half of the output as context. The
-// prompt of a request is computed in a step of its own, for which all other requests wait. (twill
-// mixes prompts and decodes in one step, which would save one reading of the weights.) The time of
-// a step includes the host's launches (decode_step::step_s()); otherwise the host and the client
-// take no time.
+// As in the published sweeps (tools/twill-bench/runs/published_sweeps.hpp), the number of requests
+// under way is constant. Each decode step computes one token for every request, over the prompt and
+// half of the output as context. The prompt of a request is computed in a step of its own, for
+// which all other requests wait. (twill mixes prompts and decodes in one step, which would save one
+// reading of the weights.) The time of a step includes the host's launches (decode_step::step_s());
+// otherwise the host and the client take no time.
 #pragma once
 
 #include "tools/twill-bench/kernels/paper/cards.hpp"
@@ -19,8 +19,9 @@ struct request_load {
   double concurrency = 0;       ///< requests under way
 };
 
-/// The load of a published cell. The number of requests under way follows from Little's law. The
-/// output length is the mean, since some requests may have ended early.
+/// The load at which a cell of a published sweep was measured. The number of requests under way
+/// follows from Little's law. The output length is the mean, since some requests may have ended
+/// early.
 request_load load_of(double input, double requests_per_s, double tokens_per_s, double ms_per_token);
 
 struct served {

@@ -49,8 +49,8 @@ layer_time attention(const card& on, const seed_layer& seed, std::int64_t rows,
   return {k.dram_bytes, k.one.seconds + combine_of_step(seed, positions).one.seconds};
 }
 
-/// The product, among those of all seed models, that loses most to its last wave or to idle
-/// multiprocessors.
+/// The target for the matrix product of the seed models (seed_layers.hpp) that loses the largest
+/// share of its time to a partly filled last wave or to idle multiprocessors.
 target wave_loss(const card& on, std::string what, std::span<const std::int64_t> row_counts) {
   target worst{std::move(what), "none", 0, 0.10, unit::share, true};
   for (const seed_layer& seed : seeds())

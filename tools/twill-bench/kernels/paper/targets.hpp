@@ -2,9 +2,9 @@
 // model on paper. Pure functions.
 //
 // For the A100 and the A6000, shares of bandwidth refer to the data sheet. For the H100 and the
-// H200, the targets are those of a later run on a real GPU, where shares refer to the measured rate
-// of a kernel that only reads or copies. The products of one layer count as one figure: their total
-// bytes divided by their total seconds, launches included.
+// H200, the targets are meant for a later run on a real GPU. Their shares refer to the measured
+// rate of a kernel that only reads or copies. The products of one layer count as one figure: their
+// total bytes divided by their total seconds, launches included.
 #pragma once
 
 #include <cstdint>
