@@ -66,8 +66,8 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-/// Puts the text into single quotes for fish, which reads \' within single quotes and needs
-/// backslashes doubled.
+/// Puts the text into single quotes for the fish shell. Within single quotes, fish reads \' as a
+/// quote and \\ as a backslash.
 std::string fish_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text)
@@ -104,8 +104,8 @@ std::string all_names(const CLI::App& app) {
   return words;
 }
 
-/// The patterns of `case "$command $word"` in which the word is a sub-command, such as " chat" or
-/// "models pull".
+/// The patterns for the script's `case "$command $word"` that match when `$word` is a sub-command
+/// of `$command`, such as "models pull", or " chat" while `$command` is still empty.
 std::string command_patterns(const std::vector<node>& nodes) {
   std::string out;
   for (const auto& one : nodes)
@@ -115,8 +115,8 @@ std::string command_patterns(const std::vector<node>& nodes) {
   return out;
 }
 
-/// The commands in which bash and zsh differ. Both walk through the words of the line in the same
-/// way, but offer words and files by different commands.
+/// The shell code in which the completion scripts of bash and zsh differ. Both scripts walk through
+/// the words of the command line in the same way, but offer words and files by different commands.
 struct dialect {
   const char* words;    ///< the command that offers the words after it
   const char* files;    ///< a command that offers files

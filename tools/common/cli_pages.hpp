@@ -20,8 +20,9 @@ struct man_section {
   std::string text;  ///< plain text; an empty line separates paragraphs
 };
 
-/// Prints a page if the arguments ask for one and for nothing else. Otherwise returns false, and
-/// the caller must parse the arguments. In the man page, `sections` follow the options.
+/// Prints the man page or a completion script if the arguments ask for it and for nothing else.
+/// Otherwise returns false, and the caller must parse the arguments. In the man page, `sections`
+/// follow the options.
 bool print_pages(const CLI::App& app, int argc, const char* const* argv,
                  const std::vector<man_section>& sections = {});
 

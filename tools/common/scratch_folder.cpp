@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* prefix = ".fetch-";
 
-/// Returns a locked descriptor of the folder, or -1 when the folder cannot be opened or another
-/// process holds the lock.
+/// Locks the folder and returns the file descriptor that holds the lock. Returns -1 when the folder
+/// cannot be opened or another process holds the lock.
 int lock(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;

@@ -30,8 +30,8 @@ void store_nibbles(const float* x, float low, float inverse, std::byte* out) {
 }
 
 void round_q4_0(const float* x, std::byte* out) {
-  // The value of greatest magnitude gets code 0, so that its sign is that of the wider side of the
-  // range -8..7.
+  // Code 0 stands for -8 * scale. The value of greatest magnitude gets code 0, because the range
+  // -8..7 is wider on that side; a scale below 0 gives code 0 a positive value.
   float most = 0;
   for (int i = 0; i < block; ++i)
     if (std::abs(x[i]) > std::abs(most)) most = x[i];

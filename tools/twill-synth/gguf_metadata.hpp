@@ -1,5 +1,5 @@
-// gguf_metadata: the key-value pairs of a GGUF file for a recipe, as llama.cpp's converter writes
-// them. Pure.
+// gguf_metadata: the key-value pairs of the GGUF file of a recipe (models/synth/recipe.hpp), as
+// llama.cpp's converter would write them. Pure.
 #pragma once
 
 #include <string>

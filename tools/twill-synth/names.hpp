@@ -1,5 +1,5 @@
-// names: brings names of models/ into this namespace that all writers use: recipes and plans, and
-// the types of failures.
+// names: brings the names of models/ that all writers use into the namespace twill::synth: recipes,
+// plans, and the types of results and failures.
 #pragma once
 
 #include "models/errc.hpp"

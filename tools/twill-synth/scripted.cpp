@@ -86,8 +86,9 @@ std::vector<token> make_tokens(const script& s) {
       tokens.push_back({piece, token_type::user_defined});
     else
       tokens.push_back({byte_level_spelling(piece), token_type::normal});
-  // The number of tokens is padded: heads need an even number of values, and kernels take rows in
-  // multiples of 64.
+  // The number of tokens is also the hidden size, because embeddings are one-hot. It is padded to a
+  // multiple of 64, because heads need an even number of values and kernels take rows in multiples
+  // of 64.
   while (tokens.size() % 64 != 0)
     tokens.push_back({"<unused" + std::to_string(tokens.size()) + ">", token_type::unused});
   return tokens;

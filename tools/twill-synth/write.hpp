@@ -1,4 +1,5 @@
-// write: writes the checkpoint of a recipe to disk, using only a few MB of memory.
+// write: writes the checkpoint that a recipe (models/synth/recipe.hpp) describes to disk, using
+// only a few MB of memory.
 //
 // One thread per call. On a failure, or when `progress` returns false, everything written is
 // removed.

@@ -1,5 +1,5 @@
-// write_gguf: writes a GGUF file (version 3) with the same model as the recipe's folder, in the
-// layout of gguf_plan.
+// write_gguf: writes a GGUF file (version 3) with the tensors of gguf_plan.hpp. It holds the same
+// model as the folder that would be written from the same recipe.
 #include <algorithm>
 #include <cmath>
 #include <functional>

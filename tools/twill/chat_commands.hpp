@@ -19,9 +19,9 @@ struct command_outcome {
 /// outcome.
 command_outcome carry_out(const std::string& line, conversation& talk);
 
-/// Returns the complete lines to which the beginning of a command, `begun`, can be completed; each
-/// has its last command or argument complete. Empty when `begun` is not the beginning of a command.
-/// `models` are the names that `/model` accepts.
+/// Returns the lines to which `begun`, the beginning of a command, can be completed. In each of
+/// them the last word, a command or an argument, is complete. The result is empty when `begun` is
+/// not the beginning of a command. `models` are the names that `/model` accepts.
 std::vector<std::string> completions(std::string_view begun,
                                      const std::vector<std::string>& models);
 

@@ -47,8 +47,8 @@ std::string described(const model_view& model) {
          std::to_string(model.context_tokens) + ")";
 }
 
-/// How much counters grew between two views of a daemon. `Loads` is a map from names to the loads
-/// that contain the counters.
+/// Computes how much counters grew between two views of a daemon. `Loads` is a map whose values,
+/// model_load or tenant_load, contain the counters.
 template <class Loads>
 class growth {
 public:

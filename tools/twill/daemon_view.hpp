@@ -73,7 +73,7 @@ struct look_limits {
 };
 
 /// Queries the daemon. Throws client_error when nothing answers, and not_twilld when the server
-/// that answers is no daemon. Parts that the daemon refuses to report stay empty.
+/// that answers is not twilld. Parts that the daemon refuses to report stay empty.
 daemon_view look_at(const endpoint& where, const look_limits& limits = {});
 
 /// Like look_at(), but queries the listener of `server.admin_listen`, which also reports the

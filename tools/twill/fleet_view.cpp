@@ -184,8 +184,8 @@ fleet_table table_of(const std::vector<fleet_member>& fleet,
   return table;
 }
 
-/// Leaves out rows above the last one until the table has at most `most` lines. One line says how
-/// many were left out.
+/// Removes rows from above the last row (the totals) until the table has at most `most` lines. A
+/// line in their place says how many rows were removed.
 void cut_rows(std::vector<std::string>& table, std::size_t rows, std::size_t most,
               std::size_t columns) {
   if (table.size() <= most || rows < 3) return;

@@ -90,8 +90,8 @@ public:
     el_set(edit_, EL_BIND, "^I", "twill-complete", nullptr);
     const char* keys = nullptr;
     el_get(edit_, EL_EDITOR, &keys);
-    // In vi's insert mode ESC is a key of its own and starts a command. The paste marker is
-    // therefore bound in the command mode, without its ESC.
+    // A terminal sends ESC [200~ before pasted text. In vi's insert mode ESC is a key of its own,
+    // which switches to command mode. The rest of the marker is therefore bound in command mode.
     if (keys != nullptr && std::string_view(keys) == "vi")
       el_set(edit_, EL_BIND, "-a", "[200~", "twill-paste", nullptr);
     else

@@ -54,7 +54,7 @@ double read_rate(int fd, std::vector<char>& chunk, std::int64_t most_bytes) {
 }
 
 /// Whether a file consists mostly of holes, which are not read from the disk. That is so for a
-/// model of the hub of which only headers were fetched.
+/// model of Hugging Face's hub of which only headers were fetched.
 bool is_mostly_holes(int fd) {
   struct stat about {};
   constexpr std::int64_t block_bytes = 512; // unit of st_blocks

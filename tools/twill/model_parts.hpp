@@ -1,5 +1,5 @@
-// model_parts: reads the parts of a model one by one, so that one broken part does not hide the
-// others.
+// model_parts: reads the parts of a model (configuration, weights, tokenizer) one by one, so that
+// the error of one part does not hide what the others contain.
 #pragma once
 
 #include <cstdint>

@@ -69,8 +69,8 @@ std::string use_text(int arch, const nvidia_driver& driver, const cuda_build& bu
   if (code == kernel_code::none)
     return "not usable: `TWILL_CUDA_ARCH=" + std::to_string(arch) +
            " tools/build cuda` builds kernels for it";
-  // A driver compiles PTX only of toolkits that are not newer than itself, even within one major
-  // version.
+  // A driver compiles PTX only from CUDA toolkits that are no newer than the driver's own CUDA
+  // version, even within one major version.
   if (code == kernel_code::ptx && driver.cuda < build.cuda)
     return "not usable: the driver compiles this build's kernels for it, for which it must run "
            "CUDA " +

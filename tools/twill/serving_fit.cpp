@@ -31,8 +31,9 @@ std::string tokens_per_s(double rate) {
   return text;
 }
 
-/// Computes which bytes of weights are placed in which tier. The device's share includes the
-/// buffers for streamed weights.
+/// Computes how many bytes of weights are placed in each tier (device, host, disk).
+/// `fit.memory.weights` is the device memory for weights, including the buffers for streamed
+/// weights.
 void place(const models::decoder_options& sizes, const config::options& options,
            const models::model& model, serving_fit& fit) {
   const auto packed = models::estimate_packed_weights(model.spec, *model.weights);

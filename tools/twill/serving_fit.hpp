@@ -38,14 +38,15 @@ struct serving_fit {
 };
 
 /// `model` must have the weights that `types` compute with; see models::weights_for(). With `when`
-/// == measuring::never the machine is not measured, so a streamed model may have no plan.
+/// == measuring::never the speeds of the machine are not measured. A streamed model then has a
+/// `plan` only if an earlier run has stored the speeds.
 serving_fit fit_for_serving(gpu::device& dev, const models::model& model,
                             const models::compute_choice& types, const config::options& options,
                             models::offload::measuring when);
 
 /// Returns rows of a name and a text: the memory that would be reserved and touched, and whether
-/// the model fits or from where it is streamed. For a streamed model the speed follows; it is
-/// measured now when there is no plan.
+/// the model fits or from where it is streamed. For a streamed model there is also a row with the
+/// speed, for which the machine is measured now when `fit` has no plan.
 std::vector<std::pair<std::string, std::string>> fit_rows(const serving_fit& fit, gpu::device& dev,
                                                           const config::options& options);
 

@@ -142,8 +142,8 @@ void word_wrap::begin_line(std::string_view character) {
 void word_wrap::take_raw(std::string_view character) {
   put(character, width_of(point_of(character)));
   if (fence_opens_) {
-    // If another backtick follows later in the line, the three were an inline code span and not a
-    // fence.
+    // If another backtick follows later in the line, the backticks at its beginning were those of
+    // an inline code span and not a fence.
     if (fence_ == '`' && character == "`") fence_ = 0;
   } else if (fence_ != 0 && fenced_line_.size() < most_of_fence) {
     fenced_line_ += character;
@@ -241,8 +241,8 @@ void word_wrap::place_long_word() {
   word_width_ = 0;
 }
 
-/// Whether the word opens a fenced code block. It can do so only as the first word of its line or
-/// list item. If it does, it is shown.
+/// Whether `word_` opens a fenced code block. Only the first word of a line or list item can do so.
+/// A word that opens a block is written to the output at once.
 bool word_wrap::open_fence() {
   const char first = word_.front();
   if ((first != '`' && first != '~') || words_ > (item_begins_ ? 1U : 0U)) return false;

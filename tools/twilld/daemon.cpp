@@ -226,8 +226,9 @@ void sleep_for(std::chrono::milliseconds time, const std::stop_token& stop) {
   changed.wait_for(lock, stop, time, [] { return false; });
 }
 
-/// Restores the memory reserve after it was used, and reports to the service manager, in a loop
-/// that ends when a stop is requested or the engine has lost its device.
+/// Restores the reserve of config/base/scarce_memory.hpp, which failing allocations use up, and
+/// reports to the service manager. It does so in a loop that ends when a stop is requested or the
+/// engine has lost its device.
 void keep_watch(const std::stop_token& stop, const actors::engine_port& port, notifier& manager) {
   constexpr std::chrono::milliseconds look{100};
   auto due = std::chrono::steady_clock::now();

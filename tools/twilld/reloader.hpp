@@ -35,8 +35,8 @@ struct reload_report {
 
   /// One line for the log. It does not say who requested the reload.
   std::string line() const;
-  /// {"reloaded": true, "changed": [{"key", "before", "after"}], "needs_restart": [...],
-  /// "tls_certificate": true, "errors": [...]}
+  /// Returns the report as JSON: {"reloaded": true, "changed": [{"key", "before", "after"}],
+  /// "needs_restart": [...], "tls_certificate": true, "errors": [...]}
   std::string json() const;
 };
 

@@ -26,8 +26,8 @@ struct download_events {
                                                     ///< the download; may be null
 };
 
-/// Fetches the file into the snapshot of `commit`. Does nothing when the snapshot already has the
-/// file.
+/// Fetches the file into the cache's snapshot folder of `commit`. Does nothing when that folder
+/// already has the file.
 void download(hub_client& client, const hub_cache& cache, const model_reference& named,
               const std::string& commit, const repo_file& file, const download_events& events);
 

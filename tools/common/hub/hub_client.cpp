@@ -97,8 +97,9 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
         request, rules_,
         [&](const http_reply_head& head) {
           const bool elsewhere = !at.has_origin_of(settings_.endpoint);
-          // The signature in a file store's address may have expired, and the request to the hub
-          // gives a new one. An address without a query is another hub, not a file store.
+          // A file store refuses an address whose signature has expired. A retry then starts at the
+          // hub, which gives a newly signed address. The signature is in the query, so an address
+          // without a query is another hub and not a file store.
           const bool is_store = elsewhere && at.target.find('?') != at.target.npos;
           if (is_store && head.status >= 400 && head.status < 500)
             throw busy_error(at.host + " answers with status " + std::to_string(head.status), 0s);
@@ -120,7 +121,7 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
   }
 }
 
-/// Throws the client_error for a refusal. The hub names the reason of most refusals in
+/// Throws the client_error for a refusal. The hub names the reason of most refusals in the header
 /// X-Error-Code.
 void hub_client::refuse(const model_reference& named, const std::string& what,
                         const http_reply_head& head) const {

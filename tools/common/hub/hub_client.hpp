@@ -3,9 +3,9 @@
 // and while the hub is busy, and turns refusals of the hub into error messages that say what the
 // user can do.
 //
-// Calls block. Only one thread at a time may use a client. Calls throw client_error;
-// hub_unreachable, a kind of client_error, when only the network or the state of the hub is at
-// fault; and stopped_error.
+// Calls block. Only one thread at a time may use a client. Calls throw client_error, or its
+// subclass hub_unreachable when only the network or the state of the hub is at fault. They throw
+// stopped_error when the `stopped` callback returned true.
 #pragma once
 
 #include <cstdint>

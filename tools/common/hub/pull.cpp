@@ -122,8 +122,8 @@ public:
   }
 
 private:
-  /// Fetches the list of files and chooses the files that the model needs. Afterwards all small
-  /// files are in the snapshot.
+  /// Fetches the list of files and chooses the files that the model needs. Afterwards configuration
+  /// and tokenizer are in the cache's snapshot folder.
   void choose() {
     // When the cache has the model, the hub is asked only once, so that an unreachable hub causes
     // no delay.
@@ -334,8 +334,8 @@ pulled_model pull(const model_reference& named, const pull_events& events) {
 std::unique_ptr<model_preview> preview(const model_reference& named, const pull_events& events) {
   if (!settings_of_environment().offline) {
     try {
-      // The hub is asked even when the cache has a model: the cache may have fewer files than the
-      // hub, which would lead to another choice.
+      // The hub is asked even when the cache has the model. The cache may have only some of the
+      // repository's files, and from those, other files could be chosen than from all of them.
       pull_operation operation(named, events);
       if (auto whole = operation.find_whole()) return std::make_unique<whole_model>(whole->path);
       return std::make_unique<headers_alone>(operation.make_skeleton());

@@ -121,8 +121,8 @@ model_reference split_page(const std::string& given, std::string_view page) {
   return r;
 }
 
-/// Puts the part after the hub's name in an address into `page`; returns false for texts that are
-/// no address of the hub. Addresses without "https://" are accepted, because some browsers copy
+/// Stores in `page` what follows the hub's host name in an address. Returns false for texts that
+/// are no address of the hub. Addresses without "https://" are accepted, because some browsers copy
 /// them so.
 bool behind_hub(const std::string& text, std::string& page) {
   std::vector<std::string> hubs{"https://huggingface.co/",

@@ -43,8 +43,8 @@ bool is_folder_text(const std::string& path) {
           std::find(folder_texts.begin(), folder_texts.end(), path) != folder_texts.end());
 }
 
-/// Finds a weight file at the root with an arbitrary name, as quantisation tools write it; nullptr
-/// when there are several or none.
+/// Finds the only .safetensors file at the root of the repository, whatever its name, because
+/// quantisation tools give it arbitrary names. Returns nullptr when there are several or none.
 const repo_file* only_safetensors(const repo_listing& listing) {
   const repo_file* only = nullptr;
   for (const auto& file : listing.files) {

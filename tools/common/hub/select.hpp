@@ -22,17 +22,17 @@ struct selection {
                                   ///< choose_weights()
 };
 
-/// Chooses the files of the model that `named` refers to. For a folder the weights are left empty;
-/// choose_weights() finds them.
+/// Chooses the files of the model that `named` refers to. For a model in folder format, `weights`
+/// is left empty; choose_weights() finds the weight files.
 selection choose_files(const repo_listing& listing, const model_reference& named);
 
-/// Chooses the weight files of a folder. `index` is the text of the file that index_of() returns,
-/// or empty when index_of() returns nullptr.
+/// Chooses the weight files of a model in folder format. `index` is the text of the file that
+/// index_of() returns, or empty when index_of() returns nullptr.
 std::vector<repo_file> choose_weights(const repo_listing& listing, std::string_view index,
                                       const model_reference& named);
 
-/// The file that lists the shards of a folder's weights; nullptr when the weights are a single
-/// file.
+/// The index file that lists the shards of the weights, for a model in folder format; nullptr when
+/// the weights are a single file.
 const repo_file* index_of(const repo_listing& listing);
 
 } // namespace twill::tools::hub

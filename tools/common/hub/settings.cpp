@@ -44,8 +44,9 @@ fs::path hugging_face_home() {
   return {};
 }
 
-/// Finds the access token as the huggingface_hub library does: in the environment variable, else in
-/// the file that `hf auth login` writes.
+/// Finds the access token as the huggingface_hub library does: in HF_TOKEN or
+/// HUGGING_FACE_HUB_TOKEN, else in the file that `hf auth login` writes, unless
+/// HF_HUB_DISABLE_IMPLICIT_TOKEN is set.
 std::string find_token() {
   constexpr std::int64_t most_bytes = 4096;
   std::string token = trimmed(variable("HF_TOKEN"));

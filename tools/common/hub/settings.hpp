@@ -2,9 +2,10 @@
 // from the environment variables that Python's huggingface_hub library reads, so that twill and
 // that library share one cache and one token.
 //
-// Variables: HF_ENDPOINT; HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME; HF_TOKEN, HF_TOKEN_PATH;
-// HF_HUB_OFFLINE; HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY in upper or lower case. Each call
-// reads the variables anew.
+// Variables: HF_ENDPOINT; HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME, XDG_CACHE_HOME; HF_TOKEN,
+// HUGGING_FACE_HUB_TOKEN, HF_TOKEN_PATH, HF_HUB_DISABLE_IMPLICIT_TOKEN; HF_HUB_OFFLINE,
+// TRANSFORMERS_OFFLINE; HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY in upper or lower case. Each
+// call reads the variables anew.
 #pragma once
 
 #include <filesystem>

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t first_bytes = 1 << 20; ///< size of the first request, which mostly covers
                                               ///< the whole header
-/// Upper limit on a header: vocabularies and lists of tensors take some ten MB.
+/// Upper limit on a weight file's header. Real headers, with vocabularies and lists of tensors,
+/// take about ten MB.
 constexpr std::int64_t most_header_bytes = std::int64_t{256} << 20;
 
 /// The length of a safetensors header: a count in eight bytes, then as many bytes as the count

@@ -28,7 +28,7 @@ public:
   /// The path to pass to open_model().
   std::string path() const;
 
-  /// Returns an error message about the skeleton in which the model's reference replaces the path
+  /// Returns `message`, an error about the model, with the model's reference in place of the path
   /// of the temporary folder.
   std::string in_words(const std::string& message) const;
 

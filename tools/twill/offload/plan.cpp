@@ -46,8 +46,8 @@ void print(const models::offload::plan_request& request, const models::offload::
   std::fflush(stdout);
 }
 
-/// The bytes per value of packed KV blocks outside the device, where each block takes whole pages;
-/// see models/offload/streams/kv_backing.
+/// The bytes per KV value of blocks that are packed to 4 bits and stored outside the device. Each
+/// block takes whole pages there; see models/offload/streams/kv_backing.hpp.
 double packed_kv_bytes(const models::model_spec& spec, gpu::dtype type,
                        const config::options& options) {
   gpu::kv_layer block = models::kv_shape(spec, type, options.kv.block_tokens);

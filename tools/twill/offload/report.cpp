@@ -42,8 +42,8 @@ offload_measured measure(const models::offload::job_report& report, std::int32_t
   m.decode_seconds = report.decode_seconds;
   m.rounds = static_cast<std::int64_t>(report.rounds.size());
   if (cut == 0 || cut == gen_len || !report.error.empty() || report.stopped) return m;
-  // As in FlexGen, the first two decode steps count as measured, and every remaining step counts as
-  // the mean of the others.
+  // As in FlexGen, each of the `gen_len - cut` steps that were not run is assumed to take the mean
+  // time of the measured steps after the first two.
   std::vector<double> steps;
   for (const models::offload::job_round& round : report.rounds)
     if (round.decode_seconds > 0) steps.push_back(round.decode_seconds);

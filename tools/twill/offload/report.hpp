@@ -27,8 +27,8 @@ struct offload_measured {
   std::string simulated; ///< description of what was simulated; may be empty
 };
 
-/// Summarises a run. If `cut` is above 0, the decode time is extrapolated to `gen_len` tokens as in
-/// FlexGen.
+/// Summarises a run. If `cut` (--cut-gen-len) is above 0, only `cut` tokens per sequence were
+/// generated, and the decode time is extrapolated to `gen_len` tokens as in FlexGen.
 offload_measured measure(const models::offload::job_report& report, std::int32_t cut,
                          std::int32_t gen_len);
 
@@ -38,8 +38,9 @@ std::string report_text(const offload_measured& m);
 /// waiting for transfers, and how long transfers ran at the same time as the computation.
 std::string breakdown_text(const offload_measured& m, const models::offload::job_report& report);
 
-/// Writes a CSV file with the seconds of each round, the part of them spent on decoding, and the
-/// part during which transfers ran. Throws client_error when the file cannot be written.
+/// Writes a CSV file with one line per round (one sweep over all layers): its seconds, the seconds
+/// spent on decoding, the seconds during which transfers ran, the bytes transferred, and the time
+/// of its end. Throws client_error when the file cannot be written.
 void write_rounds(const std::string& file, const models::offload::job_report& report);
 
 } // namespace twill::tools
