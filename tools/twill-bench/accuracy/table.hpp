@@ -17,8 +17,8 @@ std::string text_lines(const std::string& model, const std::vector<type_pair>& p
 
 /// The two lines of the heading: column names, and the line below them.
 std::string markdown_header(const std::vector<type_pair>& pairs);
-/// One line of the table. The cell of each pair has the form "same argmax, mean KL (largest KL),
-/// change of perplexity".
+/// One line of the table. The cell of each pair of types has the form "same argmax, mean KL
+/// (largest KL), change of perplexity".
 std::string markdown_line(const std::string& model, const std::vector<tally>& tallies);
 
 } // namespace twill::bench

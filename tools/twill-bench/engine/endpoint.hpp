@@ -16,8 +16,8 @@ struct endpoint {
   std::string authority() const; ///< host:port, in the form of the Host header field
 };
 
-/// Parses "http://host:port/prefix", a URL of that form with https, ws or wss, or "host:port".
-/// Throws std::invalid_argument for anything else.
+/// Parses "http://host:port/prefix", such a URL with https, ws or wss, or "host:port". Throws
+/// std::invalid_argument for anything else.
 endpoint parse_base_url(std::string_view url);
 
 } // namespace twill::bench

@@ -1,5 +1,6 @@
-// load_batcher: runs a batcher under a load of many requests, to time how it plans steps. The block
-// pool is real. There is no executor: made-up results of a step are returned at once.
+// load_batcher: runs a batcher (actors/batcher) under a load of many requests, to time how it plans
+// steps. The pool of KV blocks is real. No model computes the steps: made-up results of a step are
+// returned at once.
 //
 // One thread. No two requests have the same prompt. A request that ends is replaced by a new one,
 // so the number of waiting requests stays the same.
