@@ -23,8 +23,9 @@ void find_models(config::options& options);
 /// user. For a model of the hub that is not in the cache, only the headers are fetched.
 std::vector<std::string> faults_of_named_files(const config::options& options);
 
-/// Throws std::runtime_error when the address file cannot be written. The check is made at the
-/// start, because scripts that wait for the file would otherwise wait forever.
+/// Throws std::runtime_error when the file of --address-file, to which twilld writes its addresses,
+/// cannot be written. The check is made at the start, because scripts that wait for the file would
+/// otherwise wait forever.
 void check_address_file(const std::string& path);
 
 } // namespace twill::tools

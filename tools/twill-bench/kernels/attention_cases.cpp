@@ -11,8 +11,8 @@ namespace {
 
 using gpu::dtype;
 
-/// One sequence with its KV, its heads and its new rows. On a GPU, successive runs use different
-/// buffers of KV and activations in turn, so that no buffer is still in a cache.
+/// One sequence with its KV, its heads and the rows of its new tokens. On a GPU, successive
+/// runs use different buffers of KV and activations in turn, so that no buffer is still in a cache.
 struct sequence {
   std::int32_t n_heads, n_kv_heads, head_dim, past, rows;
   dtype type;

@@ -1,8 +1,8 @@
 // tgi: Text Generation Inference's own routes, /generate_stream and /generate (as its OpenAPI
 // document describes them).
 //
-// An event brings one token. The last event also brings the whole text and the details. There is no
-// ignore_eos, and a temperature of 0 is requested by leaving the field out.
+// An event brings one token. The last event also brings the whole text and the member `details`.
+// There is no ignore_eos, and a temperature of 0 is requested by leaving the field out.
 #include "tools/twill-bench/engine/json_scan.hpp"
 #include "tools/twill-bench/protocols/backends.hpp"
 #include "tools/twill-bench/protocols/body.hpp"
