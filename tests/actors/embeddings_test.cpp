@@ -1,6 +1,8 @@
-// Requests for hidden states through the engine's port. On golden folders they are compared with
-// transformers' values, and have the same bits however they are batched and cut. On a scripted
-// runner they are preempted, cancelled and disturbed in every other way that requests are.
+// Requests for hidden states (embeddings) through engine_port, the interface of an engine. With the
+// models of golden folders, the states are compared with values that transformers computed, and
+// have the same bits however requests are batched and split into steps. With a scripted runner in
+// place of a model (scripted_runner.hpp), the requests are preempted, cancelled and disturbed in
+// every other way in which requests are.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -203,8 +205,8 @@ TEST_CASE("hidden states have the same bits alone, together, cut, cached and bes
 
 namespace {
 
-/// A scripted runner with hidden states. The first number of a row is a hash of what the KV holds
-/// up to the row; the second number is the row's token.
+/// A runner that computes no model (scripted_runner.hpp) but returns hidden states of two numbers:
+/// a hash of what the sequence's KV holds up to the row's position, and the row's token.
 class pooling_runner final : public actors::step_runner {
 public:
   explicit pooling_runner(std::shared_ptr<script> s) : script_(s), inner_(std::move(s)) {}

@@ -1,5 +1,5 @@
-// The whole actor path through the port, over a scripted runner: streaming, stops, choices, cancel,
-// pause, time-outs, refusals.
+// All actors of an engine together, called through engine_port, with a scripted runner in place of
+// a model: streaming, stops, choices, cancel, pause, time-outs, refusals.
 #include <string>
 #include <vector>
 
@@ -185,8 +185,8 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
     REQUIRE(eventually([&] { return b.port.stats().requests_running == 0; }));
     plan->allow(2);
     CHECK(b.no_blocks_used());
-    // The running step is computed to its end, but the step that was already sent is not. A device
-    // that runs ahead has begun both steps.
+    // The running step is computed to its end, but the next step, which was already sent, is not. A
+    // device that runs ahead has begun both steps.
     CHECK(plan->computed == (plan->ahead ? 32 : 16));
     CHECK(r.n_events() <= events + 1);
     CHECK_FALSE(r.over());

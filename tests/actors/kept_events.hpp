@@ -1,5 +1,5 @@
-// Records all events of a request. For a request that is cut after its first `n` events, helpers
-// compute the output that these events report, and the output that a later run must add.
+// Records all events of a request. If a run of the request ended after its first `n` events,
+// helpers compute the output that these events report, and the output that a later run must add.
 #pragma once
 
 #include <cstddef>

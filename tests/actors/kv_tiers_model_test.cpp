@@ -1,6 +1,6 @@
-// The default model with KV tiers: tokens computed from blocks that were spilled and fetched, a
-// process that is killed, and (hidden, since it is a measurement) how long a returning conversation
-// waits.
+// The default model with KV tiers (host memory and disk): tokens computed from blocks that were
+// spilled and fetched, a process that is killed, and (hidden, since it is a measurement) how long a
+// returning conversation waits.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
-// KV tiers through the engine's port, over a runner whose text depends on every position of the KV
-// that a sequence is given: blocks that left the device are fetched or computed again.
+// KV tiers (host memory and disk) through engine_port, with a scripted runner whose text depends on
+// every position of a sequence's KV: blocks that were evicted from the device are fetched or
+// computed again.
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>

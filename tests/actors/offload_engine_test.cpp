@@ -1,5 +1,5 @@
-// A daemon's engine with streamed weights: it draws the tokens that resident weights give, and a
-// disk that fails costs the requests of a step, but not the daemon.
+// A daemon's engine with streamed weights draws the tokens that an engine with resident weights
+// draws. If the disk fails, the requests of the running step fail, but the daemon goes on.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -63,9 +63,9 @@ struct real_engine {
   actors::engine_port& port;
 };
 
-/// Plans depend on measurements of this machine, which vary from day to day. Called after a first
-/// plan has created the cached measurements, this overwrites them with those of a machine on which
-/// each round waits for the disk.
+/// An engine plans from measurements of this machine, which are cached in a file and vary from day
+/// to day. After a first plan has created the file, this replaces the measurements by those of a
+/// machine on which weights are always waiting for the disk.
 void remember_a_slow_disk(const std::string& cache) {
   std::string key;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache))

@@ -1,5 +1,5 @@
-// Cached prefixes through the engine's port, over a runner whose text depends on every position of
-// the KV that a sequence is given.
+// Cached prefixes through engine_port, with a scripted runner whose text depends on every position
+// of a sequence's KV.
 #include <algorithm>
 #include <string>
 #include <vector>

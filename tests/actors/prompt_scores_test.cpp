@@ -1,5 +1,6 @@
-// Scores of prompts from golden folders, compared with log-probabilities that the test computes in
-// double from a decoder's logits, and with the likeliest tokens of the reference implementation.
+// Scores of prompts (log-probabilities of their tokens) from golden folders, compared with
+// log-probabilities that the test computes in double from a decoder's logits, and with the
+// likeliest tokens of the reference implementation.
 #include <cmath>
 #include <string>
 #include <vector>

@@ -1,7 +1,8 @@
-// Engines that launch a step while the previous one computes: they must draw the tokens that
-// engines draw which wait for each step. On a host a step is computed when it is launched, so the
-// host tests only when tokens become known to the engine and to the device; the distant device also
-// tests the order of the device's work.
+// Engines that launch a step while the previous one computes must draw the same tokens as engines
+// that wait for each step. A host computes a step when it is launched, so on a host these tests
+// check only at what time a token becomes known to the engine and to the device. The distant device
+// (tests/gpu/distant/), which computes as late as a GPU may, also tests the order of the device's
+// work.
 #include <memory>
 #include <string>
 #include <vector>

@@ -41,7 +41,7 @@ bool fails() {
 } // namespace
 
 // Does what the standard demands of operator new, apart from the failures. It is not inlined, since
-// the compiler would warn of its malloc as a mismatch.
+// the compiler would then see its malloc() and warn that the memory is freed by operator delete.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   for (;;) {
     if (!fails())

@@ -1,5 +1,5 @@
-// A step_runner with a "model" that the test can recompute: the next token is a hash of everything
-// that the sequence's KV holds, read through the block table. A wrong table, a block with two
+// A step_runner whose "model" the test can recompute: the next token is a hash of everything that
+// the sequence's KV holds, read through the block table. A wrong block table, a block with two
 // owners or a lost position changes the text. The file also has a tokenizer of bytes and a recorder
 // of events.
 #pragma once
@@ -80,8 +80,9 @@ inline std::int32_t next_token(std::uint64_t context_hash, float temperature, st
   return 'a' + static_cast<std::int32_t>((h >> 8) % 26);
 }
 
-/// What the KV of a position holds: the token and, for positions past `shareable` (0: for none),
-/// also the lengths on which the RoPE frequencies of some models depend.
+/// The value that is stored as the KV of a position: the token and, if the sequence is longer than
+/// `shareable` (0: no bound), also its length, since the RoPE frequencies of some models depend on
+/// it.
 inline std::int32_t stored(std::int32_t token, std::int32_t position, std::int32_t prompt_length,
                            std::int32_t shareable) {
   const std::int32_t length = std::max(prompt_length, position + 1);
@@ -233,7 +234,7 @@ public:
   }
 
   /// Computes the step at once. Its end, or its failure, is reported on another thread, when the
-  /// gate and the steps before it let it pass.
+  /// steps before it have ended and script::allow() lets it end.
   actors::result<nothing> begin(const actors::executor_step& batch,
                                 std::function<void()> done) override {
     if (under_way_.size() > 1) return failure{actors::errc::executor_failed, "three at once"};

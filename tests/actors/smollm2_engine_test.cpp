@@ -1,5 +1,5 @@
-// The default model through the engine's port: goldens, and 32 requests at once compared with each
-// of them alone.
+// The default model through engine_port: output compared with recorded tokens, and 32 requests that
+// run at once compared with each request run alone.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Structured output through the engine's port, over a scripted runner: grammars, compiling beside
-// streams, bad words, allowed ids, scores.
+// Structured output through engine_port, with a scripted runner in place of a model: grammars,
+// grammars that compile while other requests stream, bad words, allowed ids, scores.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -223,8 +223,8 @@ TEST_CASE("while a grammar compiles until its limit, streams and known grammars 
   CHECK(exploding.error()->code == errc::grammar_refused);
   CHECK(exploding.error()->message.find("structured.compile_timeout") != std::string::npos);
   CHECK(seconds < 60); // processor time is what is limited
-  // Without a compile, about 500 tokens arrive in a second if nothing else runs on the machine, and
-  // fewer otherwise.
+  // Tokens a second while no grammar is compiled: about 500 if nothing else runs on the machine,
+  // and fewer otherwise.
   const double alone =
       static_cast<double>(tokens - 20) / std::chrono::duration<double>(began - undisturbed).count();
   CHECK(rate > alone / 5);

@@ -1,5 +1,5 @@
-// Tenants through the engine's port: how much a tenant may run, queue and use, whose cached
-// prefixes it finds, how long its requests wait, and whose requests come first.
+// Tenants through engine_port: how many requests and tokens a tenant may run, queue and use, whose
+// cached prefixes it finds, how long its requests wait, and whose requests come first.
 #include <future>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
-// [models.NAME] in files and as settings: what is read, in which order, where errors point, and
-// that everything is printed back.
+// The section [models.NAME] in configuration files and as command-line settings: what is read, in
+// which order, where errors point, and that everything is printed back.
 #include <chrono>
 #include <string>
 

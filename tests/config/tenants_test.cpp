@@ -1,5 +1,5 @@
-// [[tenants]] in a file and as a setting, and the file of further keys: what is read, where errors
-// point, and that everything is printed back.
+// [[tenants]] in a configuration file and as a setting, and the file of further API keys
+// (server.keys_file): what is read, where errors point, and that everything is printed back.
 #include "config/tenants.hpp"
 
 #include <string>

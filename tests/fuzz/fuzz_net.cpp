@@ -84,8 +84,8 @@ std::string read_requests(std::string_view bytes, std::size_t piece) {
 void fuzz_http(std::string_view bytes) {
   const auto whole = read_requests(bytes, std::max<std::size_t>(bytes.size(), 1));
   // Beast 1.81 has an assertion that fails if the first four bytes of an empty chunked body come
-  // one by one. Without assertions Beast reads such a body correctly, so only NDEBUG builds use
-  // pieces of one byte.
+  // one by one. Without assertions Beast reads such a body correctly, so only builds with NDEBUG
+  // feed the input in pieces of one byte.
 #ifdef NDEBUG
   constexpr std::size_t small = 1;
 #else
@@ -168,8 +168,8 @@ void fuzz_reply(std::string_view bytes) {
   if (body.ok()) expect(parse_json(body.value()).ok(), "a reply is JSON");
 }
 
-/// Sends whole requests through the router to the routes that answer them. Files and batches have
-/// fuzz targets of their own.
+/// Sends complete requests through the router to the functions that answer them. The routes of
+/// files and batches have fuzz targets of their own.
 void fuzz_route(std::string_view bytes) {
   auto& context = the_world().server;
   request_reader reader(context);

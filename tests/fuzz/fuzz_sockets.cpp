@@ -1,6 +1,8 @@
-// Random bytes over loopback sockets to a whole server whose engine is scripted: see README.md.
+// Random bytes over loopback sockets to a whole server with a scripted engine in place of a model:
+// see README.md.
 //
-// Whatever bytes the server receives, what it sends must be well-formed, and it must close in time.
+// Whatever bytes the server receives, what it sends must be well-formed, and it must close the
+// connection in time.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -49,8 +51,8 @@ unsigned byte(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-/// Checks the frames of a server (RFC 6455): no masks, no reserved bits, short control frames, text
-/// that is JSON, and nothing after a close.
+/// Checks the WebSocket frames of a server (RFC 6455): no masks, no reserved bits, short control
+/// frames, text that is JSON, and nothing after a close frame.
 void check_frames(std::string_view said) {
   bool closed = false;
   while (said.size() >= 2) {

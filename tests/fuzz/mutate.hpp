@@ -1,7 +1,8 @@
-// Random damage to a file's bytes: flips, overwritten numbers, cut, moved and repeated ranges.
+// Random damage to a file's bytes: flipped bits, overwritten numbers, and ranges that are cut,
+// moved or repeated.
 //
 // A generator with the same seed gives the same damage. Overwritten numbers are drawn near the
-// limits of their types, where checks go wrong.
+// limits of their types, where checks tend to be wrong.
 #pragma once
 
 #include <algorithm>

@@ -106,8 +106,8 @@ inline bool open_json(const std::string& path) {
   return models::read_json_file(path, 1 << 26).ok();
 }
 
-/// Opens a GGUF file as a model, and uses its spec, its tokenizer and its template. The weights are
-/// read by other targets.
+/// Opens a GGUF file as a model, and uses its configuration, its tokenizer and its chat template.
+/// The weights are read by other targets.
 inline bool open_model(const std::string& path) {
   auto opened = models::open_model(path);
   if (!opened.ok()) return false;

@@ -1,5 +1,4 @@
-// Exercises a tokenizer and a chat template, once they were opened, with texts and ids of every
-// sort.
+// Exercises a tokenizer and a chat template that were opened, with texts and ids of every sort.
 #pragma once
 
 #include <string>

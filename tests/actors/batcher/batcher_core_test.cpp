@@ -135,8 +135,9 @@ struct fixture final : session_sink {
     for (const auto& [id, n] : n_inserted)
       REQUIRE(n <= pool.blocks(id).size() + grown(change, id));
   }
-  /// What is inserted into the cache must be the text that the lease's next blocks hold; otherwise
-  /// a later prompt would find the KV of another text.
+  /// The tokens under which computed blocks are inserted into the prefix cache must be the
+  /// sequence's tokens at these positions; otherwise a later prompt would find the KV of another
+  /// text.
   void check_tokens(const prefix_insert& p) {
     ids known = *prompts.at(p.id);
     const std::size_t first = 4 * n_inserted[p.id];

@@ -1,5 +1,5 @@
-// The batcher's tables of requests and of sent steps, compared with plain lists under random
-// operations.
+// The batcher's tables of requests (sequence_groups) and of steps that were sent to the executor
+// (step_pipeline), compared with plain lists under random operations.
 #include <algorithm>
 #include <cstdint>
 #include <deque>

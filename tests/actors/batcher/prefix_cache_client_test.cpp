@@ -1,5 +1,6 @@
-// prefix_cache_client against a plain reference: which blocks are asked for, which lease begins
-// with which match, and that every computed block is reported once.
+// prefix_cache_client compared with a plain reference: which blocks are looked up in the prefix
+// cache, with which cached blocks each sequence begins, and that every computed block is reported
+// once.
 #include <algorithm>
 #include <map>
 #include <memory>

@@ -1,5 +1,6 @@
-// tier_client against a plain reference that remembers everything: which requests wait, and what
-// was measured.
+// tier_client compared with a plain reference that remembers every call: which fetches of KV blocks
+// from host memory or disk are worth their time, how long each may take, and which sequences wait
+// for one.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

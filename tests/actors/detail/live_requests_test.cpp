@@ -204,8 +204,8 @@ TEST_CASE("turns of clients that do not come back delay nobody once there is roo
     }
     for (int i = 0; i < 10'000; ++i)
       CHECK(table.retry_after_s(client, now) <= 60);
-    // A minute later the promised turns have passed, although most clients that were given a turn
-    // did not come back.
+    // A minute later, the retry times that refused clients were given have passed, although most of
+    // these clients did not come back.
     now += std::chrono::seconds(61);
     CHECK(table.retry_after_s(client, now) < 60);
     // And they are forgotten at once when a request comes and finds room; the rate is not.

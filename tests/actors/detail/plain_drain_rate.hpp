@@ -1,5 +1,5 @@
-// plain_drain_rate: a reference for drain_rate. It remembers when every request left, and adds
-// these up anew for every answer.
+// plain_drain_rate: a reference for drain_rate. It remembers when every request left, and computes
+// each answer anew from all these times.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// stats_board puts each observation into the bucket that a search through all bounds finds, and its
-// mailbox depths and tenant figures are plain sums.
+// stats_board counts each observation in the bucket that a search through all bounds finds. The
+// depths of the actors' mailboxes and the figures of tenants are plain sums.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The fingerprint under which KV blocks are kept changes with everything that the bytes of a block
-// depend on.
+// kv_fingerprint, by which a daemon recognises KV blocks on disk that it can use, changes with
+// everything that the bytes of a block depend on.
 #include "actors/executor/kv_fingerprint.hpp"
 
 #include <filesystem>

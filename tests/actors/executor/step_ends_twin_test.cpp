@@ -1,6 +1,6 @@
-// step_ends under random orders of launches, waits and progress of the device, compared with plain
-// counters. Callbacks that arrive on the thread of step_ends are awaited; nothing depends on
-// timing.
+// step_ends, which waits for the ends of steps on a device, compared with plain counters, while
+// steps are launched, waited for and ended by the device in random order. The test waits for the
+// callbacks, which come on the thread of step_ends, so nothing depends on timing.
 #include <atomic>
 #include <memory>
 #include <new>
@@ -36,8 +36,8 @@ void play_steps(gpu::device& dev, const operations& sequence) {
         fails.push_back(lost);
         ++passed;
         device.let_pass();
-        // Whether a wait for this step fails is decided when the device ends the step, so wait here
-        // until the end was reported.
+        // If the device is lost later, wait() fails for every step whose end is not known yet. Wait
+        // here until the end of this step was reported, so that the test knows the result.
         while (received < passed)
           std::this_thread::yield();
       }
@@ -49,8 +49,8 @@ void play_steps(gpu::device& dev, const operations& sequence) {
       case 2: {
         if (launched - waited == static_cast<int>(step_ends::most)) break;
         const int number = ++launched;
-        // The first report of this step fails for lack of memory. This happens at one step of a run
-        // only, since the report is tried again only milliseconds later.
+        // The first call of this step's callback throws for lack of memory. Only one step of a run
+        // does so, since step_ends repeats the call only milliseconds later.
         const bool is_short = op.a % 16 == 15 && !std::exchange(was_short, true);
         ends.add([&, number, left = is_short ? 1 : 0]() mutable {
           if (passed < number) too_early = true;

@@ -1,6 +1,7 @@
-// apply_change() against references of the pool and the tiers. A change of many parts is carried
-// out in the order of kv_change's members; evicted and kept prefixes are spilled from their
-// beginning; and matches continue in the tiers.
+// apply_change() compared with references of the block pool and of the KV tiers (host memory and
+// disk). The parts of a change are applied in the order of kv_change's members. Evicted blocks, and
+// blocks that are kept across restarts, are spilled in the order of their positions in the prefix.
+// A lookup of a prefix that ends in the pool goes on in the tiers.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -101,8 +102,8 @@ private:
       if (o.kind % 64 <= kind && (o.kind % 64 > before || before == kind)) act(o);
   }
 
-  /// Applies the wanted change to the reference in the documented order. Parts that the batcher
-  /// would never ask for are removed from the change.
+  /// Applies the collected parts of the change to the reference, in the order of kv_change's
+  /// members. Parts that the batcher would never ask for are removed from the change.
   void send() {
     kv_change change;
     kv_grant expected;

@@ -1,5 +1,5 @@
-// block_pool and prefix_tree on their own: which blocks a lease begins with, and which blocks are
-// evicted.
+// block_pool and prefix_tree without actors: with which cached blocks a lease (the blocks of one
+// sequence) begins, and which blocks are evicted.
 #include <algorithm>
 #include <map>
 #include <random>

@@ -130,8 +130,9 @@ private:
     matches_ = ask(queries);
   }
 
-  /// Begins a lease with a part of a match. Since the match was found, its blocks may have left the
-  /// tree; if their memory has come back to the tree as other blocks, the match must not be used.
+  /// Begins a lease (the blocks of one sequence) with some blocks that an earlier lookup found in
+  /// the prefix tree. These blocks may have left the tree since then. If the tree now holds them
+  /// under other tokens, the lookup's result must not be used.
   void reuse(const operation& o) {
     const sequence_id id = unused_id();
     if (id == 0 || matches_.empty()) return;
@@ -152,8 +153,9 @@ private:
     if (is) texts_[id] = text;
   }
 
-  /// Does what the batcher does: begins leases with their matches in the order of the queries,
-  /// relying on n_evictable. Then the leases get the blocks that they lack, and most of them end at
+  /// Does what the batcher does: begins leases (the blocks of sequences) with the cached blocks
+  /// that lookups found, in the order of the lookups, and checks that each takes n_evictable blocks
+  /// from those available. Then the leases get the blocks that they lack, and most of them end at
   /// once.
   void admit(const operation& o) {
     std::vector<prefix_query> queries;

@@ -1,6 +1,7 @@
-// kv_event_log merges the reports of the allocator and the tiers into one order, of the published
-// scope only and with parents before children. The tests also cover what a reader gets that is
-// late. With tiers, under random schedules, it is tested in offloader/kv_tiers_test.cpp.
+// kv_event_log merges the reports of the block allocator and of the KV tiers into one sequence of
+// events. Only blocks of the published cache scope (actors/kv/cache_scope.hpp) have events, parents
+// before children. The tests also cover what a late reader gets. With tiers, under random
+// schedules, the log is tested in offloader/kv_tiers_test.cpp.
 #include <memory>
 #include <utility>
 #include <vector>

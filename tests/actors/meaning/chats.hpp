@@ -31,8 +31,8 @@ struct chat_styles {
 /// `number` chooses the format of tool calls.
 chat_styles give_templates(models::model& to, std::size_t number);
 
-/// The style of the template that writes the request's prompt, or of the default template if the
-/// request is no chat.
+/// How answers are parsed (answer_style) for the template that writes the request's prompt, or for
+/// the default template if the request is no chat.
 const answer_style& style_of(const chat_styles& styles, const actors::request& asked);
 
 struct written_chat {
@@ -41,8 +41,8 @@ struct written_chat {
 };
 written_chat write_chat(const chat_styles& styles, const actors::request& asked);
 
-/// The request's chat without the oldest turns, which are left out so that the prompt has at most
-/// `most` tokens, if the request allows this.
+/// The request's chat. If its prompt would have more than `most` tokens and the request allows it,
+/// the oldest turns are left out.
 actors::chat_prompt newest_turns_of(const chat_styles& styles, const models::tokenizer& text,
                                     const actors::request& asked, std::size_t most);
 

@@ -1,5 +1,5 @@
 // How one token of one request is drawn by the definition of config/sampling_params: which tokens
-// are possible, and which token the device's sampler draws if the row is the only one.
+// are possible, and which token the device's sampler draws if it gets this request's row alone.
 #pragma once
 
 #include <cstddef>

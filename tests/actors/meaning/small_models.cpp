@@ -57,8 +57,8 @@ std::uint32_t kind_of(char letter) {
   }
 }
 
-/// A Llama with biases whose matrices are of different kinds, so that the parts of a projection are
-/// packed separately.
+/// A Llama with biases whose weight matrices are of different kinds, so that the matrices of one
+/// projection (such as query, key and value) are packed separately.
 std::shared_ptr<const models::model> mixed_llama(const std::string& kinds) {
   tiny_llama m;
   m.vocab = 640;

@@ -451,8 +451,8 @@ private:
   void cut(std::size_t i) {
     client& c = clients_[i];
     c.received.stop();
-    // The events received before the disconnect decide whether the client already has its whole
-    // answer.
+    // If the client has received its last event before it disconnects, it has its whole answer and
+    // does not come back.
     const auto events = c.received.events();
     if (!events.empty() && events.back().last) {
       c.over = true;

@@ -1,5 +1,6 @@
-// The folder of kept KV, compared with a plain list of files, while random daemons use it, are
-// upgraded or killed, and files are purged or damaged.
+// kept_folder, the folder of KV blocks on disk, compared with a plain list of files, while
+// simulated daemons open it, are upgraded and are killed in random order, and files are purged or
+// damaged.
 #include "actors/offloader/kept_folder.hpp"
 
 #include <fcntl.h>

@@ -297,8 +297,9 @@ private:
     REQUIRE(n_published == 0);
   }
 
-  /// A published block can be fetched unless its disk is off for a while, and every block that a
-  /// prompt would find is published.
+  /// Every block that events report in host memory or on disk can be fetched; an hour from now, so
+  /// that no pause after disk failures prevents it. Every block that a prompt would find there was
+  /// reported.
   void check_published_on_tiers() {
     if (!reads_.empty()) return;
     const auto later = now_ + std::chrono::hours(1);

@@ -1,6 +1,6 @@
-// kv_tiers and host_pool against a slow reference, over random operations: each answer, each write
-// that is ordered and every counter must be equal, and host memory must be held by the owners that
-// the reference has.
+// kv_tiers and host_pool compared with a slow reference, over random operations: each answer, each
+// write to disk that is ordered and every counter must be equal, and each block of host memory must
+// have the same owners as in the reference.
 #include <vector>
 
 #include "actors/kv/block_key.hpp"

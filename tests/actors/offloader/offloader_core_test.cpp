@@ -197,8 +197,9 @@ TEST_CASE("fetches of a long queue take turns and are bounded", "[actors]") {
     CHECK(all[i]->over);
     CHECK(all[i]->n_blocks == 0);
   }
-  // The reads of the first prefix come first, except that the four threads may overtake each other:
-  // in each round, the first of four waiting reads is let through.
+  // The blocks of the first prefix are read first, except that the four I/O threads may overtake
+  // each other. Each round lets the longest waiting of four reads pass, so after 11 rounds the
+  // first prefix's 8 reads have passed.
   for (int i = 0; i < 11; ++i) {
     REQUIRE(eventually([&] { return d.disk_gate->waiting() == 4; }));
     d.disk_gate->pass(1);

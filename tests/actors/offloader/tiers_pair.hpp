@@ -1,6 +1,6 @@
-// tiers_pair: kv_tiers and their reference, with a simulated executor, offloader and disk. Every
-// call goes to both, and answers, counters and host memory are compared. The memory of a block
-// holds the block's key, so that bytes of a wrong block are detected too.
+// tiers_pair: kv_tiers and its plain reference, with a simulated executor, offloader and disk.
+// Every call goes to both, and answers, counters and host memory are compared. The memory of a
+// block holds the block's key, so that bytes of a wrong block are detected too.
 #pragma once
 
 #include <map>
@@ -50,8 +50,8 @@ public:
   void retire();
 
   void demand_equal_tiers() const;
-  /// Ends every read and write and removes every reader, and then checks that host memory is held
-  /// only by blocks of the index.
+  /// Ends every read and write and removes everybody who waits for a read, and then checks that
+  /// host memory is held only by blocks that the index has there.
   void end();
 
   actors::block_identity identity_of(const written_text& text, std::size_t n) const;

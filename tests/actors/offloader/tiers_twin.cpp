@@ -139,8 +139,8 @@ void tiers_twin::freshen(std::span<const block_key> prefix) {
   use_path(prefix);
 }
 
-/// Called when host memory has too many blocks: the least recently used ones go to disk, beginnings
-/// of prefixes first if not all of them can.
+/// Called when host memory has too many blocks: the least recently used ones are written to disk.
+/// If not all of them can be written, those at the beginnings of prefixes are preferred.
 void tiers_twin::shrink(time_point now, std::vector<write>& writes) {
   std::vector<std::pair<std::uint64_t, block_key>> by_use;
   for (const auto& [key, b] : blocks_)
@@ -241,8 +241,8 @@ whereabouts tiers_twin::fetch(const block_key& key, const reader& who, bool has_
   return whereabouts::on_disk;
 }
 
-/// A place on disk that failed is not written for a while. After several failures the whole disk is
-/// not used for a while.
+/// After a failure, its block-sized place on disk is not written for a while. After several
+/// failures in a row, the whole disk is not used for a while.
 void tiers_twin::fail(std::int32_t place, time_point now) {
   aside_.insert(place);
   retry_aside_at_ = now + kv_tiers::disk_pause;

@@ -1,10 +1,10 @@
-// tiers_twin: a plain reference for kv_tiers. Each block has the time of its last use in host
-// memory and on disk; the use of a tier is counted anew for every answer, and the block to evict is
-// found by looking at all blocks.
+// tiers_twin: a plain reference for kv_tiers, which keeps evicted KV blocks in host memory and on
+// disk. Each block has the time of its last use in host memory and on disk; the use of a tier is
+// counted anew for every answer, and the block to evict is found by looking at all blocks.
 //
-// The reference refers to host memory only by its address, so it does not keep memory in use. It
-// does not predict which of several free places of the disk a write gets: it checks that the place
-// is free, and takes the place from the tiers (place_writes()).
+// The reference stores only the address of a block's host memory, so it does not keep that memory
+// in use. It does not predict to which of several free places on disk a block is written: it checks
+// that the place is free, and takes the place from kv_tiers (place_writes()).
 #pragma once
 
 #include <cstdint>

@@ -105,8 +105,8 @@ struct pool_fixture {
   std::unique_ptr<actors::engine> engine;
 };
 
-/// Blocks the pool's dispatcher thread, which reports refusals to clients and submits requests that
-/// waited for a model.
+/// Blocks the thread on which the pool reports refusals to clients and submits requests that waited
+/// for a model.
 struct busy_dispatcher {
   explicit busy_dispatcher(pool_fixture& b) : fixture(b) {
     auto asked = text_request("x", 1);

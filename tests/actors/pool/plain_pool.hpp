@@ -1,7 +1,7 @@
 // plain_pool: a reference for the decisions of pool_state, written for clarity and not for speed.
 //
-// It keeps the models that wait to be loaded in one list, in the order in which they entered it,
-// sorts candidates where pool_state searches, and writes its orders as text.
+// It keeps the models that wait to be loaded in one list, in the order in which they began to wait,
+// sorts all candidates where pool_state searches for the best, and writes its decisions as text.
 #pragma once
 
 #include <algorithm>

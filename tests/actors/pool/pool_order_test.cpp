@@ -1,5 +1,6 @@
-// Steps and jobs run in the order in which they were requested, and tenants' figures are sums that
-// do not depend on the order in which engines are added.
+// step_turns runs the steps of several models, and job_thread runs jobs, in the order in which they
+// were requested. sum_stats sums the tenants' figures of several engines, in whatever order the
+// engines are added.
 #include <algorithm>
 #include <array>
 #include <atomic>

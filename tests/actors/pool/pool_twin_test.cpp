@@ -1,5 +1,5 @@
-// pool_state makes the same decisions as plain_pool for every sequence of inputs, and holds nothing
-// at the end.
+// pool_state makes the same decisions as plain_pool for every sequence of inputs, and its tables
+// are empty at the end.
 #include "actors/pool/pool_state.hpp"
 
 #include <chrono>

@@ -1,5 +1,6 @@
-// Fair sharing between clients: the guaranteed bound on how much more one client gets than another,
-// the order within one client, new clients, and places in the running set.
+// Fair sharing between clients: the guaranteed bound on how many more tokens one client gets than
+// another, the order within one client, new clients, and which clients' sequences run at the same
+// time.
 #include "actors/scheduling/fair_policy.hpp"
 
 #include <algorithm>
@@ -390,8 +391,8 @@ TEST_CASE("a client that was paused takes its turns from then on, no more and no
 }
 
 namespace {
-/// A fair scheduler with 64 tokens a step, enough blocks for all sequences, and an executor that
-/// draws every planned token.
+/// A scheduler with the fair policy, 64 tokens a step and enough blocks for all sequences, and an
+/// executor that draws every planned token.
 struct stepping {
   explicit stepping(std::int32_t max_running)
       : s({64, max_running, 4}, std::make_unique<fair_policy>()) {}
@@ -409,8 +410,8 @@ struct stepping {
 } // namespace
 
 TEST_CASE("a place of many is taken by weight") {
-  // The other client runs four sequences. The head of the queue takes one of their places if 3 /
-  // weight_of_others >= 1 / weight_of_head.
+  // Another client runs four sequences, which is the limit. The head of the queue takes the place
+  // of one of them if 3 / weight_of_others >= 1 / weight_of_head.
   struct {
     std::int32_t weight_of_head, weight_of_others;
     bool takes;

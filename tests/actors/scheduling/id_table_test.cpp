@@ -16,8 +16,8 @@ using twill::test::operations;
 
 namespace {
 
-/// Ids of any kind. More than half of them hash to places at the end of every table, so that their
-/// entries wrap around to its beginning.
+/// Ids of any kind. More than half of them hash to slots at the end of the table, whatever its
+/// size, so that their entries wrap around to its beginning.
 std::vector<std::uint64_t> any_ids() {
   std::vector<std::uint64_t> ids{0, 1, 2, 3, 1ULL << 63, ~0ULL};
   for (std::uint64_t id = 4; ids.size() < 50; ++id) {

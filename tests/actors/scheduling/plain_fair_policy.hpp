@@ -1,6 +1,6 @@
 // A plain reference for the fair policy (actors/scheduling/fair_policy.hpp) over one list of
-// sequences: the active weight, the sequences that a client runs, its queue and the clients that
-// are remembered are all computed from that list whenever they are needed.
+// sequences. The sum of the active clients' weights, each client's running and waiting sequences,
+// and the clients that are remembered are all computed from that list whenever they are needed.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A sequence as the plain scheduler (plain_scheduler.hpp) keeps it, and the rules by which
-// sequences give up their blocks or their places, over a plain list.
+// A sequence as the plain scheduler (plain_scheduler.hpp) stores it, and the rules by which running
+// sequences are preempted and lose their blocks or their places in the running set.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +44,8 @@ inline bool served_before(const plain_sequence* a, const plain_sequence* b) {
   return a->key() < b->key();
 }
 
-/// The sequences to preempt, in order, to cover what a plan lacked. `all` are all sequences, in any
-/// order.
+/// The sequences to preempt, in order, so that the blocks or the place in the running set that the
+/// last plan lacked become free. `all` are all sequences, in any order.
 inline std::vector<plain_sequence*> who_gives_way(std::vector<plain_sequence*> all,
                                                   const plain_shortage& lacks) {
   std::sort(all.rbegin(), all.rend(), served_before); // the sequence that is served last comes

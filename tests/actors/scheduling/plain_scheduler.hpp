@@ -66,8 +66,9 @@ public:
     if (!limits_.prefix_cache) return ids;
     std::int64_t places = limits_.max_running - running();
     if (head_starved_) places = std::min<std::int64_t>(places, 1);
-    // Earlier lookups in the prefix cache tell how much each sequence takes of the step's token
-    // limit. A sequence that was never looked up may be cached but for one token.
+    // The number of blocks that an earlier lookup in the prefix cache found says how many tokens
+    // the sequence will compute of the step's token limit. A sequence that was never looked up may
+    // be cached up to its last token, so it counts as one token.
     std::int64_t tokens = limits_.max_step_tokens;
     for (const plain_sequence* s : running_set())
       if (s->may_have_a_row() && s->remaining() > 1) tokens -= s->remaining();
@@ -181,8 +182,8 @@ private:
     std::sort(found.begin(), found.end(), served_before);
     return found;
   }
-  /// The sequences that may be admitted, in the order of service. Of a client with a limit there
-  /// are only as many as it may still run.
+  /// The sequences that may be admitted, in the order of service. If the running sequences of a
+  /// client are limited, only as many of its sequences are in this list as it may still run.
   std::vector<plain_sequence*> line() const {
     std::vector<plain_sequence*> waiting, found;
     for (const auto& s : all_)
@@ -273,8 +274,8 @@ private:
     return true;
   }
 
-  /// The further choices of a request share the full blocks of its prompt, up to the last token,
-  /// and get a copy of the block that is partly filled.
+  /// When the first choice of a request has computed the prompt, the other choices share its full
+  /// blocks, without the prompt's last token, and get a copy of the block that is partly filled.
   void fork_followers(sequence_id leader) {
     const std::int64_t before_last = at(leader).of.prompt_tokens - 1;
     const std::int64_t full = before_last / limits_.block_tokens;

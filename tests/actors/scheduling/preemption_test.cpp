@@ -1,5 +1,5 @@
-// The sequence that is preempted equals the one that the plain rules choose, for any running set
-// and any shortage of blocks.
+// The sequences that choose_preempted() picks are those that the reference plain_preemption.hpp
+// picks, for any running set and any shortage of blocks.
 #include <cstdint>
 #include <deque>
 #include <string>

@@ -1,6 +1,6 @@
-// The budget of prompt tokens equals the one that the rules give for the list of all steps since
-// the beginning, computed anew each time. Times are multiples of half the target, so that they
-// often lie exactly at a bound.
+// prefill_budget, the number of prompt tokens that a step may take, equals what its rules give for
+// the list of all steps since the beginning, computed anew each time. Half of the steps take a
+// multiple of half the target time, so that times often lie exactly at a bound.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

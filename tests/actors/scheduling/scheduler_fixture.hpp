@@ -1,6 +1,6 @@
 // A scheduler and its plain reference, driven by random operations in the way in which the batcher
-// drives it, but with arbitrary numbers: free blocks, hits and limits are small, so that every
-// bound is reached.
+// drives it, but with arbitrary numbers: there are few free blocks and cached blocks, and limits
+// are small, so that every bound is reached.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ private:
   std::uint32_t rest_;
 };
 
-/// Logs every call that it gets, and changes its ranks after each call. There are only a few ranks,
-/// so many sequences have equal ones.
+/// An admission policy that logs every call that it gets, and changes its ranks after each call.
+/// There are only a few ranks, so many sequences have equal ones.
 class restless_policy final : public admission_policy {
 public:
   explicit restless_policy(std::vector<std::string>& log, bool shares)
@@ -80,8 +80,8 @@ private:
 class scheduler_fixture {
 public:
   using policies = std::pair<std::unique_ptr<admission_policy>, std::unique_ptr<admission_policy>>;
-  /// With `scale`, prompts are that many times as long, and their blocks have one or two tokens.
-  /// With `many_choices`, all requests have several choices.
+  /// Prompts are `scale` times as long as without it, and if `scale` is more than 1, blocks have
+  /// one or two tokens. With `many_choices`, all requests have several choices.
   scheduler_fixture(plan_limits limits, policies both, std::int32_t scale = 1,
                     bool many_choices = false)
       : scale_(scale), many_choices_(many_choices),

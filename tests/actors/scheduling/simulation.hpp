@@ -233,9 +233,10 @@ private:
   static constexpr std::uint64_t limited_client = 3;
   static constexpr std::int32_t limited_most = 2;
 
-  /// Counts the steps of the oldest sequence under first come first served, and bounds their
-  /// number: each step computes a token of it, except for two steps after a preemption in its
-  /// favour, which can happen once per block.
+  /// Counts the steps for which a sequence is the oldest one under first come, first served, and
+  /// bounds their number: each step computes at least one token of the oldest sequence, except for
+  /// two steps after a preemption of another sequence for its sake, which can happen once for each
+  /// of its blocks.
   void note_first() {
     if (fair_ || rank_ != all_equal) return; // later arrivals may overtake it
     sim_sequence* first = nullptr;
@@ -248,8 +249,8 @@ private:
     REQUIRE(first->steps_as_first <= length + first->max_new + 3 * blocks + 6);
   }
 
-  /// Random tokens that often share a beginning with other sequences: they follow a few stems that
-  /// branch now and then.
+  /// Random tokens that often share a beginning with those of other sequences: each token comes
+  /// from one of three fixed lists, and now and then the next tokens come from another list.
   std::vector<std::int32_t> any_tokens(std::int32_t n) {
     std::vector<std::int32_t> tokens;
     std::int32_t stem = pick(0, 2);
@@ -389,8 +390,8 @@ private:
       later_copies_.push_back(
           {all_.at(c.from).blocks.at(static_cast<std::size_t>(c.column)), fresh.at(0)});
     }
-    // No sequence is admitted before one that ranks earlier. An exception are the further choices
-    // of a request, which wait for their prompt.
+    // No sequence is admitted before one that ranks earlier. Only the second and later choices of a
+    // request may be passed over, since they wait until the first choice has computed the prompt.
     for (sequence_id id : d.opened) {
       if (fair_) break; // it has its own tests
       for (const auto& [other, s] : all_)

@@ -1,5 +1,5 @@
-// A tokenizer of a few pieces: beginnings, middles and ends of characters and of stop strings, text
-// of several letters, control tokens, and a piece whose first space is not part of the text.
+// A tokenizer with a few tokens: beginnings, middles and ends of characters and of stop strings,
+// text of several letters, control tokens, and a token whose first space is not part of the text.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The logic of one request without actors: which requests are refused, which events a client gets,
-// and when.
+// session_core, the logic of one request without actors: which requests are refused, which events a
+// client gets, and when.
 #include "actors/session/session_core.hpp"
 
 #include "actors/session/request_log.hpp"

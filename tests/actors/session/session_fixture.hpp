@@ -116,7 +116,7 @@ inline request asking(const std::string& prompt, std::int32_t max_tokens = 10) {
 }
 
 /// All parts of the events as one text: "T:" before text, "R:" before reasoning, "<" before the
-/// name of a call, "A:" before its arguments, ">" at its end.
+/// name of a tool call, "A:" before its arguments, ">" at its end.
 inline std::string parts_of(const std::vector<event>& events) {
   const char* names[] = {"T:", "R:", "<", "A:", ">"};
   std::string all;

@@ -1,10 +1,10 @@
-// session_play: drives a session core by random operations, and keeps a plain account of what the
-// core's client, batcher and tenant must see.
+// session_play: drives a session_core by random operations, and maintains a plain reference of what
+// the core's client, batcher and tenant must see.
 //
-// session_play acts as the host, the batcher, the grammar compiler and the client. It applies each
-// operation to the core and to the account, and then compares the two. A cut destroys the core, as
-// killing the daemon does; the request then continues in another core from the events that its
-// client has received.
+// session_play acts as the core's session_host, and as the batcher, the grammar compiler and the
+// client. It applies each operation to the core and to the reference, and then compares the two.
+// One kind of operation destroys the core, as killing the daemon does; the request then continues
+// in another core from the events that its client has received.
 #pragma once
 
 #include <chrono>

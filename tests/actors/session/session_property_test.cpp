@@ -1,5 +1,5 @@
-// A session core under random requests, tokens and disturbances, compared with a plain account
-// after each of them.
+// A session_core under random requests, tokens and disturbances, compared with a plain reference
+// after each operation.
 #include <string>
 
 #include "config/base/log.hpp"

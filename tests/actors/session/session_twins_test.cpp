@@ -1,5 +1,6 @@
-// Stop strings are found as by a search of the whole text, turns are kept as by counting them one
-// by one, and the memory of scores is the sum of what all requests hold.
+// stop_matcher finds stop strings as a search of the whole text does, newest_turns() keeps the chat
+// turns that trying them one by one would keep, and score_memory counts the sum of what all
+// requests hold.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

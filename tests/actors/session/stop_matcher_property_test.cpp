@@ -22,8 +22,8 @@ std::string text_of(std::uint32_t number, std::size_t length) {
   return text;
 }
 
-/// The first position at which a stop string is complete, and which one: of several that end there,
-/// the longest.
+/// The first position at which a stop string is complete, and which string it is: if several end at
+/// that position, the longest.
 struct first_stop {
   std::size_t begin = std::string::npos, end = std::string::npos;
 
@@ -48,8 +48,9 @@ std::size_t held_back(const std::string& text, const std::vector<std::string>& s
   return most;
 }
 
-/// The first operation gives the settings. Of the others, one in three adds a stop string and the
-/// rest add text. A text is pushed, or passed through while stopping is not yet allowed.
+/// The first operation gives the settings. Of the other operations, one in three adds a stop string
+/// and the rest add text. The matcher searches a text for stop strings, or passes it through while
+/// stopping is not yet allowed.
 void check_matcher(const operations& sequence) {
   if (sequence.empty()) return;
   const bool includes = sequence.front().a % 2 == 1;

@@ -18,8 +18,8 @@ struct waiting {
   int order;
 };
 
-/// A client's turn counts from the later of two times: when its oldest waiting order came, and when
-/// the client was last served.
+/// Clients take turns, in the order of the later of two times: when the oldest waiting order of the
+/// client came, and when the client was last served.
 void play(const operations& sequence) {
   compile_queue<int> queue;
   std::vector<waiting> all;

@@ -1,5 +1,5 @@
-// Compiled grammars are found again; those with and without markers of tool calls are kept
-// separately.
+// A compiled grammar is found again for an equal request. Grammars with and without markers of tool
+// calls are stored separately.
 #include "actors/structured/grammar_service.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Compiled grammars are shared, kept and dropped as in a plain list ordered by the time of last
-// use.
+// The service shares, stores and drops compiled grammars as a plain list does that is ordered by
+// the time of last use.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

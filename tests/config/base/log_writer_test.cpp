@@ -130,8 +130,8 @@ TEST_CASE("A pipe that nobody reads delays no line, and a notice stands for thos
   const auto dropped = writer.dropped();
   CHECK(dropped > n_lines / 2);
   CHECK(writer.unwritten() * 50 <= most_bytes + 64 * 1024);
-  // Each notice stands for the lines that are missing there, the last one though no line came
-  // after it. There is a second one when the writer took its first lines late.
+  // Each notice ("lost N") stands where N lines are missing; the last notice is written although no
+  // line follows it. There is a second notice if the writer took its first lines late.
   std::uint64_t next = 0, received = 0;
   std::string text;
   for (std::size_t at = 0; next < n_lines;) {

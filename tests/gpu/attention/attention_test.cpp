@@ -58,8 +58,8 @@ std::vector<float> normal_floats(std::size_t n, unsigned seed) {
   return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
-/// Rows of the oracle by (bf16 products, sequence, position). The rows of a shape are the same on
-/// every device, so they are computed once.
+/// Rows of the oracle by (whether products are rounded to bf16, sequence, position). The rows of a
+/// shape are the same on every device, so they are computed once.
 using oracle_rows = std::map<std::tuple<bool, std::size_t, std::int32_t>, std::vector<double>>;
 
 /// Sequences with their whole q, k and v, as if every position had been asked for.
@@ -278,8 +278,9 @@ struct setup {
     return out;
   }
 
-  /// The largest error of a step's rows, of which every `stride`-th row of a chunk is checked. Rows
-  /// of the oracle that are missing in `known` are computed and added to it.
+  /// The largest error of a step's output rows. Of each chunk (the rows of one sequence), every
+  /// `stride`-th row and the last one are checked. Rows of the oracle that are missing in `known`
+  /// are computed and added to it.
   double worst(oracle_rows& known, const std::vector<float>& out,
                const std::vector<std::size_t>& sequences, const std::vector<chunk>& chunks,
                std::int32_t stride = 1) const {

@@ -35,8 +35,8 @@ struct attention_shape {
   std::int64_t apart = 64, scale_apart = 5;
 };
 
-/// Memory that is reserved as a whole and committed only where it is touched, aligned as a GPU's.
-/// An arena of up to 64 MiB is filled with NaN; a larger one with zeros.
+/// Memory that is reserved as a whole, committed only where it is touched, and aligned as a GPU
+/// allocation is. An arena of up to 64 MiB is filled with NaN; a larger one with zeros.
 template <class T>
 class arena {
 public:
@@ -53,8 +53,8 @@ private:
   sparse_memory memory_;
 };
 
-/// Sequences whose KV blocks are scattered over two distant parts of an arena. Memory that belongs
-/// to no position holds NaN.
+/// Sequences whose KV blocks are scattered over two distant parts of an arena. All memory outside
+/// the sequences' positions holds NaN.
 template <class Element, int Dim>
 struct sequences {
   attention_shape s;
@@ -220,13 +220,13 @@ struct options {
   bool grid = false;          ///< blocks take turns
   dtype out_type = dtype::f32;
   bool order_records = false; ///< instead of products: see emulator.hpp
-  /// If not empty: the first row of each sequence of the step. Then only the rows of sequences with
-  /// a single row are computed.
+  /// If not empty: the index of each sequence's first row in the step. Then only the rows of
+  /// sequences with a single row are computed.
   std::vector<std::int32_t> first_token;
 };
 
-/// Decode attention of some rows, with the grid that the options give. Outputs of 16 bits are
-/// widened to f32.
+/// Decode attention of some rows, with the grid of blocks that the options give. Outputs of 16 bits
+/// are widened to f32.
 template <class Element, int Dim, int Tiles>
 std::vector<float> decode(sequences<Element, Dim>& from, const std::vector<asked>& rows,
                           const options& o, block_report& report) {
@@ -339,8 +339,9 @@ std::vector<float> decode(sequences<Element, Dim>& from, const std::vector<asked
   return got;
 }
 
-/// The error that rounding may cause, relative to the largest sum and value: the rounding to two
-/// 16-bit parts or, for f32 KV, to f32.
+/// The relative error of rounding an operand: to two 16-bit parts or, for f32 KV, to f32. The error
+/// of an output is at most this number * (1 + the largest sum of |products| of a score) * the
+/// largest |value|.
 template <class Element>
 inline constexpr double attention_epsilon = kv_element<Element>::type == dtype::f32    ? 0x1p-24
                                             : kv_element<Element>::type == dtype::bf16 ? 0x1p-17

@@ -46,8 +46,8 @@ struct shared_access {
   unsigned offset, bytes;
 };
 
-/// Which accesses of one block are ordered before some event: of thread t, its accesses up to
-/// number own(t) in the block's count.
+/// Which accesses of one block of threads are ordered before some event: those of thread t whose
+/// number, counted over the whole block, is at most own(t).
 struct block_view {
   std::int64_t all = 0;                            ///< of every thread
   std::unordered_map<int, std::int64_t> by_thread; ///< beyond that, where there is more
@@ -69,8 +69,9 @@ void join(grid_view& to, const grid_view& from) {
     to[block].join(view);
 }
 
-/// The order of a thread's accesses to global memory. The view at a thread's last fence is what its
-/// atomics publish; views received from atomics take effect at the thread's next fence.
+/// The order of a thread's accesses to global memory. A thread's atomics publish what was ordered
+/// before its last fence. What the thread receives from the atomics of other threads is ordered
+/// before its accesses only after its next fence.
 struct thread_order {
   grid_view before;   ///< is ordered before the thread's next access
   grid_view fenced;   ///< was ordered before its last fence
@@ -114,9 +115,9 @@ struct emulated_thread {
   std::int32_t integers[4] = {}; ///< d of integers
 };
 
-/// The accesses to a byte of shared memory since the last barrier: numbers of threads, or -1 for
-/// none. An epoch is the number of times that the thread's warp had called sync_warp() before the
-/// access.
+/// The accesses to a byte of shared memory since the last barrier. `writer` and `reader` are
+/// numbers of threads, or -1 for none. An epoch is the number of times that the thread's warp had
+/// called sync_warp() before the access.
 struct byte_state {
   bool written = false; ///< ever
   int writer = -1;
@@ -165,8 +166,8 @@ float float_of(std::uint64_t hash) {
 
 } // namespace
 
-/// State shared by the blocks of a grid: who accessed which byte of global memory, and the order
-/// that atomics establish.
+/// State shared by the blocks of an emulated grid: which thread accessed which byte of global
+/// memory, and which accesses are ordered by atomics.
 class emulated_grid {
 public:
   /// A plain access of one byte by thread `t` of block `b`.
@@ -260,8 +261,9 @@ public:
       });
   }
 
-  /// Runs every thread that is not waiting until it next waits; if there is none, performs the
-  /// collectives in which all participants wait. Returns false once all threads have ended.
+  /// Runs every thread that is not waiting until it waits for other threads. If all are waiting,
+  /// performs the collectives for which all participants wait. Returns false once all threads have
+  /// ended.
   bool advance() {
     bool any = false;
     for (int t = 0; t < shape_.threads; ++t) {
@@ -508,9 +510,9 @@ private:
       }
   }
 
-  /// Counts the passes that a warp's accesses take. A pass reads or writes 4 bytes of each of 32
-  /// banks: for all threads or, if each thread accesses 8 or 16 bytes, for a half or a quarter of
-  /// them.
+  /// Counts the passes that a warp's accesses to shared memory take. A pass reads or writes 4 bytes
+  /// of each of the 32 banks: for all threads or, if each thread accesses 8 or 16 bytes, for a half
+  /// or a quarter of them.
   void count_accesses(int first) {
     std::size_t most = 0;
     for (int t = first; t < first + warp_size; ++t)

@@ -70,8 +70,8 @@ struct grid_shape {
 };
 
 struct block_report {
-  /// Bank conflicts: the passes over the banks in excess of the minimum for the warps' shared
-  /// accesses and ldmatrix. Passes of copy_async() are not counted.
+  /// Bank conflicts: the passes over the banks of shared memory beyond the fewest in which the
+  /// warps' accesses and ldmatrix could be done. Passes of copy_async() are not counted.
   std::int64_t bank_conflicts = 0;
   std::int64_t shared_accesses = 0; ///< of whole warps
 };

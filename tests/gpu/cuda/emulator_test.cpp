@@ -47,9 +47,8 @@ std::uint32_t pair_of(float low, float high, bool bf16 = false) {
   return narrow(low) | static_cast<std::uint32_t>(narrow(high)) << 16;
 }
 
-/// Which thread holds each element of an 8 x 8 tile whose rows are spread over threads, as the PTX
-/// ISA draws it for ldmatrix and for the quarters of mma's A, C and D. Each thread holds two
-/// neighbouring columns.
+/// Which thread of a warp holds each element of an 8 x 8 tile if a thread holds two neighbouring
+/// columns of a row, as the PTX ISA shows it for ldmatrix and for the quarters of mma's A, C and D.
 constexpr int holder_by_row[8][8] = {
     {0, 0, 1, 1, 2, 2, 3, 3},         {4, 4, 5, 5, 6, 6, 7, 7},
     {8, 8, 9, 9, 10, 10, 11, 11},     {12, 12, 13, 13, 14, 14, 15, 15},
@@ -102,9 +101,9 @@ TEST_CASE("cuda emulator: mma multiplies fragments as the PTX ISA lays them out"
       c[i][j] = static_cast<float>(100 * i + j);
   std::uint32_t fa[32][4] = {}, fb[32][2] = {};
   float fd[32][4] = {};
-  // Registers a0a1, a2a3, a4a5 and a6a7 hold the quarters of A: upper left, lower left, upper
-  // right, lower right. b0b1 and b2b3 hold the upper and lower half of B, and c0c1 and c2c3 those
-  // of C.
+  // In the PTX ISA's names, registers a0a1, a2a3, a4a5 and a6a7 hold the quarters of A: upper left,
+  // lower left, upper right, lower right. b0b1 and b2b3 hold the upper and lower half of B, and
+  // c0c1 and c2c3 the upper and lower half of C.
   for (int r = 0; r < 8; ++r)
     for (int q = 0; q < 8; q += 2) {
       const int thread = holder_by_row[r][q];
@@ -417,8 +416,8 @@ namespace {
 /// What a block of the sum over slices leaves out.
 enum class omits { nothing, fence, atomic, fence_after, barrier };
 
-/// Sums 4 slices of 32 columns with one block each. The block that finishes last adds up all slices
-/// in their order.
+/// Sums 4 slices of 32 columns, each in a block of threads of its own. The block that finishes last
+/// adds up the results of all slices in the order of the slices.
 struct sliced_sum {
   static constexpr int slices = 4;
   std::vector<float> x, parts, out;
@@ -551,8 +550,9 @@ TEST_CASE("cuda emulator: races on global memory are faults") {
 
 namespace {
 
-/// The products of a (16, 16 * steps) matrix of weights with 8 rows of activations, of which all
-/// but the first `rows` are zero: 128 sums. `order` is the sequence of steps.
+/// The products of a (16, 16 * steps) matrix of weights with 8 rows of activations: 128 sums. All
+/// but the first `rows` rows of activations are zero. The 16 columns of each step are added in
+/// `order`.
 std::vector<float> products_of(const std::vector<int>& order, int rows, bool order_records) {
   std::vector<float> sums(32 * 4);
   run_block({.order_records = order_records}, [&](emulated_ptx ptx) {

@@ -148,8 +148,7 @@ inline activations halves_of(const detail::packed_view& w, const call& c, cuda::
   return x;
 }
 
-/// `x` quantised to 8 bits as by to_8_bits(). The rows of `x` lie `stride` apart, and the columns
-/// are taken in `order`.
+/// Rounds `x` (m rows, `stride` apart) to 8 bits as to_8_bits() does, with the columns in `order`.
 inline activations codes_of(const detail::packed_view& w, const std::vector<float>& x,
                             std::int64_t stride, std::int64_t m, bool residual,
                             const std::vector<std::int32_t>* order, cuda::gemm_args& args) {

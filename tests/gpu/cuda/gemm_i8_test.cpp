@@ -15,8 +15,8 @@ using namespace twill::gpu::test;
 
 namespace {
 
-/// `zero` is the zero point of all groups, unless it is negative: then the offsets are random, of
-/// the kind `form`.
+/// The offsets of an 8-bit weight matrix: if `zero` is not negative, it is the zero point of all
+/// groups; otherwise the offsets are random, of the kind `form`.
 struct i8_case {
   std::int32_t group;
   offsets form;

@@ -14,8 +14,8 @@ using namespace twill::gpu::test;
 
 namespace {
 
-/// If `zero_32` is set, all groups have the zero point 32 and scales in f32, as in Q6_K; otherwise
-/// the offsets are random, of the kind `form`.
+/// The offsets of an 8-bit weight matrix: if `zero_32` is set, all groups have the zero point 32
+/// and scales in f32, as in Q6_K; otherwise the offsets are random, of the kind `form`.
 struct u8_case {
   std::int32_t group;
   offsets form;
@@ -86,8 +86,8 @@ TEST_CASE("cuda products of 8-bit weights sum a row in one order, alone and amon
   check_order(packed.get().view, 64, bf16);
 }
 
-// Row r multiplies its weights by one column of 1 each: the outputs are code - zero point, for all
-// 256 codes and all 256 zero points.
+// Row r of the activations is 1 in column r and 0 elsewhere, so each output is one weight: the
+// scale times a code minus its zero point, for all 256 codes and all 256 zero points.
 TEST_CASE("cuda products make every 8-bit code minus every zero point exactly, emulated") {
   auto dev = device::open({.kind = "host", .threads = 1}).value();
   const std::int32_t group = GENERATE(16, 32);

@@ -1,5 +1,5 @@
 // The behaviour after a fault of a GPU. The cases are hidden, since the process cannot compute on
-// the GPU afterwards: test_gpu "[planted]" runs them, and each case needs a process of its own.
+// the GPU afterwards: `test_gpu "[planted]"` runs them, and each case needs a process of its own.
 #include "tests/gpu/cuda/planted_fault.hpp"
 
 #include <chrono>
@@ -27,8 +27,8 @@ TEST_CASE("an illegal address loses the GPU by an error, and the process ends by
   CHECK_THROWS(test::open_tested());
 }
 
-// Either the launch throws, or Kokkos ends this process with one line and exit status 1; gpu-check
-// accepts both.
+// Either the launch throws, or Kokkos ends this process with one line and exit status 1. The script
+// that runs the GPU tests (gpu-check) accepts both.
 TEST_CASE("an op that is launched after an illegal address is an error too", "[.][planted]") {
   auto dev = test::open_tested();
   REQUIRE(dev->info().kind == "cuda");
