@@ -1,5 +1,5 @@
 // The section [models.NAME] in configuration files and as command-line settings: what is read, in
-// which order, where errors point, and that everything is printed back.
+// which order, which place an error names, and that everything is printed back.
 #include <chrono>
 #include <string>
 

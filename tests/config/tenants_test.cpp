@@ -1,5 +1,6 @@
 // [[tenants]] in a configuration file and as a setting, and the file of further API keys
-// (server.keys_file): what is read, where errors point, and that everything is printed back.
+// (server.keys_file): what is read, which place an error names, and that everything is printed
+// back.
 #include "config/tenants.hpp"
 
 #include <string>

@@ -1,6 +1,6 @@
-// slow_device: while an object of this class exists, no marker of the device is reached until the
-// test lets it pass. At most one object may exist at a time; its functions may be called from any
-// thread.
+// slow_device: while an object of this class exists, no marker (gpu/copy_stream.hpp: a point in the
+// device's work) is reached until the test lets it pass. At most one object may exist at a time;
+// its functions may be called from any thread.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Ids that contain the name of a server: which kinds of ids do, and the error for ids of unknown
-// servers.
+// Ids that contain the name of the server that made them: which kinds of ids contain it, and the
+// error message for an id of an unknown server.
 #include "net/protocol/json/json_writer.hpp"
 #include "net/random_id.hpp"
 #include "net/server_name.hpp"

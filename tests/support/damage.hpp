@@ -62,9 +62,9 @@ struct damage_options {
 using damage_check = std::function<std::string(const damage&, const std::string& damaged)>;
 
 /// Damages a copy of `bytes` in each place of each part, one at a time. Returns an empty string, or
-/// a description of the first few faults. An exception of the check is a fault too. If parts
-/// overlap, end after the bytes, or leave bytes that belong to no part, that is a fault of the test
-/// and is reported as well.
+/// a description of the first few faults that `check` finds. An exception of the check is a fault
+/// too. If parts overlap, end after the bytes, or leave bytes that belong to no part, that is a
+/// fault of the test and is reported as well.
 std::string faults_after_damage(const std::string& bytes, const std::vector<part>& parts,
                                 const damage_check& check, const damage_options& options = {});
 

@@ -1,10 +1,10 @@
 // Property tests of stateful objects: random sequences of operations, and a search for the shortest
 // sequence that still fails.
 //
-// A test interprets each operation itself: it takes `kind` and the three numbers modulo what its
-// object has at that moment, so every sequence is valid, even after operations were removed.
-// RapidCheck makes the sequences and shrinks the first one that fails: it removes operations and
-// lowers their numbers as long as the property still fails.
+// A test interprets each operation itself: it takes the operation's four numbers (kind, a, b, c)
+// modulo what its object has at that moment, so every sequence is valid, even after operations were
+// removed. RapidCheck makes the sequences and shrinks the first one that fails: it removes
+// operations and lowers their numbers as long as the property still fails.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ void demand_equal(const Is& is, const Expected& expected, const std::string& wha
     throw broken(what + " is " + std::to_string(is) + ", expected " + std::to_string(expected));
 }
 
-/// How many of `n` random cases this build tries: with sanitizers an eighth of them. A build with
-/// sanitizers is slower by about that factor, and looks for memory faults, which show in fewer
+/// How many of `n` random cases this build tries: with sanitizers an eighth of them, since
+/// sanitizers slow it down by about that factor. They look for memory faults, which show in fewer
 /// cases.
 constexpr int cases_here(int n) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,5 +1,5 @@
 // What `twill-bench accuracy` computes, compared with closed formulas and with the figures stored
-// in the goldens.
+// in golden folders.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

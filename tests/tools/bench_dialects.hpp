@@ -1,5 +1,5 @@
-// bench_dialects: the reply to a scripted generation in the format of each of twill-bench's
-// backends. Pure functions.
+// bench_dialects: writes a scripted reply in the format of each kind of server that twill-bench can
+// measure. Pure functions.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ struct script {
   std::string text = "ab"; ///< of every chunk, as JSON string contents
 };
 
-/// Writes events for the backend whose default path is `target`: as SSE with its framing, or as
-/// WebSocket frames in which `lane` names the request.
+/// Writes the events of a reply in the format of the server whose default path is `target`: as
+/// server-sent events, or as WebSocket frames in which `lane` names the request.
 struct dialect {
   std::string target, lane;
 

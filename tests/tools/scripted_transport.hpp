@@ -1,5 +1,6 @@
 // scripted_transport: a transport and the server behind it in one object, without sockets. It gives
-// exchanges the bytes that a backend would send, at the scripted moments of its timekeeper.
+// each exchange (a request and its reply) the bytes that a server would send, at the scripted times
+// of its made_up_time.
 #pragma once
 
 #include <functional>

@@ -18,8 +18,8 @@ using twill::tools::signal_waiter;
 
 namespace {
 
-/// Sends a signal and waits, 10 s at most, until the process has taken it, since pending signals of
-/// one kind are merged into one.
+/// Sends a signal and waits, 10 s at most, until the process has taken it. Otherwise the next
+/// signal of the same number could be merged into this one.
 void send(pid_t child, int number) {
   ::kill(child, number);
   for (int i = 0; i < 10000; ++i) {

@@ -1,5 +1,5 @@
-// When the supervisor loads, restarts, gives up and tries again: the tests feed it events and
-// compare its orders.
+// When the supervisor loads and restarts the executor, gives up and tries again: the tests report
+// events to lifecycle and compare its orders.
 #include "actors/supervisor/lifecycle.hpp"
 
 #include <string>

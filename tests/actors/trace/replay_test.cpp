@@ -1,5 +1,5 @@
-// Traces of a scheduler's inputs and decisions, recorded and replayed, from the core under random
-// operations and from an engine. Changed traces are detected, and damaged ones do no harm.
+// Traces of a scheduler's inputs and decisions, recorded and replayed, from a batcher_core under
+// random operations and from an engine. Changed traces are detected, and damaged ones do no harm.
 #include <sys/stat.h>
 
 #include <algorithm>

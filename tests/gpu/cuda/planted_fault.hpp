@@ -5,8 +5,8 @@
 
 namespace twill::test {
 
-/// Launches a kernel that writes to an unmapped address. The device must be a GPU; this process
-/// cannot compute on it afterwards.
+/// Launches a kernel that writes to an unmapped address. The device must be a GPU; afterwards this
+/// process cannot compute on that GPU.
 void plant_illegal_address(gpu::device& dev);
 
 } // namespace twill::test

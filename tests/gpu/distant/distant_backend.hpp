@@ -1,5 +1,5 @@
-// Declarations shared by the files of the distant device, as gpu/cuda/cuda_backends.hpp does for
-// CUDA's.
+// Declarations shared by the files of the distant device (distant_device.hpp), as
+// gpu/cuda/cuda_backends.hpp has them for CUDA devices.
 #pragma once
 
 #include <cstdint>

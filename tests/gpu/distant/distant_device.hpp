@@ -21,8 +21,8 @@ namespace twill::test {
 /// A distant device beside the host's: the process's copies stay what they are.
 std::unique_ptr<gpu::device> open_distant(const gpu::device_config& config);
 
-/// While an object of this class exists, the process's copies go through the distant device. At
-/// most one such object may exist at a time.
+/// While an object of this class exists, the process's copies between host and device go through
+/// the distant device. At most one such object may exist at a time.
 class distant_transfers {
 public:
   distant_transfers();

@@ -1,6 +1,5 @@
 // Memory of weights is moved to huge pages, either before settle() returns or slowly in the
 // background while tokens are streamed.
-// streamed.
 #include "gpu/detail/host_slabs.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// linear() over activations of 16 bits, and in f16 and bf16 over values that one of the two types
-// cannot represent.
+// linear() with 16-bit activations; and linear() in f16 and bf16 with values that one of the two
+// types cannot represent.
 #include "tests/catch.hpp"
 
 #include <algorithm>
@@ -84,8 +84,8 @@ TEST_CASE("x in 16 bits gives the bits of an x in f32 that linear rounds, for ev
                 const buffer narrow = to_device(*dev, rounded(values, type));
                 const auto n = static_cast<std::size_t>(m * w.rows);
                 const buffer out = dev->allocate(n * 4, "out").value();
-                // If the device's own implementation does not read halves, linear() uses the
-                // portable implementation.
+                // If the device's own implementation does not read 16-bit activations, linear()
+                // uses the portable implementation.
                 const linear_args wide =
                     args_of(packed, floats, dtype::f32, m, stride, out, compute);
                 const bool owned = own.supports(packed.get().view, compute) && own.reads_halves;

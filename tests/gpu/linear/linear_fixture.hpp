@@ -118,8 +118,8 @@ inline std::vector<float> random_floats(std::int64_t n, unsigned seed) {
   return v;
 }
 
-/// Random floats in which one value in every other 32 is far above its neighbours, as in trained
-/// models.
+/// Random floats with an outlier, 50 times as large, in every second run of 32 values, as trained
+/// models have them.
 inline std::vector<float> spiky_floats(std::int64_t n, unsigned seed) {
   std::vector<float> v = random_floats(n, seed);
   for (std::size_t i = 7; i < v.size(); i += 64)
@@ -134,8 +134,9 @@ inline double from_middle(const matrix& w, std::int64_t g) {
 }
 
 /// The values that a grouped_u4 matrix has after it was packed with
-/// weight_source::int16_quant_params. The scales are rounded to multiples of the row's largest
-/// value / 32767, and so are the offsets from code 8 in units of offset_fraction.
+/// weight_source::int16_quant_params. A row's unit is the largest |scale| or |value of code 8| / 8
+/// of its groups, divided by 32767. Scales are rounded to multiples of the unit, and the values of
+/// code 8 to multiples of 8 units.
 inline matrix with_int16_quant_params(matrix w) {
   w.int16_quant_params = true;
   const std::int64_t groups = w.cols / w.group;
@@ -170,11 +171,12 @@ struct oracle {
   std::vector<double> bound; // (m, rows)
 };
 
-/// The exact product, and a worst-case bound from the rounding of each operand and of the sum: f32
-/// sums err by cols * 2^-24 of the sum of magnitudes; bf16 adds 2^-8, f16 2^-11. int8 activations
-/// err by half a step of the columns that share a scale (32, or as `rounding` says). int8x2 errs by
-/// half a residual step where few values dominate their columns, or everywhere if `rounding` says
-/// so. int16 quant params add the rounding of the offset's fraction.
+/// The exact product, and a bound of the error from the rounding of each operand and of the sum. An
+/// f32 sum errs by at most cols * 2^-24 of the sum of its products' magnitudes; bf16 adds 2^-8 of
+/// it, f16 2^-11. int8 activations err by half a step, which is the largest magnitude among the
+/// columns that share a scale (32, or as `rounding` says) / 127. In int8x2 the step is 128 times
+/// smaller where few values dominate their columns, or everywhere if `rounding` says so. int16
+/// quant params add the rounding of the offset's fraction.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
                     compute_type compute, int8_rounding rounding = {}) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;

@@ -63,8 +63,9 @@ std::vector<std::unique_ptr<device>> devices() {
   return all;
 }
 
-/// Whether the device's own implementation multiplies in a type. The host's own implementation has
-/// no f16; there the portable implementation computes it, which is slow and is tested separately.
+/// Whether the device's own implementation of linear() supports a compute type. The host's own
+/// implementation has no f16; there the portable implementation computes it, which is slow and is
+/// tested separately.
 bool has_own(const device& dev, const packed_matrix& w, compute_type compute) {
   return dev.ops().get<detail::linear_backend>().supports(w.get().view, compute);
 }

@@ -1,5 +1,5 @@
-// Products of 4-bit codes that are widened to 8-bit codes have the same bits as products of these
-// 8-bit codes.
+// A matrix whose 4-bit codes were widened to 8-bit codes gives products with the same bits as a
+// matrix that has these 8-bit codes from the beginning.
 #include "tests/catch.hpp"
 
 #include <algorithm>

@@ -28,8 +28,9 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
       for (std::size_t i = 0; i < ids.size(); ++i)
         for (std::size_t k = 0; k < 96; ++k) {
           const float want = w.values[static_cast<std::size_t>(ids[i]) * 96 + k];
-          // Implementations round once or twice. If the scale has all 24 bits, the result may
-          // differ by half an ulp of 2.55.
+          // An implementation may round scale * code before it adds the offset, or not. If the
+          // scale has all 24 bits of an f32, the result may differ by half an ulp of the largest
+          // scale * code, 2.55.
           if (form == offsets::stored_f32)
             REQUIRE(std::abs(actual[i * 100 + k] - want) <= 3e-7F);
           else

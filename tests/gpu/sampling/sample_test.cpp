@@ -225,8 +225,8 @@ TEST_CASE("draws follow the exact distribution for combinations of parameters") 
   logits[14] = -inf;
   const auto requests = combinations();
   for (const bool portable : {false, true}) {
-    // On a GPU each draw costs allocations and copies, and the portable implementation on the host
-    // computes a whole histogram for each draw.
+    // Fewer draws where a draw is slow: on a GPU it costs allocations and copies, and the portable
+    // implementation on the host computes a whole histogram for it.
     const std::size_t draws = dev->memory_is_host() && !portable ? 8000 : 1000;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       CAPTURE(portable, i);

@@ -1,5 +1,6 @@
-// A projection stacks the matrices that its roles name. Whatever kinds the matrices have, and so
-// whether they are packed together or separately, each output equals that of a naive product.
+// A projection (a linear layer) stacks several matrices, each described by a matrix_role. Whatever
+// kinds the matrices have, and so whether they are packed together or separately, each output
+// equals that of a naive product.
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,6 +1,6 @@
 // Every family's golden folder, compared with logits and tokens of implementations that share no
-// code with twill. Each folder is a section, so that a GPU can compute each in a process of its own
-// (-c NAME).
+// code with twill. Each folder is a section of Catch2, so that a GPU can compute each in a process
+// of its own (with the option -c NAME).
 #include <memory>
 #include <string>
 

@@ -1,5 +1,5 @@
-// For every family, the way in which a request is cut, batched and placed changes no bit of its
-// logits.
+// For every family, neither the batch, the chunks into which a prompt is split, the size of KV
+// blocks nor a shared prefix changes a bit of a request's logits.
 #include <algorithm>
 #include <random>
 #include <string>

@@ -1,5 +1,5 @@
-// Rotary scaling of GGUF files, compared with the values that llama.cpp computed for the same
-// weights and keys (tools/golden/gguf_rope.py).
+// RoPE scaling of GGUF files, compared with the values that llama.cpp computed for the same weights
+// and metadata keys (tools/golden/gguf_rope.py).
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Block schedules over random shapes; and the schedule checker, given orders that are broken in
-// every way.
+// block_schedule, the order in which micro-batches pass through layers and tokens, over random
+// shapes; and the checker of schedules, given orders that are broken in every way.
 #include <algorithm>
 #include <random>
 #include <vector>

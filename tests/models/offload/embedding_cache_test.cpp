@@ -1,6 +1,6 @@
-// Rows of an embedding table that is not on the device. They equal the table's rows whichever rows
-// were prefetched; each block is read once while it stays in the cache, and is requested before it
-// is needed.
+// Rows of an embedding table that is not on the device equal the table's rows, whichever rows were
+// prefetched. Each block of rows is read once while it stays in the cache, and is requested before
+// it is needed.
 #include <chrono>
 #include <cstdint>
 #include <memory>

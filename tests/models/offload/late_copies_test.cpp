@@ -1,5 +1,5 @@
-// Streamed weights on devices whose copies end as late as they may: weights whose copy acquire()
-// does not wait for are not there yet, and would give wrong values.
+// Streamed weights on devices whose copies end as late as they may: if acquire() did not wait for
+// the copy of a weight, the weight would not be on the device yet, and logits would be wrong.
 #include <vector>
 
 #include "tests/catch.hpp"

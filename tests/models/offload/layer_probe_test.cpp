@@ -1,5 +1,5 @@
-// The measurements that a plan is based on: a layer of every family is run alone, and the results
-// are remembered.
+// The measurements that a plan for streamed weights is based on: one layer of every family is run
+// alone, and the results are cached.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

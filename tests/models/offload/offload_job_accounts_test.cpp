@@ -1,5 +1,5 @@
-// What a block run needs of its decoder and of the host, and the tokens, times and traffic that it
-// reports.
+// offload_job: what a job needs of its decoder and of the host, and the tokens, times and traffic
+// that it reports.
 #include <chrono>
 #include <vector>
 

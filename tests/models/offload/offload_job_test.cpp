@@ -1,5 +1,5 @@
-// Block runs: whatever the schedule, the tiers and the micro-batches are, each prompt gets the
-// tokens of its greedy continuation when it runs alone.
+// offload_job: whatever the schedule, the memory tiers and the micro-batches are, each prompt gets
+// the tokens of its greedy continuation when it runs alone.
 #include <algorithm>
 #include <memory>
 #include <random>

@@ -1,5 +1,5 @@
-// Projected sizes, compared with those that FlexGen prints, and projected peaks, compared with sums
-// over every task.
+// The sizes that plan_memory projects, compared with those that FlexGen prints; and its projected
+// peaks of memory, compared with sums over every task of a schedule.
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,5 @@
-// The planner, compared with a full grid search on three machines; the settings that users may fix;
-// and FlexGen's published throughput beside the cost model's.
+// The planner, compared with a full grid search on three described machines; the settings that
+// users may fix; and FlexGen's published throughput beside that of the cost model.
 #include <algorithm>
 #include <vector>
 

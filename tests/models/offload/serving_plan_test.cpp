@@ -1,5 +1,5 @@
-// The daemon's plan for a model that does not fit on the device: its cost is compared with every
-// other choice, it keeps what the user fixed, and it fits.
+// A daemon's plan for a model that does not fit on the device: it costs little more than the best
+// of all possible plans, it keeps what the user fixed, and it fits.
 #include <algorithm>
 #include <optional>
 

@@ -61,8 +61,8 @@ public:
     return download(logits.value());
   }
 
-  /// Runs one step. Returns the logits of the rows that the chunks want, except that for the last
-  /// `n_hidden` of these rows hidden states follow instead.
+  /// Runs one step. Returns the logits of the rows for which the chunks want them. For the last
+  /// `n_hidden` of these rows it returns hidden states instead, which come after the logits.
   std::vector<logit_row> step_with_hidden(const std::vector<chunk>& chunks, std::int32_t n_hidden) {
     models::step_batch input = describe(chunks);
     input.n_hidden = n_hidden;

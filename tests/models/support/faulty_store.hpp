@@ -36,8 +36,8 @@ public:
     return nothing{};
   }
   models::result<twill::nothing> read(std::int64_t offset, void* to, std::int64_t bytes) override {
-    // Read before the counter is raised: a test that sees the new count may already set the faults
-    // of the next read.
+    // The faults are read before the counter is raised, since a test that sees the new count may
+    // already set the faults of the next read.
     const std::int64_t fail = faults_->fail_read, flip = faults_->flip_read;
     const std::int64_t number = faults_->reads.fetch_add(1);
     const auto hit = [number](std::int64_t from) { return from >= 0 && number >= from; };

@@ -1,5 +1,5 @@
-// A disk tier in memory whose reads return whatever bytes a test has put in place of those that
-// were written.
+// A disk_store (the storage of the disk tier) in memory, whose reads return whatever bytes a test
+// has put in place of those that were written.
 #pragma once
 
 #include <cstdint>

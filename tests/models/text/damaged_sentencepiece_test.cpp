@@ -73,8 +73,9 @@ std::string fault_of_reading(const std::string& bytes) {
   return fault.empty() ? "" : "written again, " + fault;
 }
 
-/// The first and last pieces, and the messages behind the pieces, are cut into parts of three
-/// bytes, each of which is damaged. Of the pieces in between, every 97th is a part of its own.
+/// The first and last pieces of the vocabulary, and the protobuf messages after the pieces, are cut
+/// into parts of three bytes, each of which is damaged. Of the pieces in between, every 97th is a
+/// part of its own.
 std::vector<part> parts_of(const std::string& model) {
   std::vector<sized> sizes;
   const auto fields = *wire_fields(model);

@@ -106,9 +106,9 @@ void check_sentencepiece(const golden& g) {
   check_stream(g, true);
 }
 
-/// The tokenizers library's ByteFallback replaces every byte of a run of byte tokens if the run as
-/// a whole is not valid, which no stream can know in advance. `invalid_too` is false for files that
-/// use ByteFallback.
+/// If a run of byte tokens as a whole is not valid UTF-8, the tokenizers library's ByteFallback
+/// replaces every byte of the run. A stream has to answer before it has seen the whole run. So for
+/// files that use ByteFallback, `invalid_too` is false, and results with U+FFFD are not compared.
 void check_tokenizer_json(const std::string& kind, bool invalid_too) {
   const golden g(kind, "llama");
   check_cases(g, "ids", {.parse_special = true});

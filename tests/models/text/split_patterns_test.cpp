@@ -53,8 +53,8 @@ void check_cuts(const pretokenizer& split, const value& texts, const value& expe
   }
 }
 
-/// Checks each entry of a list, and returns how many were refused. Entries without texts of their
-/// own use `texts`.
+/// Checks each entry of a list of patterns, and returns how many entries have a pattern that is
+/// refused. Entries without texts of their own are checked with the texts that all entries share.
 int check_list(const char* list) {
   int n_refused = 0;
   for (const value& entry : list_of(at(golden(), list))) {

@@ -1,5 +1,6 @@
-// The word models and the matcher of special tokens, compared with naive programs that try every
-// possibility: all segmentations, one merge after the other, each entry at each position.
+// The BPE and unigram models and the matcher of special tokens, compared with naive programs that
+// try every possibility: all segmentations, one merge after the other, each special token at each
+// position.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the monitor sends to dashboards: the kept hour, the samples and the faults; and to which
-// dashboards.
+// What the monitor sends to dashboards (the metrics of the last hour, then a sample every second,
+// and faults), and which dashboards it sends to.
 #include "net/admin/admin_stream.hpp"
 #include "net/admin/metrics_history.hpp"
 #include "net/admin/monitor.hpp"

@@ -1,6 +1,6 @@
 // batch_fixture: the batch service of a server without sockets, with a scripted engine, over a
-// folder that outlives the fixture. The tasks of the batch thread run in run(), so that a test can
-// end the server between any two tasks.
+// folder that outlives the fixture. The tasks of the service's batch thread are executed by run(),
+// so that a test can end the server between any two tasks.
 #pragma once
 
 #include <atomic>
@@ -137,9 +137,9 @@ private:
     if (change) change(o);
     return o;
   }
-  /// The ledger of batches must balance between any two tasks, and not only at rest. While a task
-  /// waits, the ledger is not checked, since there may be a new batch of which the batch thread
-  /// does not know yet.
+  /// The ledger of batches (config/base/ledger.hpp) must have no faults between any two tasks, also
+  /// while batches run. While a task is queued, the ledger is not checked, since there may be a new
+  /// batch of which the batch thread does not know yet.
   void check_ledger() {
     if (std::lock_guard lock(mutex_); !tasks_.empty()) return;
     at_once_ = std::this_thread::get_id();

@@ -1,5 +1,6 @@
-// A batch's input file, read by its checks and with lines skipped, gives the same requests as
-// splitting the whole file at its line ends. Blank lines count as lines but are no requests.
+// A batch's input file, read once to check it and then line by line with some lines skipped, gives
+// the same requests as splitting the whole file at its line ends. Blank lines count as lines but
+// are no requests.
 #include "net/batch/batch_input.hpp"
 
 #include <algorithm>

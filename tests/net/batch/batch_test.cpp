@@ -624,8 +624,8 @@ TEST_CASE("A configured folder is kept and read again, a temporary one goes") {
 }
 
 TEST_CASE("What a killed daemon left behind is removed at the next start") {
-  // The child process ends without running destructors: once with a temporary folder of its own,
-  // and once with a configured folder.
+  // The child process ends without running destructors. It has one store in a temporary folder that
+  // the store made, and one in a configured folder.
   temporary_folder kept, temporary;
   const std::string old_tmp = std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "";
   ::setenv("TMPDIR", temporary.path.c_str(), 1);

@@ -1,5 +1,5 @@
-// The parts that HTTP and WebSocket connections share: the write queue, the flow gate and the
-// guard.
+// The parts that HTTP and WebSocket connections share: write_queue, flow_gate (which pauses the
+// producers of output) and connection_guard (which detects clients that do not read).
 #include "net/connection/connection_guard.hpp"
 #include "net/connection/write_queue.hpp"
 #include "tests/catch.hpp"

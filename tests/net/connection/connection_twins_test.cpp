@@ -193,8 +193,8 @@ struct plain_session final : socket_session {
   const socket_use use;
 };
 
-/// The ledger must list each session that is alive under its protocol, and be at rest once no
-/// session is busy.
+/// The ledger (config/base/ledger.hpp) must list each session that is alive, under the name of its
+/// protocol, and must be at rest once no session is busy.
 void compare_ledger(const session_registry& registry,
                     const std::vector<const plain_session*>& alive) {
   twill::ledger all;

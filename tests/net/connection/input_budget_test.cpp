@@ -1,5 +1,5 @@
-// The budget of messages that are being received: which connections are refused or given up, and in
-// which order.
+// input_budget, the bytes of all messages that are being received: which connections are refused or
+// have their message dropped, and in which order.
 #include "net/connection/input_budget.hpp"
 #include "tests/catch.hpp"
 

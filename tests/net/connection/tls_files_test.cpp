@@ -216,8 +216,9 @@ TEST_CASE("damage to a file of certificates is refused, or changes the damaged o
                            : "refused without the file's name: " + got.fault;
               }
               if (!got.handshake.empty()) return "the handshake failed: " + got.handshake;
-              // A file that is cut behind a block is a valid shorter file. If the cut leaves only a
-              // piece of a block's BEGIN line, nothing shows that there was another block.
+              // A file that is cut after a PEM block is a valid shorter file. If the cut leaves
+              // only a part of the next block's BEGIN line, nothing shows that there was another
+              // block.
               if (d.kind == damage_kind::cut) {
                 std::size_t n = 0;
                 for (std::size_t end = 0; n < blocks.size() && end + blocks[n].size() - 1 <= d.at;)

@@ -1,5 +1,5 @@
-// The tables of request fields, compared with the codecs that read bodies, and the API documents
-// generated from the tables.
+// The tables of request fields (operations), compared with the code that parses request bodies; and
+// the API documents that are generated from the tables.
 #include "net/http/operations.hpp"
 
 #include <map>

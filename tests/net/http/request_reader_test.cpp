@@ -1,5 +1,5 @@
-// Requests of every framing, in pieces of any size, that are taken, refused, dropped or given up.
-// Exactly the bytes of a body that is being received count against the budget that all sockets
+// Requests of every framing, in pieces of any size, that are accepted, refused, dropped or given
+// up. Exactly the bytes of a body that is being received count against the budget that all sockets
 // share; between requests nothing counts.
 #include "net/http/request_reader.hpp"
 

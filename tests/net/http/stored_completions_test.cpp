@@ -61,8 +61,8 @@ http_result remove(client& c, const std::string& path) {
   return c.read_reply();
 }
 
-/// A stored stream that does not end by itself while a test runs. The number is needed, since a
-/// completion has only 16 tokens if its body names none.
+/// A request for a stored stream that does not end by itself while a test runs. max_tokens is set,
+/// because a completion has only 16 tokens without it.
 const char* const kept_stream = R"(,"stream":true,"store":true,"max_tokens":4000)";
 
 script endless_steps() {

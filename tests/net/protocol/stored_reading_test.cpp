@@ -1,5 +1,6 @@
-// The stored head of a chat completion, a completion or a stream gives the original request and
-// reply again, also if the server's defaults have changed since.
+// The stored_head of a chat completion, a completion or a request of /v1/stream is enough to
+// rebuild the original request and the form of its reply, also if the server's defaults have
+// changed since.
 #include "net/endpoints.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"

@@ -1,5 +1,6 @@
 // Whichever events of a request are merged into one frame, the frames have the content of all
-// events: for a client that reads at once, for one that reads late, and for one that grants credit.
+// events: for a client that reads at once, for one that reads late, and for one that limits its
+// output by granting credit.
 #include "net/connection/event_source.hpp"
 #include "net/protocol/stream/stream_dialect.hpp"
 

@@ -1,5 +1,5 @@
-// The order of several choices' events depends only on their tokens, and not on the steps that drew
-// them.
+// The order of several choices' events in a stored response depends only on their tokens, and not
+// on the engine's steps that drew them.
 #include <random>
 
 #include "net/stored/choice_order.hpp"

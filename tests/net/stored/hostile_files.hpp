@@ -1,5 +1,5 @@
-// hostile_files: what must hold when a journal or a response file has arbitrary bytes. For the
-// tests, and for the fuzz target stored_journal.
+// hostile_files: what must hold when arbitrary bytes are read as the journal of running responses
+// or as the file of a finished response. Used by tests and by the fuzz target stored_journal.
 #pragma once
 
 #include <string>
