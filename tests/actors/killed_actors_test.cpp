@@ -1,5 +1,6 @@
-// Kills every actor at every message that it handles, one per run. Whichever actor dies, each
-// request ends with its text or an error, the engine serves again, and a drain ends.
+// Kills every actor of an engine at every message that it handles, one per run. Whichever actor
+// dies, each request ends with its text or an error, the engine serves new requests again, and a
+// drain ends.
 #include <atomic>
 #include <optional>
 #include <stdexcept>

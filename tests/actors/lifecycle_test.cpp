@@ -1,5 +1,5 @@
-// Failures and shutdown of the engine: executor restarts, giving up, drain, abort, and destruction
-// while requests run.
+// Failures and shutdown of the engine: restarts of the executor, giving up after several failures,
+// drain, abort, and destruction while requests run.
 #include <atomic>
 #include <ctime>
 #include <stdexcept>

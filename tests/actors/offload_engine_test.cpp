@@ -65,7 +65,7 @@ struct real_engine {
 
 /// An engine plans from measurements of this machine, which are cached in a file and vary from day
 /// to day. After a first plan has created the file, this replaces the measurements by those of a
-/// machine on which weights are always waiting for the disk.
+/// machine on which each pass through the layers waits for weights from the disk.
 void remember_a_slow_disk(const std::string& cache) {
   std::string key;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache))

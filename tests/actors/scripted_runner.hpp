@@ -80,9 +80,9 @@ inline std::int32_t next_token(std::uint64_t context_hash, float temperature, st
   return 'a' + static_cast<std::int32_t>((h >> 8) % 26);
 }
 
-/// The value that is stored as the KV of a position: the token and, if the sequence is longer than
-/// `shareable` (0: no bound), also its length, since the RoPE frequencies of some models depend on
-/// it.
+/// The value that is stored as the KV of a position: the token and, if the prompt or the sequence
+/// up to the position is longer than `shareable` (0: no bound), also that length, since the RoPE
+/// frequencies of some models depend on it.
 inline std::int32_t stored(std::int32_t token, std::int32_t position, std::int32_t prompt_length,
                            std::int32_t shareable) {
   const std::int32_t length = std::max(prompt_length, position + 1);

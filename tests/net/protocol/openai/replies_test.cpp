@@ -1,5 +1,5 @@
-// Replies in each dialect, as whole bodies and as server-sent events, written from scripted engine
-// events.
+// Replies in the formats of the OpenAI API, as whole bodies and as server-sent events, written
+// from scripted engine events.
 #include "net/error_map.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
