@@ -46,15 +46,16 @@ public:
     pump();
   }
   void use(const offloader_actor& offloader) { offloader_ = offloader; }
-  /// Other messages wait until the allocator has answered, so that its leases and the batcher's
+  /// Answers with a snapshot of the scheduler. The batcher handles no other message until the KV
+  /// allocator has listed its leases (which sequence has which blocks), so that leases and
   /// sequences are of the same moment.
   void describe(const describe_scheduler& order) {
     ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
       (*callback)(core_->describe(std::move(leases)));
     });
   }
-  /// The executor answers between two steps, so its part of the ledger may be of a later moment
-  /// than the rest.
+  /// Answers with a ledger (config/base/ledger.hpp) of what the requests hold. The executor answers
+  /// between two steps, so its part of the ledger may be of a later moment than the other parts.
   void account(const ask_ledger& order) {
     ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
       ledger all = core_->account(leases);
@@ -81,8 +82,9 @@ public:
   }
 
 private:
-  /// Carries out the core's actions until it rests or waits for the allocator. While the allocator
-  /// answers, other messages wait, so that the core plans a step from one state.
+  /// Carries out the actions that batcher_core asks for, until it has none or waits for the KV
+  /// allocator. While it waits, no other message is handled, so that a step is planned from one
+  /// state.
   void pump() {
     if (auto left = core_->take_departed(); !left.ids.empty() && outstanding_ > 0)
       tell_first(self_, executor_, std::move(left));

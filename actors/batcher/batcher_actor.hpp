@@ -8,8 +8,8 @@
 
 namespace twill::actors {
 
-/// The new actor plans no step until it receives executor_ready. It reports its inputs and
-/// decisions to `observer`, which must not be null.
+/// The new actor plans no step until it receives the message executor_ready. It reports its inputs
+/// and decisions to `observer`, which must not be null.
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
                             std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
                             offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers,

@@ -68,8 +68,8 @@ batcher_core::action batcher_core::next(steady_clock::time_point now) {
   TWILL_ASSERT(!awaiting_grant_, "the batcher waits for the allocator's answer");
   switch (std::exchange(phase_, phase::begin)) {
   case phase::schedule:
-    // Sequences that now wait for a fetch are no longer candidates, and other sequences may have
-    // moved up in the queue.
+    // The allocator's answer has begun fetches of KV blocks. Sequences that wait for a fetch are no
+    // longer candidates for admission. The sequences that took their places are looked up now.
     if (std::exchange(fetches_began_, false))
       if (auto queries = look_up()) return ask(std::move(*queries), phase::schedule);
     return schedule(now);
@@ -108,12 +108,12 @@ void batcher_core::granted(kv_grant grant, steady_clock::time_point now) {
     prefixes_.leave_out([&](const prefix_match& m) { return starts_fetch(m, now); });
 }
 
-/// Starts a fetch if a tier has blocks that follow those on the device. Returns whether the
-/// sequence now waits for the fetch.
+/// Starts a fetch if host memory or disk has KV blocks of the sequence that follow those on the
+/// device. Returns whether the sequence now waits for the fetch.
 bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_point now) {
   sequence& s = groups_.at(match.id);
-  // If the sequence cannot be admitted now, its blocks on the device could be evicted while it
-  // waits for the fetch.
+  // Nothing is fetched for a sequence that cannot be admitted now: its blocks on the device could
+  // be evicted while it waits.
   const std::int32_t width = limits_.plan.block_tokens;
   const std::int64_t all = (s.n_known() + width - 1) / width;
   const auto n_blocks = static_cast<std::int32_t>(match.blocks.size());
@@ -178,8 +178,8 @@ batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
   return send(now);
 }
 
-/// The action when no row can be scheduled: release the blocks that a preemption has freed, or
-/// rest.
+/// Returns the action for a moment at which no row can be scheduled: free the blocks of sequences
+/// that have left or were preempted, copy evicted blocks off the device, or rest.
 batcher_core::action batcher_core::rest_or_drop() {
   if (auto drops = take_drops()) return ask(std::move(*drops), phase::begin);
   publish_gauges();
@@ -242,8 +242,8 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
     const bool was_skipped = skipped != result.skipped.end() && *skipped == row.id;
     if (was_skipped) ++skipped;
-    // A row that should have drawn a token and did not belongs to a sequence that ended in the step
-    // before.
+    // If a row was to draw a token and the result has none, the row's sequence had already ended in
+    // the step before.
     if (was_skipped || (row.draws && !drew)) {
       scheduler_.row_done(row.id, row.draws, false);
       continue;
@@ -278,8 +278,8 @@ void batcher_core::note_drawn(sequence& s, sequence_id id, std::int32_t token,
   s.last_token = now;
 }
 
-/// Prefetches what the rows after row i need into the CPU cache, because the records of many
-/// sequences are scattered over memory.
+/// Prefetches into the CPU cache what the loop will need for later rows than row i. The records of
+/// many sequences are scattered over memory.
 void batcher_core::expect_rows(const step_plan& plan, std::size_t i) const {
   constexpr std::size_t far = 16, near = 8;
   if (i + far < plan.rows.size()) {

@@ -3,12 +3,13 @@
 //
 // One thread at a time. batcher_actor.cpp drives this class: after each message it asks next() for
 // an action, carries the action out at the allocator or the executor, and asks again. Answers to
-// sessions go through `session_sink`. The class connects these parts, and keeps only the point at
-// which planning waits for the allocator: `sequence_groups` holds requests and drawn tokens,
-// `scheduler` decides what a step computes, `request_orders` begins and ends requests,
-// `prefix_cache_client` tracks what is under way to the allocator, `tier_client` what is under way
-// to the tiers off the device, and `step_pipeline` what is under way to the executor.
-// `plan_builder` makes the plans, and `output_delivery` brings their results to the sessions.
+// sessions go through `session_sink`. The class connects the following parts. Its own state is
+// mainly the point at which the planning of a step waits for the allocator. `sequence_groups` holds
+// requests and drawn tokens, `scheduler` decides what a step computes, `request_orders` begins and
+// ends requests, `prefix_cache_client` makes the queries and insertions for the prefix cache of the
+// allocator, `tier_client` tracks the fetches of KV blocks from host memory and disk (the tiers),
+// and `step_pipeline` tracks the plans that the executor has. `plan_builder` makes the plans, and
+// `output_delivery` brings their results to the sessions.
 #pragma once
 
 #include <cstddef>
@@ -61,9 +62,9 @@ public:
   void resume(request_id request) { orders_.resume(request); }
   /// Ends the request with errc::queue_timed_out, unless it was scheduled.
   void waited_too_long(request_id request) { orders_.waited_too_long(request); }
-  /// An executor takes plans of this generation from now on. Its memory may hold less than that of
-  /// the generation before. A request that no longer fits is shortened if its length was not asked
-  /// for; otherwise it fails.
+  /// An executor takes plans of this generation (load of the model) from now on. Its KV cache may
+  /// be smaller than that of the generation before. A request that no longer fits gets a lower
+  /// output limit if its client set none; otherwise it fails.
   void executor_ready(std::uint64_t generation, const batcher_limits& limits);
 
   /// Returns the next action. After a kv_change, nothing but granted() may be called until the
@@ -71,13 +72,13 @@ public:
   action next(steady_clock::time_point now);
   /// Takes the allocator's answer to the kv_change that next() returned last.
   void granted(kv_grant grant, steady_clock::time_point now);
-  /// Returns the sequences that left since the last call while an outstanding step of this
-  /// generation still has a row of them. The executor is to skip these rows.
+  /// Returns the sequences that have ended since the last call although an outstanding step of this
+  /// generation has a row of them. The executor is to skip these rows.
   skip_sequences take_departed();
   /// Whether a request that arrives now may have to wait for its turn.
   bool has_queue() const { return groups_.n_waiting() > 0; }
-  /// The number of fetches that were not made, because they would have taken longer than computing
-  /// the blocks.
+  /// The number of fetches of KV blocks that were not made, because they would have taken longer
+  /// than computing the blocks.
   std::uint64_t fetches_refused() const { return tiers_.speeds.n_refused(); }
   /// Takes the answer to a fetch. An answer to a fetch that was given up is ignored.
   void fetched(blocks_fetched answer, steady_clock::time_point now);

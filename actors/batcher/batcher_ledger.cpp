@@ -5,8 +5,8 @@
 
 namespace twill::actors {
 
-/// The holder's name in a ledger; a sequence that belongs to no request any more has a name of its
-/// own.
+/// Returns the name under which a ledger (config/base/ledger.hpp) lists what the sequence holds:
+/// the name of its request, or a name of the sequence if it belongs to no request any more.
 std::string batcher_core::holder_of(sequence_id id) const {
   const sequence* s = groups_.find_sequence(id);
   return s == nullptr ? "sequence " + std::to_string(id) : holder_name(s->request);

@@ -10,8 +10,9 @@ namespace twill::actors {
 
 struct batcher_limits {
   plan_limits plan;
-  /// The target duration, in seconds, of a step with decodes. plan.mixed_prompt_tokens is adapted
-  /// to measured step times to meet the target. 0: plan.mixed_prompt_tokens stays as it is.
+  /// The target duration, in seconds, of a step with decodes. To meet it, plan.mixed_prompt_tokens
+  /// (the most prompt tokens in such a step) is adapted to measured step times. 0:
+  /// plan.mixed_prompt_tokens stays as it is.
   double gap_target_s = 0;
   std::int32_t max_queued = 1024; ///< the most waiting requests, not counting paused ones
   bool fair = false; ///< true: clients take turns (fair_policy); false: first come first served

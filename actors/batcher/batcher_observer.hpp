@@ -1,7 +1,7 @@
 // batcher_observer: is notified of every input and decision of a batcher.
 //
-// This class itself ignores every notification: it is what a batcher has whose decisions are not
-// recorded, so that the batcher need not ask whether they are. scheduler_trace records them. One
+// This class itself ignores every notification, and serves batchers that are not recorded. The
+// derived class scheduler_trace (actors/trace/scheduler_trace.hpp) writes a record of each. One
 // thread at a time (the batcher's). An argument is valid during the call only, and is something
 // that the batcher has anyway: whatever is costly to compute for a record is computed by the class
 // that records.

@@ -9,8 +9,8 @@
 
 namespace twill::actors {
 
-/// Returns all sequences with their blocks. `leases` must be of the same moment as the other
-/// arguments.
+/// Returns all sequences with their KV blocks. `leases`, in which the allocator lists the blocks of
+/// each sequence, must be of the same moment as the other arguments.
 scheduler_snapshot snapshot_of(const sequence_groups& groups, const scheduler& running_set,
                                kv_leases leases);
 

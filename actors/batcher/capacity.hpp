@@ -13,15 +13,15 @@
 
 namespace twill::actors {
 
-/// Why the request finds no place in the queue or in its client's part of the queue; nullopt: it
-/// does. Requests that the running set can take at once do not count against the queue, so a burst
-/// that will run at once is not refused.
+/// Returns why the queue, or its client's part of the queue, has no place for the request; nullopt
+/// if it has one. Requests that the running set can take at once do not count against the queue, so
+/// a burst that will run at once is not refused.
 std::optional<request_error> no_room(const submit_prompt& prompt, std::uint64_t client,
                                      const batcher_limits& limits, const scheduler& running_set,
                                      const sequence_groups& queue);
 
-/// The most tokens, of prompt and output together, that a sequence may have to end within the KV
-/// cache. The last drawn token needs no place in the cache, because no step reads it.
+/// The most tokens, of prompt and output together, of a sequence that has the KV cache for itself.
+/// The last drawn token needs no place in the cache, because no step reads it.
 std::int64_t most_tokens_of_sequence(const batcher_limits& limits);
 
 /// Why a sequence cannot end within the KV cache; nullopt if it can.

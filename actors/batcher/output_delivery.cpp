@@ -58,8 +58,8 @@ void output_delivery::deliver(sequence_id id, sequence_groups::sequence& s,
   sessions_.token(s.request, std::move(ready));
 }
 
-/// Ends a sequence by what it has drawn. The executor knows of this end, so the sequence's row in
-/// the next step is not reported as one to skip.
+/// Ends a sequence with the token that it drew last. The executor has found this end itself, so it
+/// need not be ordered to skip the sequence's row in the next step.
 void output_delivery::end(sequence_id id, sequence_groups::sequence& s) {
   s.finished = true;
   scheduler_.leave(id);

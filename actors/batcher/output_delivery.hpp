@@ -1,9 +1,10 @@
 // output_delivery: brings what a step has drawn and scored to the sessions.
 //
-// One thread at a time (the batcher's). The scores of a prompt are collected in its group over all
-// steps that compute the prompt, and delivered together. A drawn token is delivered at once, and
-// ends its sequence if it is an end id, a stop id, or the last one by length. All objects that are
-// given to the constructor must outlive this one.
+// One thread at a time (the batcher's). The scores (log-probabilities) of a prompt's tokens are
+// collected in its sequence_groups::group over all steps that compute the prompt, and delivered
+// together. A drawn token is delivered at once, and ends its sequence if it is an end id, a stop
+// id, or the last one by length. All objects that are given to the constructor must outlive this
+// one.
 #pragma once
 
 #include "actors/batcher/request_orders.hpp"
@@ -24,8 +25,8 @@ public:
   void keep_scores(const step_result& result);
   /// Delivers the scores once the row with the prompt's last token is computed.
   void deliver_scores(const sequence_groups::sequence& s, const planned_row& row);
-  /// Delivers what the step has drawn for the sequence: a token, or the vector of a pooled prompt.
-  /// The sequence's output already has the token.
+  /// Delivers what the step has drawn for the sequence: a token, or the embedding if the request
+  /// asks for one. The caller has already appended the token to `s.output`.
   void deliver(sequence_id id, sequence_groups::sequence& s, const drawn_token& drawn,
                const step_result& result);
 

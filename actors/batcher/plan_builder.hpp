@@ -2,9 +2,9 @@
 // into the step_plan that the executor gets.
 //
 // One thread at a time (the batcher's). It enters the granted blocks into the block tables of the
-// sequences. It also keeps the copies of blocks that go into a later plan than the one whose
-// decision or grant asks for them: a copy within the device waits for the step that computes its
-// source, and a spill waits for the next plan of any kind.
+// sequences. It also keeps copies of blocks that a later plan must carry out: a copy within the
+// device goes into the plan after the one that computes the block, and a spill (a copy of an
+// evicted block to host memory) goes into the next plan of any kind.
 #pragma once
 
 #include <vector>
@@ -21,8 +21,8 @@ public:
   void add_spills(std::vector<block_spill> spills);
   bool has_spills() const { return !spills_.empty(); }
 
-  /// The plan of this decision. `grant` is the answer to the decision's kv_change; its blocks are
-  /// moved into the plan.
+  /// Returns the plan that carries out `decision`. `grant` is the allocator's answer to the
+  /// decision's kv_change; its blocks are moved into the plan.
   step_plan build(const step_decision& decision, kv_grant& grant, sequence_groups& groups);
   /// A plan without rows, only with copies of blocks that are to be kept.
   step_plan build_spills();

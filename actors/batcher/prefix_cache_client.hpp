@@ -1,6 +1,6 @@
 // prefix_cache_client: the batcher's side of the prefix cache. It decides which prefixes are looked
-// up at the allocator, which cached blocks a lease begins with, and which computed blocks are
-// reported.
+// up at the allocator, which cached blocks an admitted sequence begins with, and which computed
+// blocks are reported to the allocator.
 //
 // One thread at a time (the batcher's).
 #pragma once
@@ -19,7 +19,7 @@ struct prefix_cache_limits {
   bool enabled = false;
   std::int32_t block_tokens = 16;
   /// Up to this length (tokens), the KV of a sequence depends on its tokens alone and can be
-  /// shared; 0: any length.
+  /// shared; beyond it, the model's rotary frequencies depend on the length. 0: any length.
   std::int32_t shareable_length = 0;
 };
 
@@ -27,15 +27,15 @@ class prefix_cache_client {
 public:
   explicit prefix_cache_client(const prefix_cache_limits& limits) : limits_(limits) {}
 
-  /// Returns one query for each candidate, in the order of `candidates`. A query has the full
-  /// blocks of the known tokens without the last token. The last token is always computed, because
-  /// the next token is drawn from its logits.
+  /// Returns one query for each candidate, in the order of `candidates`. A query has the tokens of
+  /// all full blocks of prompt and output so far, not counting the last token. The last token is
+  /// always computed, because the next token is drawn from its logits.
   std::vector<prefix_query> queries(std::span<const sequence_id> candidates,
                                     const sequence_groups& groups) const;
   /// Takes the answers to the queries. They are valid for the next schedule only.
   void take_matches(std::vector<prefix_match> matches) { matches_ = std::move(matches); }
   /// Removes the matches for which `leave_out` returns true; their sequences are no longer
-  /// candidates.
+  /// candidates for admission.
   template <class F>
   void leave_out(F&& leave_out) {
     std::erase_if(matches_, leave_out);
@@ -48,8 +48,9 @@ public:
 
   /// A finished step has computed the first n_computed positions of the sequence.
   void note_computed(sequence_id id, sequence_groups::sequence& s, std::int32_t n_computed);
-  /// Returns the blocks noted since the last call, and clears the list. The blocks go into the next
-  /// kv_change.
+  /// Returns the blocks that steps have completed since the last call, and clears the list. The
+  /// blocks go into the next kv_change, with which the allocator inserts them into the prefix
+  /// cache.
   std::vector<prefix_insert> take_inserts() { return std::exchange(inserts_, {}); }
 
   void forget_device();

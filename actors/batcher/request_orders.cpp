@@ -131,8 +131,9 @@ void request_orders::fail_step(const step_plan& failed, const std::string& detai
             "the step that computed this request failed (" + detail + "); retry the request", ""});
 }
 
-/// A request may be computed again after its first failed step only. So a request that itself makes
-/// steps fail ends with the second one.
+/// Returns whether a request whose step failed is computed again: only if no token of it was drawn
+/// and this is its first failed step. So a request that itself makes steps fail ends with the
+/// second one.
 bool request_orders::may_compute_again(request_id request) {
   auto* g = groups_.find(request);
   return g != nullptr && g->n_lost++ == 0 && !g->drew;

@@ -2,10 +2,10 @@
 // batcher, and ends requests.
 //
 // One thread at a time (the batcher's). A request is in two places: `sequence_groups` has its
-// tokens, and `scheduler` has its sequences as numbers. Each function changes both alike, tells the
-// observer what it was asked, and answers the session. Whatever ends a request, its sequences leave
-// the scheduler in the same way, and keep their blocks until no outstanding step has a row of them.
-// All four objects that are given to the constructor must outlive this one.
+// tokens, and `scheduler` has the lengths of its sequences. Each function changes both, reports the
+// order to the observer, and answers the session. Whatever ends a request, its sequences leave the
+// scheduler in the same way, and keep their blocks until no outstanding step has a row of them. All
+// four objects that are given to the constructor must outlive this one.
 #pragma once
 
 #include <cstdint>
@@ -43,11 +43,11 @@ public:
   /// and this is its first failed step. With `device_is_lost` all requests of the step fail.
   void fail_step(const step_plan& failed, const std::string& detail, bool device_is_lost);
   /// Shortens or fails the requests that no longer fit, after a load that left less memory for the
-  /// KV cache. A request is shortened if its length was not asked for.
+  /// KV cache. A request is shortened if its client set no output limit; otherwise it fails.
   void refit(const batcher_limits& limits);
 
-  /// Returns the sequences that left since the last call while an outstanding step still had a row
-  /// of them.
+  /// Returns the sequences that have ended since the last call although an outstanding step had a
+  /// row of them.
   std::vector<sequence_id> take_departed() { return std::exchange(departed_, {}); }
   /// No outstanding step will come back.
   void forget_departed() { departed_.clear(); }

@@ -77,9 +77,9 @@ public:
     std::shared_ptr<std::vector<prompt_score>> scores;
   };
 
-  /// Adds a new request; its choices get the next ids. A choice that an earlier run has finished
-  /// has no sequence, and its id stays unused. `counted_for` is the client whose waiting requests
-  /// are counted; 0: none.
+  /// Adds a new request; its choices get the next ids. A choice that was finished in an earlier run
+  /// of the request (request::made) has no sequence, and its id stays unused. `counted_for` is the
+  /// client whose number of waiting requests is limited; 0: none.
   const group& add(const submit_prompt& prompt, std::uint64_t counted_for = 0);
   /// Returns the request; null if it is unknown or released.
   group* find(request_id request);
@@ -99,8 +99,8 @@ public:
   void set_paused(request_id request, bool now_paused);
   /// From now on find() does not return the request.
   void mark_released(request_id request);
-  /// Clears what a sequence held in the running set, and removes the sequence if it is gone for
-  /// good. Returns the request if that was its last sequence.
+  /// Clears the block table of a sequence that left the running set, and removes the sequence if it
+  /// is gone for good. Returns its request if that was the request's last sequence.
   std::optional<request_id> release(const released_sequence& r);
   /// The device is lost: no sequence has blocks or runs any more.
   void forget_device();

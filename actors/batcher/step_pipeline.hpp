@@ -2,7 +2,7 @@
 // most: one is prepared while the one before it runs.
 //
 // One thread at a time (the batcher's). A generation is one load of the executor, as counted by the
-// supervisor. Plans and results of another generation are void.
+// supervisor. Plans and results of an earlier generation are ignored.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
-// tier_client: the batcher's side of the KV tiers off the device. It decides whether a fetch is
-// worth its time, tracks which sequences wait for a fetch, and reports spilled blocks.
+// tier_client: the batcher's side of the KV tiers off the device (host memory and disk). It decides
+// whether a fetch is worth its time, tracks which sequences wait for a fetch, and reports spilled
+// blocks.
 //
 // One thread at a time (the batcher's). A fetch is worth its time unless measurements say that
 // computing the blocks again takes less time. A fetch that is answered too late is of no use, so
-// each fetch is given up after a certain time.
+// each fetch is given up after the time that tier_speeds::patience() returns.
 #pragma once
 
 #include <chrono>

@@ -50,8 +50,8 @@ public:
   }
 
 private:
-  /// Shows the probe a message that is about to be handled. While an answer is awaited, other
-  /// messages are put aside.
+  /// Calls the test's probe, if there is one, for a message that is about to be handled. While the
+  /// actor awaits an answer, CAF puts all other messages aside, and they are not shown yet.
   void show(const caf::mailbox_element& message) {
     const message_probe probe = installed_probe().load(std::memory_order_relaxed);
     if (probe == nullptr || message.content().empty()) return;

@@ -27,8 +27,8 @@ public:
     last_ = now;
   }
 
-  /// Requests arrive after there were none: the time since the last departure says nothing about
-  /// the rate.
+  /// Must be called when a request arrives while there is none. The time since the last departure
+  /// is then left out of the rate, since no request could leave.
   void resume(time now) {
     if (began_ == time{} || now <= last_) return;
     began_ += now - last_;
@@ -53,8 +53,8 @@ public:
     return std::max(static_cast<std::int32_t>(std::ceil(seconds(next_turn_ - now))), 1);
   }
 
-  /// There is much room: clients that were given a turn and have not come back are no longer taken
-  /// into account.
+  /// Forgets the retry times of refused clients that have not come back. To be called when there is
+  /// much room.
   void forget_turns() { next_turn_ = time{}; }
 
 private:

@@ -169,8 +169,8 @@ private:
     return "the model is still loading; retry later";
   }
 
-  /// The watchdog has no thread, which could hang together with what it watches: each caller
-  /// computes the age of the oldest step itself.
+  /// How long the oldest step under way has had no result. The watchdog has no thread of its own,
+  /// which could hang together with what it watches: whoever asks for the state computes this time.
   steady_clock::duration stalled_for() const { return stats.step_age(steady_clock::now()); }
   steady_clock::duration stall_time() const {
     const auto limit = options.scheduler.watchdog;

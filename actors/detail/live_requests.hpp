@@ -56,12 +56,12 @@ public:
     bool start_watching =
         false; ///< this is the first deadline; the supervisor must watch the clock
   };
-  /// Adds a request or refuses it. A named client may hold at most seven times as many places as
-  /// are free, so that other clients still get in.
+  /// Adds a request or refuses it. A client with a name may hold at most seven times as many places
+  /// of the table as are still free, so that other clients are admitted too.
   inserted insert(request_id id, entry added, steady_clock::time_point now);
-  /// Paused requests do not count against the bound of live requests, so they have a bound of their
-  /// own. Returns the session that must end because of that bound: the latest paused one of the
-  /// client that has the most paused requests.
+  /// Marks the request as paused. Paused requests do not count against the bound of live requests,
+  /// and have a bound of their own. If it is exceeded, returns the session that must end: the one
+  /// that was paused last among those of the client with the most paused requests.
   std::optional<session_actor> pause(request_id id);
   void resume(request_id id);
   /// `was_queued`: the request's end frees a place in the queue or the running set.

@@ -12,8 +12,9 @@
 
 namespace twill::actors {
 
-/// `message` is a type of actors/messages.hpp or actors/interfaces.hpp: the first of a message that
-/// carries several values. Answers to requests are messages, too.
+/// `message` is the message's type (actors/messages.hpp, actors/interfaces.hpp). If a message
+/// carries several values, it is the type of the first one. The answer to a request is a message,
+/// too.
 using message_probe = void (*)(actor_kind actor, const std::type_info& message);
 
 inline std::atomic<message_probe>& installed_probe() {

@@ -2,7 +2,7 @@
 //
 // Thread safety: every function locks the one mutex. A full bucket holds the tokens of one minute.
 // Tokens used beyond those that were taken make a debt; until time has paid the debt, all requests
-// are refused. Each user that took or spent tokens must settle them once.
+// are refused. For each take() and spend(), settle() must be called once.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,8 @@ public:
     const std::lock_guard lock(mutex_);
     return per_minute_;
   }
-  /// Changes the limit. Tokens used so far stay counted, and what time has paid of them until now
-  /// stays paid.
+  /// Changes the limit. Tokens used so far stay counted, less those that the old limit has refilled
+  /// until now.
   void set_per_minute(std::int64_t tokens, time now) {
     const std::lock_guard lock(mutex_);
     fill(now);

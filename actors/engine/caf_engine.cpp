@@ -20,15 +20,16 @@ namespace twill::actors {
 
 namespace {
 
-/// CAF keeps, for the thread that spawned last, a reference to the logger of that actor system, and
-/// an actor system waits at its end until no thread has such a reference. Threads outside the
-/// engine must not delay its end, so they drop the reference.
+/// When a thread spawns an actor, CAF stores for this thread a reference to the actor system's
+/// logger. An actor system waits at its end until no thread has such a reference. Threads outside
+/// the engine must not delay its end, so they drop the reference.
 struct logger_scope {
   ~logger_scope() { caf::logger::set_current_actor_system(nullptr); }
 };
 
-/// Sets the kept key of scopes: blocks that outlive the process need scopes that do. Must be called
-/// before the first request.
+/// If KV blocks on disk outlive the process (`kv.keep`), hashes cache scopes
+/// (actors/kv/cache_scope.hpp) with the key that is stored beside the blocks, so that they are
+/// found again. Must be called before the first request.
 kept_folder_lock keep_scopes(const config::options& options) {
   const auto& kv = options.kv;
   if (!kv.keep || kv.disk_memory_bytes == 0) return {};

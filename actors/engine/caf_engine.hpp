@@ -13,9 +13,10 @@ namespace twill::actors {
 class kv_event_log;
 class tenant_budgets;
 
-/// `budgets` are shared with other engines; null: the engine creates its own. `log` is the model's
-/// KV event log, shared by its successive engines; null: the engine creates one if `kv.events` is
-/// set. `open_kv_store` is for tests: it opens a disk tier of KV blocks that is not a file.
+/// `budgets` limit the tokens per minute of tenants and are shared with other engines; null: the
+/// engine creates its own. `log` is the KV event log of the model, which the engine shares with
+/// earlier and later engines of the model; null: the engine creates one if `kv.events` is set.
+/// `open_kv_store` is for tests: it opens a disk tier of KV blocks that is not a file.
 std::unique_ptr<engine> start_engine_with(const config::options& options,
                                           runner_factory make_runner,
                                           std::shared_ptr<tenant_budgets> budgets = nullptr,
