@@ -112,8 +112,8 @@ using batcher_actor = caf::typed_actor<
     // port: report which resources are taken, and by which owners.
     takes<ask_ledger>>;
 
-/// Owns the memory tiers beside the device: I/O threads, stores, budgets and KV blocks. Runs on a
-/// thread of its own.
+/// Owns the memory tiers beside the device (host memory and disk): I/O threads, disk stores, memory
+/// budgets, and the KV blocks in the tiers. Runs on a thread of its own.
 using offloader_actor = caf::typed_actor<
     // supervisor: serve the orders that the replaced offloader has left.
     takes<serve_orders>,

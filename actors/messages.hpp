@@ -57,8 +57,8 @@ struct sequence_spec {
 
   bool scores_prompt() const { return prompt_logprobs >= 0; }
   bool is_pooled() const { return pooling != actors::pooling::none; }
-  /// Whether each prompt token needs a row of results in a step. No prompt token of such a sequence
-  /// may be skipped because its KV is cached.
+  /// Whether each prompt token must be computed in a step, since its logits or hidden state are
+  /// needed. The prompt of such a sequence uses no cached KV.
   bool needs_all_rows() const { return scores_prompt() || pooling == actors::pooling::mean; }
 };
 
@@ -72,8 +72,8 @@ struct prompt_score {
 struct start_request {
   std::optional<request_error> refusal; ///< why the port does not admit the request
 };
-/// text pool -> session: the prompt with its ids, or with the reason why it has none. The receiver
-/// is the only owner.
+/// text pool -> session: the prompt with its token ids, or with the reason why it could not be
+/// encoded. The receiver is the only owner.
 struct encoded_prompt; // in actors/session/prompt.hpp
 using encoded_prompt_ptr = std::shared_ptr<encoded_prompt>;
 /// port -> session: end the request without a further event.
@@ -228,8 +228,8 @@ struct listed_states {
 };
 /// batcher -> kv_allocator: report which leases have which blocks.
 struct describe_leases {};
-/// kv_allocator -> batcher: the leases, and a scheduler_snapshot whose list of sequences is still
-/// empty.
+/// kv_allocator -> batcher: the leases, and a scheduler_snapshot with the numbers of blocks. The
+/// batcher fills in its list of sequences.
 struct kv_leases {
   struct lease {
     sequence_id id = 0;
@@ -286,8 +286,8 @@ struct drawn_token {
   /// `token` is an end id or stop id; the executor skips the sequence from now on
   bool stopped = false;
   float logprob = 0;
-  /// First alternative: an index into step_result::top. For a pooled prompt, which has no token: an
-  /// index into step_result::pooled.
+  /// The index in step_result::top of the first alternative to this token. For a pooled prompt,
+  /// which draws no token: the index of its embedding in step_result::pooled.
   std::int32_t first_top = 0;
   std::int32_t n_top = 0;
   bool no_allowed_token = false; ///< The grammar allows no token here; the sequence cannot go on.
@@ -330,7 +330,8 @@ struct fetch_blocks {
   steady_clock::time_point until;
 };
 /// offloader -> batcher: the blocks that were found, which are the first ones of those asked for
-/// and may be none. batcher -> itself, later: the batcher gives up waiting for the fetch.
+/// and may be none. The batcher also sends this message to itself with a delay, as a timeout of the
+/// fetch; `given_up` is set then.
 struct blocks_fetched {
   std::uint64_t fetch_id = 0;
   std::vector<host_block> blocks;
@@ -351,9 +352,10 @@ struct blocks_spilled {
 struct open_tiers {
   std::shared_ptr<offloader_core> core;
 };
-/// weight ring -> offloader, through its offloader_client: run the transfers that have been ordered
-/// so far, and let the next orders begin as soon as they are made (see io_threads). The ring
-/// notices the end of a transfer by the marker of its copy; no message comes back.
+/// weight ring (the buffers through which weights are streamed) -> offloader, through its
+/// offloader_client: run the transfers that have been ordered so far, and let the next orders begin
+/// as soon as they are made (see models/offload/streams/io_threads.hpp). No message comes back: the
+/// ring notices the end of a transfer by a gpu::marker after its copy.
 struct fetch_weights {
   std::uint64_t number = 0; ///< the order number (io_threads)
 };

@@ -23,7 +23,8 @@ namespace twill::actors {
 using kept_model = std::shared_ptr<std::shared_ptr<const models::model>>;
 
 /// Whether a step is launched while the one before it computes. `by_device`: it is, if the device
-/// is not the host and all weights are on it. Tests force it on a host, or prevent it on a GPU.
+/// is not the host and all weights are on it. The other values are for tests: `ahead` forces it on
+/// a host, and `waiting` prevents it on a GPU.
 enum class run_order : std::uint8_t { by_device, ahead, waiting };
 
 /// `open_store` is for tests: it opens a disk tier of the weights that is not a file.

@@ -79,8 +79,8 @@ failure<errc> no_block_fits(const models::kv_budget& in) {
                                      format_bytes(in.block_bytes) + ", got " + got};
 }
 
-/// Warns of a KV cache that holds less than one context, since that is easily configured for a
-/// small model.
+/// Warns if the KV cache has room for fewer tokens than the context length, because a request then
+/// ends where the cache is full.
 void warn_of_short_context(const models::kv_budget& kv, std::int32_t n_blocks) {
   const std::int64_t tokens = std::int64_t{n_blocks} * kv.block_tokens;
   if (tokens >= kv.max_context_tokens) return;

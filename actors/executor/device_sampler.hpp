@@ -36,9 +36,9 @@ public:
 
   /// The most bytes that describe() returns.
   static std::int64_t most_described_bytes(std::int32_t max_rows);
-  /// Returns the description of `draws` for the next draw(), as a part of the step's payload that
-  /// will be at device address `at`. Empty if nothing is needed or if it is too large. Valid until
-  /// the next call.
+  /// Returns the bytes that describe `draws` to the next draw(). They are sent to device address
+  /// `at` as a part of the step's payload (models::step_payload). Empty if the draws need no
+  /// description or if it is too large for the payload. Valid until the next call.
   std::span<const unsigned char> describe(std::span<const draw_spec> draws,
                                           const unsigned char* at);
   /// The tokens of the last draw(). // (n_draws) device
@@ -54,8 +54,9 @@ public:
   gpu::result<nothing> launch(gpu::device& dev, gpu::tensor_ref logits,
                               std::span<const draw_spec> draws);
   void collect(step_samples& out);
-  /// Computes the log-probability of each token in its row and the most likely tokens, and waits
-  /// for the device. `logits` is (n_scores, vocab) f32 and is not changed.
+  /// Computes, for each row of logits, the log-probability of the prompt token in `scores` and the
+  /// most likely tokens. Waits for the device. `logits` is (n_scores, vocab) f32 and is not
+  /// changed.
   gpu::result<nothing> score(gpu::device& dev, gpu::tensor_ref logits,
                              std::span<const score_spec> scores, step_samples& out);
 

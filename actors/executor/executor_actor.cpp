@@ -58,8 +58,8 @@ public:
     }
   }
 
-  /// Each step begins with a message of its own, so that skip() can be handled between two waiting
-  /// steps.
+  /// Adds the step to those that wait. Each waiting step is begun by a message run_next, so that a
+  /// message that calls skip() can be handled between two waiting steps.
   caf::result<step_result_ptr> take(const step_plan_ptr& plan) {
     waiting_.push_back({plan, self_->make_response_promise<step_result_ptr>()});
     if (waiting_.size() == 1) tell(self_, executor_actor{self_}, run_next{});
@@ -81,14 +81,14 @@ public:
 
   listed_states list() const { return states_.list(); }
 
-  /// Ignored after a failure: there is nothing to skip, and no later plan would remove the ids
-  /// noted here.
+  /// Does nothing after the runner has failed: no step of this generation will run, so there are no
+  /// rows to skip, and no later plan would remove the ids again.
   void skip(const skip_sequences& order) {
     if (runner_ && order.generation == generation_) states_.skip(order.ids);
   }
 
-  /// Answers the steps that have ended. A step for which the executor has waited was answered
-  /// already.
+  /// Answers the steps up to the one that the device has finished. Some of them may be answered
+  /// already, because the executor had to wait for their end before a later step.
   void computed(const step_computed& end) {
     if (end.generation != generation_) return;
     while (!under_way_.empty() && under_way_.front().plan->number <= end.number)
@@ -134,8 +134,8 @@ private:
     answer_promise promise;
     std::shared_ptr<step_result> answer;
     steady_clock::time_point began;
-    /// the runner has begun it; false for a step without rows, for which the runner has nothing to
-    /// do
+    /// whether step_runner::begin() was called for it; false for a step without rows, and for a
+    /// step with scores or hidden states, which step_runner::run() has computed at once
     bool begun = false;
   };
 
@@ -198,8 +198,8 @@ private:
       finish_oldest();
   }
 
-  /// Waits for the oldest step under way and answers it, together with later steps that have
-  /// nothing to compute.
+  /// Waits for the oldest step under way and answers it, and also the steps directly after it for
+  /// which the device has nothing left to compute.
   void finish_oldest() {
     do {
       launched_step& step = under_way_.front();
@@ -221,8 +221,8 @@ private:
     } while (!under_way_.empty() && !under_way_.front().begun);
   }
 
-  /// Answers all steps under way after the oldest one, or the one that was launched beside it, has
-  /// failed: all are lost.
+  /// Answers all steps under way with a failure. Called after the oldest of them, or the one that
+  /// was launched beside it, has failed.
   void fail_steps(const std::string& why) {
     auto lost = std::exchange(under_way_, {});
     for (launched_step& step : lost)
@@ -230,8 +230,8 @@ private:
                                                                   : not_run(*step.plan, why)));
   }
 
-  /// Ends all steps under way before the states are removed. Their results are not wanted, but the
-  /// device may still be computing them.
+  /// Ends all steps under way and answers that they were not run. Called before the sequences'
+  /// states are removed, because the device may still be computing these steps.
   void abandon_steps() {
     for (launched_step& step : std::exchange(under_way_, {})) {
       if (step.begun && runner_)
@@ -241,8 +241,8 @@ private:
     }
   }
 
-  /// Copies blocks between steps, so that no step writes to a block being saved or reads a block
-  /// being loaded.
+  /// Copies the KV blocks that the plan names. This happens between two steps, so that no step
+  /// writes to a block being saved or reads a block being loaded.
   result<nothing> copy_blocks(const step_plan& plan, step_result& answer) {
     scratch_.resize(plan.copies.empty() ? scratch_.size()
                                         : static_cast<std::size_t>(info_.kv_block_bytes));

@@ -17,8 +17,8 @@ namespace {
 
 namespace offload = models::offload;
 
-/// Bytes of host memory for streamed weights. On a host device, the device's arena is taken from
-/// the same memory.
+/// Bytes of host memory for streamed weights. If the device is the host, the device's memory is
+/// taken from the same free memory.
 std::int64_t host_tier_bytes(const model_on_device& load) {
   const std::int64_t free = gpu::machine::available_bytes() - load.promised_host_bytes;
   const std::int64_t asked = load.options.offload.host_memory_bytes;
@@ -36,8 +36,9 @@ offload::placement_room room_of(const model_on_device& load) {
   return room;
 }
 
-/// KV bytes without a plan: what the user asked for; otherwise one context, but at most a quarter
-/// of the device, and less if the buffers of streamed weights leave less.
+/// Bytes of the KV cache if no serving plan (models/offload/plan_for_serving.hpp) decides: what the
+/// user asked for; otherwise one context, but at most a quarter of the device memory, and less if
+/// the buffers of streamed weights leave less.
 std::int64_t unplanned_kv_bytes(const model_on_device& load, const models::kv_budget& kv,
                                 const models::decoder_options& sizes,
                                 const offload::placement_room& room) {
@@ -50,8 +51,9 @@ std::int64_t unplanned_kv_bytes(const model_on_device& load, const models::kv_bu
   return std::clamp(beside_ring, std::min(wanted, 8 * kv.block_bytes), wanted);
 }
 
-/// KV bytes for the sequences that a plan runs at once, at least `least_kv_bytes`; also sets the
-/// length of steps. Returns `least_kv_bytes` if there is no plan.
+/// Makes a serving plan for a model whose weights do not fit the device. Returns the bytes of KV
+/// for the sequences that the plan runs at once, at least `least_kv_bytes`, and sets the length of
+/// steps. If no plan can be made, returns `least_kv_bytes`.
 std::int64_t planned_kv_bytes(const model_on_device& load, std::int64_t least_kv_bytes,
                               const offload::placement_room& room, decoder_size& size) {
   models::decoder_options& sizes = size.options;
@@ -79,8 +81,9 @@ std::int64_t planned_kv_bytes(const model_on_device& load, std::int64_t least_kv
   return static_cast<std::int64_t>(plan.value().kv_bytes);
 }
 
-/// Fails if the KV memory that the user asks for leaves no room for weights, not even for streamed
-/// ones. A device that is too small without that request is reported by choose_placement().
+/// Fails if the `kv.memory` that the user asks for leaves no room for weights, not even for
+/// streamed ones. A device that is too small whatever `kv.memory` is gets its error from
+/// choose_placement().
 result<nothing> check_kv_wish(const model_on_device& load, const models::kv_budget& kv,
                               const models::decoder_options& sizes,
                               const offload::placement_room& room) {
@@ -117,8 +120,8 @@ result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv
   size.options.offload = std::move(chosen).value();
   const auto& placed = size.options.offload;
   if (!placed.streams_weights()) {
-    // All weights fit beside `kv_bytes`, which is one context of KV if `kv.memory` is not given. KV
-    // of more contexts may take only what the weights leave.
+    // If all weights fit beside `kv_bytes` (one context of KV if `kv.memory` is not given), the KV
+    // cache may be larger than that, but takes only what weights and workspace leave.
     if (fits) {
       kv.other_bytes = workspace + room.weights.all();
       kv.budget_bytes = kv.available_bytes;

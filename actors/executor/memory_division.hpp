@@ -10,8 +10,8 @@
 
 namespace twill::actors {
 
-/// Sets `size.options.offload`. If weights are streamed, it also sets the length of steps, and adds
-/// the device memory that streaming takes to `kv`.
+/// Sets `size.options.offload`. If weights are streamed, it may also set the length of steps, and
+/// it sets in `kv` how much device memory everything but the KV cache takes.
 result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv,
                               decoder_size& size);
 

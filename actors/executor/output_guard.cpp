@@ -50,8 +50,9 @@ bool output_guard::answer(std::int32_t token) {
   return true;
 }
 
-/// Takes more reasoning. Text after the end of reasoning in the same token is the beginning of the
-/// answer, except for white space.
+/// Takes the bytes of a token that was drawn while the model reasons. If the token ends the
+/// reasoning and has further text, that text, without leading white space, is the beginning of the
+/// answer.
 bool output_guard::reason(const std::string& bytes) {
   const std::string& end = rules_->reasoning_end;
   tail_ += bytes;

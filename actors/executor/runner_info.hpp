@@ -29,17 +29,18 @@ struct runner_info {
   std::int64_t weight_bytes = 0;        ///< the part of memory_used_bytes that holds weights
   bool memory_is_host = false;          ///< device memory is memory of this process
   std::int64_t outside_bytes = 0;       ///< for a GPU: memory taken beside memory_used_bytes
-  /// Returns how many of the `memory_used_bytes` were never touched. Any thread may call it, also
-  /// after the runner was destroyed. Null if reserving memory takes all of it.
+  /// Returns how many of the `memory_used_bytes` were never accessed, so that the system has given
+  /// no pages for them. Any thread may call it, also after the runner was destroyed. Null if
+  /// reserving memory takes all of it.
   std::function<std::int64_t()> untouched_bytes;
   std::shared_ptr<const stream_report> streamed; ///< null: all weights live on the device
   /// Up to this length (tokens), the KV of a sequence depends on its tokens alone and can be
-  /// shared; 0: any length.
+  /// shared; beyond it, the model's rotary frequencies depend on the length. 0: any length.
   std::int32_t shareable_length = 0;
   std::int64_t kv_block_bytes = 0; ///< bytes of one block on the device; 0: blocks cannot be copied
   std::string fingerprint; ///< identifies all that a block's bytes depend on beside its tokens
-  /// Steps are run by begin() and end(), so that a step is launched while the one before it
-  /// computes.
+  /// Whether steps are run by step_runner::begin() and end(), so that a step is launched while the
+  /// one before it computes.
   bool runs_ahead = false;
 };
 

@@ -308,8 +308,9 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
   finish_scores(step, drawn, out);
 }
 
-/// The sum is accumulated token by token in double, so that it does not depend on how a prompt was
-/// cut into steps.
+/// Adds the embeddings that this step has completed to the result. The sum of hidden states, of
+/// which the mean is made, is accumulated token by token in double, so that it does not depend on
+/// how a prompt was cut into steps.
 void sequence_states::finish_pooled(const prepared_step& step, const step_samples& drawn,
                                     step_result& out) {
   const auto size = static_cast<std::size_t>(drawn.hidden_size);

@@ -4,10 +4,10 @@
 // One thread (the executor's). A state holds its sequence's tokens, block table and sampler state.
 // A decode is planned before its input token is known. Its state provides the token, or the index
 // of the draw in the step under way that will yield it (step_batch::fed_from). Drawn tokens are
-// compared with the end ids and stop ids here, so that a step which was prepared meanwhile skips
-// the sequence; a token drawn by a step that was prepared even earlier is dropped. The masks of
-// sequences with grammars are filled on a thread of their own, between prepare() and
-// executor_step::await_masks().
+// compared with the end ids and stop ids here. Steps that are prepared after a sequence has ended
+// skip its row. If a step was prepared before that, the token that it draws for the sequence is
+// dropped. The masks of sequences with grammars are filled on a thread of their own, between
+// prepare() and executor_step::await_masks().
 #pragma once
 
 #include <array>

@@ -60,8 +60,8 @@ void step_ends::watch() {
   }
 }
 
-/// Calls `done`; returns false if memory is short, and then the call must be repeated, since its
-/// receiver would otherwise wait for ever.
+/// Calls `done`. Returns false if the call has thrown std::bad_alloc; it must then be repeated,
+/// because the executor would otherwise wait for the end of the step for ever.
 bool step_ends::report_end(const std::function<void()>& done, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   bool succeeded = true;

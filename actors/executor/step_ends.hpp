@@ -3,7 +3,8 @@
 //
 // Created, used and destroyed on the executor's thread. A thread of its own waits for the steps and
 // calls `done` for each step, in order; no other thread beside these two uses the device. The
-// object must not outlive its device. A device that refuses a marker counts as device_lost.
+// object must not outlive its device. The end of a step is a gpu::marker; if the device cannot
+// record it, wait() fails with device_lost.
 #pragma once
 
 #include <array>

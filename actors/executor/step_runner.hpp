@@ -44,8 +44,8 @@ struct score_spec {
 
 /// A step and the draws from its logits. The vectors are reused from step to step.
 struct executor_step : models::step_batch {
-  // logit_rows holds the rows of `draws`, then those of `scores`, then n_hidden rows whose hidden
-  // states are asked for.
+  // step_batch::logit_rows lists the rows of `draws`, then those of `scores`, then n_hidden rows
+  // whose hidden states are asked for.
   std::vector<draw_spec> draws;
   std::vector<score_spec> scores;
   /// Returns once the masks of `draws` are filled. Masks are filled in parallel with the forward
@@ -80,8 +80,9 @@ public:
 
   // begin() and end() are used with runner_info::runs_ahead. Steps with `scores` or hidden states
   // go through run(), while no other step is under way.
-  /// Launches a step. At most one earlier step may not have ended yet; step_batch::fed_from has
-  /// indexes of that step's draws. `done` is called on any thread when end() would not block.
+  /// Launches a step. At most one earlier step may still be under way; step_batch::fed_from has
+  /// indexes of that step's draws. `done` is called, on any thread, as soon as end() would return
+  /// this step's results without waiting.
   virtual result<nothing> begin(const executor_step& /*batch*/, std::function<void()> /*done*/) {
     return one_at_a_time();
   }
@@ -90,8 +91,8 @@ public:
   virtual std::int64_t memory_used_bytes() const = 0;
   /// Called after a failure: whether no runner of this process can use the device any more.
   virtual bool device_is_lost() { return false; }
-  /// A report about the weights streamed in the last step; null if none are streamed, and after
-  /// most steps.
+  /// A report about the streaming of weights in the last step. Null if no weights are streamed or
+  /// if the last report is too recent, as it is after most steps.
   virtual std::shared_ptr<const stream_report> take_stream_report() { return nullptr; }
   /// Copies one KV block (runner_info::kv_block_bytes) between device and host. Called between
   /// steps.

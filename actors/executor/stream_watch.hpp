@@ -1,8 +1,8 @@
 // stream_watch: records what a decoder that streams its weights does in its steps, and makes a
 // report of it from time to time for monitoring.
 //
-// Threads: the executor's. The object must outlive the decoder, whose worker threads record spans
-// into it.
+// Threads: the executor's. The object must outlive the decoder, whose worker threads record the
+// beginning and end of each of their operations in it.
 #pragma once
 
 #include <chrono>

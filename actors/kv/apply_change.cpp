@@ -15,8 +15,9 @@ namespace twill::actors {
 
 namespace {
 
-/// Spills blocks that no tier has, each after the blocks before it in its prefix. A block is of no
-/// use without the blocks before it, so those get host memory first.
+/// Gives places in host memory to KV blocks that leave the device and that no tier has. `blocks`
+/// has the beginning of a prefix first. A block is of no use without the blocks before it, so those
+/// get places first.
 void spill(kv_tiers& tiers, std::vector<block_pool::named_block> blocks, kv_grant& grant) {
   std::unordered_set<block_key, block_key_hash> lost;
   for (auto& [block, identity] : blocks) {
@@ -92,8 +93,8 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
     const bool granted = pool.grow(c.id, 1, grant.copies);
     TWILL_ASSERT(granted, "the scheduler copies into free blocks only");
   }
-  // Inserts come after the grows: the grows were planned with the counts from before, and an insert
-  // may take a cached block into use.
+  // Inserts are applied after the grows. The batcher planned the grows with the number of blocks
+  // that were available before the inserts, and an insert may turn a cached block into a used one.
   for (const prefix_insert& inserted : change.prefix_inserts)
     pool.insert(inserted);
   for (sequence_id id : change.drops)

@@ -7,9 +7,9 @@
 // lease of its prefix reuses it or it is evicted.
 //
 // Invariants: used() + cached() + free() == total(). A block is used while it has references: one
-// from each lease that holds it, one from each lease whose last block in the tree it is, and one
-// from each used child in the tree. So a cached block has no used child, and every cached block can
-// be evicted.
+// from each lease that holds it, one from each lease whose tokens end at it in the tree
+// (lease::tip), and one from each used child in the tree. So a cached block has no used child, and
+// every cached block can be evicted.
 #pragma once
 
 #include <cstddef>
@@ -53,8 +53,8 @@ public:
   /// equal tokens, that block stays in the tree and the lease keeps its own copy.
   void insert(const prefix_insert& computed);
 
-  /// From now on the blocks of the tree have names, and evicted and inserted blocks are recorded
-  /// for take_evicted() and take_inserted().
+  /// From now on the blocks of the tree have names (block_key), and evicted and inserted blocks are
+  /// recorded for take_evicted() and take_inserted().
   void name_blocks(const hash_key& key) { tree_.name_blocks(key); }
   /// Returns the blocks evicted from the tree since the last call, and clears the list. The blocks
   /// belong to other leases now, but no step has written to them yet.
@@ -96,8 +96,8 @@ private:
   struct lease {
     std::vector<std::int32_t> blocks;
     std::size_t n_inserted = 0; ///< number of its first blocks whose tokens are in the tree
-    /// The tree's block for the last inserted tokens: the lease's own, or another block with equal
-    /// tokens.
+    /// The block in the prefix tree for the last tokens that the lease has inserted: the lease's
+    /// own block, or another block with equal tokens that was inserted before.
     std::int32_t tip = prefix_tree::root;
   };
 

@@ -9,8 +9,8 @@ namespace twill::actors {
 
 namespace {
 
-/// The key of the process: drawn when it is first needed, unless use_scope_key() has set a kept
-/// key.
+/// The key with which this process hashes scopes: drawn at random when it is first needed, unless
+/// use_scope_key() has set a stored key.
 struct key_of_process {
   std::mutex mutex;
   hash_key key;

@@ -17,18 +17,18 @@ namespace twill::actors {
 /// can make up a salt that leads into another tenant's scope. Any thread.
 std::uint64_t cache_scope(std::string_view tenant, std::string_view salt);
 
-/// The scope of all requests without a salt, if they all have the same one: no keys are needed,
-/// there is one tenant, or tenants share prefixes. Otherwise nullopt.
+/// Returns the scope of the requests without a salt if all of them have the same scope: there is at
+/// most one tenant, or tenants share prefixes. Otherwise returns nullopt.
 std::optional<std::uint64_t> published_scope(const config::kv_options& kv,
                                              const std::vector<config::tenant_options>& tenants);
 
 hash_key draw_hash_key();
-/// The key of this process's scopes. The key is drawn once per process, unless use_scope_key() was
-/// called before.
+/// Returns the key with which this process hashes scopes. It is drawn at random once per process,
+/// unless use_scope_key() was called before.
 hash_key scope_key();
-/// Sets the key of this process's scopes. If blocks outlive the process (`kv.keep`), scopes must
-/// stay the same too: `kept` is the key with which the kept blocks were named. Must be called
-/// before the first scope is computed.
+/// Sets the key with which this process hashes scopes. If KV blocks outlive the process
+/// (`kv.keep`), the scopes must be the same in later processes: `kept` is the key that was used
+/// when the blocks on disk were named. Must be called before the first scope is computed.
 void use_scope_key(const hash_key& kept);
 
 } // namespace twill::actors

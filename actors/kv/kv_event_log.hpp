@@ -27,20 +27,20 @@ namespace twill::actors {
 
 class kv_event_log final : public kv_event_source {
 public:
-  /// The most events that may wait. When there are more, they are dropped, and the reader's list
-  /// begins anew.
+  /// The most events that may wait. When there are more, they are dropped, and the reader gets the
+  /// whole current state instead (kv_events::anew).
   static constexpr std::size_t most_waiting = 65536;
   static constexpr std::size_t most_reports = 8192;
 
   explicit kv_event_log(std::size_t most = most_waiting);
 
-  /// An engine or its allocator begins: no medium has any block. From now on prefixes of `scope`
-  /// are published; none are without a scope.
+  /// An engine or its allocator begins: no medium (device, host memory, disk) has any block. From
+  /// now on the prefixes of `scope` are published; with nullopt, none are.
   void begin(std::optional<std::uint64_t> scope);
   /// The engine has ended: later reports are ignored.
   void end();
-  /// From now on prompts have this scope. Blocks of another scope can no longer be found, so they
-  /// are cleared.
+  /// From now on prompts have this scope. No prompt can find the blocks of another scope any more,
+  /// so the routers are informed that there are none.
   void use_scope(std::optional<std::uint64_t> scope);
 
   /// Reports that a medium has the block, or no longer has it.

@@ -1,5 +1,6 @@
-// prefix_query: what the batcher asks of the KV cache about prefixes that are cached, the answer,
-// and what it does with one. Plain values.
+// prefix_query: the values with which the batcher looks up cached prefixes at the KV allocator
+// (prefix_query, prefix_match), reports computed blocks (prefix_insert), and begins a sequence with
+// cached blocks (lease_reuse).
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ public:
   }
 
   /// Returns the block that holds `tokens` after `parent` (a block of the tree, or root), or none.
-  /// `scope` is the prefix's scope, and matters only below the root.
+  /// `scope` is the scope of the prefix; it is used only if `parent` is the root.
   std::int32_t child(std::int32_t parent, std::span<const std::int32_t> tokens,
                      std::uint64_t scope = 0) const;
   /// Inserts a block that is not in the tree; `parent` must have no child with these tokens.

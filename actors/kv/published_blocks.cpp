@@ -72,8 +72,8 @@ void published_blocks::publish(entry& first) {
   }
 }
 
-/// Erases the entry if no medium has its block and no block is behind it; then tries its parents in
-/// the same way.
+/// Erases the entry if no medium has its block and it has no children; then does the same with its
+/// parent, and so on.
 void published_blocks::forget(entry* e) {
   while (e != nullptr && e->media == 0 && e->first_child == nullptr) {
     entry* const parent = e->parent;

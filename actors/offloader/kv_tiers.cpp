@@ -10,8 +10,8 @@
 namespace twill::actors {
 
 namespace {
-/// The most blocks that may be on their way to disk at once. More would take the host memory that
-/// evictions from the device need.
+/// The most blocks that may be on their way to disk at once. While a block is written, it takes a
+/// place in host memory, and some places must stay free for blocks that the device evicts.
 std::int32_t most_writing(const host_pool& pool, std::int32_t host_blocks) {
   return std::max((pool.total() - host_blocks) * 3 / 4, 1);
 }
@@ -43,8 +43,8 @@ void kv_tiers::report_entries() const {
 void kv_tiers::report(const block_key& key, const entry& e) const {
   if (!log_) return;
   const bool on_host = open_ && e.bytes != nullptr, on_disk = open_ && e.on_disk;
-  // `stored` is reported before `removed`, so that a block that moves between media is never
-  // missing.
+  // `stored` is reported before `removed`, so that a block that moves from host memory to disk, or
+  // back, is never reported as missing from both.
   if (on_host) log_->stored({key, e.parent, e.tokens}, kv_medium::host);
   if (on_disk) log_->stored({key, e.parent, e.tokens}, kv_medium::disk);
   if (!on_host) log_->removed(key, kv_medium::host);
@@ -152,9 +152,10 @@ void kv_tiers::put(std::vector<spilled_block> blocks, time_point now,
     keys.push_back(block.first.key);
     put_one(block, now, writes);
   }
-  // The LRU of the disk orders blocks by the time of their write, so blocks are written from the
-  // end of a prefix to its beginning: the beginning then stays longest. With `keep` they are
-  // written from the beginning, since a crash may come at any time.
+  // The disk evicts the block that was written first, and a block is of no use without those before
+  // it in its prefix. So blocks are written from the end of a prefix to its beginning, and the
+  // beginning stays longest. With `keep` they are written from the beginning, so that a crash in
+  // between leaves blocks that can be used.
   if (!limits_.keep) std::reverse(writes.begin() + first, writes.end());
   freshen_path(keys);
   shrink_host(now, writes);
@@ -184,8 +185,9 @@ void kv_tiers::shrink_host(time_point now, std::vector<write_order>& writes) {
   const auto first = static_cast<std::ptrdiff_t>(writes.size());
   for (auto at = leaving.rbegin(); at != leaving.rend(); ++at) {
     entry& e = (*at)->second;
-    // Cleared only now: order_write() may take the disk place of another entry, and that entry must
-    // stay in the index while it is in the host LRU.
+    // This flag is cleared for one entry at a time and not for all before the loop: order_write()
+    // may take the disk place of another entry of `leaving`, and would erase that entry if the flag
+    // were cleared.
     e.in_host_lru = false;
     if (!e.on_disk && !e.writing) order_write((*at)->first, e, now, writes);
     if (!e.writing) e.bytes = nullptr;
@@ -377,9 +379,9 @@ tier_counts kv_tiers::counts() const {
   return now;
 }
 
-/// Host memory and disk places of an indexed block are accounted to the index, and those of a block
-/// being read or written to the disk. Places that belong to neither are on their way to or from a
-/// step, and at rest no step is under way.
+/// In the ledger, the places (in host memory and on disk) of an indexed block are held by "KV
+/// tiers", and those of a block that is being read or written by "the disk of KV tiers". A step
+/// under way may hold further places, which are not listed; when no request runs, there are none.
 void kv_tiers::account(ledger& to) const {
   const std::string host_places = "places of KV blocks in host memory",
                     disk_places = "places of KV blocks on disk", kept = "KV tiers",

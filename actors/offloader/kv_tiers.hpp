@@ -97,8 +97,8 @@ public:
   host_block take_place();
   /// Counts a block that left the device and was not offered to the tiers at all.
   void note_dropped();
-  /// Looks up the blocks of `tokens`, which follow the block `parent`. Appends the keys of the
-  /// blocks that a tier has to `out`; stops at the first block that no tier has.
+  /// Looks up the blocks of `tokens`, the first of which follows the block `parent`. Appends the
+  /// keys of the blocks that a tier has to `out`; stops at the first block that no tier has.
   void match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
              std::vector<block_key>& out) const;
   /// As match(), but does not stop at a block that no tier has: earlier blocks may still be on the
@@ -125,9 +125,9 @@ public:
   };
   using spilled_block = std::pair<block_identity, host_block>;
   /// Adds blocks whose bytes have been copied to host memory; blocks of one prefix must be
-  /// consecutive. Appends the blocks that are to be written to disk now to `writes`. If that would
-  /// be too many at once, the beginnings of prefixes are written first, since later blocks are of
-  /// no use without them.
+  /// consecutive. Appends the blocks that are to be written to disk now to `writes`. If there are
+  /// more than may be written at once, those at the beginning of a prefix are taken, since later
+  /// blocks are of no use without them.
   void put(std::vector<spilled_block> blocks, time_point now, std::vector<write_order>& writes);
   /// Marks the blocks of a fetched prefix as used now, the first block last.
   void freshen(std::span<const block_key> prefix);
@@ -143,9 +143,9 @@ public:
     read_order read;
   };
   handed fetch(const block_key& key, const reader& who, time_point now);
-  /// Reports the end of a read. The block stays in host memory if that is a tier, which may evict
-  /// other blocks: those to be written to disk are appended to `writes`. Returns the readers that
-  /// waited for the block.
+  /// Reports the end of a read. `good` says whether the read succeeded. If host memory is a tier,
+  /// the block stays there. Other blocks may be evicted for it; those of them that must be written
+  /// to disk are appended to `writes`. Returns the readers that waited for the block.
   std::vector<reader> read_done(const read_order& read, bool good, time_point now,
                                 std::vector<write_order>& writes);
   void write_done(const write_order& write, bool good, time_point now,

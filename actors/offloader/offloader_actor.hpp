@@ -11,8 +11,9 @@
 
 namespace twill::actors {
 
-/// `kv` is null until the message open_tiers, except for an actor that replaces another one. The
-/// new actor first serves the orders that the replaced actor has left.
+/// `kv` is null for the first offloader, which gets its offloader_core with the message open_tiers.
+/// An actor that replaces a failed one gets the core of that one, and first serves the orders that
+/// it has left.
 offloader_actor spawn_offloader(caf::actor_system& system,
                                 std::shared_ptr<models::offload::tier_resources> resources,
                                 std::shared_ptr<offloader_core> kv);

@@ -2,7 +2,7 @@
 // thread and from I/O threads.
 //
 // Thread safety: any thread may call any function. While no offloader is set, no message is sent,
-// and the caller begins orders at once. A message that is lost with its actor does no harm: its
+// and all waiting orders begin at once. A message that is lost with its actor does no harm: its
 // order still waits in the queue, and the replacing offloader serves all orders that wait.
 #pragma once
 

@@ -20,8 +20,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// The part of the disk's throughput for KV blocks. It is smaller than that of streamed weights,
-/// for which every step waits.
+/// The share of the I/O threads for KV blocks: at most 4 tasks at once, or 2 while streamed weights
+/// have tasks. Weights are more urgent, because every step waits for them.
 constexpr models::offload::io_share share{4, 2, 1};
 constexpr std::int32_t most_writers = 2;
 /// How long stop() waits for I/O that a slow disk delays.
@@ -138,8 +138,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
     }
   }
 
-  /// A task holds a weak reference to this object while it waits in the queue, and a strong one
-  /// while it runs.
+  /// Queues a task for the I/O threads. It holds a weak reference to this object while it waits in
+  /// the queue, and a strong one while it runs.
   template <class F>
   void post(F&& task) {
     io->post([weak = weak_from_this(), task = std::forward<F>(task)](std::size_t) {
@@ -147,8 +147,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
     });
   }
 
-  /// Writes one block, then queues the task for the next one behind the reads that have come
-  /// meanwhile.
+  /// Writes one block, then queues a task that writes the next one. Reads that were ordered
+  /// meanwhile come before it in the queue.
   void write_next() {
     kv_tiers::write_order order;
     {

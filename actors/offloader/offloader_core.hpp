@@ -2,8 +2,9 @@
 // leave host memory to disk, reads the blocks that are fetched, and answers each fetch once.
 //
 // Thread safety: one thread at a time (the offloader's), except for tiers() and stop(). The I/O
-// threads open, read, write and scan the file. Their number for streamed weights is the same with
-// and without this file. A fetch is answered on one of the I/O threads or on the caller's thread.
+// threads open, read, write and scan the file of blocks. KV blocks take none of the I/O threads
+// that are meant for streamed weights. A fetch is answered on one of the I/O threads or on the
+// caller's thread.
 //
 // Fetches are read in the order in which they were asked for, at most most_reads blocks at once.
 // Prefetches are read only while no fetch waits. A block that several fetches need is read once. If
@@ -62,9 +63,9 @@ public:
   };
   using answer = std::function<void(fetched)>;
 
-  /// The budgets are known at once, but the tiers stay empty until open(). The caller must have
-  /// taken `options.host_bytes` from the host budget already. The object must be owned by a
-  /// shared_ptr.
+  /// The sizes of the tiers are known at once, but the tiers stay empty until open(). The caller
+  /// must have taken `options.host_bytes` from the host budget already. The object must be owned by
+  /// a shared_ptr.
   offloader_core(tier_options options, std::shared_ptr<models::offload::tier_resources> resources);
   ~offloader_core() { stop(); }
 
@@ -74,8 +75,8 @@ public:
   void open();
   const std::shared_ptr<kv_tiers>& tiers() const { return tiers_; }
 
-  /// Takes blocks that were copied from the device to host memory; blocks of a prefix in their
-  /// order.
+  /// Takes blocks that were copied from the device to host memory. Blocks of one prefix must be in
+  /// their order.
   void spill(std::vector<std::pair<block_identity, host_block>> blocks);
   /// After this call no fetch is answered and nothing more is written. Any thread.
   void stop();
