@@ -16,12 +16,13 @@
 
 namespace twill::actors {
 
-/// Takes a model's files. The reason why they could not be opened is logged if no request waits
-/// that is refused with it, and if the pool is not draining.
+/// Adds a model's open files to `models`, or records why they could not be opened. This reason is
+/// logged unless a request waits for the model, since its client then gets the reason, or unless
+/// the pool is draining.
 void record_opened(std::size_t m, result<opened_model>& opened, pooled_models& models,
                    pool_state& memory, bool draining);
-/// Takes a model's engine, which gets `options`, because they may have been reloaded since the
-/// daemon began.
+/// Adds a model's engine to `models`. The engine was started with the options of the daemon's
+/// start; it now gets `options`, which may have been reloaded since then.
 void record_loaded(std::size_t m, result<std::unique_ptr<engine>>& started, pooled_models& models,
                    pool_state& memory, const config::options& options);
 

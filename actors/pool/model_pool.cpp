@@ -283,10 +283,10 @@ private:
     return wake;
   }
 
-  /// Carries out the orders of the state. The state counts requests as under way once it has
-  /// ordered to send them, so no request may begin or stop waiting before the orders were carried
-  /// out. If memory is too short for an order, the order stays first in the queue and is carried
-  /// out again from its beginning.
+  /// Carries out the orders of pool_state. As soon as pool_state has ordered to send requests, it
+  /// counts them as under way, so no request may begin or stop waiting before the orders were
+  /// carried out. If memory is too short for an order, the order stays first in the queue and is
+  /// carried out again from its beginning.
   void apply_orders() {
     while (const auto* order = state_.next_order()) {
       std::visit([this](const auto& one) { carry_out(one); }, *order);

@@ -30,8 +30,9 @@ struct pooled_files {
   config::options all;
   model_finder finder;
   std::int64_t budget = 0;
-  /// Paths of the models that were found; cleared again if a model cannot be opened. Only the one
-  /// job of a model that is under way uses the model's path.
+  /// Paths of the models that were found; cleared again if a model cannot be opened. No mutex is
+  /// needed: at most one job (fetch, open or load) of a model is under way, and only that job uses
+  /// the model's path.
   std::vector<std::string> paths;
 
   void find(std::size_t m, const std::function<void()>& takes_long) {

@@ -185,8 +185,8 @@ void pool_state::settle(time now) {
   wake_at_.reset();
   sleep_unused(now);
   take_next(now);
-  // Counts as started: an administrator may have put a pinned model to sleep before it was ever
-  // loaded.
+  // A model that sleeps or was not opened, and that nothing asks for, counts as started (see
+  // begun()): an administrator may have put a pinned model to sleep before it was ever loaded.
   for (auto& m : models_)
     if ((m.state == phase::asleep || m.state == phase::closed) && !m.wanted) m.begun = true;
   // If no model needs room any more, models that drain to make room stay awake.

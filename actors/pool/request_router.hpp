@@ -37,13 +37,13 @@ public:
   bool draining() const { return draining_; }
 
   /// Holds a new request, or refuses it. Returns the engine to which it must be sent now, or null.
-  /// The orders of the state must have been applied.
+  /// All orders of pool_state must have been carried out before.
   engine_port* take_in(const held_request_ptr& held, const config::options& options);
   /// Sends a request to its engine. The request counts as under way, so the engine stays meanwhile.
   /// Locks the mutex.
   void send(const held_request_ptr& held, engine_port& to);
-  /// Memory is too short to send a request: its client is informed, and the request is no longer
-  /// counted. `held` may be null. Locks the mutex.
+  /// Ends a request that cannot be sent because memory is too short: its client is informed, and
+  /// the request is no longer counted. `held` may be null. Locks the mutex.
   void give_up(const held_request_ptr& held, const event_callback& on_event);
 
   /// Ends a request that its client cancels. The orders of the state must have been applied.
@@ -51,8 +51,8 @@ public:
   void set_paused(request_id id, bool paused);
   /// Refuses a waiting request. The state must not have ordered to send it.
   void end_waiting(const held_request_ptr& held, request_error why);
-  /// Ends a request because the server is shutting down, unless its engine has it already. The
-  /// orders of the state must have been applied.
+  /// Ends a request because the server is shutting down, unless its engine has it already. All
+  /// orders of pool_state must have been carried out before.
   void abort(const held_request_ptr& held);
   /// No request gets an event from now on.
   void stop_events();

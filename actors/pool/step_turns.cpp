@@ -25,8 +25,8 @@ public:
   void use_tiers(std::shared_ptr<models::offload::tier_resources> resources) override {
     inner_->use_tiers(std::move(resources));
   }
-  // A load takes no turn, and neither do the steps at its end on a GPU: it would delay the other
-  // models for as long as it takes.
+  // A load does not wait for a turn, and neither do the warm-up steps with which a load on a GPU
+  // ends. With a turn, it would delay the steps of all other models until its end.
   result<runner_info> load() override {
     auto info = inner_->load();
     if (info.ok()) info.value().runs_ahead = false; // each turn is one step

@@ -50,7 +50,8 @@ class kv_event_source {
 public:
   virtual ~kv_event_source() = default;
   /// Takes the events that wait, without waiting for any. May be called on any thread, by one
-  /// thread at a time. With `everything` the answer begins anew.
+  /// thread at a time. With `everything`, the answer is the whole current state (see
+  /// kv_events::anew).
   virtual kv_events take(bool everything) = 0;
   /// Sets the callback that reports new events. `waker` is called when there may be something to
   /// take, and then not again before the next take(). The call may come on any thread and with

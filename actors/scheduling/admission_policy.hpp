@@ -6,9 +6,9 @@
 // sequence.
 //
 // Pure: a policy may remember the sequences that it has ranked, but reads no clock and draws no
-// random numbers. One thread at a time. The number of later arrivals that a policy ranks before an
-// earlier one bounds how long that one waits; first come first served ranks no later arrival before
-// an earlier one.
+// random numbers. One thread at a time. The more later arrivals a policy may rank before an earlier
+// sequence, the longer that sequence may wait; first come first served ranks no later arrival
+// before an earlier one.
 #pragma once
 
 #include <compare>

@@ -66,8 +66,8 @@ void fair_policy::cancel(std::uint64_t name, client& c, const order_in_client& w
   auto later = c.queue.erase(gone);
   c.last = freed.rank;
   if (later != c.queue.end()) moved_.insert(name);
-  // No two sequences get equal ranks: with equal ranks the order of arrival would decide between
-  // two priorities.
+  // The ranks of the client's sequences stay different from each other. Sequences of equal rank are
+  // served in the order of arrival, which may not be the order of their priorities.
   std::int64_t least = freed.rank;
   for (; later != c.queue.end(); ++later) {
     c.last = later->second.rank = std::max(later->second.rank - freed.step, least);
@@ -91,8 +91,9 @@ void fair_policy::on_left(sequence_id id, std::int32_t output_tokens) {
     c.running -= e.step;
     if (!c.queue.empty())
       virtual_time_ = std::max(virtual_time_, c.queue.begin()->second.rank - c.running);
-    // The guess of the output's length is corrected, as far as the order of the client's sequences
-    // allows.
+    // The charge was made with a guess of the output's length. The earliest rank of the client's
+    // next sequence is corrected by the difference, but stays at or behind the rank of its last
+    // waiting sequence.
     c.finish = std::max(c.finish + parts * (served - e.charged) / c.weight, c.last);
   }
   if (--c.live > 0) return;

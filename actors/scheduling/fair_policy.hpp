@@ -15,14 +15,16 @@
 // that no other client wanted.
 //
 // Changes of rank: a sequence that arrives with a lower priority value takes the rank of the first
-// sequence that it passes, and the sequences that it passes move back by its charge. When a waiting
-// sequence is cancelled, the later ones of its client move forward by its charge.
+// sequence that it passes, and the ranks of the sequences that it passes rise by its charge divided
+// by the weight. When a waiting sequence is cancelled, the ranks of the client's later sequences
+// fall by as much.
 //
 // The bound: while two clients both have sequences waiting, the tokens for which each of them is
 // admitted, divided by the client's weight, differ by at most C / weight of the first + C / weight
-// of the second + R. C is the largest charge. R is the most that any client can have in hand when
-// the second of the two clients arrives: the charges of its running sequences and of one more,
-// divided by its weight (tests/actors/scheduling/fair_policy_test.cpp).
+// of the second + R. C is the largest charge. R is a bound for what any client has already been
+// charged for work that is not done when the second of the two clients arrives: the charges of its
+// running sequences and of one more, divided by its weight
+// (tests/actors/scheduling/fair_policy_test.cpp).
 //
 // No client waits for a share that its owner does not use, since ranks only order the sequences
 // that are there. The length of an output is guessed from the client's last outputs and corrected

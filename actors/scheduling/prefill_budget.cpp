@@ -10,8 +10,9 @@ void follow(double& average, double value) {
   average = average == 0 ? value : average + (value - average) / 8;
 }
 
-/// The share falls by this factor after a step that took too long, and rises by that of `rise`
-/// after any other. It settles where one step in a hundred takes too long.
+/// prefill_budget's share is multiplied by 1 - fall after a step with prompts that took longer than
+/// the target, and by 1 + rise after any other. It settles where one step in a hundred takes too
+/// long.
 constexpr double fall = 0.05;
 constexpr double rise = fall / 99;
 

@@ -31,8 +31,8 @@ struct alignas(64) scheduled_sequence {
   bool opened = false; ///< the executor has a state for it
   bool leads = false;  ///< followers wait for the KV of its prompt
 
-  /// `following`: a follower is a further choice of a request, and waits for the first choice's
-  /// prompt.
+  /// `following`: the sequence is a further choice of a request, and waits until the first choice
+  /// has computed the prompt.
   enum class place : std::uint8_t { following, waiting, running } where = place::waiting;
   enum class exit : std::uint8_t { none, preempted, gone } leaving = exit::none;
 
@@ -40,8 +40,8 @@ struct alignas(64) scheduled_sequence {
   std::uint64_t client = 0;
   std::int32_t weight = 1; ///< of its client
   std::int32_t hint = -1;  ///< cached blocks found by its last look-up; -1: it was not looked up
-  /// The lowest rank that it may have in the queue. A displaced sequence is queued behind the
-  /// sequence that it made room for.
+  /// The lowest rank that the sequence may have in the queue. It is set for a displaced sequence,
+  /// which is queued behind the sequence that took its place.
   std::int64_t rank_in_queue = std::numeric_limits<std::int64_t>::min();
 
   std::int32_t known() const { return prompt + delivered + drawing; }

@@ -7,8 +7,8 @@
 namespace twill::actors {
 
 namespace {
-/// The most prompt blocks that are looked up for one plan. The bound limits the time that a long
-/// queue takes.
+/// The most prompt blocks that are looked up in the prefix cache for one plan. The bound limits the
+/// time that the look-ups take if the queue is long.
 constexpr std::int64_t most_blocks_looked_up = 1024;
 } // namespace
 
@@ -123,8 +123,8 @@ void scheduler::candidates(std::vector<sequence_id>& out) {
   auto room = static_cast<std::size_t>(limits_.max_running);
   room -= std::min(room, running_.size());
   if (room == 0) return;
-  // If the last plan had no blocks for the head of the queue, no other sequence can be admitted
-  // before the head.
+  // If the last plan had too few blocks for the head of the queue, only the head is looked up,
+  // since no other sequence may be admitted before it.
   if (head_starved_) room = 1;
   // Looks up no more sequences than may fit the step, as far as earlier look-ups tell.
   std::int64_t tokens = limits_.max_step_tokens - running_.prompt_tokens_left();
@@ -170,8 +170,8 @@ void scheduler::preempt(scheduled_sequence& s, step_decision& out) {
   ++out.preempted;
 }
 
-/// The head of the queue takes the place of a running sequence whose client runs more than its
-/// share.
+/// Preempts a running sequence whose client runs more than its share, so that the head of the queue
+/// can take its place.
 void scheduler::share_running_set(const shortage& lacking, step_decision& out) {
   if (!policy_->shares_running_set() || queue_.line().empty()) return;
   const scheduled_sequence& head = *queue_.line().begin()->second;
@@ -212,8 +212,8 @@ void scheduler::admit(step_filler& step, std::span<const prefix_hit> hits) {
 }
 
 void scheduler::fork_followers(sequence_id leader, step_filler& step, step_decision& out) {
-  // At least one prompt token is left for each follower to compute: its logits yield the follower's
-  // first draw.
+  // Each follower computes at least the last prompt token itself, because the follower's first
+  // token is drawn from its logits.
   const std::int32_t before_last = sequences_.at(leader).prompt - 1;
   const std::int32_t full = before_last / limits_.block_tokens;
   const bool has_part = limits_.copies_blocks && before_last > full * limits_.block_tokens;

@@ -76,13 +76,13 @@ public:
   void plan(std::int64_t free_blocks, step_decision& out, std::span<const prefix_hit> hits = {});
   /// Changes the limit for later plans.
   void set_mixed_prompt_tokens(std::int32_t n) { limits_.mixed_prompt_tokens = n; }
-  /// Changes the sizes for later plans. Allowed only while nothing runs: the device was lost, or
-  /// there was none yet.
+  /// Changes the limits for later plans. Allowed only while no sequence runs: before the first load
+  /// and after forget_device().
   void set_limits(const plan_limits& limits);
   /// Lowers the number of output tokens that was given to add().
   void shorten(sequence_id id, std::int32_t max_new);
-  /// A row of an outstanding step came back. `draws` is as planned; `drew` says whether the row
-  /// yielded a token.
+  /// Must be called for each row of a step whose result has come back. `draws` says whether the
+  /// plan let the row draw a token, and `drew` whether it drew one.
   void row_done(sequence_id id, bool draws, bool drew);
   /// Prefetches memory into the CPU cache: first call prefetch() for a sequence of which a row will
   /// soon be done, then, some rows later, expect_sequence().
@@ -101,9 +101,10 @@ public:
   bool is_running(sequence_id id) const;
   /// Number of running sequences of a client.
   std::int32_t running_of(std::uint64_t client) const { return running_.of(client); }
-  /// Adds what the scheduler and its policy count for their sequences to the ledger. The
-  /// allocator's leases name the holders of the blocks that the scheduler counts.
+  /// The ledger account of the KV blocks that the scheduler counts. batcher_core::account() adds
+  /// the holders of these blocks, according to the leases of the allocator.
   static constexpr const char* known_kv_blocks = "KV blocks that the scheduler knows of";
+  /// Adds what the scheduler and its policy count for their sequences to the ledger.
   void account(ledger& to, const holder_names& name) const;
 
 private:

@@ -38,16 +38,15 @@ struct lease_copy {
   std::int32_t column = 0;
 };
 
-/// The cached blocks that the pool has of a candidate for admission. The candidate may begin with
-/// these full blocks.
+/// What the prefix cache has of a candidate for admission: full blocks with which it may begin.
 struct prefix_hit {
   sequence_id id = 0;
   /// cached full blocks; at most the full blocks of its known tokens without the last token
   std::int32_t n_blocks = 0;
   std::int32_t n_evictable =
       0; ///< the part of n_blocks that count as free and that no earlier hit has
-  /// Blocks after n_blocks that count as computed: their bytes are copied from the tiers into
-  /// granted blocks before the step.
+  /// The number of blocks after the first n_blocks that also count as computed: before the step,
+  /// their bytes are copied from host memory into newly granted blocks.
   std::int32_t n_loaded = 0;
 };
 

@@ -26,16 +26,16 @@ public:
 
   /// Adds one token for each running sequence that decodes, and the blocks for them.
   void add_decodes(const running_set& running);
-  /// Adds prompt tokens of running sequences. Beside decodes, these and later rows get at most
-  /// mixed_prompt_tokens.
+  /// Adds prompt tokens of running sequences. If the step has decodes, these and all later rows
+  /// together get at most mixed_prompt_tokens.
   void add_prefills(const running_set& running);
   /// Whether tokens are left for another row.
   bool has_tokens() const { return tokens_ > 0; }
   /// Whether rows of logits are left for another row.
   bool has_logit_rows() const { return logit_rows_ > 0; }
 
-  /// Takes the blocks that the head of the queue needs, if as many as `spare` are left then.
-  /// Otherwise it takes none, notes what the head lacks, and returns false.
+  /// Takes the n_blocks blocks that the head of the queue needs, if at least `spare` free blocks
+  /// are left after that. Otherwise takes none, notes what the head lacks, and returns false.
   bool take_blocks_of_head(const priority_key& head, std::int64_t n_blocks, std::int64_t spare);
   /// The running set has no place for the head of the queue.
   void note_running_set_full() { lacking_.running_set_full = true; }

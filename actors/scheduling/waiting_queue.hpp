@@ -1,4 +1,5 @@
-// waiting_queue: the sequences that wait to be admitted, and the limits of clients on the line.
+// waiting_queue: the sequences that wait to be admitted, and the limits of clients on the number of
+// their sequences in line.
 //
 // Pure; one thread at a time. The line holds the waiting sequences that may be admitted, in the
 // order of service. Paused and held sequences are apart from it. A client with a limit has no more

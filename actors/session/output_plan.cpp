@@ -199,8 +199,8 @@ tokens_of_words(const models::tokenizer& text, const std::vector<std::string>& w
       if (!ids.ok())
         return failure{errc::invalid_argument,
                        "`bad_words[" + std::to_string(i) + "]`: " + ids.detail()};
-      // The tokens of the word after a space. They count only if there are as many of them as at
-      // the beginning of a text and the first token differs.
+      // The spelling with a space is added only if it has as many tokens as the spelling without
+      // one, and another first token.
       if (ids.value().empty() || (!plain.empty() && (ids.value().size() != plain.size() ||
                                                      ids.value().front() == plain.front())))
         continue;

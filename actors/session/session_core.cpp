@@ -142,9 +142,9 @@ void session_core::grammar(const grammar_answer& answer) {
   submit();
 }
 
-/// Returns event::continuity: the model's own part, the prompt's tokens and the tokens that end an
-/// output. The prompt's tokens depend on the template, the tokenizer and the part of a chat that
-/// fits the context.
+/// Returns event::continuity, which is made from served_model::continuity, the prompt's tokens and
+/// the tokens that end an output. The prompt's tokens depend on the template, the tokenizer and the
+/// part of a chat that fits the context.
 std::string session_core::name_continuity() const {
   const auto sum_of = [](const std::vector<std::int32_t>& ids) {
     return models::offload::checksum(ids.data(),
@@ -183,8 +183,8 @@ void session_core::submit() {
   host_.submit(pending_);
 }
 
-/// Brings the choices to the state that the earlier run had reached: text that is held back,
-/// parsers and counts.
+/// Brings the choices to the state that the earlier run of the request had reached: their text that
+/// is held back, their parsers and their counts of tokens.
 std::optional<request_error> session_core::replay_made() {
   if (pending_.made == nullptr) return std::nullopt;
   const request_error over{errc::executor_failed,

@@ -151,8 +151,8 @@ public:
   }
 
 private:
-  /// Repeats `work` until memory suffices: a lost fact or order would leave the engine waiting for
-  /// ever.
+  /// Calls `work`, and repeats it up to 20 times if it throws std::bad_alloc: if a report to the
+  /// state machine or an order of it were lost, the engine would wait for ever.
   template <class F>
   static void insist(F&& work) {
     for (int tries = 0;; ++tries) {
@@ -375,8 +375,8 @@ private:
   executor_actor executor_;
   kv_allocator_actor kv_;
   batcher_actor batcher_;
-  /// Tiers of streamed weights and KV blocks. The offloader owns them; they are created before all
-  /// their users.
+  /// The I/O threads, stores and budgets for streamed weights and KV blocks off the device. The
+  /// offloader owns them; they are created before all their users.
   std::shared_ptr<models::offload::tier_resources> tiers_;
   std::shared_ptr<offloader_client> client_;
   std::int64_t kv_host_bytes_ = 0;

@@ -9,8 +9,8 @@
 
 namespace twill::actors {
 
-/// Begins a new stream. Returns an observer that records nothing if the options name no file, or if
-/// the file cannot be written, which is logged.
+/// Begins a new stream of the trace, for one scheduler. Returns an observer that records nothing if
+/// the options name no file, or if the file cannot be written, which is logged.
 std::shared_ptr<batcher_observer> begin_recording(const config::scheduler_options& options,
                                                   const std::string& model,
                                                   const batcher_limits& limits, bool has_tiers);

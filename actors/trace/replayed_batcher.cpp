@@ -31,8 +31,9 @@ std::int32_t token_of(std::string_view digits) {
   return static_cast<std::int32_t>(from_hex(digits) & 0x7fffffff);
 }
 
-/// Sets the last token of each full block to that block's hash. `tokens` follow `n_before` other
-/// tokens of their sequence, and the first tokens may complete a block that those have begun.
+/// A trace has hashes of full blocks instead of their tokens. Sets the last token of each full
+/// block to that block's hash, so that equal blocks have equal tokens. `tokens` follow `n_before`
+/// other tokens of the sequence, so the first block may have begun before `tokens`.
 void set_hashes(std::vector<std::int32_t>& tokens, std::size_t n_before, std::size_t width,
                 std::string_view hashes) {
   constexpr std::size_t digits = 8;

@@ -70,8 +70,8 @@ private:
   hash_key key_;
   std::int32_t block_tokens_ = 0;
   bool hashes_ = false; ///< prefixes are cached
-  /// State of the prompt that arrived last: one entry for each choice if an earlier run has drawn
-  /// output, otherwise one entry for all choices.
+  /// The beginnings of the sequences of the prompt that arrived last: one entry for each choice if
+  /// an earlier run has drawn output, otherwise one entry for all choices.
   std::vector<beginning> arrived_;
   std::unordered_map<sequence_id, beginning> beginnings_;
 };

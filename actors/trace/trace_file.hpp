@@ -48,7 +48,7 @@ private:
   bool stopped_ = false;
 };
 
-/// Writes one stream. Lines are buffered until nothing is under way or the buffer is large. One
+/// Writes one stream. Lines are buffered until no step is under way or the buffer is large. One
 /// thread at a time.
 class trace_stream final : public trace_sink {
 public:
