@@ -347,8 +347,8 @@ struct prefetch_blocks {
 struct blocks_spilled {
   std::vector<std::pair<block_identity, host_block>> blocks;
 };
-/// supervisor -> offloader: from now on the KV blocks of a model have tiers; take their memory and
-/// open their file.
+/// supervisor -> offloader: from now on KV blocks of the model may be kept in host memory and on
+/// disk (the tiers); allocate this memory and open the file on disk.
 struct open_tiers {
   std::shared_ptr<offloader_core> core;
 };

@@ -1,5 +1,5 @@
 // The only list of message types, append-only. Messages stay inside this process, so none can be
-// serialised, which CAF must be told explicitly.
+// serialised; CAF demands an explicit declaration of this for each type.
 #pragma once
 
 #include <caf/allowed_unsafe_message_type.hpp>

@@ -178,7 +178,7 @@ batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
   return send(now);
 }
 
-/// Returns the action for a moment at which no row can be scheduled: free the blocks of sequences
+/// Returns the action if no sequence can be put into the next step: free the KV blocks of sequences
 /// that have left or were preempted, copy evicted blocks off the device, or rest.
 batcher_core::action batcher_core::rest_or_drop() {
   if (auto drops = take_drops()) return ask(std::move(*drops), phase::begin);

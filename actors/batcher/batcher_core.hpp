@@ -40,8 +40,8 @@ class batcher_core {
 public:
   /// Nothing can be done until the next message.
   struct rest {};
-  /// The next action of the batcher: wait, ask the allocator for a change, or send a plan to the
-  /// executor.
+  /// The next action of the batcher: wait, ask the KV allocator for a change of the blocks that
+  /// sequences have, or send a plan to the executor.
   using action = std::variant<rest, kv_change, step_plan_ptr>;
 
   /// If `tiers` is null, blocks stay on the device. Every input and decision is reported to
@@ -67,7 +67,7 @@ public:
   /// output limit if its client set none; otherwise it fails.
   void executor_ready(std::uint64_t generation, const batcher_limits& limits);
 
-  /// Returns the next action. After a kv_change, nothing but granted() may be called until the
+  /// Returns the next action. If it is a kv_change, nothing but granted() may be called until the
   /// allocator has answered, so that a step is planned from one state.
   action next(steady_clock::time_point now);
   /// Takes the allocator's answer to the kv_change that next() returned last.
@@ -85,9 +85,9 @@ public:
 
   /// Takes a step's result. Results of an earlier generation are ignored.
   void step_done(const step_result& result, steady_clock::time_point now);
-  /// The oldest outstanding step has failed, and its requests fail. A request survives if no token
-  /// of it was drawn and this is its first failed step. Every sequence that is left is computed
-  /// again. With `device_is_lost` all requests of the step fail.
+  /// The oldest outstanding step has failed. Its requests fail too, except those of which no token
+  /// was drawn and whose first failed step this is. Every sequence that is left is computed again.
+  /// With `device_is_lost` all requests of the step fail.
   void step_failed(std::uint64_t generation, const std::string& detail,
                    bool device_is_lost = false);
 

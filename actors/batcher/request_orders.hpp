@@ -4,8 +4,9 @@
 // One thread at a time (the batcher's). A request is in two places: `sequence_groups` has its
 // tokens, and `scheduler` has the lengths of its sequences. Each function changes both, reports the
 // order to the observer, and answers the session. Whatever ends a request, its sequences leave the
-// scheduler in the same way, and keep their blocks until no outstanding step has a row of them. All
-// four objects that are given to the constructor must outlive this one.
+// scheduler in the same way, and keep their blocks until no outstanding step has a row of them. A
+// row is the part of a step that belongs to one sequence. All four objects that are given to the
+// constructor must outlive this one.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,9 @@ public:
 
   /// Ends the request with an error.
   void fail(request_id request, const request_error& why);
-  /// This step has failed, and its requests fail. A request survives if no token of it was drawn
-  /// and this is its first failed step. With `device_is_lost` all requests of the step fail.
+  /// Must be called when a step has failed. Its requests fail too, except those of which no token
+  /// was drawn and whose first failed step this is. With `device_is_lost` all requests of the step
+  /// fail.
   void fail_step(const step_plan& failed, const std::string& detail, bool device_is_lost);
   /// Shortens or fails the requests that no longer fit, after a load that left less memory for the
   /// KV cache. A request is shortened if its client set no output limit; otherwise it fails.

@@ -1,10 +1,10 @@
 // live_requests: the table of live requests, used by the port (cancel, pause) and the supervisor
 // (deadlines, drain, abort).
 //
-// Thread safety: every function locks the one mutex. Handles are copied out, so that messages are
-// sent without the lock. Invariant: a request is in the table from before its session starts until
-// it is over. The table bounds the number of requests, of paused requests, and the bytes of
-// prompts.
+// Thread safety: every function locks the one mutex. Handles of sessions are copied, so that
+// messages are sent without the lock. Invariant: a request is in the table from before its session
+// starts until it is over. The table bounds the number of requests, of paused requests, and the
+// bytes of prompts.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // served_model: the properties of the served model that sessions and the port need.
 //
-// Immutable once made and shared by handle, so any thread may read it. It outlives restarts of the
-// executor.
+// Immutable once made and shared by std::shared_ptr, so any thread may read it. It outlives
+// restarts of the executor.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,8 @@
 //
 // Thread safety: every function locks the one mutex. The batcher writes once per step, sessions a
 // few times per request, and the supervisor sometimes; readers get a copy. Invariant: counters only
-// grow. There is one entry for each pair of tenant and model; client names are not tenants.
+// grow. There is one entry for each pair of tenant and model. Clients that are not tenants
+// (request::client) have no entries.
 #pragma once
 
 #include <atomic>
@@ -34,7 +35,7 @@ public:
   engine_stats read() const;
 
   /// Sets the function with which read() measures how much of the device's reserved memory was
-  /// never touched; null: all of it was. `measure` may be called on any thread.
+  /// never accessed; null: all of it counts as accessed. `measure` may be called on any thread.
   void set_untouched_bytes(std::function<std::int64_t()> measure) {
     const std::lock_guard lock(mutex_);
     untouched_bytes_ = std::move(measure);

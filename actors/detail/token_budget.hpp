@@ -1,8 +1,9 @@
 // token_budget: a token bucket that limits how many tokens one tenant may use per minute.
 //
 // Thread safety: every function locks the one mutex. A full bucket holds the tokens of one minute.
-// Tokens used beyond those that were taken make a debt; until time has paid the debt, all requests
-// are refused. For each take() and spend(), settle() must be called once.
+// A tenant that has used more tokens than it took has a debt; all its requests are refused until
+// the refill over time has covered the debt. For each take() and spend(), settle() must be called
+// once.
 #pragma once
 
 #include <algorithm>

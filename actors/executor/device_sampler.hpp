@@ -1,12 +1,12 @@
 // device_sampler: draws a step's tokens and scores prompt tokens on the device, through
 // gpu/sampling/sample.hpp.
 //
-// One thread (the executor's). The sampler owns the device arrays that describe the rows; create()
-// allocates all of its device memory. The description of a step's draws is sent as part of the
-// step's own upload (its payload) if there is room for it. Masks are sent separately, because they
-// are filled while the step runs. Drawn tokens come back in one copy. A step whose penalties,
-// biases or masks do not fit the arrays is drawn in several passes. The sampler must not outlive
-// its device.
+// One thread (the executor's). The sampler owns the device arrays that describe how each row of
+// logits is sampled; create() allocates all of its device memory. The description of a step's draws
+// is sent as part of the step's own upload (its payload) if there is room for it. Masks are sent
+// separately, because they are filled while the step runs. Drawn tokens come back in one copy. A
+// step whose penalties, biases or masks do not fit the arrays is drawn in several passes. The
+// sampler must not outlive its device.
 #pragma once
 
 #include <array>

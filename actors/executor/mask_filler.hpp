@@ -1,8 +1,8 @@
 // mask_filler: fills the masks of a step on a thread of its own, in parallel with the forward pass.
 //
-// begin() and wait() must be called by one thread (the executor's), which must not touch the guards
-// and masks between the two calls. The filler's thread starts with the first mask and sleeps while
-// there is nothing to do.
+// begin() and wait() must be called by one thread (the executor's), which must not use the output
+// guards (output_guard) and masks between the two calls. The filler's thread starts with the first
+// mask and sleeps while there is nothing to do.
 #pragma once
 
 #include <condition_variable>

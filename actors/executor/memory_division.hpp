@@ -10,8 +10,9 @@
 
 namespace twill::actors {
 
-/// Sets `size.options.offload`. If weights are streamed, it may also set the length of steps, and
-/// it sets in `kv` how much device memory everything but the KV cache takes.
+/// Sets `size.options.offload`, which says where the weights are. If weights are streamed, it may
+/// also set the length of steps, and it sets in `kv` how much device memory everything but the KV
+/// cache takes.
 result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv,
                               decoder_size& size);
 

@@ -33,10 +33,10 @@ public:
 
   /// Whether the plan can be prepared while the step before it is under way. That requires that no
   /// row needs a token of that step on the host, for penalties, bad words or a grammar, and that no
-  /// row is scored or pooled.
+  /// row is scored (prompt log-probabilities) or pooled (embeddings).
   bool may_follow(const step_plan& plan) const;
-  /// From now on rows of these sequences are skipped, until a plan closes the sequences for good.
-  /// The sequences may be opened, or opened again, after this call.
+  /// From now on rows of these sequences are skipped, until a plan closes the sequences. The call
+  /// may come before a plan that opens them, because the order to skip overtakes plans.
   void skip(std::span<const sequence_id> ids) { departed_.insert(ids.begin(), ids.end()); }
   /// Applies the plan's closes, opens and grows, then describes its rows in `out`; `out.draws` may
   /// be empty. Spans in the batch point into the states and are valid until the next call. The plan

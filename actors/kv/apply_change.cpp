@@ -34,8 +34,8 @@ void spill(kv_tiers& tiers, std::vector<block_pool::named_block> blocks, kv_gran
 
 using named_blocks = std::vector<block_pool::named_block>;
 
-/// Returns the blocks that this change inserted and that are still in the tree; an empty list
-/// unless `wanted`.
+/// Returns the blocks that this change inserted and that are still in the prefix tree; an empty
+/// list unless `wanted`.
 named_blocks take_inserted(block_pool& pool, bool wanted) {
   named_blocks inserted;
   for (const std::int32_t block : pool.take_inserted())

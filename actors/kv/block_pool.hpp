@@ -45,7 +45,7 @@ public:
   void reset(std::int32_t n_blocks = 0);
 
   /// Appends one match for each query. Leases that begin with matches must be begun in the order of
-  /// the queries and before any grow().
+  /// the queries and before any grow(): prefix_match::n_evictable is counted for this order.
   void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out) const;
   /// Begins a lease with the blocks of a match; returns false if they have left the tree meanwhile.
   bool reuse(const lease_reuse& begin);
@@ -56,12 +56,12 @@ public:
   /// From now on the blocks of the tree have names (block_key), and evicted and inserted blocks are
   /// recorded for take_evicted() and take_inserted().
   void name_blocks(const hash_key& key) { tree_.name_blocks(key); }
-  /// Returns the blocks evicted from the tree since the last call, and clears the list. The blocks
-  /// belong to other leases now, but no step has written to them yet.
   struct named_block {
     std::int32_t block = 0;
     block_identity identity;
   };
+  /// Returns the blocks evicted from the tree since the last call, and clears the list. The blocks
+  /// belong to other leases now, but no step has written to them yet.
   std::vector<named_block> take_evicted() { return std::exchange(evicted_, {}); }
   /// Returns the blocks inserted since the last call, and clears the list.
   std::vector<std::int32_t> take_inserted() { return std::exchange(inserted_, {}); }

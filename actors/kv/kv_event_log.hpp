@@ -6,8 +6,8 @@
 // reader comes, the reporting thread does that work itself, which takes some milliseconds. The log
 // outlives engines: a model that is put to sleep and loaded again continues with the same log.
 //
-// Memory: about 300 bytes and the token ids for each block that some medium has, including blocks
-// that are not published.
+// Memory: about 300 bytes and the token ids for each block that the device, host memory or the disk
+// has, including blocks that are not published.
 #pragma once
 
 #include <cstddef>

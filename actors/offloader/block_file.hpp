@@ -30,15 +30,15 @@ public:
                                 const host_block& bytes);
   /// Fails if the place does not hold block `key` exactly as it was written.
   models::result<nothing> read(std::int32_t place, const block_key& key, const host_block& to);
-  /// Returns the blocks in the places below `n_places`, in the order in which they were written.
-  /// Places with an incomplete block are left out, as are blocks of another model or another hash
-  /// key. Only headers are checked here; read() checks the blocks' bytes. The scan of a large file
-  /// takes long, and it stops early once `stop` is set.
   struct kept_block {
     std::uint64_t number = 0;
     std::int32_t place = 0;
     block_identity identity;
   };
+  /// Returns the blocks in the places below `n_places`, in the order in which they were written.
+  /// Places with an incomplete block are left out, as are blocks of another model or another hash
+  /// key. Only headers are checked here; read() checks the blocks' bytes. The scan of a large file
+  /// takes long, and it stops early once `stop` is set.
   std::vector<kept_block> scan(std::int32_t n_places, std::int32_t block_tokens,
                                const hash_key& key, const std::atomic<bool>& stop);
   void prefetch(std::int32_t place) { store_->prefetch(place * stride_, stride_); }

@@ -72,8 +72,8 @@ public:
   /// The pool of host memory is passed later, to open().
   explicit kv_tiers(const limits& l) : limits_(l) {}
 
-  /// Call before open(): KV events of host memory and disk go to `log`. If the log begins anew
-  /// later, report_all() reports every block once more.
+  /// Call before open(): KV events of host memory and disk go to `log`. After a later
+  /// kv_event_log::begin(), report_all() reports every block once more.
   void report_to(std::shared_ptr<kv_event_log> log);
   void report_all() const;
   /// From now on the tiers take blocks and hand them out.

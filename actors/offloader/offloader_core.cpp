@@ -138,8 +138,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
     }
   }
 
-  /// Queues a task for the I/O threads. It holds a weak reference to this object while it waits in
-  /// the queue, and a strong one while it runs.
+  /// Queues a task for the I/O threads. The task holds a weak reference to this object while it
+  /// waits in the queue, and a strong one while it runs.
   template <class F>
   void post(F&& task) {
     io->post([weak = weak_from_this(), task = std::forward<F>(task)](std::size_t) {
@@ -271,8 +271,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
       tiers->freshen(std::span(j.keys).first(blocks.size()));
       const std::lock_guard lock(answer_mutex);
       if (stopped) return;
-      // `now` may be earlier than last_end or j.began: another thread may have answered a job since
-      // then, and a fetch may have joined a read that was under way.
+      // `now` may be earlier than last_end or j.began: another thread may have answered a job (a
+      // fetch) since then, and a fetch may have joined a read that was under way.
       const time_point from = std::max(j.began, last_end);
       last_end = std::max(now, from);
       j.done({std::move(blocks), std::chrono::duration<double>(last_end - from).count()});

@@ -27,8 +27,9 @@ struct opened_model {
 struct pool_parts {
   /// Whether fetch() must be called before each open(). Called on the thread that starts the pool.
   std::function<bool(std::size_t model)> is_fetched = [](std::size_t) { return false; };
-  /// Fetches the files of a model to this machine. Called on a thread of the model's own, for which
-  /// a pool that ends waits. Calls `takes_long` before an operation that may take hours.
+  /// Fetches the files of a model to this machine. Called on a thread of the model's own; when the
+  /// pool ends, it waits for this thread. Calls `takes_long` before an operation that may take
+  /// hours.
   std::function<void(std::size_t model, const std::function<void()>& takes_long)> fetch;
   std::function<result<opened_model>(std::size_t model)> open;
   /// Whether the device of all models is lost to this process. Any thread.

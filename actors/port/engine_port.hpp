@@ -57,8 +57,8 @@ public:
   /// taken, and by which owner. `callback` is called as that of describe() is. Executors answer
   /// between two steps.
   virtual void account(std::function<void(ledger)> callback) const { callback({}); }
-  /// The KV event sources, one for each model with `kv.events`. The list does not change while the
-  /// engine exists.
+  /// The sources of KV events (actors/port/kv_events.hpp), one for each model with `kv.events`. The
+  /// list does not change while the engine exists.
   virtual std::vector<kv_event_feed> kv_events() const { return {}; }
   /// The counters of each model. Their sums over all models are those of stats().
   virtual std::vector<model_stats> stats_of_models() const {

@@ -39,9 +39,9 @@ struct kv_event {
 /// The events since the last call of take().
 struct kv_events {
   std::vector<kv_event> events;
-  /// The list begins anew: its first event is `cleared`, and the events after that one are the
-  /// whole current state. This happens when too many events waited, or when `everything` was asked
-  /// for.
+  /// Whether the list of events begins anew: its first event is `cleared`, and the events after
+  /// that one are the whole current state. This happens when too many events waited, or when
+  /// `everything` was asked for.
   bool anew = false;
   bool lost = false; ///< earlier events were dropped
 };

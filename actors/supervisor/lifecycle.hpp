@@ -48,8 +48,8 @@ public:
   struct start_scheduler {};
   /// End the allocator and the batcher, if they are still running.
   struct end_scheduler {};
-  /// Report to the batcher that the executor takes steps of this generation, with the sizes of its
-  /// load.
+  /// Report to the batcher that the executor takes steps of this generation, and the sizes (of
+  /// steps and of the KV cache) that its load has determined.
   struct serve {
     std::uint64_t generation;
   };

@@ -287,8 +287,8 @@ private:
     tell(self_, offloader_, serve_orders{});
   }
 
-  /// KV tiers are created together with the first scheduler, since only a load determines the
-  /// layout of a block.
+  /// Creates the KV tiers off the device. Called when the first batcher is started and not earlier,
+  /// because only a load determines the layout of a KV block.
   void open_kv_tiers() {
     const auto& kv = shared_->options.kv;
     if (offloading_ || !kv.prefix_cache) return;
