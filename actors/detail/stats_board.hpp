@@ -2,8 +2,8 @@
 //
 // Thread safety: every function locks the one mutex. The batcher writes once per step, sessions a
 // few times per request, and the supervisor sometimes; readers get a copy. Invariant: counters only
-// grow. There is one entry for each pair of tenant and model. Clients that are not tenants
-// (request::client) have no entries.
+// grow. There is one entry for each pair of tenant and model; the tenant's name is empty if no
+// tenants are configured. The client names of requests (request::client) have no entries.
 #pragma once
 
 #include <atomic>
