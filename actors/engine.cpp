@@ -13,8 +13,8 @@ namespace {
 /// A factory of runners for the model. Its first call finds the model, on the thread that loads it.
 runner_factory find_and_run(const config::options& options, load_progress progress,
                             model_finder finder) {
-  // Executors are started again after failures, each with a copy of the factory. All copies share
-  // the result of the search, so that the model is found only once.
+  // Executors are started again after failures, each with a copy of the runner factory. All copies
+  // share this pointer, so that the search for the model's path is made only once.
   const auto found = std::make_shared<runner_factory>();
   return [options, progress = std::move(progress), finder = std::move(finder), found] {
     if (!*found) {

@@ -54,8 +54,9 @@ public:
       (*callback)(core_->describe(std::move(leases)));
     });
   }
-  /// Answers with a ledger (config/base/ledger.hpp) of what the requests hold. The executor answers
-  /// between two steps, so its part of the ledger may be of a later moment than the other parts.
+  /// Answers with a ledger, which lists the resources that each request has taken
+  /// (config/base/ledger.hpp). The executor answers between two steps, so its part of the ledger
+  /// may be of a later moment than the other parts.
   void account(const ask_ledger& order) {
     ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
       ledger all = core_->account(leases);

@@ -68,8 +68,9 @@ batcher_core::action batcher_core::next(steady_clock::time_point now) {
   TWILL_ASSERT(!awaiting_grant_, "the batcher waits for the allocator's answer");
   switch (std::exchange(phase_, phase::begin)) {
   case phase::schedule:
-    // The allocator's answer has begun fetches of KV blocks. Sequences that wait for a fetch are no
-    // longer candidates for admission. The sequences that took their places are looked up now.
+    // After the allocator's answer, fetches of KV blocks from host memory or disk were begun.
+    // Sequences that wait for a fetch are no longer candidates for admission. The sequences that
+    // are candidates in their place are looked up in the prefix cache now.
     if (std::exchange(fetches_began_, false))
       if (auto queries = look_up()) return ask(std::move(*queries), phase::schedule);
     return schedule(now);
@@ -179,7 +180,8 @@ batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
 }
 
 /// Returns the action if no sequence can be put into the next step: free the KV blocks of sequences
-/// that have left or were preempted, copy evicted blocks off the device, or rest.
+/// that have left or were preempted, copy evicted blocks off the device, or wait for the next
+/// message.
 batcher_core::action batcher_core::rest_or_drop() {
   if (auto drops = take_drops()) return ask(std::move(*drops), phase::begin);
   publish_gauges();
@@ -278,8 +280,9 @@ void batcher_core::note_drawn(sequence& s, sequence_id id, std::int32_t token,
   s.last_token = now;
 }
 
-/// Prefetches into the CPU cache what the loop will need for later rows than row i. The records of
-/// many sequences are scattered over memory.
+/// Prefetches into the CPU cache the records of sequences that come after row i in the plan,
+/// because the records of many sequences are scattered over memory. The caller loops over the rows;
+/// a row is one sequence's part of the step.
 void batcher_core::expect_rows(const step_plan& plan, std::size_t i) const {
   constexpr std::size_t far = 16, near = 8;
   if (i + far < plan.rows.size()) {

@@ -2,14 +2,15 @@
 // its outputs are step plans and tokens.
 //
 // One thread at a time. batcher_actor.cpp drives this class: after each message it asks next() for
-// an action, carries the action out at the allocator or the executor, and asks again. Answers to
-// sessions go through `session_sink`. The class connects the following parts. Its own state is
-// mainly the point at which the planning of a step waits for the allocator. `sequence_groups` holds
-// requests and drawn tokens, `scheduler` decides what a step computes, `request_orders` begins and
-// ends requests, `prefix_cache_client` makes the queries and insertions for the prefix cache of the
-// allocator, `tier_client` tracks the fetches of KV blocks from host memory and disk (the tiers),
-// and `step_pipeline` tracks the plans that the executor has. `plan_builder` makes the plans, and
-// `output_delivery` brings their results to the sessions.
+// an action, carries the action out at the allocator or the executor, and asks again. A session is
+// the actor that serves one request; answers to sessions go through `session_sink`. The class
+// connects the following parts. Its own state is mainly the point at which the planning of a step
+// waits for the allocator. `sequence_groups` holds requests and drawn tokens, `scheduler` decides
+// what a step computes, `request_orders` begins and ends requests, `prefix_cache_client` makes the
+// queries and insertions for the prefix cache of the allocator, `tier_client` tracks the fetches of
+// KV blocks from host memory and disk (the tiers), and `step_pipeline` tracks the plans that the
+// executor has. `plan_builder` makes the plans, and `output_delivery` brings their results to the
+// sessions.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +45,9 @@ public:
   /// sequences have, or send a plan to the executor.
   using action = std::variant<rest, kv_change, step_plan_ptr>;
 
-  /// If `tiers` is null, blocks stay on the device. Every input and decision is reported to
-  /// `observer`, which must outlive this object.
+  /// KV blocks are copied to and from host memory and disk through `tiers`; if it is null, blocks
+  /// stay on the device. Every input and decision is reported to `observer`, which must outlive
+  /// this object.
   batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions,
                tier_sink* tiers = nullptr, batcher_observer& observer = batcher_observer::none());
 
@@ -73,7 +75,8 @@ public:
   /// Takes the allocator's answer to the kv_change that next() returned last.
   void granted(kv_grant grant, steady_clock::time_point now);
   /// Returns the sequences that have ended since the last call although an outstanding step of this
-  /// generation has a row of them. The executor is to skip these rows.
+  /// generation still computes tokens of them. The executor is to skip the rows of these sequences;
+  /// a row is one sequence's part of a step.
   skip_sequences take_departed();
   /// Whether a request that arrives now may have to wait for its turn.
   bool has_queue() const { return groups_.n_waiting() > 0; }
@@ -85,9 +88,9 @@ public:
 
   /// Takes a step's result. Results of an earlier generation are ignored.
   void step_done(const step_result& result, steady_clock::time_point now);
-  /// The oldest outstanding step has failed. Its requests fail too, except those of which no token
-  /// was drawn and whose first failed step this is. Every sequence that is left is computed again.
-  /// With `device_is_lost` all requests of the step fail.
+  /// The oldest outstanding step has failed. Its requests fail too, but a request that has drawn no
+  /// token and had no failed step before is computed again. With `device_is_lost` all requests of
+  /// the step fail. All other sequences of the batcher are computed again too.
   void step_failed(std::uint64_t generation, const std::string& detail,
                    bool device_is_lost = false);
 

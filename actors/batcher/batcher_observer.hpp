@@ -40,7 +40,8 @@ public:
   virtual void ignored_step() {}
 
   // Decisions of the batcher.
-  /// The prompt that arrived last is queued; its choices are the sequences from `first` on.
+  /// The prompt that arrived last is queued; its choices (the outputs that it asks for) are the
+  /// sequences with the ids from `first` on.
   virtual void queued(sequence_id /*first*/, const submit_prompt&) {}
   virtual void planned(const step_plan&, std::int32_t /*preempted*/) {}
   virtual void ended(request_id, const request_error& /*why*/) {}

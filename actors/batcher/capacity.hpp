@@ -13,9 +13,10 @@
 
 namespace twill::actors {
 
-/// Returns why the queue, or its client's part of the queue, has no place for the request; nullopt
-/// if it has one. Requests that the running set can take at once do not count against the queue, so
-/// a burst that will run at once is not refused.
+/// Returns why the request cannot be queued: the queue is full, or the client has as many requests
+/// in it as one client may have. nullopt: the request can be queued. Requests that the running set
+/// can take at once do not count against the queue, so a burst that will run at once is not
+/// refused.
 std::optional<request_error> no_room(const submit_prompt& prompt, std::uint64_t client,
                                      const batcher_limits& limits, const scheduler& running_set,
                                      const sequence_groups& queue);

@@ -1,4 +1,5 @@
-// output_delivery: brings what a step has drawn and scored to the sessions.
+// output_delivery: sends what a step has drawn and scored to the sessions (the actors that serve
+// one request each).
 //
 // One thread at a time (the batcher's). The scores (log-probabilities) of a prompt's tokens are
 // collected in its sequence_groups::group over all steps that compute the prompt, and delivered

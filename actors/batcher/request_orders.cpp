@@ -18,8 +18,8 @@ void request_orders::submit(const submit_prompt& prompt, const batcher_limits& l
   const std::uint64_t client = std::hash<std::string>{}(prompt.client);
   if (const auto why = no_room(prompt, client, limits, scheduler_, groups_))
     return refuse(prompt.request, *why);
-  // The session checked the request against the size that the KV cache had then. It may be smaller
-  // now, after another load.
+  // The session checked the request against the size that the KV cache had then. The KV cache may
+  // be smaller now, because the model was loaded again.
   if (const auto why = misfit(prompt.spec, limits)) return refuse(prompt.request, *why);
   const auto& added = groups_.add(prompt, prompt.limits.max_queued > 0 ? client : 0);
   observer_.queued(added.first, prompt);

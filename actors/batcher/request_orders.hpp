@@ -40,16 +40,16 @@ public:
 
   /// Ends the request with an error.
   void fail(request_id request, const request_error& why);
-  /// Must be called when a step has failed. Its requests fail too, except those of which no token
-  /// was drawn and whose first failed step this is. With `device_is_lost` all requests of the step
-  /// fail.
+  /// Must be called when a step has failed. Its requests fail too, but a request that has drawn no
+  /// token and had no failed step before is computed again. With `device_is_lost` all requests of
+  /// the step fail.
   void fail_step(const step_plan& failed, const std::string& detail, bool device_is_lost);
   /// Shortens or fails the requests that no longer fit, after a load that left less memory for the
   /// KV cache. A request is shortened if its client set no output limit; otherwise it fails.
   void refit(const batcher_limits& limits);
 
-  /// Returns the sequences that have ended since the last call although an outstanding step had a
-  /// row of them.
+  /// Returns the sequences that have ended since the last call although an outstanding step still
+  /// computes tokens of them.
   std::vector<sequence_id> take_departed() { return std::exchange(departed_, {}); }
   /// No outstanding step will come back.
   void forget_departed() { departed_.clear(); }

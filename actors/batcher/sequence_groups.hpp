@@ -72,8 +72,8 @@ public:
     bool drew = false;             ///< a step has drawn a token of one of its sequences
     std::uint64_t counted_for = 0; ///< the client whose waiting requests are limited; 0: none
     std::string tenant, client_id; ///< shown in scheduler_snapshot
-    /// Scores of all prompt tokens but the first, while steps compute them; null once they are
-    /// delivered.
+    /// Scores (log-probabilities) of all prompt tokens but the first, while steps compute them;
+    /// null once they are delivered.
     std::shared_ptr<std::vector<prompt_score>> scores;
   };
 
@@ -88,7 +88,7 @@ public:
   const sequence* find_sequence(sequence_id id) const { return sequences_.find(id); }
   sequence& at(sequence_id id) { return sequences_.at(id); }
   /// Prefetches memory into the CPU cache: first call prefetch() for a sequence that will soon be
-  /// used, then, some rows later, expect_sequence().
+  /// used, then expect_sequence(), after work on a few other sequences.
   void prefetch(sequence_id id) const { sequences_.prefetch(id); }
   void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
   const sequence& at(sequence_id id) const { return sequences_.at(id); }

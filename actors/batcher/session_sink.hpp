@@ -1,4 +1,5 @@
-// session_sink: the interface through which the batcher's logic answers sessions.
+// session_sink: the interface through which the batcher's logic answers sessions, the actors that
+// serve one request each.
 //
 // Called on the batcher's thread, during a call of batcher_core. An implementation must not call
 // batcher_core back from one of these functions.

@@ -1,7 +1,7 @@
 // step_counts: what one finished step adds to the statistics of the engine.
 //
-// One thread at a time. The counts are gathered row by row, and added to the stats_board all at
-// once, because each update of the board takes its lock.
+// One thread at a time. The counts are gathered sequence by sequence, and added to the stats_board
+// all at once, because each update of the board takes its lock.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // tier_client: the batcher's side of the KV tiers off the device (host memory and disk). It decides
-// whether a fetch is worth its time, tracks which sequences wait for a fetch, and reports spilled
-// blocks.
+// whether a fetch is worth its time, tracks which sequences wait for a fetch, and reports which
+// blocks were spilled, that is, copied from the device to host memory.
 //
 // One thread at a time (the batcher's). A fetch is worth its time unless measurements say that
 // computing the blocks again takes less time. A fetch that is answered too late is of no use, so
@@ -63,16 +63,16 @@ public:
 
   /// Whether there are tiers off the device.
   bool has_tiers() const { return tiers_ != nullptr; }
-  /// Starts a fetch if a tier has blocks that follow those of `match` on the device, and if the
-  /// fetch is worth its time. `fetched` belongs to the sequence of `match`. Returns whether the
-  /// sequence now waits for the fetch.
+  /// Starts a fetch if host memory or disk has blocks that follow those of `match` on the device,
+  /// and if the fetch is worth its time. `fetched` belongs to the sequence of `match`. Returns
+  /// whether the sequence now waits for the fetch.
   bool start_fetch(const prefix_match& match, sequence_groups::fetched_blocks& fetched,
                    steady_clock::time_point now);
   /// Takes the answer to a fetch, and measures how long it took. Returns the sequence that waited
   /// for it; 0 if the fetch had ended before.
   sequence_id end_fetch(const blocks_fetched& answer, steady_clock::time_point now);
-  /// The step of this plan is done: measures the step and its copies, and reports the blocks that
-  /// it has spilled.
+  /// The step of this plan is done: records how long the step and its copies took, and reports the
+  /// blocks that it has spilled, that is, copied to host memory.
   void step_done(const step_plan& plan, const step_result& result);
 
   struct fetch {

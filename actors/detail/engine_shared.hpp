@@ -1,7 +1,9 @@
-// engine_shared: the state that the port, the sessions and the supervisor share.
+// engine_shared: the state that the engine_port (the interface to net/), the session actors and the
+// supervisor actor share.
 //
 // Thread safety: `options` never change; `stats` and `requests` lock themselves; everything else is
-// accessed through the functions below, under one mutex. Port and actors own the object jointly.
+// accessed through the functions below, under one mutex. The engine_port and the actors own the
+// object jointly.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// live_requests: the table of live requests, used by the port (cancel, pause) and the supervisor
-// (deadlines, drain, abort).
+// live_requests: the table of live requests, used by the engine_port (cancel, pause) and the
+// supervisor actor (deadlines, drain, abort).
 //
 // Thread safety: every function locks the one mutex. Handles of sessions are copied, so that
 // messages are sent without the lock. Invariant: a request is in the table from before its session

@@ -1,4 +1,5 @@
-// served_model: the properties of the served model that sessions and the port need.
+// served_model: the properties of the served model that the session actors and the engine_port
+// need.
 //
 // Immutable once made and shared by std::shared_ptr, so any thread may read it. It outlives
 // restarts of the executor.

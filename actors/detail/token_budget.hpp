@@ -2,8 +2,8 @@
 //
 // Thread safety: every function locks the one mutex. A full bucket holds the tokens of one minute.
 // A tenant that has used more tokens than it took has a debt; all its requests are refused until
-// the refill over time has covered the debt. For each take() and spend(), settle() must be called
-// once.
+// the refill over time has covered the debt. After each take() and spend(), settle() must be called
+// once, when it is known how many of the tokens were used.
 #pragma once
 
 #include <algorithm>

@@ -27,9 +27,10 @@ struct logger_scope {
   ~logger_scope() { caf::logger::set_current_actor_system(nullptr); }
 };
 
-/// If KV blocks on disk outlive the process (`kv.keep`), hashes cache scopes
-/// (actors/kv/cache_scope.hpp) with the key that is stored beside the blocks, so that they are
-/// found again. Must be called before the first request.
+/// If KV blocks on disk outlive the process (`kv.keep`), uses the key that is stored beside the
+/// blocks to hash cache scopes (they say which requests share cached prefixes, see
+/// actors/kv/cache_scope.hpp). With another key the blocks would not be found again. Must be called
+/// before the first request.
 kept_folder_lock keep_scopes(const config::options& options) {
   const auto& kv = options.kv;
   if (!kv.keep || kv.disk_memory_bytes == 0) return {};
