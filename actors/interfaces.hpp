@@ -58,8 +58,8 @@ using kv_allocator_actor = caf::typed_actor<
 
 /// Owns the device, the weights and the step loop; runs on a thread of its own.
 using executor_actor = caf::typed_actor<
-    // supervisor: load the model, or load it again; the result is reported to the supervisor as
-    // model_loaded or load_failed.
+    // From the supervisor: load the model, or load it again. The executor reports the result to the
+    // supervisor as model_loaded or load_failed.
     takes<load_model>,
     // batcher: run one step; the next step may be launched while this one computes.
     answers<step_result_ptr, step_plan_ptr>,

@@ -72,8 +72,8 @@ struct prompt_score {
 struct start_request {
   std::optional<request_error> refusal; ///< why the port does not admit the request
 };
-/// text pool -> session: the prompt with its token ids, or with the reason why it could not be
-/// encoded. The receiver is the only owner.
+/// text pool (the threads that tokenize) -> session: the prompt with its token ids, or with the
+/// reason why it could not be encoded. The receiver is the only owner.
 struct encoded_prompt; // in actors/session/prompt.hpp
 using encoded_prompt_ptr = std::shared_ptr<encoded_prompt>;
 /// port -> session: end the request without a further event.
@@ -131,8 +131,8 @@ struct prompt_queued {};
 struct prompt_failed {
   request_error why;
 };
-/// batcher -> session: the scores of all prompt tokens but the first. This message comes before any
-/// token of the output.
+/// batcher -> session: the scores (log-probabilities) of all prompt tokens but the first. This
+/// message comes before any token of the output.
 struct prompt_scored {
   std::shared_ptr<const std::vector<prompt_score>> scores;
 };
@@ -228,8 +228,8 @@ struct listed_states {
 };
 /// batcher -> kv_allocator: report which leases have which blocks.
 struct describe_leases {};
-/// kv_allocator -> batcher: the leases, and a scheduler_snapshot with the numbers of blocks. The
-/// batcher fills in its list of sequences.
+/// kv_allocator -> batcher: the leases (which sequence has which blocks), and a scheduler_snapshot
+/// with the numbers of blocks. The batcher adds the list of sequences to the snapshot.
 struct kv_leases {
   struct lease {
     sequence_id id = 0;
@@ -255,8 +255,8 @@ struct open_sequence {
 struct block_copy {
   std::int32_t from = 0, to = 0;
 };
-/// batcher -> executor: one step, prepared while the step before it runs. A decode row names no
-/// token: its input is the token that was drawn last for its sequence.
+/// batcher -> executor: one step, prepared while the step before it runs. The plan does not name
+/// the input token of a decode: it is the token that was drawn last for the sequence.
 struct step_plan {
   std::uint64_t generation = 0; ///< the executor generation that the plan is for; see load_model
   std::uint64_t number = 0;
@@ -273,8 +273,8 @@ struct step_plan {
 };
 using step_plan_ptr = std::shared_ptr<const step_plan>;
 
-/// batcher -> executor: these sequences leave, and steps that have not begun skip their rows. This
-/// message overtakes step plans that wait.
+/// batcher -> executor: these sequences leave, and steps that have not begun compute nothing for
+/// them. This message overtakes step plans that wait.
 struct skip_sequences {
   std::uint64_t generation = 0; ///< executor generation, as in step_plan
   std::vector<sequence_id> ids;
@@ -359,8 +359,9 @@ struct open_tiers {
 struct fetch_weights {
   std::uint64_t number = 0; ///< the order number (io_threads)
 };
-/// supervisor -> offloader: serve the orders that were sent to the offloader which this actor
-/// replaces. Sent once the offloader_client sends to this actor.
+/// supervisor -> offloader: serve the orders for streamed weights that were sent to the failed
+/// offloader which this actor replaces. The supervisor sends this message once the offloader_client
+/// sends new orders to this actor.
 struct serve_orders {};
 
 /// executor -> itself: begin the oldest waiting step.

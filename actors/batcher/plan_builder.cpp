@@ -9,8 +9,8 @@ namespace twill::actors {
 namespace {
 
 /// Adds to the plan the copies to the device of KV blocks that were fetched for the sequence. The
-/// targets are blocks of the sequence, beginning with block s.n_inserted: the first one that the
-/// prefix tree does not have.
+/// targets are blocks of the sequence, beginning with block s.n_inserted: the first one that is not
+/// in the allocator's prefix cache.
 void add_loads(sequence_groups::sequence& s, step_plan& plan) {
   const std::int32_t n_loaded = s.fetched.after(s.n_inserted);
   for (std::int32_t i = s.n_inserted; i < s.n_inserted + n_loaded; ++i)

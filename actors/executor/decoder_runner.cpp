@@ -128,9 +128,9 @@ private:
                                           model.spec.vocab_size);
     if (!sampler.ok()) return executor_failure(sampler.error());
     sampler_.emplace(std::move(sampler).value());
-    // To run ahead is to launch a step while the one before it computes. A host computes a step
-    // when it is launched, so running ahead would only waste work on rows that turn out to be
-    // skipped. With streamed weights, a step waits for weights and not for its plan.
+    // To run ahead is to launch a step while the one before it computes. On a host (CPU) the launch
+    // itself computes the step, so running ahead would only waste work on sequences that turn out
+    // to have ended. With streamed weights, a step waits for weights and not for its plan.
     const bool ahead =
         order_ == run_order::by_device ? !device_->memory_is_host() : order_ == run_order::ahead;
     if (ahead && decoder_->stream() == nullptr) ends_.emplace(*device_);

@@ -3,8 +3,9 @@
 //
 // A model whose weights do not fit the device, or whose options ask for it, streams its weights in
 // each step. The first runner opens the model file, and the factory of the runners keeps it open,
-// so that a restart only packs the weights again. On a GPU, steps run ahead: the rows of a step
-// take the tokens drawn by the step before from the device's memory.
+// so that a restart only packs the weights again. On a GPU, steps run ahead: a step is launched
+// while the one before it computes, and reads the tokens drawn by that one from the device's
+// memory.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace {
 namespace offload = models::offload;
 
 /// The context length in tokens. The user may ask for a longer context than the model is meant for,
-/// but not beyond its position table.
+/// but not beyond the model's table of learned positions, if it has one.
 std::int32_t context_tokens(const model_on_device& load) {
   const models::model_spec& spec = load.model.spec;
   const std::int32_t asked = load.options.scheduler.max_context_tokens;

@@ -81,8 +81,9 @@ public:
 
   listed_states list() const { return states_.list(); }
 
-  /// Does nothing after the runner has failed: no step of this generation will run, so there are no
-  /// rows to skip, and no later plan would remove the ids again.
+  /// Orders that steps skip these sequences. Does nothing after the runner has failed: no step of
+  /// this generation will run, and no later plan would remove the ids from the list of sequences to
+  /// skip.
   void skip(const skip_sequences& order) {
     if (runner_ && order.generation == generation_) states_.skip(order.ids);
   }
@@ -134,8 +135,9 @@ private:
     answer_promise promise;
     std::shared_ptr<step_result> answer;
     steady_clock::time_point began;
-    /// whether step_runner::begin() was called for it; false for a step without rows, and for a
-    /// step with scores or hidden states, which step_runner::run() has computed at once
+    /// whether step_runner::begin() was called for the step; false if the step has no tokens to
+    /// compute, and if it has scores or hidden states, since step_runner::run() has then computed
+    /// it at once
     bool begun = false;
   };
 

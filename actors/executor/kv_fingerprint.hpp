@@ -1,6 +1,6 @@
 // kv_fingerprint: a text that identifies all that the bytes of a KV block depend on beside its
-// tokens: the model's files, the program, the layout, the types, the device and its instruction
-// set.
+// tokens: the model's files, the program, the block's layout, the data types, the device and its
+// instruction set.
 //
 // Any thread. For each file, the text holds its name, size and time, and a checksum of samples from
 // all over the file, so that a replaced model gives another text. The files are those that the

@@ -1,4 +1,5 @@
-// mask_filler: fills the masks of a step on a thread of its own, in parallel with the forward pass.
+// mask_filler: fills a step's masks (bitmaps of the tokens that a grammar allows next) on a thread
+// of its own, in parallel with the forward pass.
 //
 // begin() and wait() must be called by one thread (the executor's), which must not use the output
 // guards (output_guard) and masks between the two calls. The filler's thread starts with the first

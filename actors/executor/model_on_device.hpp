@@ -1,5 +1,5 @@
-// model_on_device: the parameters of a load, for the functions that size the model and place its
-// weights.
+// model_on_device: the parameters with which a model is loaded, for the functions that choose the
+// sizes of its buffers and decide where its weights are.
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,9 @@
 // A decode is planned before its input token is known. Its state provides the token, or the index
 // of the draw in the step under way that will yield it (step_batch::fed_from). Drawn tokens are
 // compared with the end ids and stop ids here. Steps that are prepared after a sequence has ended
-// skip its row. If a step was prepared before that, the token that it draws for the sequence is
-// dropped. The masks of sequences with grammars are filled on a thread of their own, between
-// prepare() and executor_step::await_masks().
+// skip its row (its part of the step). If a step was prepared before that, the token that it draws
+// for the sequence is dropped. The masks of sequences with grammars are filled on a thread of their
+// own, between prepare() and executor_step::await_masks().
 #pragma once
 
 #include <array>
@@ -35,12 +35,14 @@ public:
   /// row needs a token of that step on the host, for penalties, bad words or a grammar, and that no
   /// row is scored (prompt log-probabilities) or pooled (embeddings).
   bool may_follow(const step_plan& plan) const;
-  /// From now on rows of these sequences are skipped, until a plan closes the sequences. The call
-  /// may come before a plan that opens them, because the order to skip overtakes plans.
+  /// From now on steps compute nothing for these sequences, until a step plan removes their states
+  /// (step_plan::closes). The call may come before the plan that creates the states
+  /// (step_plan::opens), because a skip_sequences message overtakes plans that wait.
   void skip(std::span<const sequence_id> ids) { departed_.insert(ids.begin(), ids.end()); }
-  /// Applies the plan's closes, opens and grows, then describes its rows in `out`; `out.draws` may
-  /// be empty. Spans in the batch point into the states and are valid until the next call. The plan
-  /// must stay at its address until the step is finished.
+  /// Applies the plan's members `closes`, `opens` and `grows` (which sequences end, which begin,
+  /// and which get more KV blocks), then describes its rows in `out`; `out.draws` may be empty.
+  /// Spans in the batch point into the states and are valid until the next call. The plan must stay
+  /// at its address until the step is finished.
   void prepare(const step_plan& plan, executor_step& out);
   /// Appends the tokens drawn by the oldest prepared step to their sequences, and reports them in
   /// `out`.

@@ -3,8 +3,9 @@
 //
 // Created, used and destroyed on the executor's thread. A thread of its own waits for the steps and
 // calls `done` for each step, in order; no other thread beside these two uses the device. The
-// object must not outlive its device. The end of a step is a gpu::marker; if the device cannot
-// record it, wait() fails with device_lost.
+// object must not outlive its device. The end of a step is noticed by a gpu::marker, which is
+// recorded in the device's work behind the step and can be waited for. If the device cannot record
+// the marker, wait() fails with device_lost.
 #pragma once
 
 #include <array>
@@ -28,8 +29,9 @@ public:
   step_ends& operator=(const step_ends&) = delete;
   ~step_ends();
 
-  /// Adds the step that was launched last. `done` is called when wait() would not block. If `done`
-  /// throws std::bad_alloc, it is called again after some milliseconds.
+  /// Adds the step that was launched last. `done` is called when the step has ended, so that wait()
+  /// does not block for it. If `done` throws std::bad_alloc, it is called again after some
+  /// milliseconds.
   void add(std::function<void()> done);
   /// Waits for the oldest step under way, and removes it.
   gpu::result<nothing> wait();

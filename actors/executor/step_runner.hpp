@@ -1,5 +1,5 @@
-// step_runner: the interface through which the executor runs steps. Production uses decoder_runner,
-// over models/ and gpu/; tests script their own runners.
+// step_runner: the interface through which the executor runs steps. The program uses
+// decoder_runner, which uses models/ and gpu/; tests have runners of their own.
 //
 // Threads: a runner is created, used and destroyed on the executor's thread. It fails by a result
 // or by an exception; after either, the executor destroys it and creates a new one.

@@ -15,9 +15,9 @@ namespace twill::actors {
 
 namespace {
 
-/// Gives places in host memory to KV blocks that leave the device and that no tier has. `blocks`
-/// has the beginning of a prefix first. A block is of no use without the blocks before it, so those
-/// get places first.
+/// Reserves host memory for KV blocks that leave the device and that neither host memory nor disk
+/// has yet. `blocks` has the beginning of a prefix first. A block is of no use without the blocks
+/// before it in its prefix, so those get memory first.
 void spill(kv_tiers& tiers, std::vector<block_pool::named_block> blocks, kv_grant& grant) {
   std::unordered_set<block_key, block_key_hash> lost;
   for (auto& [block, identity] : blocks) {
@@ -93,8 +93,9 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
     const bool granted = pool.grow(c.id, 1, grant.copies);
     TWILL_ASSERT(granted, "the scheduler copies into free blocks only");
   }
-  // Inserts are applied after the grows. The batcher planned the grows with the number of blocks
-  // that were available before the inserts, and an insert may turn a cached block into a used one.
+  // Blocks are inserted into the prefix tree only after sequences got their new blocks
+  // (pool.grow()). The batcher planned the new blocks with the number of blocks that were available
+  // before the inserts, and an insert may turn a cached block into a used one.
   for (const prefix_insert& inserted : change.prefix_inserts)
     pool.insert(inserted);
   for (sequence_id id : change.drops)

@@ -1,9 +1,11 @@
 // block_key: the name of a KV block outside the device. The name depends on all that the block's
-// content depends on: the scope and every token up to the block's end. Equal prefixes have equal
-// names, in this process and, with the same hash_key, in later ones.
+// content depends on: its cache scope (which says which requests share prefixes, see
+// cache_scope.hpp) and every token up to the block's end. Equal prefixes have equal names, in this
+// process and, with the same hash_key, in later ones.
 //
-// Pure. A name is 128 bits of a keyed hash, chained from block to block. Tiers do not rely on it
-// alone: they also compare a block's own tokens and its parent's name.
+// Pure. A name is 128 bits of a keyed hash, chained from block to block. The stores in host memory
+// and on disk do not rely on a name alone: they also compare a block's own tokens and its parent's
+// name.
 #pragma once
 
 #include <compare>

@@ -31,37 +31,38 @@ public:
   block_pool(std::int32_t n_blocks, std::int32_t block_tokens,
              prefix_tree::hash_function hash = prefix_tree::mixed_hash);
 
-  /// Appends n blocks to a lease, which is begun if unknown, and to `out`. Grants all n blocks, or
-  /// none and returns false. Free blocks are taken first, then cached ones: the least recently used
-  /// first, children before parents.
+  /// Appends n blocks to `out` and to the lease (list of blocks) of sequence `id`, which gets an
+  /// empty lease first if it has none. Grants all n blocks, or none and returns false. Free blocks
+  /// are taken first, then cached ones: the least recently used first, children before parents.
   bool grow(sequence_id id, std::int32_t n, std::vector<std::int32_t>& out);
-  /// Begins lease `id` with the first n blocks of lease `from`; returns false if `from` has fewer
-  /// blocks.
+  /// Begins a lease (list of blocks) for sequence `id`, which shares the first n blocks of the
+  /// lease of sequence `from`. Returns false if `from` has fewer blocks.
   bool fork(sequence_id id, sequence_id from, std::int32_t n);
   /// Ends a lease; blocks that no other lease holds become cached or free. Unknown ids are ignored.
   void drop(sequence_id id);
-  /// Ends every lease and removes every prefix. From now on the pool has `n_blocks` blocks; 0: as
-  /// many as before.
+  /// Takes all blocks from all sequences and removes all cached prefixes. From now on the pool has
+  /// `n_blocks` blocks; 0: as many as before.
   void reset(std::int32_t n_blocks = 0);
 
-  /// Appends one match for each query. Leases that begin with matches must be begun in the order of
-  /// the queries and before any grow(): prefix_match::n_evictable is counted for this order.
+  /// Appends one match for each query. Sequences that begin with matched blocks must be given them
+  /// (reuse()) in the order of the queries and before any grow(), since a cached block that several
+  /// matches have is counted in the n_evictable of the first of them only.
   void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out) const;
   /// Begins a lease with the blocks of a match; returns false if they have left the tree meanwhile.
   bool reuse(const lease_reuse& begin);
-  /// Inserts the next full blocks of a lease into the tree. If the tree already has a block with
-  /// equal tokens, that block stays in the tree and the lease keeps its own copy.
+  /// Inserts a sequence's next full blocks into the prefix tree. If the tree already has a block
+  /// with equal tokens, that block stays in the tree and the sequence keeps its own copy.
   void insert(const prefix_insert& computed);
 
-  /// From now on the blocks of the tree have names (block_key), and evicted and inserted blocks are
-  /// recorded for take_evicted() and take_inserted().
+  /// From now on the blocks of the prefix tree have names (block_key: a hash of the prefix), and
+  /// evicted and inserted blocks are recorded for take_evicted() and take_inserted().
   void name_blocks(const hash_key& key) { tree_.name_blocks(key); }
   struct named_block {
     std::int32_t block = 0;
     block_identity identity;
   };
-  /// Returns the blocks evicted from the tree since the last call, and clears the list. The blocks
-  /// belong to other leases now, but no step has written to them yet.
+  /// Returns the blocks evicted from the prefix tree since the last call, and clears the list. The
+  /// blocks belong to other sequences now, but no step has written to them yet.
   std::vector<named_block> take_evicted() { return std::exchange(evicted_, {}); }
   /// Returns the blocks inserted since the last call, and clears the list.
   std::vector<std::int32_t> take_inserted() { return std::exchange(inserted_, {}); }
@@ -96,8 +97,8 @@ private:
   struct lease {
     std::vector<std::int32_t> blocks;
     std::size_t n_inserted = 0; ///< number of its first blocks whose tokens are in the tree
-    /// The block in the prefix tree for the last tokens that the lease has inserted: the lease's
-    /// own block, or another block with equal tokens that was inserted before.
+    /// The block in the prefix tree for the last tokens that this sequence has inserted: the
+    /// sequence's own block, or another block with equal tokens that was inserted before.
     std::int32_t tip = prefix_tree::root;
   };
 

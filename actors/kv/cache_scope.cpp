@@ -9,8 +9,8 @@ namespace twill::actors {
 
 namespace {
 
-/// The key with which this process hashes scopes: drawn at random when it is first needed, unless
-/// use_scope_key() has set a stored key.
+/// The key with which this process hashes cache scopes (cache_scope.hpp): drawn at random when it
+/// is first needed, unless use_scope_key() has set a stored key.
 struct key_of_process {
   std::mutex mutex;
   hash_key key;
@@ -70,8 +70,8 @@ std::optional<std::uint64_t> published_scope(const config::kv_options& kv,
 
 std::uint64_t cache_scope(std::string_view tenant, std::string_view salt) {
   if (tenant.empty() && salt.empty()) return 0;
-  // A tenant's name holds no null character, so a null character separates tenant and salt
-  // unambiguously.
+  // The text to hash has the tenant, a null character and the salt. A tenant's name holds no null
+  // character, so no other tenant and salt give the same text.
   std::string both(tenant);
   both += '\0';
   both += salt;

@@ -7,7 +7,7 @@
 // outlives engines: a model that is put to sleep and loaded again continues with the same log.
 //
 // Memory: about 300 bytes and the token ids for each block that the device, host memory or the disk
-// has, including blocks that are not published.
+// has, including blocks that are not announced to routers.
 #pragma once
 
 #include <cstddef>
@@ -35,12 +35,13 @@ public:
   explicit kv_event_log(std::size_t most = most_waiting);
 
   /// An engine or its allocator begins: no medium (device, host memory, disk) has any block. From
-  /// now on the prefixes of `scope` are published; with nullopt, none are.
+  /// now on the blocks of the cache scope `scope` (see cache_scope.hpp) are announced to routers;
+  /// with nullopt, none are.
   void begin(std::optional<std::uint64_t> scope);
   /// The engine has ended: later reports are ignored.
   void end();
-  /// From now on prompts have this scope. No prompt can find the blocks of another scope any more,
-  /// so the routers are informed that there are none.
+  /// From now on prompts have this cache scope (see cache_scope.hpp). No prompt can find cached
+  /// blocks of another scope any more, so routers get events that remove those blocks.
   void use_scope(std::optional<std::uint64_t> scope);
 
   /// Reports that a medium has the block, or no longer has it.

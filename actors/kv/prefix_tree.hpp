@@ -1,6 +1,7 @@
 // prefix_tree: a tree of KV blocks by their tokens. A node is a full block, and its path from the
-// root is the prefix for which it was computed. Below the root, prefixes are divided into scopes,
-// which never share a block. The tree holds token ids but no keys or values.
+// root is the prefix for which it was computed. Each prefix belongs to a scope (see
+// cache_scope.hpp); prefixes of different scopes never share a block. The tree holds token ids but
+// no keys or values.
 //
 // Pure, one thread at a time (owned by block_pool). A child is found by hash and then compared
 // token by token, so a hash collision never leads to a shared block. All data lies in arrays
@@ -34,7 +35,8 @@ public:
   }
 
   /// Returns the block that holds `tokens` after `parent` (a block of the tree, or root), or none.
-  /// `scope` is the scope of the prefix; it is used only if `parent` is the root.
+  /// `scope` is the cache scope of the prefix (see cache_scope.hpp); it is used only if `parent` is
+  /// the root.
   std::int32_t child(std::int32_t parent, std::span<const std::int32_t> tokens,
                      std::uint64_t scope = 0) const;
   /// Inserts a block that is not in the tree; `parent` must have no child with these tokens.

@@ -72,8 +72,8 @@ void published_blocks::publish(entry& first) {
   }
 }
 
-/// Erases the entry if no medium has its block and it has no children; then does the same with its
-/// parent, and so on.
+/// Erases the entry if no medium (device, host memory, disk) has its block and no entry has it as a
+/// parent. Then does the same with its parent, and so on.
 void published_blocks::forget(entry* e) {
   while (e != nullptr && e->media == 0 && e->first_child == nullptr) {
     entry* const parent = e->parent;

@@ -2,11 +2,12 @@
 // where blocks are.
 //
 // Pure; one thread at a time (owned by kv_event_log). A report that changes nothing makes no event.
-// A block is published if its parent was published, or if it begins a prefix of the published
-// scope: a router would take any other block for the beginning of a prompt. A block whose parent is
-// not published yet is published together with the parent. When a block has left every medium
-// (device, host memory, disk), the blocks that follow it in the prefix stay published: a router
-// counts no block after a missing one, and counts them again once the missing one is stored again.
+// A block is published if its parent was published, or if it begins a prefix of the published cache
+// scope (the one whose prefixes routers may know, see cache_scope.hpp). A router would take any
+// other block without a parent for the beginning of a prompt. A block whose parent is not published
+// yet is published together with the parent. When a block has left every medium (device, host
+// memory, disk), the blocks that follow it in the prefix stay published: a router counts no block
+// after a missing one, and counts them again once the missing one is stored again.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,9 @@ public:
   void removed(const block_key& block, kv_medium medium);
   void device_is_empty();
 
-  /// A snapshot as events: `cleared`, then all blocks whose whole prefix is in some medium, parents
-  /// before children. After these events every router has exactly these blocks.
+  /// A snapshot as events: `cleared`, then all blocks that are in some medium (device, host memory,
+  /// disk) and whose preceding blocks are too, parents before children. After these events every
+  /// router has exactly these blocks.
   std::vector<kv_event> everything();
 
 private:
