@@ -355,13 +355,13 @@ struct open_tiers {
 /// weight ring (the buffers through which weights are streamed) -> offloader, through its
 /// offloader_client: run the transfers that have been ordered so far, and let the next orders begin
 /// as soon as they are made (see models/offload/streams/io_threads.hpp). No message comes back: the
-/// ring notices the end of a transfer by a gpu::marker after its copy.
+/// ring waits for a gpu::marker, which it has recorded after a transfer's copy to the device.
 struct fetch_weights {
   std::uint64_t number = 0; ///< the order number (io_threads)
 };
-/// supervisor -> offloader: serve the orders for streamed weights that were sent to the failed
-/// offloader which this actor replaces. The supervisor sends this message once the offloader_client
-/// sends new orders to this actor.
+/// supervisor -> offloader: serve the orders for streamed weights that were sent to an earlier
+/// offloader, if this actor replaces one that failed. The supervisor sends this message once the
+/// offloader_client sends new orders to this actor.
 struct serve_orders {};
 
 /// executor -> itself: begin the oldest waiting step.

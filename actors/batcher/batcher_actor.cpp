@@ -83,9 +83,9 @@ public:
   }
 
 private:
-  /// Carries out the actions that batcher_core asks for, until it has none or waits for the KV
-  /// allocator. While it waits, no other message is handled, so that a step is planned from one
-  /// state.
+  /// Carries out the actions that batcher_core asks for, until there is none or an answer of the KV
+  /// allocator must come first. Until that answer no other message is handled, so that a step is
+  /// planned from one state.
   void pump() {
     if (auto left = core_->take_departed(); !left.ids.empty() && outstanding_ > 0)
       tell_first(self_, executor_, std::move(left));

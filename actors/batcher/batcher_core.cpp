@@ -244,8 +244,8 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
     const bool was_skipped = skipped != result.skipped.end() && *skipped == row.id;
     if (was_skipped) ++skipped;
-    // If a row was to draw a token and the result has none, the row's sequence had already ended in
-    // the step before.
+    // If the plan let a sequence draw a token and the result has none, the sequence had already
+    // ended in the step before.
     if (was_skipped || (row.draws && !drew)) {
       scheduler_.row_done(row.id, row.draws, false);
       continue;

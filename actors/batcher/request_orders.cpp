@@ -132,8 +132,8 @@ void request_orders::fail_step(const step_plan& failed, const std::string& detai
 }
 
 /// Returns whether a request whose step failed is computed again: only if no token of it was drawn
-/// and this is its first failed step. So a request that itself makes steps fail ends with the
-/// second one.
+/// and this is its first failed step. So a request that is itself the cause of failed steps ends
+/// with its second failed step.
 bool request_orders::may_compute_again(request_id request) {
   auto* g = groups_.find(request);
   return g != nullptr && g->n_lost++ == 0 && !g->drew;

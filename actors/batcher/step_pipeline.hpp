@@ -34,7 +34,7 @@ public:
   /// Fills in the plan's generation, number and closes. The plan is outstanding from now on.
   step_plan_ptr send(step_plan plan);
   /// Returns the plan that this result answers; it is no longer outstanding. Null if the result is
-  /// of an earlier generation.
+  /// of an earlier generation, that is, of a step before the model's last load.
   step_plan_ptr take(const step_result& result);
   /// Returns the plan whose result comes next; null if none is outstanding.
   step_plan_ptr oldest() const;

@@ -51,7 +51,8 @@ public:
 
 private:
   /// Calls the test's probe, if there is one, for a message that is about to be handled. While the
-  /// actor awaits an answer, CAF puts all other messages aside, and they are not shown yet.
+  /// actor awaits an answer, CAF puts all other messages aside; the probe is called for them when
+  /// they are handled later.
   void show(const caf::mailbox_element& message) {
     const message_probe probe = installed_probe().load(std::memory_order_relaxed);
     if (probe == nullptr || message.content().empty()) return;

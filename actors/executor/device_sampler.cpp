@@ -43,8 +43,8 @@ void tell_needs(std::span<const draw_spec> draws, gpu::sample_args& args) {
 }
 
 /// One pass of the sampler has room for this many token counts (for penalties) and biases per row
-/// of logits, on average, and for this many masks (bitmaps of the tokens that a grammar allows).
-/// Rows that do not fit are drawn in further passes.
+/// of logits, on average, and for this many masks (bitmaps of the tokens that may be drawn). Rows
+/// that do not fit are drawn in further passes.
 constexpr std::size_t counts_per_row = 256, biases_per_row = 64, most_masks = 64;
 
 /// The average numbers of penalties and biases per row for which a step's payload has room.

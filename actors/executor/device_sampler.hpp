@@ -3,10 +3,10 @@
 //
 // One thread (the executor's). The sampler owns the device arrays that describe how each row of
 // logits is sampled; create() allocates all of its device memory. The description of a step's draws
-// is sent as part of the step's own upload (its payload) if there is room for it. Masks are sent
-// separately, because they are filled while the step runs. Drawn tokens come back in one copy. A
-// step whose penalties, biases or masks do not fit the arrays is drawn in several passes. The
-// sampler must not outlive its device.
+// is sent as part of the step's own upload (its payload) if there is room for it. Masks (bitmaps of
+// the tokens that may be drawn) are sent separately, because they are filled while the step runs.
+// Drawn tokens come back in one copy. A step whose penalties, biases or masks do not fit the arrays
+// is drawn in several passes. The sampler must not outlive its device.
 #pragma once
 
 #include <array>
@@ -44,8 +44,8 @@ public:
   /// The tokens of the last draw(). // (n_draws) device
   const std::int32_t* drawn() const { return drawn_; }
 
-  /// Draws one token per row and waits for the device. `logits` is (n_draws, vocab) f32 and is
-  /// overwritten.
+  /// Draws one token from each row of logits and waits for the device. `logits` is (n_draws, vocab)
+  /// f32 and is overwritten.
   gpu::result<nothing> draw(gpu::device& dev, gpu::tensor_ref logits,
                             std::span<const draw_spec> draws, step_samples& out);
   /// The two halves of draw(). launch() starts the draws and the copy of their results to the host.

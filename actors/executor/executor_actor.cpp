@@ -223,8 +223,7 @@ private:
     } while (!under_way_.empty() && !under_way_.front().begun);
   }
 
-  /// Answers all steps under way with a failure. Called after the oldest of them, or the one that
-  /// was launched beside it, has failed.
+  /// Answers all steps under way with a failure. Called after one of them has failed.
   void fail_steps(const std::string& why) {
     auto lost = std::exchange(under_way_, {});
     for (launched_step& step : lost)

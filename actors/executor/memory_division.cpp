@@ -37,8 +37,8 @@ offload::placement_room room_of(const model_on_device& load) {
 }
 
 /// Bytes of the KV cache if no serving plan (models/offload/plan_for_serving.hpp) decides: what the
-/// user asked for; otherwise one context, but at most a quarter of the device memory, and less if
-/// the buffers of streamed weights leave less.
+/// user asked for; otherwise enough for one sequence of full context length, but at most a quarter
+/// of the device memory, and less if the buffers of streamed weights leave less.
 std::int64_t unplanned_kv_bytes(const model_on_device& load, const models::kv_budget& kv,
                                 const models::decoder_options& sizes,
                                 const offload::placement_room& room) {

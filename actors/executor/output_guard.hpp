@@ -38,10 +38,10 @@ public:
   bool accept(std::int32_t token);
   /// Whether the grammar has ended, so that no token may follow.
   bool is_over() const { return matcher_.is_terminated(); }
-  /// Fills `mask` (mask_words(rules' vocabulary size) words) with the tokens that may follow. Must
-  /// not be called once is_over() is true. The mask is empty if filling it took more than half a
-  /// second of processor time: the grammar is so ambiguous there that the next step would delay all
-  /// other sequences.
+  /// Fills the bitmap `mask` (mask_words(rules' vocabulary size) words) with the tokens that may
+  /// follow. Must not be called once is_over() is true. The mask is empty if filling it took more
+  /// than half a second of processor time: the grammar is so ambiguous there that the next step
+  /// would delay all other sequences.
   void fill_mask(std::span<std::uint32_t> mask);
 
 private:

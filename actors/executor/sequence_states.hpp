@@ -32,8 +32,8 @@ public:
   static constexpr std::size_t most_under_way = 2;
 
   /// Whether the plan can be prepared while the step before it is under way. That requires that no
-  /// row needs a token of that step on the host, for penalties, bad words or a grammar, and that no
-  /// row is scored (prompt log-probabilities) or pooled (embeddings).
+  /// sequence of the plan needs a token of that step on the host (for penalties, bad words or a
+  /// grammar), and that none asks for log-probabilities of its prompt or for an embedding.
   bool may_follow(const step_plan& plan) const;
   /// From now on steps compute nothing for these sequences, until a step plan removes their states
   /// (step_plan::closes). The call may come before the plan that creates the states

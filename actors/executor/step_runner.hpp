@@ -48,8 +48,9 @@ struct executor_step : models::step_batch {
   // whose hidden states are asked for.
   std::vector<draw_spec> draws;
   std::vector<score_spec> scores;
-  /// Returns once the masks of `draws` are filled. Masks are filled in parallel with the forward
-  /// pass, so this must be called after it and before the draws. Null if no draw waits for a mask.
+  /// Returns once the masks of `draws` (bitmaps of the tokens that may be drawn) are filled. Masks
+  /// are filled in parallel with the forward pass, so this must be called after it and before the
+  /// draws. Null if no draw waits for a mask.
   std::function<void()> await_masks;
 };
 

@@ -1,5 +1,6 @@
-// kv_event_log: collects the reports of the allocator and the tiers about a model's KV blocks in
-// one order, and turns them into events when the publisher takes them (actors/port/kv_events.hpp).
+// kv_event_log: collects the reports of the allocator and of the tiers (host memory and disk) about
+// a model's KV blocks in one order, and turns them into events when the publisher takes them
+// (actors/port/kv_events.hpp).
 //
 // Threads: any. A report is copied into a buffer under a mutex; the reader's thread later
 // determines what changed (published_blocks). If most_reports reports are in the buffer before a
@@ -34,14 +35,15 @@ public:
 
   explicit kv_event_log(std::size_t most = most_waiting);
 
-  /// An engine or its allocator begins: no medium (device, host memory, disk) has any block. From
-  /// now on the blocks of the cache scope `scope` (see cache_scope.hpp) are announced to routers;
-  /// with nullopt, none are.
+  /// Must be called when an engine or its KV allocator begins, so that no medium (device, host
+  /// memory, disk) has any block. From now on the blocks of the cache scope `scope` (see
+  /// cache_scope.hpp) are announced to routers; with nullopt, none are.
   void begin(std::optional<std::uint64_t> scope);
   /// The engine has ended: later reports are ignored.
   void end();
   /// From now on prompts have this cache scope (see cache_scope.hpp). No prompt can find cached
-  /// blocks of another scope any more, so routers get events that remove those blocks.
+  /// blocks of another scope any more, so the log begins anew with a `cleared` event, after which
+  /// routers know no block.
   void use_scope(std::optional<std::uint64_t> scope);
 
   /// Reports that a medium has the block, or no longer has it.

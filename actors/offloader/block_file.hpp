@@ -4,7 +4,7 @@
 // that a crash left half written.
 //
 // Thread safety: any number of threads may call at once, for different places. Nothing is synced to
-// the medium: the checksums also reveal what a power failure has left incomplete.
+// the disk (fsync): the checksums also reveal what a power failure has left incomplete.
 #pragma once
 
 #include <atomic>
@@ -35,10 +35,10 @@ public:
     std::int32_t place = 0;
     block_identity identity;
   };
-  /// Returns the blocks in the places below `n_places`, in the order in which they were written.
-  /// Places with an incomplete block are left out, as are blocks of another model or another hash
-  /// key. Only headers are checked here; read() checks the blocks' bytes. The scan of a large file
-  /// takes long, and it stops early once `stop` is set.
+  /// Returns the blocks in the first `n_places` places of the file, in the order in which they were
+  /// written. Places with an incomplete block are left out, as are blocks that another model or
+  /// another hash key has written. Only headers are checked here; read() checks the blocks' bytes.
+  /// The scan of a large file takes long, and it stops early once `stop` is set.
   std::vector<kept_block> scan(std::int32_t n_places, std::int32_t block_tokens,
                                const hash_key& key, const std::atomic<bool>& stop);
   void prefetch(std::int32_t place) { store_->prefetch(place * stride_, stride_); }

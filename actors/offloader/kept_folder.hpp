@@ -1,12 +1,12 @@
-// kept_folder: the folder of the disk tier, `kv.disk_dir`. Its contents reveal what users wrote, so
-// the folder has mode 0700 and its files have mode 0600.
+// kept_folder: the folder `kv.disk_dir`, in which KV blocks are kept on disk. Its contents reveal
+// what users wrote, so the folder has mode 0700 and its files have mode 0600.
 //
 // Any thread may call any function. With `kv.keep`, the name of a file of blocks identifies the
-// model, the layout, the compute type and the instruction set, and the folder holds the key with
-// which scopes and block names are hashed. A model has one such file. When the file is opened,
-// older files of the same model path are removed if their names differ: the model, the program or
-// its options have changed, so nothing can use them any more. Files of other models stay until
-// `twill kv purge`.
+// model, the blocks' layout, the data type of the computation and the instruction set. The folder
+// also holds the key with which cache scopes (cache_scope.hpp) and block names are hashed. A model
+// has one such file. When the file is opened, older files of the same model path are removed if
+// their names differ: the model, the program or its options have changed, so nothing can use them
+// any more. Files of other models stay until `twill kv purge`.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,13 @@ models::result<std::string> kept_folder_path(const std::string& disk_dir);
 /// Creates the folder if it does not exist. Fails if the folder belongs to another user or if
 /// others may enter it.
 models::result<nothing> make_kept_folder(const std::string& folder);
-/// Returns the key stored in the folder. If there is none or it is damaged, a new key is stored and
-/// returned.
+/// Returns the hash key stored in the folder, with which KV blocks are named. If there is none or
+/// it is damaged, a new key is stored and returned.
 models::result<hash_key> kept_key(const std::string& folder);
-/// Makes this process use the key stored in the folder, which is created if there is none. The
-/// folder counts as in use until the returned lock is destroyed. If another process is purging the
-/// folder, this function waits up to 5 seconds for it.
+/// Makes this process hash cache scopes (use_scope_key()) with the key that the folder stores.
+/// Creates the folder and the key if they do not exist. The folder counts as in use until the
+/// returned lock is destroyed. If another process is purging the folder, this function waits up to
+/// 5 seconds for it.
 models::result<kept_folder_lock> keep_scope_key(const std::string& disk_dir);
 /// Returns the path of the file of blocks for the model at `model_path`.
 std::string kept_file(const std::string& folder, const std::string& model_path,

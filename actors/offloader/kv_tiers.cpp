@@ -185,9 +185,9 @@ void kv_tiers::shrink_host(time_point now, std::vector<write_order>& writes) {
   const auto first = static_cast<std::ptrdiff_t>(writes.size());
   for (auto at = leaving.rbegin(); at != leaving.rend(); ++at) {
     entry& e = (*at)->second;
-    // This flag is cleared for one entry at a time and not for all before the loop: order_write()
-    // may take the disk place of another entry of `leaving`, and would erase that entry if the flag
-    // were cleared.
+    // This flag is cleared for one entry at a time and not for all before the loop. order_write()
+    // may take the place on disk of another entry of `leaving`, and erases an entry that is then
+    // neither on disk nor flagged as being in host memory.
     e.in_host_lru = false;
     if (!e.on_disk && !e.writing) order_write((*at)->first, e, now, writes);
     if (!e.writing) e.bytes = nullptr;
@@ -379,9 +379,10 @@ tier_counts kv_tiers::counts() const {
   return now;
 }
 
-/// In the ledger, the places (in host memory and on disk) of an indexed block are held by "KV
-/// tiers", and those of a block that is being read or written by "the disk of KV tiers". A step
-/// under way may hold further places, which are not listed; when no request runs, there are none.
+/// The ledger lists who has taken which resource (config/base/ledger.hpp). The places in host
+/// memory and on disk that an indexed block has are listed under "KV tiers", and those of a block
+/// that is being read or written under "the disk of KV tiers". Places that a step under way has
+/// taken are not listed; when no request runs, there are none.
 void kv_tiers::account(ledger& to) const {
   const std::string host_places = "places of KV blocks in host memory",
                     disk_places = "places of KV blocks on disk", kept = "KV tiers",

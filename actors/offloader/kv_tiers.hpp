@@ -1,18 +1,18 @@
-// kv_tiers: the index of the KV blocks in host memory and on disk. It also decides which blocks
-// leave when a tier is full. It does no I/O: offloader_core reads and writes the disk.
+// kv_tiers: the index of the KV blocks in host memory and on disk (the two tiers). It also decides
+// which blocks leave when a tier is full. It does no I/O: offloader_core reads and writes the disk.
 //
 // Thread safety: every function locks the one mutex and does no I/O. The allocator looks blocks up
 // and takes host memory for the blocks that it evicts; all other calls come from the offloader.
 //
 // Both tiers evict the least recently used block. A fetch marks the blocks of a prefix as used from
 // its end to its beginning, so that children are evicted before their parents. A block keeps its
-// host memory while it is being written to disk and while a reader holds it. A place on disk is not
-// reused while it is being read. Each block is read once at a time, however many fetches wait for
-// it.
+// host memory while it is being written to disk and while a reader holds it. A place on disk has
+// room for one block, and is not reused while it is being read. At most one read of a block is
+// under way, however many fetches wait for the block.
 //
 // Invariants: places of the disk = free + set aside after failures + filled + being written; host
-// memory in the index <= the host budget, not counting blocks on their way to disk; no place on
-// disk has two blocks; a place is read only after it was written completely.
+// memory of indexed blocks <= the budget of host memory, not counting blocks on their way to disk;
+// no place on disk has two blocks; a place is read only after it was written completely.
 #pragma once
 
 #include <chrono>
@@ -50,8 +50,8 @@ struct tier_counts {
 class kv_tiers {
 public:
   using time_point = std::chrono::steady_clock::time_point;
-  /// After a failure, the place that failed is not used for this long. After several failures in a
-  /// row, the whole disk is not used for this long.
+  /// After a failed read or write, the place on disk at which it failed is not used for this long.
+  /// After several failures in a row, the whole disk is not used for this long.
   static constexpr std::chrono::seconds disk_pause{10};
   static constexpr int most_failures_in_a_row = 4;
   /// The disk counts as hanging if a read is under way and none has ended for this long; then
@@ -97,12 +97,13 @@ public:
   host_block take_place();
   /// Counts a block that left the device and was not offered to the tiers at all.
   void note_dropped();
-  /// Looks up the blocks of `tokens`, the first of which follows the block `parent`. Appends the
-  /// keys of the blocks that a tier has to `out`; stops at the first block that no tier has.
+  /// Looks up the blocks of `tokens`, the first of which follows the block `parent`. Appends to
+  /// `out` the keys of the blocks that are in host memory or on disk, and stops at the first block
+  /// that is in neither.
   void match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
              std::vector<block_key>& out) const;
-  /// As match(), but does not stop at a block that no tier has: earlier blocks may still be on the
-  /// device, since the beginning of a prefix stays there longest. Appends to `out`.
+  /// As match(), but passes over blocks that are neither in host memory nor on disk: they may still
+  /// be on the device, where the beginning of a prefix stays longest. Appends to `out`.
   void held(block_key parent, std::span<const std::int32_t> tokens, time_point now,
             std::vector<block_key>& out) const;
 
@@ -143,9 +144,10 @@ public:
     read_order read;
   };
   handed fetch(const block_key& key, const reader& who, time_point now);
-  /// Reports the end of a read. `good` says whether the read succeeded. If host memory is a tier,
-  /// the block stays there. Other blocks may be evicted for it; those of them that must be written
-  /// to disk are appended to `writes`. Returns the readers that waited for the block.
+  /// Reports the end of a read. `good` says whether the read succeeded. If blocks may be kept in
+  /// host memory, the block stays there. Other blocks may be evicted for it; those of them that
+  /// must be written to disk are appended to `writes`. Returns the readers that waited for the
+  /// block.
   std::vector<reader> read_done(const read_order& read, bool good, time_point now,
                                 std::vector<write_order>& writes);
   void write_done(const write_order& write, bool good, time_point now,
@@ -183,8 +185,8 @@ private:
     return limits_.disk_blocks > 0 && now >= disk_off_until_;
   }
   bool readable(const entry& e, time_point now) const;
-  /// Whether a tier has the block. The key is not trusted alone: the block's tokens and parent are
-  /// compared too.
+  /// Whether the block is in host memory or on disk. A matching key is not enough: the block's
+  /// tokens and parent are compared too.
   bool has(const block_key& key, const block_key& parent, std::span<const std::int32_t> own,
            time_point now) const;
   void list(block_key parent, std::span<const std::int32_t> tokens, time_point now, bool with_gaps,
@@ -198,8 +200,8 @@ private:
                    std::vector<write_order>& writes);
   std::int32_t take_disk_place(time_point now);
   void forget_if_nowhere(entries::iterator at);
-  /// Reports the media that hold the block as KV events. Must be called after each change of these
-  /// media, and before the entry is erased.
+  /// Reports to the KV event log which media (host memory, disk) hold the block. Must be called
+  /// after each change of these media, and before the entry is erased.
   void report(const block_key& key, const entry& e) const;
   void report_entries() const;
   void set_aside(std::int32_t place, time_point now);

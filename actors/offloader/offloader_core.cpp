@@ -20,8 +20,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// The share of the I/O threads for KV blocks: at most 4 tasks at once, or 2 while streamed weights
-/// have tasks. Weights are more urgent, because every step waits for them.
+/// How many I/O threads KV blocks may use: at most 4 tasks run at once, or 2 while streamed weights
+/// have tasks. Weights are more urgent (rank 0 and not 1), because every step waits for them.
 constexpr models::offload::io_share share{4, 2, 1};
 constexpr std::int32_t most_writers = 2;
 /// How long stop() waits for I/O that a slow disk delays.
@@ -110,8 +110,8 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
   bool stopped = false;
   std::shared_ptr<models::offload::io_user> io;
 
-  /// After this call no answer is given any more, not even by an I/O thread that hangs, so the
-  /// receivers of answers may be destroyed.
+  /// After this call no fetch is answered any more, not even by an I/O thread that hangs now and
+  /// goes on later, so the receivers of answers may be destroyed.
   void stop() {
     stopping = true;
     {
@@ -271,8 +271,9 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
       tiers->freshen(std::span(j.keys).first(blocks.size()));
       const std::lock_guard lock(answer_mutex);
       if (stopped) return;
-      // `now` may be earlier than last_end or j.began: another thread may have answered a job (a
-      // fetch) since then, and a fetch may have joined a read that was under way.
+      // A job is a fetch. `now` may be earlier than last_end, because another thread may have
+      // answered a job since then. It may be earlier than j.began, because a job may have joined a
+      // read that was under way.
       const time_point from = std::max(j.began, last_end);
       last_end = std::max(now, from);
       j.done({std::move(blocks), std::chrono::duration<double>(last_end - from).count()});

@@ -1,5 +1,6 @@
-// offloader_core: the KV tiers together with their disk. It opens the tiers, writes blocks that
-// leave host memory to disk, reads the blocks that are fetched, and answers each fetch once.
+// offloader_core: the KV blocks in host memory and on disk (the tiers), with the I/O for the disk.
+// It opens the tiers, writes blocks that leave host memory to disk, reads the blocks that are
+// fetched, and answers each fetch once.
 //
 // Thread safety: one thread at a time (the offloader's), except for tiers() and stop(). The I/O
 // threads open, read, write and scan the file of blocks. KV blocks take none of the I/O threads
@@ -63,15 +64,15 @@ public:
   };
   using answer = std::function<void(fetched)>;
 
-  /// The sizes of the tiers are known at once, but the tiers stay empty until open(). The caller
-  /// must have taken `options.host_bytes` from the host budget already. The object must be owned by
-  /// a shared_ptr.
+  /// The sizes of the tiers (host memory and disk) are known at once, but the tiers stay empty
+  /// until open(). The caller must have taken `options.host_bytes` from the budget of host memory
+  /// already. The object must be owned by a shared_ptr.
   offloader_core(tier_options options, std::shared_ptr<models::offload::tier_resources> resources);
   ~offloader_core() { stop(); }
 
   /// Starts, on an I/O thread, to allocate the memory, open the file and read the headers of the
-  /// blocks that it keeps. The tiers can be used once that is done. If a tier cannot be opened, it
-  /// is left out with a line in the log. A second call does nothing.
+  /// blocks that it keeps. Both tiers (host memory and disk) can be used once that is done. A tier
+  /// that cannot be opened is not used, and the log says so. A second call does nothing.
   void open();
   const std::shared_ptr<kv_tiers>& tiers() const { return tiers_; }
 

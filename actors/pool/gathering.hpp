@@ -1,6 +1,7 @@
-// gathering: collects the answers of several engines to one question. Each engine's callback shares
-// the gathering, whose destructor calls the asker's callback with everything that was collected: an
-// engine that ends without an answer is not waited for.
+// gathering: collects the answers of several engines to one question. Each engine's callback has a
+// reference to the gathering. When the last reference is gone, the destructor calls the asker's
+// callback with everything that was collected, so an engine that ends without an answer is not
+// waited for.
 //
 // Threads: any thread may change the value. The asker's callback runs on the thread that releases
 // the last reference, while that thread holds no mutex of the gathering.

@@ -33,8 +33,9 @@ held_request_ptr held_requests::find(request_id id) const {
   return found == all_.end() ? nullptr : found->second;
 }
 
-/// Among other bounds, a client with a name may have at most seven times as many waiting requests
-/// as the model's queue has free places, so that other clients find places too.
+/// Returns why the request may not wait for its model; nullopt if it may. Among other bounds, a
+/// client with a name may have at most seven times as many waiting requests as the model's queue
+/// has free places, so that other clients find places too.
 std::optional<request_error> held_requests::queue_full(const held_request& held,
                                                        std::size_t n_waiting,
                                                        const config::options& options) const {

@@ -49,8 +49,8 @@ public:
   /// Closes the files. Closing a large file takes a while.
   void close(std::shared_ptr<const opened_model> files);
 
-  /// Waits for jobs under way, except for a load, which is given up, and drops the waiting jobs. No
-  /// report follows.
+  /// Gives up a load that is under way, waits for other jobs that are under way, and drops those
+  /// that have not begun. No report follows.
   void stop();
 
 private:

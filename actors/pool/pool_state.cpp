@@ -186,7 +186,8 @@ void pool_state::settle(time now) {
   sleep_unused(now);
   take_next(now);
   // A model that sleeps or was not opened, and that nothing asks for, counts as started (see
-  // begun()): an administrator may have put a pinned model to sleep before it was ever loaded.
+  // begun()): a pinned model, which is otherwise kept in memory, may have been put to sleep by an
+  // administrator before it was ever loaded.
   for (auto& m : models_)
     if ((m.state == phase::asleep || m.state == phase::closed) && !m.wanted) m.begun = true;
   // If no model needs room any more, models that drain to make room stay awake.

@@ -161,8 +161,8 @@ void request_router::cancel(request_id id) {
   const held_request_ptr held = requests_.find(id);
   if (!held) return;
   held->silenced = true;
-  // A request that is just being sent to its engine is cancelled by the thread that sends it, and a
-  // refused one is ended by the dispatcher.
+  // A request that is just being sent to its engine is cancelled by the thread that sends it. A
+  // refused request is ended by the dispatcher, the pool's thread that carries out decisions.
   if (held->where == place::sending || held->where == place::refused) return;
   if (held->where == place::sent)
     models_.port(held->model).cancel(held->inner);

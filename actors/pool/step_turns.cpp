@@ -25,8 +25,9 @@ public:
   void use_tiers(std::shared_ptr<models::offload::tier_resources> resources) override {
     inner_->use_tiers(std::move(resources));
   }
-  // A load does not wait for a turn, and neither do the warm-up steps with which a load on a GPU
-  // ends. With a turn, it would delay the steps of all other models until its end.
+  // A turn is the right to run a step, which one model has at a time. A load does not wait for a
+  // turn, and neither do the warm-up steps with which a load on a GPU ends: a load with the turn
+  // would delay the steps of all other models until it ends.
   result<runner_info> load() override {
     auto info = inner_->load();
     if (info.ok()) info.value().runs_ahead = false; // each turn is one step

@@ -18,8 +18,9 @@ enum class engine_state {
   stalled,    ///< a step has not ended for longer than `scheduler.watchdog`
   draining,   ///< requests under way may end, new ones are refused
   failed,     ///< requests are refused; unless the first load failed, another try follows
-  /// Only a new process can use the device again: requests have ended or will end soon. The owner
-  /// of the engine calls abort_all() until no request is left, and ends the process.
+  /// The device has failed, and only a new process can use it again: requests have ended or will
+  /// end soon. The owner of the engine calls abort_all() until no request is left, and ends the
+  /// process.
   lost,
 };
 

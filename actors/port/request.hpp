@@ -49,7 +49,7 @@ struct text_prompt {
 using token_prompt = std::vector<std::int32_t>;
 
 /// Which of its prompt's final hidden states a request asks for in place of output. These are the
-/// states after the model's last norm, which are the input of its head.
+/// states after the model's last norm, which are the input of its output projection.
 enum class pooling : std::uint8_t {
   none, ///< none: the request generates tokens
   last, ///< the hidden state of the last token

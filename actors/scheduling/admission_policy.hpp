@@ -25,8 +25,8 @@ namespace twill::actors {
 /// A sequence as it arrives.
 struct new_sequence {
   sequence_id id = 0;
-  /// the first choice of the same request, which was added before; 0: this sequence is the first
-  /// choice
+  /// the sequence of the first choice (output) of the same request, which was added before; 0: this
+  /// sequence is the first choice
   sequence_id leader = 0;
   std::int32_t prompt_tokens = 0; ///< at least 1
   std::int32_t max_new = 0;       ///< the most output tokens; at least 1

@@ -3,8 +3,8 @@
 //
 // Pure. Paused sequences are preempted before all others; otherwise the sequence served last is
 // preempted first. So the sequence served first can always go on. Under a policy that shares the
-// running set, a sequence of a client that runs more than its share may be preempted for the head
-// of the queue.
+// running set, a sequence of a client that runs more than its share may be preempted for the first
+// sequence of the queue.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,11 @@ std::vector<scheduled_sequence*> choose_preempted(const shortage& lacking,
                                                   const running_order& running,
                                                   const service_order& waiting);
 
-/// Returns the running sequence whose place the head of the queue takes, because the client of that
-/// sequence runs more than its share; null: none. The client must be above its share even with one
-/// sequence less: with equal weights, it must run at least two more than the head's client. Each
-/// sequence is displaced at most once, so that the work lost stays bounded.
+/// The head of the queue is the sequence that waits to be admitted next. Returns the running
+/// sequence whose place the head takes, because the client of that running sequence runs more than
+/// its share; null: none. The client must be above its share even with one sequence less: with
+/// equal weights, it must run at least two more than the head's client. Each sequence is displaced
+/// at most once, so that the work lost stays bounded.
 scheduled_sequence* choose_displaced(const shortage& lacking, const running_set& running,
                                      const scheduled_sequence& head);
 

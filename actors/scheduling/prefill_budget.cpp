@@ -10,9 +10,9 @@ void follow(double& average, double value) {
   average = average == 0 ? value : average + (value - average) / 8;
 }
 
-/// prefill_budget's share is multiplied by 1 - fall after a step with prompts that took longer than
-/// the target, and by 1 + rise after any other. It settles where one step in a hundred takes too
-/// long.
+/// The share of the time left by decodes that prompts get (see prefill_budget.hpp) is multiplied by
+/// 1 - fall after a step with prompts that took longer than the target, and by 1 + rise after any
+/// other such step. It settles where one step in a hundred takes too long.
 constexpr double fall = 0.05;
 constexpr double rise = fall / 99;
 

@@ -40,8 +40,8 @@ struct alignas(64) scheduled_sequence {
   std::uint64_t client = 0;
   std::int32_t weight = 1; ///< of its client
   std::int32_t hint = -1;  ///< cached blocks found by its last look-up; -1: it was not looked up
-  /// The lowest rank that the sequence may have in the queue. It is set for a displaced sequence,
-  /// which is queued behind the sequence that took its place.
+  /// The lowest rank that the sequence may have in the queue. It is set for a sequence that lost
+  /// its place in the running set to another client's sequence, behind which it is then queued.
   std::int64_t rank_in_queue = std::numeric_limits<std::int64_t>::min();
 
   std::int32_t known() const { return prompt + delivered + drawing; }

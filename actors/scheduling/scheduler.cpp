@@ -123,8 +123,8 @@ void scheduler::candidates(std::vector<sequence_id>& out) {
   auto room = static_cast<std::size_t>(limits_.max_running);
   room -= std::min(room, running_.size());
   if (room == 0) return;
-  // If the last plan had too few blocks for the head of the queue, only the head is looked up,
-  // since no other sequence may be admitted before it.
+  // If there were too few free blocks in the last plan for the first sequence of the queue, only
+  // this sequence is looked up, since no other one may be admitted before it.
   if (head_starved_) room = 1;
   // Looks up no more sequences than may fit the step, as far as earlier look-ups tell.
   std::int64_t tokens = limits_.max_step_tokens - running_.prompt_tokens_left();
@@ -170,8 +170,8 @@ void scheduler::preempt(scheduled_sequence& s, step_decision& out) {
   ++out.preempted;
 }
 
-/// Preempts a running sequence whose client runs more than its share, so that the head of the queue
-/// can take its place.
+/// Preempts a running sequence whose client runs more than its share, so that the first sequence of
+/// the queue can take its place.
 void scheduler::share_running_set(const shortage& lacking, step_decision& out) {
   if (!policy_->shares_running_set() || queue_.line().empty()) return;
   const scheduled_sequence& head = *queue_.line().begin()->second;
@@ -197,8 +197,8 @@ void scheduler::admit(step_filler& step, std::span<const prefix_hit> hits) {
       hits = hits.subspan(1);
       s.hint = hit.n_blocks + hit.n_loaded;
     }
-    // One block for each running sequence stays free, so that the admission does not cause a
-    // preemption in the next few steps.
+    // Beside the blocks that this sequence needs, one block for each running sequence stays free,
+    // so that the admission does not cause a preemption in the next few steps.
     const std::int64_t need = limits_.blocks_for(s.known()) - s.blocks - hit.n_blocks;
     const std::int64_t spare = static_cast<std::int64_t>(running_.size());
     if (!step.take_blocks_of_head(key, need + hit.n_evictable, spare)) return;
@@ -212,8 +212,9 @@ void scheduler::admit(step_filler& step, std::span<const prefix_hit> hits) {
 }
 
 void scheduler::fork_followers(sequence_id leader, step_filler& step, step_decision& out) {
-  // Each follower computes at least the last prompt token itself, because the follower's first
-  // token is drawn from its logits.
+  // A follower is a further choice of the leader's request and shares its prompt. Each follower
+  // computes at least the last prompt token itself, because its first output token is drawn from
+  // that token's logits.
   const std::int32_t before_last = sequences_.at(leader).prompt - 1;
   const std::int32_t full = before_last / limits_.block_tokens;
   const bool has_part = limits_.copies_blocks && before_last > full * limits_.block_tokens;

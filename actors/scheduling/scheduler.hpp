@@ -1,9 +1,10 @@
 // scheduler: decides what the next step computes, by continuous batching.
 //
 // Pure: no clock, no randomness, no handles; one thread at a time. The scheduler sees sequences
-// only as numbers: how many tokens are known, how many are computed, how many blocks are leased.
-// `waiting_queue` has the sequences that wait, `running_set` those that run, and `step_filler` adds
-// rows to the step that is being planned.
+// only as numbers: how many tokens are known, how many are computed, how many KV blocks the
+// sequence has. The blocks of a sequence are its lease. `waiting_queue` has the sequences that
+// wait, `running_set` those that run, and `step_filler` adds rows to the step that is being
+// planned.
 //
 // Each of the following rules is applied in the order of service that the admission policy gives.
 //
@@ -25,8 +26,9 @@
 // waiting_queue.hpp).
 //
 // Choices. The choices of one request share the full blocks of their prompt: the first choice
-// computes them, and the followers wait for that and then fork its lease. Each follower gets a copy
-// of the block with the prompt's end if a block is free.
+// computes them, and the sequences of the other choices (the followers) wait for that and then
+// begin with its blocks. Each follower gets a copy of the last, partly filled block of the prompt
+// if a block is free for it.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +61,7 @@ public:
 
   void add(const new_sequence& arrived);
   /// Ends a sequence, whether it finished, was cancelled, timed out or failed. Unknown ids are
-  /// ignored. Returns whether an outstanding step has a row of it.
+  /// ignored. Returns whether a step whose result has not come back computes tokens of it.
   bool leave(sequence_id id);
   void pause(sequence_id id);
   void resume(sequence_id id);
@@ -72,7 +74,8 @@ public:
   /// blocks yet, in order of service.
   void candidates(std::vector<sequence_id>& out);
   /// Decides the next step. `free_blocks` is the number of blocks that the pool can grant now;
-  /// `hits` are its answers for candidates(), in the same order.
+  /// `hits` says, for each sequence of candidates() in the same order, which of its blocks are
+  /// cached.
   void plan(std::int64_t free_blocks, step_decision& out, std::span<const prefix_hit> hits = {});
   /// Changes the limit for later plans.
   void set_mixed_prompt_tokens(std::int32_t n) { limits_.mixed_prompt_tokens = n; }
@@ -81,16 +84,16 @@ public:
   void set_limits(const plan_limits& limits);
   /// Lowers the number of output tokens that was given to add().
   void shorten(sequence_id id, std::int32_t max_new);
-  /// Must be called for each row of a step whose result has come back. `draws` says whether the
-  /// plan let the row draw a token, and `drew` whether it drew one.
+  /// Must be called for each row (one sequence's part) of a step whose result has come back.
+  /// `draws` says whether the plan let the row draw a token, and `drew` whether it drew one.
   void row_done(sequence_id id, bool draws, bool drew);
-  /// Prefetches memory into the CPU cache: first call prefetch() for a sequence of which a row will
-  /// soon be done, then, some rows later, expect_sequence().
+  /// Prefetches memory into the CPU cache: first call prefetch() for a sequence for which
+  /// row_done() will soon be called, then expect_sequence(), after work on a few other sequences.
   void prefetch(sequence_id id) const { sequences_.prefetch(id); }
   void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
   /// The device lost its KV, and no outstanding step will come back: every sequence must be
-  /// computed again. Leases and the executor's states are void, and none of them is reported as
-  /// released.
+  /// computed again. The sequences' blocks and the executor's states are gone, and take_released()
+  /// does not report them.
   void forget_device();
 
   /// Moves the sequences released since the last call to `out`.
@@ -101,8 +104,9 @@ public:
   bool is_running(sequence_id id) const;
   /// Number of running sequences of a client.
   std::int32_t running_of(std::uint64_t client) const { return running_.of(client); }
-  /// The ledger account of the KV blocks that the scheduler counts. batcher_core::account() adds
-  /// the holders of these blocks, according to the leases of the allocator.
+  /// The name under which a ledger (a list of who has which resources, config/base/ledger.hpp) has
+  /// the KV blocks that the scheduler counts. batcher_core::account() adds which sequence has which
+  /// of these blocks, as the allocator reports it.
   static constexpr const char* known_kv_blocks = "KV blocks that the scheduler knows of";
   /// Adds what the scheduler and its policy count for their sequences to the ledger.
   void account(ledger& to, const holder_names& name) const;

@@ -30,8 +30,8 @@ struct lease_fork {
   std::int32_t n_blocks = 0;
 };
 
-/// A block that is added to a forked lease as a copy of block `column` of the lease `from`. The
-/// bytes are copied once the step being planned is done.
+/// A block that is added to the blocks of sequence `id` as a copy of block number `column` of
+/// sequence `from`. The bytes are copied once the step being planned is done.
 struct lease_copy {
   sequence_id id = 0;
   sequence_id from = 0;

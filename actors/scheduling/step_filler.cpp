@@ -72,8 +72,10 @@ bool step_filler::take_block_of_copy(std::int64_t spare) {
   return true;
 }
 
-/// Returns the most tokens that a row of the sequence may have. A scored chunk needs as many rows
-/// of logits as it has tokens: the last token of a prompt has no score, but its row is drawn from.
+/// Returns the most tokens that the sequence may have in the step. A chunk of a prompt whose
+/// log-probabilities are asked for needs as many rows of logits as it has tokens: the row of a
+/// prompt token gives the score of the next token, and that of the last one is used to draw the
+/// first output token.
 std::int32_t step_filler::most_tokens(const scheduled_sequence& s) const {
   const std::int32_t n = std::min(s.remaining(), tokens_);
   return s.scored ? std::min(n, logit_rows_) : logit_rows_ > 0 ? n : 0;

@@ -1,9 +1,10 @@
 // step_filler: fills one step with rows, until its tokens, its rows of logits or the free blocks
 // are used up.
 //
-// Pure; one thread at a time. It lives for one plan. It writes rows and leases to the decision,
-// counts them in the sequences, and notes the resources that the step lacked. Who comes next is the
-// caller's choice; running sequences are served in their order.
+// Pure; one thread at a time. It lives for one plan. A row is one sequence's part of the step. The
+// filler writes the rows, and the KV blocks that sequences get, to the step_decision, counts both
+// in the sequences, and notes which resources the step lacked. The caller chooses which sequence
+// comes next; running sequences are served in their order.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +27,17 @@ public:
 
   /// Adds one token for each running sequence that decodes, and the blocks for them.
   void add_decodes(const running_set& running);
-  /// Adds prompt tokens of running sequences. If the step has decodes, these and all later rows
-  /// together get at most mixed_prompt_tokens.
+  /// Adds prompt tokens of running sequences. If the step has decodes, these prompt tokens and
+  /// those of sequences admitted later in the step are together at most mixed_prompt_tokens.
   void add_prefills(const running_set& running);
   /// Whether tokens are left for another row.
   bool has_tokens() const { return tokens_ > 0; }
   /// Whether rows of logits are left for another row.
   bool has_logit_rows() const { return logit_rows_ > 0; }
 
-  /// Takes the n_blocks blocks that the head of the queue needs, if at least `spare` free blocks
-  /// are left after that. Otherwise takes none, notes what the head lacks, and returns false.
+  /// Takes the n_blocks blocks that the first sequence of the queue needs, if at least `spare` free
+  /// blocks are left after that. Otherwise takes none, notes what that sequence lacks, and returns
+  /// false.
   bool take_blocks_of_head(const priority_key& head, std::int64_t n_blocks, std::int64_t spare);
   /// The running set has no place for the head of the queue.
   void note_running_set_full() { lacking_.running_set_full = true; }

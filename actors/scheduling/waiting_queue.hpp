@@ -8,7 +8,7 @@
 //
 // Invariant: of a client's sequences that wait and are neither paused nor held, those in line are
 // served before those held back. Sequences belong to the scheduler; the queue has pointers to them,
-// so a waiting sequence must neither move nor change its key, `paused` or `held`.
+// so a waiting sequence must neither move nor change its priority_key, `paused` or `held`.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ public:
   /// Removes a waiting sequence. Every sequence leaves the queue through this function, except by
   /// an admission.
   void remove(scheduled_sequence& s);
-  /// Takes an admitted sequence out of the line; returns what follows it there. The caller then
-  /// adds it to the running set.
+  /// Takes an admitted sequence out of the line; returns the sequence that follows it in the line.
+  /// The caller then adds it to the running set.
   service_order::const_iterator admit(service_order::const_iterator admitted);
   /// Puts a client's first sequences in line, as many as it may still run. To be called when a
   /// sequence of the client has left the running set.

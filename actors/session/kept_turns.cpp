@@ -46,8 +46,8 @@ value_list newest_turns(const value_list& messages, const std::function<bool(val
     return out;
   };
   // The search begins with few turns at the end of the chat, so that its work depends on how much
-  // fits and not on the length of the chat. `good` newest turns fit, or are kept in any case; `bad`
-  // ones may be too many.
+  // fits and not on the length of the chat. The newest `good` turns fit, or are kept in any case;
+  // the newest `bad` turns may be too many.
   std::size_t good = 1, bad = 2;
   while (bad < turns && fits(newest(bad))) {
     good = bad;

@@ -67,7 +67,7 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
 }
 
 /// The grammar of an answer that is either JSON of a schema or calls, for a client that asks for a
-/// schema and offers tools. Nullopt if a call cannot be told from such JSON.
+/// schema and offers tools. Returns nullopt if a call could not be distinguished from such JSON.
 std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
                                                    const config::grammar_spec& schema,
                                                    const tool_list& tools) {
@@ -199,8 +199,8 @@ tokens_of_words(const models::tokenizer& text, const std::vector<std::string>& w
       if (!ids.ok())
         return failure{errc::invalid_argument,
                        "`bad_words[" + std::to_string(i) + "]`: " + ids.detail()};
-      // The spelling with a space is added only if it has as many tokens as the spelling without
-      // one, and another first token.
+      // The tokens of the word after a space are added to the banned sequences only if they are as
+      // many as those of the word without the space, and have another first token.
       if (ids.value().empty() || (!plain.empty() && (ids.value().size() != plain.size() ||
                                                      ids.value().front() == plain.front())))
         continue;

@@ -32,13 +32,13 @@ struct output_plan {
 result<output_plan> plan_output(const served_model& model, const request& asked,
                                 std::string_view prompt);
 
-/// Finds the answer format and the tags that a chat template uses; `chat` may be null.
+/// Finds out how answers of a chat template mark tool calls and reasoning; `chat` may be null.
 /// `tool_format` forces a format unless it is "auto".
 answer_format find_answer_format(const models::tokenizer& text, const models::chat_template* chat,
                                  const std::string& tool_format);
 
-/// Returns the token sequences that spell `words`, both at the beginning of a text and after a
-/// space.
+/// Returns the token sequences that spell the request's banned words, both at the beginning of a
+/// text and after a space.
 result<std::vector<std::vector<std::int32_t>>>
 tokens_of_words(const models::tokenizer& text, const std::vector<std::string>& words);
 

@@ -142,9 +142,10 @@ void session_core::grammar(const grammar_answer& answer) {
   submit();
 }
 
-/// Returns event::continuity, which is made from served_model::continuity, the prompt's tokens and
-/// the tokens that end an output. The prompt's tokens depend on the template, the tokenizer and the
-/// part of a chat that fits the context.
+/// Returns event::continuity, a text that identifies all that the output depends on. It is made
+/// from served_model::continuity, the prompt's tokens and the tokens that end an output. The
+/// prompt's tokens depend on the template, the tokenizer and the part of a chat that fits the
+/// context.
 std::string session_core::name_continuity() const {
   const auto sum_of = [](const std::vector<std::int32_t>& ids) {
     return models::offload::checksum(ids.data(),
@@ -183,8 +184,8 @@ void session_core::submit() {
   host_.submit(pending_);
 }
 
-/// Brings the choices to the state that the earlier run of the request had reached: their text that
-/// is held back, their parsers and their counts of tokens.
+/// Brings the choices to the state that the earlier run of the request had reached: the text that
+/// is not sent yet (it may begin a stop string), the parsers and the counts of tokens.
 std::optional<request_error> session_core::replay_made() {
   if (pending_.made == nullptr) return std::nullopt;
   const request_error over{errc::executor_failed,
@@ -296,8 +297,8 @@ void session_core::note_paid(std::int64_t tokens) {
 }
 
 void session_core::queued() {
-  // The first event of a scored prompt is sent with its scores, and that of a pooled prompt with
-  // its result.
+  // If the request asks for scores (log-probabilities) of its prompt or for an embedding, its first
+  // event is sent with these.
   if (is_over_ || pending_.spec.scores_prompt() || pending_.spec.is_pooled() ||
       std::exchange(started_, true))
     return;

@@ -69,8 +69,8 @@ public:
   void token(const token_ready& drawn, steady_clock::time_point now);
   void failed(const request_error& why);
   /// The batcher has failed with all its state, and a new batcher has replaced it. If nothing of
-  /// the request was streamed, the request is queued there, at most once; otherwise it ends with
-  /// `why`.
+  /// the request was streamed and it was not queued anew before, it is queued at the new batcher;
+  /// otherwise it ends with `why`.
   void batcher_lost(const request_error& why);
   /// The grammar compiler has failed: a request that waits for its grammar ends with `why`.
   void compiler_lost(const request_error& why);

@@ -21,8 +21,8 @@ public:
   /// Appends the text that became final to `out`. Returns true if a stop string was found; nothing
   /// more may be pushed after that.
   bool push(std::string_view text, std::string& out);
-  /// Appends the text that is held back and then `text`, without looking for stop strings in
-  /// `text`.
+  /// Appends to `out` the text that is held back (it may begin a stop string) and then `text`,
+  /// without looking for stop strings in `text`.
   void pass(std::string_view text, std::string& out);
   /// Appends the text that is held back to `out`, because the text has ended.
   void flush(std::string& out);

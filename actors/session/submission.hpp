@@ -19,8 +19,8 @@ namespace twill::actors {
 /// Returns the ids of the prompt after the truncation that the request asks for.
 token_ids truncate_prompt(const request& asked, std::vector<std::int32_t> ids);
 
-/// Fills `out` but for its grammar. Moves the sampling parameters and the output of an earlier run
-/// out of `args.request`. Returns why the request is refused; nullopt: it is not.
+/// Fills all members of `out` except the grammar. Moves the sampling parameters and the output of
+/// an earlier run out of `args.request`. Returns why the request is refused; nullopt: it is not.
 std::optional<request_error> fill_submission(session_args& args, const served_model& model,
                                              const output_plan& plan, token_ids prompt,
                                              submit_prompt& out);

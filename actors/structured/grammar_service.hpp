@@ -40,8 +40,8 @@ private:
   const models::grammar::compile_limits limits_;
   std::atomic<bool> stopped_{false};
   std::mutex mutex_; ///< guards the creation of compilers
-  /// A compiler for each list of control tokens that a grammar treats as their text. Each of the
-  /// model's chat templates has its own list.
+  /// One compiler for each list of control tokens whose text a grammar may require (such as the
+  /// tokens that mark tool calls). Each of the model's chat templates has its own list.
   std::map<marker_ids, std::unique_ptr<models::grammar::grammar_compiler>> compilers_;
 };
 

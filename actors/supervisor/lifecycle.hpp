@@ -36,8 +36,8 @@ public:
   // Orders, which the caller must carry out one after the other.
   /// Start a new executor; the previous one has ended.
   struct start_executor {};
-  /// Order the executor to begin this generation. With `keep_weights` the executor only removes its
-  /// sequences.
+  /// Order the executor to begin this generation (to load the model). With `keep_weights` the
+  /// weights stay loaded, and the executor only removes its sequences.
   struct load {
     std::uint64_t generation;
     bool keep_weights;
@@ -48,8 +48,8 @@ public:
   struct start_scheduler {};
   /// End the allocator and the batcher, if they are still running.
   struct end_scheduler {};
-  /// Report to the batcher that the executor takes steps of this generation, and the sizes (of
-  /// steps and of the KV cache) that its load has determined.
+  /// Report to the batcher that the executor takes steps of this generation (load of the model),
+  /// and the sizes (of steps and of the KV cache) that its load has determined.
   struct serve {
     std::uint64_t generation;
   };

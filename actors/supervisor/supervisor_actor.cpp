@@ -287,8 +287,8 @@ private:
     tell(self_, offloader_, serve_orders{});
   }
 
-  /// Creates the KV tiers off the device. Called when the first batcher is started and not earlier,
-  /// because only a load determines the layout of a KV block.
+  /// Creates the stores of KV blocks in host memory and on disk. Called when the first batcher is
+  /// started and not earlier, because only a load determines the layout of a KV block.
   void open_kv_tiers() {
     const auto& kv = shared_->options.kv;
     if (offloading_ || !kv.prefix_cache) return;
@@ -375,8 +375,8 @@ private:
   executor_actor executor_;
   kv_allocator_actor kv_;
   batcher_actor batcher_;
-  /// The I/O threads, stores and budgets for streamed weights and KV blocks off the device. The
-  /// offloader owns them; they are created before all their users.
+  /// The I/O threads, stores and memory budgets for streamed weights and for KV blocks in host
+  /// memory and on disk. The offloader actor owns them; they are created before all their users.
   std::shared_ptr<models::offload::tier_resources> tiers_;
   std::shared_ptr<offloader_client> client_;
   std::int64_t kv_host_bytes_ = 0;

@@ -9,7 +9,7 @@
 
 namespace twill::actors {
 
-/// Begins a new stream of the trace, for one scheduler. Returns an observer that records nothing if
+/// Begins to record one scheduler in the trace file. Returns an observer that records nothing if
 /// the options name no file, or if the file cannot be written, which is logged.
 std::shared_ptr<batcher_observer> begin_recording(const config::scheduler_options& options,
                                                   const std::string& model,

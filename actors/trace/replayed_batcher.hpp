@@ -1,4 +1,4 @@
-// replayed_batcher: a batcher_core and a block pool that get the lines of one stream of a trace as
+// replayed_batcher: a batcher_core and a block pool that get one scheduler's lines of a trace as
 // input. Throws bad_trace if a line is not valid, and other_decision if the decisions are not the
 // recorded ones.
 #pragma once

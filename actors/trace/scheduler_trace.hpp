@@ -70,8 +70,9 @@ private:
   hash_key key_;
   std::int32_t block_tokens_ = 0;
   bool hashes_ = false; ///< prefixes are cached
-  /// The beginnings of the sequences of the prompt that arrived last: one entry for each choice if
-  /// an earlier run has drawn output, otherwise one entry for all choices.
+  /// For the sequences of the prompt that arrived last, the blocks that they have at first: one
+  /// entry for each choice (output) if an earlier run has drawn output, otherwise one entry for all
+  /// choices.
   std::vector<beginning> arrived_;
   std::unordered_map<sequence_id, beginning> beginnings_;
 };

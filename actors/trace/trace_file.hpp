@@ -48,8 +48,8 @@ private:
   bool stopped_ = false;
 };
 
-/// Writes one stream. Lines are buffered until no step is under way or the buffer is large. One
-/// thread at a time.
+/// Writes one stream, which has the lines of one scheduler. Lines are buffered until no step is
+/// under way or the buffer is large. One thread at a time.
 class trace_stream final : public trace_sink {
 public:
   explicit trace_stream(std::shared_ptr<trace_file> file)

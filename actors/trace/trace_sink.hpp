@@ -1,5 +1,6 @@
-// trace_sink: receives the lines of a scheduler_trace. A body is a line without its stream and
-// time, as JSON members: `"e":"plan","rows":"1-3"`. It is valid during the call only.
+// trace_sink: receives the lines of a scheduler_trace. The parameter `body` is a line without its
+// stream number and time, as JSON members: `"e":"plan","rows":"1-3"`. It is valid during the call
+// only.
 #pragma once
 
 #include <chrono>
