@@ -1,8 +1,8 @@
 // start_engine: starts the actor system behind an engine_port. A program needs no other header of
 // actors/.
 //
-// The model is loaded in the background: the port exists at once, in state `loading`. The engine's
-// destructor stops every actor and joins their threads; no event is delivered afterwards.
+// The model is loaded in the background: the engine_port exists at once, in state `loading`. The
+// engine's destructor stops every actor and joins their threads; no event is delivered afterwards.
 #pragma once
 
 #include <cstdint>

@@ -286,8 +286,8 @@ struct drawn_token {
   /// `token` is an end id or stop id; the executor skips the sequence from now on
   bool stopped = false;
   float logprob = 0;
-  /// The index in step_result::top of the first alternative to this token. For a pooled prompt,
-  /// which draws no token: the index of its embedding in step_result::pooled.
+  /// The index in step_result::top of the first alternative to this token. For a request for an
+  /// embedding, which draws no token: the index of the embedding in step_result::pooled.
   std::int32_t first_top = 0;
   std::int32_t n_top = 0;
   bool no_allowed_token = false; ///< The grammar allows no token here; the sequence cannot go on.

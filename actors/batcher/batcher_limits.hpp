@@ -1,5 +1,5 @@
-// batcher_limits: the limits within which a batcher plans steps. The executor's load determines
-// most of them, so they may change with each load.
+// batcher_limits: the limits within which a batcher plans steps. Most of them are determined when
+// the executor loads the model, so they may change with each load.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@ std::vector<prefix_query> prefix_cache_client::queries(std::span<const sequence_
   for (sequence_id id : candidates) {
     const auto& s = groups.at(id);
     const std::int32_t known = s.n_known();
-    // All tokens of a prompt are computed, and none reused, if the prompt is scored (for its
-    // logits) or if the mean of its hidden states is asked for.
+    // All tokens of a prompt are computed, and no cached KV is reused, if the request asks for
+    // log-probabilities of the prompt or for the mean of its hidden states.
     const bool may_reuse = shareable(known) && !s.spec.needs_all_rows();
     const std::int32_t reusable = may_reuse ? (known - 1) / width * width : 0;
     asked.push_back({id, s.known_tokens(0, reusable), s.spec.cache_scope});

@@ -2,10 +2,10 @@
 // from a hash of the request's seed and the position, so that a benchmark measures the cost of
 // everything except the model: sockets, sessions, planning, detokenizing.
 //
-// Masks and bans are respected. A sequence ends only at its limit, because no drawn token is a
-// control token. All tokens have the same log-probability. For tests, `dummy:null?step-us=2000`
-// makes a step take 2000 microseconds, and `dummy:null?fault-every=60` makes a step fail every 60
-// seconds, as a device may.
+// Masks of allowed tokens and bans of tokens are respected. A sequence ends only at its limit,
+// because no drawn token is a control token. All tokens have the same log-probability. For tests,
+// `dummy:null?step-us=2000` makes a step take 2000 microseconds, and `dummy:null?fault-every=60`
+// makes a step fail every 60 seconds, as a device may.
 #pragma once
 
 #include <string_view>

@@ -1,9 +1,9 @@
 // output_guard: decides which tokens the output of one sequence may hold next, if a grammar
 // constrains it.
 //
-// A guard belongs to its sequence and is used by one thread at a time. The rules are immutable and
-// shared by all choices of a request. If the model reasons first, the grammar applies after the
-// reasoning.
+// A guard belongs to its sequence and is used by one thread at a time. The rules (output_rules) are
+// immutable and shared by all choices of a request. If the model reasons first, the grammar applies
+// after the reasoning.
 #pragma once
 
 #include <chrono>

@@ -129,8 +129,8 @@ public:
   std::int64_t budget() const { return limits_.budget; }
   std::size_t size() const { return models_.size(); }
   /// Whether the start is complete: every model was opened, has failed or is being fetched, and
-  /// every pinned model that is not being fetched was loaded, has failed or sleeps by an
-  /// administrator's order.
+  /// every pinned model (one that is to stay in memory) that is not being fetched was loaded, has
+  /// failed or sleeps by an administrator's order.
   bool begun() const;
 
 private:

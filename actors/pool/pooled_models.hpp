@@ -1,5 +1,5 @@
 // pooled_models: the models of a pool: what is known of each model, its open files, its engine if
-// it has one, and what the port reports of it.
+// it has one, and what engine_port::models() reports of it.
 //
 // Thread safety: none; the pool's mutex guards it. pool_state decides which model has memory.
 #pragma once

@@ -78,7 +78,7 @@ engine_port* request_router::take_in(const held_request_ptr& held, const config:
 }
 
 /// Refuses a request. The dispatcher informs the client, so that no callback runs inside a call of
-/// the port.
+/// the engine_port.
 void request_router::refuse(const held_request_ptr& held, request_error why) {
   refused_.push_back(held);
   if (held->where == place::waiting) requests_.end_wait(*held);

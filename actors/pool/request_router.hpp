@@ -3,9 +3,9 @@
 //
 // A request goes straight to its model's engine if the model is awake. Otherwise the router holds
 // it until pool_state orders to send it or to refuse it, or until the request is cancelled or its
-// time is over. No callback of a request runs inside a call of the port: requests to send and
-// requests to refuse are collected as work, which the pool's dispatcher does without holding the
-// mutex.
+// time is over. No callback of a request runs inside a call of the engine_port: requests to send
+// and requests to refuse are collected as work, which the pool's dispatcher does without holding
+// the mutex.
 //
 // Threads: the pool's mutex guards the router. A function whose comment says so locks this mutex
 // itself; the caller of any other function holds it. The router calls `wake` when there may be work

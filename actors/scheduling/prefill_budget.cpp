@@ -10,9 +10,10 @@ void follow(double& average, double value) {
   average = average == 0 ? value : average + (value - average) / 8;
 }
 
-/// The share of the time left by decodes that prompts get (see prefill_budget.hpp) is multiplied by
-/// 1 - fall after a step with prompts that took longer than the target, and by 1 + rise after any
-/// other such step. It settles where one step in a hundred takes too long.
+/// Steps are planned for a share of the target time (see prefill_budget.hpp). The share is
+/// multiplied by 1 - fall after a step with decodes and prompts that took longer than the target,
+/// and by 1 + rise after any other step with both. It settles where one such step in a hundred
+/// takes too long.
 constexpr double fall = 0.05;
 constexpr double rise = fall / 99;
 

@@ -2,12 +2,12 @@
 // their pace while prompts are computed.
 //
 // A step with decodes is the gap between two tokens of each stream that it decodes. The budget is
-// adapted to measured step times, so that steps with prompts end within a target time. It is the
-// part of the target that decodes leave, times a share. The share falls when a step with prompts
-// took longer than the target and rises otherwise; the ratio of fall to rise settles where one step
-// in a hundred takes too long. If decodes take more than half of the target, prompts get as much
-// time as the decodes do, since otherwise prompts would wait for as long as many streams run. Pure;
-// one thread at a time.
+// adapted to measured step times, so that steps with prompts end within a target time. Steps are
+// planned for a share of the target time, and prompts get what decodes leave of it. The share falls
+// when a step with decodes and prompts took longer than the target, and rises otherwise; the ratio
+// of fall to rise settles where one such step in a hundred takes too long. If decodes take more
+// than half of the share, prompts get as much time as the decodes do, since otherwise prompts would
+// wait for as long as many streams run. Pure; one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -3,24 +3,25 @@
 // Pure: no clock, no randomness, no handles; one thread at a time. The scheduler sees sequences
 // only as numbers: how many tokens are known, how many are computed, how many KV blocks the
 // sequence has. The blocks of a sequence are its lease. `waiting_queue` has the sequences that
-// wait, `running_set` those that run, and `step_filler` adds rows to the step that is being
-// planned.
+// wait, `running_set` those that run, and `step_filler` adds rows (each is one sequence's part) to
+// the step that is being planned.
 //
 // Each of the following rules is applied in the order of service that the admission policy gives.
 //
 // Steps. A step first takes decodes, with one token each; then prefills under way; then admissions,
 // all within max_step_tokens. A long prompt is cut into chunks. Beside decodes, prompts get at most
-// mixed_prompt_tokens, so that running streams keep their pace. A sequence whose prompt is scored
-// gets no more tokens than there are rows of logits left. Steps are planned ahead of their results,
-// so a sequence that leaves keeps its blocks until no outstanding step has a row of it.
+// mixed_prompt_tokens, so that running streams keep their pace. A sequence for which
+// log-probabilities of the prompt are asked gets no more tokens than there are rows of logits left.
+// Steps are planned ahead of their results, so a sequence that leaves keeps its blocks until no
+// outstanding step has a row of it.
 //
-// Blocks. An admission leases the blocks of all its known tokens, so that afterwards only decodes
-// need more blocks. When a decode finds no block, the sequence served last is preempted (see
-// preemption.hpp): it gives up its blocks, and is computed again later from its known tokens. The
-// sequence served first can therefore always go on, and every request that fits the pool alone
+// Blocks. An admitted sequence gets the blocks for all its known tokens, so that afterwards only
+// decodes need more blocks. When a decode finds no block, the sequence served last is preempted
+// (see preemption.hpp): it gives up its blocks, and is computed again later from its known tokens.
+// The sequence served first can therefore always go on, and every request that fits the pool alone
 // ends. Before a plan, the pool may be asked which cached blocks it has of the sequences next in
-// line (candidates()). An admission then begins after the cached blocks, and only the blocks that
-// it lacks are granted.
+// line (candidates()). An admitted sequence then begins after its cached blocks, and is granted
+// only the blocks that it lacks.
 //
 // Client limits. A client with a limit has no more sequences in line than it may still run (see
 // waiting_queue.hpp).

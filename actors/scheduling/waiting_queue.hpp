@@ -2,9 +2,10 @@
 // their sequences in line.
 //
 // Pure; one thread at a time. The line holds the waiting sequences that may be admitted, in the
-// order of service. Paused and held sequences are apart from it. A client with a limit has no more
-// sequences in line than it may still run, so that the line never waits for that client; its other
-// sequences are held back. The limit is the one given with the client's last arrival.
+// order of service. Paused and held sequences (scheduler::pause() and hold()) are not in the line.
+// A client with a limit has no more sequences in line than it may still run, so that the line never
+// waits for that client; its other sequences are held back. The limit is the one given with the
+// client's last arrival.
 //
 // Invariant: of a client's sequences that wait and are neither paused nor held, those in line are
 // served before those held back. Sequences belong to the scheduler; the queue has pointers to them,
@@ -37,11 +38,12 @@ public:
   /// Removes a waiting sequence. Every sequence leaves the queue through this function, except by
   /// an admission.
   void remove(scheduled_sequence& s);
-  /// Takes an admitted sequence out of the line; returns the sequence that follows it in the line.
-  /// The caller then adds it to the running set.
+  /// Takes an admitted sequence out of the line (the sequences that may be admitted); returns the
+  /// sequence that follows it in the line. The caller then adds it to the running set.
   service_order::const_iterator admit(service_order::const_iterator admitted);
-  /// Puts a client's first sequences in line, as many as it may still run. To be called when a
-  /// sequence of the client has left the running set.
+  /// Adds the client's first waiting sequences to the line (the sequences that may be admitted), as
+  /// many as the client may still run. To be called when a sequence of the client has left the
+  /// running set.
   void refill(std::uint64_t client);
 
   /// The sequences that may be admitted, in the order of service.

@@ -1,5 +1,5 @@
-// prompt: converts the prompt of a client into token ids, for sessions and for the port's tokenizer
-// calls.
+// prompt: converts the prompt of a client into token ids, for the session actors and for the
+// tokenizer calls of the engine_port.
 //
 // Pure functions over immutable models; any thread may call them.
 #pragma once

@@ -95,9 +95,9 @@ void request_stats::count_for_tenant(const request_end& end) {
       s.finished.emplace(end.status, 1);
     const auto drawn = end.use.completion_tokens - end.earlier_tokens;
     s.generation_tokens += static_cast<std::uint64_t>(drawn);
-    // The prompt's tokens are counted with the first output token. A request without output (a
-    // prompt that is only scored, or a client that left early) is counted here, because its prompt
-    // is charged to the tenant's budget too.
+    // The prompt's tokens are counted with the first output token. A request without output (it
+    // asked only for scores of its prompt, or its client left early) is counted here, because its
+    // prompt is charged to the tenant's budget too.
     if (whole || end.how == kind::cancelled) count_prompt(s, end.use);
     if (!has_run() || !whole) return;
     observe(s.e2e_request_latency_seconds, seconds_of(last_token_ - submitted_));

@@ -1,5 +1,5 @@
-// score_memory: a request's share of the memory for scores of prompts, which is limited for all
-// requests of the process together.
+// score_memory: a request's share of the memory for scores (log-probabilities) of prompts, which is
+// limited for all requests of the process together.
 //
 // Scores are collected until the whole prompt is computed, so a long prompt with many alternatives
 // takes more memory than everything else of its request. The destructor gives the share back.
