@@ -12,8 +12,8 @@
 namespace twill::models::grammar {
 
 /// The grammar in XGrammar's EBNF. Returns none if the text is not valid GBNF or uses undefined
-/// rules; such a text may be EBNF with XGrammar's extensions. Throws refusal if no text satisfies
-/// the grammar.
+/// rules; such a text may be EBNF with XGrammar's extensions. Throws the exception refusal if no
+/// text satisfies the grammar.
 std::optional<std::string> ebnf_of_gbnf(std::string_view text);
 
 } // namespace twill::models::grammar

@@ -26,8 +26,9 @@ public:
   matcher& operator=(matcher&&) noexcept;
   ~matcher();
 
-  /// Fills `mask`, which has mask_words(vocabulary size) words. Returns false if every token is
-  /// allowed; the mask is filled in this case too. Must not be called after is_terminated().
+  /// Fills `mask`, which has mask_words(vocabulary size) words, with the tokens that may follow. If
+  /// every token may follow, fills the mask too but returns false. Must not be called after
+  /// is_terminated().
   bool fill_next_mask(std::span<std::int32_t> mask);
   /// Advances by a token. Returns false, without advancing, if the grammar does not allow the token
   /// here.

@@ -65,8 +65,8 @@ std::optional<failure> try_masks(const compiled_grammar_ptr& grammar) {
                        "without itself"};
       const auto choice = allowed(mask, tokens);
       if (choice.empty()) break;
-      // Each walk generates one random text. In every second walk, one step in four prefers tokens
-      // that end strings or values, so that the walk reaches further parts of the grammar.
+      // Each walk generates one random text. In every second text, one step in four prefers tokens
+      // that end strings or values, so that the text reaches further parts of the grammar.
       std::vector<token_id> marks;
       if (walk % 2 == 1 && random() % 4 == 0)
         for (const token_id id : choice)

@@ -13,10 +13,10 @@ namespace {
 constexpr std::string_view white_space = " \t\r\n";
 
 /// A dead end is the beginning of a key that can only become a key which the object already has.
-/// Dead ends are searched only in keys of at most most_key_bytes bytes, and only in the last
-/// most_tail_bytes bytes of a key, because a schema may force tails of thousands of bytes. Even
-/// where no dead end is known, a token that completes a repeated key is removed from the mask if
-/// another token remains.
+/// The search for dead ends takes only keys of at most most_key_bytes bytes, and goes back at most
+/// most_tail_bytes bytes from the end of a key, because a schema may fix the last thousands of
+/// bytes of a key. Even where no dead end is known, a token that completes a repeated key is
+/// removed from the mask if another token remains.
 constexpr std::size_t most_key_bytes = 256;
 constexpr std::size_t most_tail_bytes = 32;
 
@@ -47,8 +47,8 @@ std::optional<std::uint32_t> hex_of(std::string_view digits) {
   return out;
 }
 
-/// Decodes the raw inside of a string; empty if it ends within an escape sequence or between the
-/// two surrogates of one character.
+/// Decodes `raw`, the text between the quotes of a JSON string. Returns none if the text ends
+/// within an escape sequence or between the two surrogates of one character.
 std::optional<std::string> decoded(std::string_view raw) {
   std::string out;
   while (!raw.empty()) {
@@ -260,8 +260,8 @@ bool unique_keys::repeats(std::string_view bytes) const {
       break;
     case json_place::event::key_ends: {
       auto name = decoded(key).value_or(key);
-      // Where depth > least_depth, the object was opened by `bytes` itself, so it cannot have keys
-      // from before `bytes`.
+      // If depth > least_depth, the object begins within `bytes`, so no key from before `bytes`
+      // belongs to it.
       const bool stands = depth <= least_depth && open_[depth - 1].keys.contains(name);
       if (stands || !added[depth].insert(std::move(name)).second) return true;
       break;
@@ -272,8 +272,8 @@ bool unique_keys::repeats(std::string_view bytes) const {
   return false;
 }
 
-/// True if `key` can only continue as keys that the object already has. The answer already contains
-/// the first `n_begun` bytes of `key`, if it has begun the string at all.
+/// True if `key` can only continue as keys that the object already has. The answer ends after the
+/// first `n_begun` bytes of `key`, or before its opening quote.
 bool unique_keys::is_dead_end(const std::string& key, std::size_t n_begun,
                               const text_probe& probe) const {
   const auto& object = open_.back();
@@ -309,8 +309,8 @@ void unique_keys::find_dead_ends(const std::string& begun, const text_probe& pro
   }
 }
 
-/// Removes tokens that end the key being written as a key that the object already has. `begun` is
-/// the text of the key so far.
+/// Removes tokens that would complete the key being written to one that the object already has.
+/// `begun` is the text of the key so far.
 void unique_keys::forbid_ends(narrowing& mask, const std::string& begun,
                               const key_tokens& tokens) const {
   mask.take_if(tokens.escaping, [this](const auto& bytes) { return repeats(bytes); });

@@ -149,8 +149,8 @@ failure unanswered(int status, const compile_limits& limits) {
 }
 
 /// Compiles a grammar that the helper process has already compiled within its limits of time and
-/// memory. Compiling it again in this process therefore stays within them too. A separate thread
-/// with a lower priority does the work.
+/// memory. Compiling it again in this process therefore stays within the limits too. A separate
+/// thread with a lower priority does the work.
 result<compiled_grammar_ptr> compile_apart(const std::string& text, const vocabulary_ptr& tokens,
                                            bool is_json) {
   std::optional<result<compiled_grammar_ptr>> out;

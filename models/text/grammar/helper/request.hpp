@@ -1,4 +1,5 @@
-// request: encodes and decodes the messages to the helper process and back. Pure; any thread.
+// request: encodes and decodes the messages between the daemon and the helper process, which
+// compiles grammars. Pure; any thread.
 //
 // Both processes come from one build and run on one machine, so numbers are sent as the 64-bit
 // little-endian values that they are in memory.

@@ -1,5 +1,5 @@
-// serve: the work of the helper process. It reads one request, compiles its grammar within the
-// limits, and writes the answer.
+// serve: the work of the helper process. It reads one request, compiles the grammar in it within
+// the limits of time and memory that the request gives, and writes the answer.
 //
 // It is the whole work of twill-grammar's main(). Single-threaded.
 #pragma once

@@ -2,9 +2,9 @@
 // JSON string may have.
 //
 // A plain value: state 0 is the start, and a missing edge rejects the string. Every operation
-// throws refusal (too_large) if it would need more than max_states states, so that a hostile
-// pattern costs bounded time and memory. An automaton reads *decoded* strings; json_text.hpp makes
-// grammars of how JSON spells them.
+// throws the exception refusal (too_large) if it would need more than max_states states, so that a
+// hostile pattern costs bounded time and memory. An automaton reads *decoded* strings;
+// json_text.hpp makes grammars of how JSON spells them.
 #pragma once
 
 #include <cstdint>

@@ -63,9 +63,10 @@ const std::vector<schema_case>& cases::of(const node& n) {
   return known_.emplace(n, std::move(out)).first->second;
 }
 
-/// Marks the newest entries of `at` as being inside `not`: the tasks after the first `n_todo`, the
-/// choices after the first `n_choices` and the object parts after the first `n_parts`. They must
-/// still hold, but unevaluatedProperties does not count their properties as evaluated.
+/// Marks rules that were just added to `at` as coming from inside `not`: all entries of `todo`
+/// after the first `n_todo`, of `choices` after the first `n_choices` and of the object's `parts`
+/// after the first `n_parts`. Values must still satisfy these rules, but unevaluatedProperties does
+/// not count the properties in them as evaluated.
 void cases::suppress_annotations(pending& at, std::size_t n_todo, std::size_t n_choices,
                                  std::size_t n_parts) {
   for (auto i = n_todo; i < at.todo.size(); ++i)

@@ -7,8 +7,8 @@
 // become nodes of their own, so that recursive schemas have finitely many nodes. For oneOf, the
 // case of a branch excludes the other branches unless these are provably disjoint from it.
 //
-// One thread at a time. Throws refusal, which names the keyword and its JSON pointer, for a schema
-// that cannot be enforced.
+// One thread at a time. Throws the exception refusal, which names the keyword and its JSON pointer,
+// for a schema that cannot be enforced.
 #pragma once
 
 #include <algorithm>
@@ -101,8 +101,9 @@ class cases {
 public:
   cases(const document& doc, patterns& known) : doc_(&doc), patterns_(&known), check_(doc, known) {}
 
-  /// All cases of the node. Where a case lists its `values`, every listed value satisfies the node.
-  /// The reference stays valid as long as this object exists.
+  /// All cases of the node `n`, a set of schemas that must hold or must not hold: every value that
+  /// satisfies them belongs to at least one case. If a case lists its `values`, each listed value
+  /// satisfies the node. The reference stays valid as long as this object exists.
   const std::vector<schema_case>& of(const node& n);
   /// True if it is proven that no value satisfies the node.
   bool is_empty(const node& n);
@@ -165,8 +166,8 @@ private:
 
 node node_of(std::vector<literal> literals);
 
-/// only() restricts a case to some types; at_least() raises a lower bound; at_most() lowers an
-/// upper bound, where -1 means no bound.
+/// Each function makes a rule of a schema stricter. only() restricts the JSON types of a value,
+/// at_least() raises a lower bound, and at_most() lowers an upper bound, where -1 means no bound.
 inline void only(schema_case& c, unsigned types) {
   c.types &= types;
 }

@@ -210,8 +210,9 @@ private:
     const bool negative = r.negative && r.not_zero;
     if (negative != other.negative) return negative ? -1 : 1;
     int order = r.order[i];
-    // All digits that were read equal those of the other number, which has more digits after the
-    // point. The last of them is not zero, so the other number is greater, signs aside.
+    // If all digits that were read equal those of the other number, the other number may have
+    // further digits after the point. The last of these digits is not zero, so the absolute value
+    // of the other number is then greater.
     if (order == 0 && r.n_fraction < static_cast<int>(other.fraction.size())) order = -1;
     return negative ? -order : order;
   }

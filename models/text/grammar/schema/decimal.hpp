@@ -55,7 +55,7 @@ struct number_rules {
   }
 };
 
-/// Throws refusal (too_large, unsupported) if a multiple needs too many states.
+/// Throws the exception refusal (too_large, unsupported) if a multiple needs too many states.
 automaton number_automaton(const number_rules& rules);
 
 /// Whether the number satisfies the rules. Builds no automaton.

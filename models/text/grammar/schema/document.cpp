@@ -110,8 +110,8 @@ value without_later_keywords(const value& v, int draft, bool is_schema) {
   return value(std::move(out));
 }
 
-/// Resolves `reference` against the URI `base` as RFC 3986 section 5.2 says, except that the path
-/// segments "." and ".." are kept as they are.
+/// Resolves the URI reference `reference` against the URI `base` as RFC 3986 section 5.2 says,
+/// except that the path segments "." and ".." are kept as they are.
 std::string resolved_uri(const std::string& base, const std::string& reference) {
   const auto scheme_end = [](const std::string& uri) {
     const auto colon = uri.find(':');

@@ -20,14 +20,14 @@ const value* member(const value& v, std::string_view key);
 
 class document {
 public:
-  /// Throws refusal (bad_json, unsupported).
+  /// Throws the exception refusal (bad_json, unsupported).
   explicit document(std::string_view schema_text);
 
   const value& root() const { return *root_; }
   /// The JSON pointer of a part of the schema, such as "#/properties/a".
   std::string pointer_to(const value& part) const;
-  /// The part of the schema to which `reference`, found in `from`, points. Throws refusal
-  /// (unsupported, bad_schema).
+  /// The part of the schema to which `reference`, found in `from`, points. Throws the exception
+  /// refusal (unsupported, bad_schema).
   const value& resolve(const value& from, const std::string& reference) const;
   /// True for drafts before 2019-09, in which keywords beside $ref are ignored.
   bool ignores_beside_ref() const { return draft_ <= 7; }

@@ -23,8 +23,9 @@ const code_points high = code_points(0x80, last_code_point) - surrogates; ///< a
 /// of its own in the automaton. Masks then also refuse longer strings that the schema allows.
 constexpr std::int64_t max_counted = 1024;
 
-/// Returns alternatives that match one code point as \uXXXX or as a pair of surrogates. ASCII
-/// characters are included only if `ascii` is set.
+/// Returns alternatives of a regular expression, each after a `|`, which match one code point that
+/// JSON spells as \uXXXX or as a pair of surrogates. ASCII characters are included only if `ascii`
+/// is true.
 std::string escaped_unit(bool ascii) {
   const std::string hex = "[0-9a-fA-F]", start = "|\\\\u";
   std::string out = start + "[1-9abcefABCEF]" + hex + "{3}" + start + "0[1-9a-fA-F]" + hex + "{2}" +
@@ -197,8 +198,9 @@ expression json_text::emit(const automaton& language, const std::string& hint, b
   for (const auto& s : language.states)
     for (const auto& e : s.edges)
       ++n_entries[static_cast<std::size_t>(e.target)];
-  // A state that only one edge enters is written into the rule of the state before it. Every other
-  // state becomes a rule, and so does every sixteenth state, so that no rule nests deeply.
+  // Grammar rules are made from the states of the automaton. A state that only one edge enters is
+  // written into the rule of the state before it. Every other state gets a rule of its own, and so
+  // does every sixteenth state, so that no rule nests deeply.
   std::vector<int> rule(n, -1);
   for (std::size_t i = 0; i < n; ++i)
     if ((n_entries[i] > 1 || i % 16 == 15) &&
@@ -212,8 +214,9 @@ expression json_text::emit(const automaton& language, const std::string& hint, b
     for (const auto& e : language.states[at].edges) {
       const auto to = static_cast<std::size_t>(e.target);
       auto next = rule[to] >= 0 ? into_->reference(rule[to]) : after(to);
-      // If this edge takes all characters that have an escape, and any continuation of the string
-      // is allowed after it, one rule that all such edges share matches the escapes.
+      // If this edge takes all characters outside ASCII and all that have a short escape such as
+      // \n, and if the string may continue in any way after it, then one rule, which all such edges
+      // share, matches the escape sequence and the rest of the string.
       const bool frees =
           quoted && language.is_universal(e.target) && e.set.covers(high | short_escaped());
       if (frees) parts.push_back(into_->reference(free_escape_));

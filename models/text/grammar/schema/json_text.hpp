@@ -1,9 +1,9 @@
 // json_text: grammar expressions for the JSON spellings of strings, numbers and fixed values.
 //
-// The constructor adds the shared rules (any value, any string, any object, ...) to a `rules`
-// object once. A character of a string may be written as itself, as its short escape, or, in
-// strings without further constraints, as \uXXXX. Strings with a pattern or a length exclude the
-// spelling \uXXXX, but no string becomes impossible by that.
+// The constructor adds rules that many schemas need (any value, any string, any object, ...) to the
+// grammar, a `rules` object (rules.hpp). A character of a string may be written as itself, as its
+// short escape, or as \uXXXX. In strings that must have a pattern or a length, \uXXXX is not
+// allowed, but each such string can still be written in another spelling.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ public:
   /// `after_value`: what may follow a value, white space aside.
   explicit json_text(rules& into, std::string_view after_value = ",}]:");
 
-  /// White space. The expression is put directly into the rules that use it. As a separate rule it
+  /// White space. The expression is put directly into the rules that use it. A separate rule for it
   /// could end at any character, and the matcher would have to check every token that begins with a
   /// space for each mask.
   expression space() const { return repeat_of(one_of(" \n\r\t"), 0, -1); }
@@ -42,13 +42,14 @@ public:
   expression string_of_class(const code_points& set, std::int64_t min, std::int64_t max);
   /// A string that the automaton accepts, with its quotes.
   expression string_in(const automaton& language, const std::string& hint);
-  /// A string that matches a regular expression as a whole, where the expression begins with ^,
-  /// ends with $ and has large repetition counts. XGrammar compiles it to one automaton. None for
-  /// any other expression and where counting_regex() of regex_text.hpp returns none.
+  /// Returns the grammar of a string that matches a regular expression with large repetition
+  /// counts, which begins with ^ and ends with $. XGrammar compiles it to one automaton. Returns
+  /// none for any other expression and if counting_regex() of regex_text.hpp returns none.
   std::optional<expression> string_counting(const regex_node& node);
-  /// A string in which a regular expression matches anywhere, for expressions that are too large
-  /// for `search_automaton`: repetition counts are written as counts and not expanded to states.
-  /// None if ^, $ or a lookahead is used elsewhere than at the ends.
+  /// Returns the grammar of a string in which a regular expression matches anywhere. It is used for
+  /// expressions that are too large for search_automaton(): their repetition counts are written as
+  /// counts and not expanded to states. Returns none if ^, $ or a lookahead is used elsewhere than
+  /// at the ends.
   std::optional<expression> string_matching(const regex_node& node) const;
   /// A text that the automaton accepts, without quotes and escapes; used for numbers.
   expression plain_in(const automaton& language, const std::string& hint);

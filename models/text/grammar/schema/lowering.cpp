@@ -12,9 +12,9 @@ namespace {
 /// The largest number of states of an automaton that combines a pattern with a length. A maxLength
 /// that would take more states is lowered.
 constexpr std::int64_t max_counted_states = 1200;
-/// An array with uniqueItems may have its items in any order if these have at most this many
-/// different values, which takes 2^n rules. With up to max_listed_values values, only one order is
-/// allowed.
+/// If the items of an array with uniqueItems can have at most this many different values, they may
+/// come in any order. For n values this takes 2^n rules. With more values, up to max_listed_values,
+/// only one order is allowed.
 constexpr std::size_t max_unique_values = 6;
 constexpr std::size_t max_listed_values = 64;
 constexpr std::int64_t max_items = 1'000'000;
@@ -250,9 +250,9 @@ expression lowering::array_of(const array_rules& rules) {
   if (cases_->is_empty(rest_node)) max = max < 0 ? n_apart : std::min(max, n_apart);
   if (max >= 0 && min > max) return never();
 
-  // `tail` is the grammar of what may follow the first n items. It is built backwards: it begins
-  // with the last item that has a node of its own, as items of prefixItems do, and ends with the
-  // first item.
+  // `tail` is the grammar of what may follow the first n items. It is built backwards. The first
+  // n_apart items have schemas of their own, as with prefixItems; the loop goes from the last of
+  // these items to the first.
   const auto item = value_of(rest_node);
   expression tail;
   if (n_apart == 0) {
@@ -388,9 +388,9 @@ expression lowering::listed_array_of(const array_rules& rules, const std::vector
   // Items are counted only as far as a bound needs the count.
   const auto counted = most < n ? most : count(rules.min);
   const auto ws = text_.space();
-  // After k items, item[i][k] is the grammar of the next item, which must be values[i] or a later
-  // value, and rest[i][k] is the grammar of what follows the k items, where a next item must be
-  // values[i] or a later value.
+  // item[i][k] is the grammar of the rest of the array, from the next item on, when the array has k
+  // items and the next one must be values[i] or a later value. rest[i][k] is the grammar of what
+  // may follow the k items: the end of the array, or a comma and then item[i][k].
   std::vector<std::vector<expression>> item(n + 1), rest(n + 1);
   for (std::size_t i = n + 1; i-- > 0;)
     for (std::size_t k = 0; k <= counted; ++k) {
@@ -432,9 +432,10 @@ std::string grammar_of_frames(const config::grammar_spec& spec, bool repeated_it
     const document doc(frame.schema);
     patterns known;
     cases all(doc, known);
-    // A frame (config::framed_schema) with an empty `before` holds a plain answer, which may be any
-    // value. Any other frame is a tool call, and its value is the arguments. A function takes no
-    // arguments that its schema does not declare.
+    // A frame (config::framed_schema) is a schema with the fixed texts before and after its value.
+    // If the text before is empty, the value is a plain answer, which may be of any type. Otherwise
+    // the frame is a tool call, and its value is the arguments. A function takes no arguments that
+    // its schema does not declare.
     const bool is_answer = frame.before.empty();
     lowering lower(all, into,
                    {!is_answer || spec.closed_objects, spec.as_arguments, repeated_items});

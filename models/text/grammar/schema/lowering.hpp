@@ -1,6 +1,7 @@
-// lowering: turns the cases of schema nodes (cases.hpp) into grammar rules, one rule for each node.
+// lowering: turns a JSON Schema into grammar rules. A node is a set of schemas that one value must
+// satisfy; each node becomes one rule, made from the cases into which cases.hpp expands the node.
 //
-// An instance serves one schema, on one thread. Throws refusal.
+// An instance serves one schema, on one thread. Throws the exception refusal.
 #pragma once
 
 #include <deque>
@@ -23,11 +24,10 @@ public:
 
   /// The number of the node's rule. Also adds all rules that this rule uses.
   int rule_of_whole(const node& n);
-  /// A rule for those values of the node that are objects. It is used for the arguments of a tool,
-  /// which must be an object.
+  /// Like rule_of_whole(), but the rule accepts only objects. It is used for the arguments of a
+  /// tool, which must be an object.
   int rule_of_object(const node& n);
-  /// A rule for those values of the node that are objects, written as a function's arguments
-  /// (key=value, ...).
+  /// Like rule_of_object(), but the object is written as a function's arguments (key=value, ...).
   int rule_of_arguments(const node& n);
 
 private:

@@ -21,8 +21,8 @@ constexpr std::size_t many_rules = 4000;
 /// Most properties for which a second order is worth its rules.
 constexpr std::size_t max_two_orders = 24;
 constexpr std::size_t max_classes = 64;
-/// Where the schema allows only finitely many names besides its properties, this is the largest
-/// number of such names that are listed one by one.
+/// If patternProperties or propertyNames allow only finitely many names besides those in
+/// `properties`, up to this many names are listed one by one in the grammar.
 constexpr std::size_t max_listed_names = 64;
 
 bool is_identifier(const std::string& name) {
@@ -180,8 +180,8 @@ bool object_lowering::collect_named() {
   return true;
 }
 
-/// Splits the names that the schema does not list into classes, by the schemas that their values
-/// must satisfy.
+/// Splits the property names that the schema does not list into classes. Names whose values must
+/// satisfy the same schemas form one class.
 std::vector<std::pair<automaton, node>> object_lowering::other_classes() {
   auto& cases = *outer_.cases_;
   automaton free = complement(literal_automaton(excluded_));
@@ -287,9 +287,9 @@ object_lowering::state object_lowering::after_other(const state& s) const {
   return next;
 }
 
-/// Returns the grammar of the next member of group `at`, whose order is fixed, and of all that
-/// follows it. The member is the first property that has not been passed, or a later one if all
-/// properties before it are optional.
+/// Returns the grammar of the next member from the group of properties `at`, whose order is fixed,
+/// and of the rest of the object. The member is the first property of the group that has been
+/// neither written nor left out, or a later one if all properties between are optional.
 expression object_lowering::next_named(const state& s, std::size_t at) {
   const auto& order = groups_[at].order(s.order);
   const auto from = static_cast<std::size_t>(s.seen[at]);

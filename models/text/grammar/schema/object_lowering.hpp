@@ -2,11 +2,11 @@
 // follow which.
 //
 // The grammar rules keep track of the properties that the schema names, so none of these is written
-// twice. Objects with few named properties accept them in any order. Larger objects treat required
-// and optional properties as two groups, whose members may be mixed. Within a group, properties
-// come in the order of `properties` (the required group also in the order of `required`), or in any
-// order if the group is small. Very large objects, and objects with minProperties or maxProperties,
-// have one fixed order for all named properties.
+// twice. If an object has few named properties, they may come in any order. Larger objects treat
+// required and optional properties as two groups, whose members may be mixed. Within a group,
+// properties come in the order of `properties` (the required group also in the order of
+// `required`), or in any order if the group is small. Very large objects, and objects with
+// minProperties or maxProperties, have one fixed order for all named properties.
 //
 // Properties that the schema does not name may be written anywhere. A context-free grammar cannot
 // ensure that none of them is written twice; the matcher ensures this (unique_keys.hpp). Use an
@@ -56,9 +56,9 @@ private:
   };
   /// Which members of the object have been written already.
   struct state {
-    /// One number for each group. If the group has any_order, bit i tells whether its property i is
-    /// written. Otherwise it is the number of properties, from the beginning of the order, that
-    /// have been written or left out.
+    /// One number for each group of properties. If the group may come in any order, bit i tells
+    /// whether its property i is written. Otherwise the number counts the properties, from the
+    /// beginning of the order, that have been written or left out.
     std::array<std::uint64_t, 2> seen{};
     std::size_t order = 0;    ///< index of the order that the groups use
     std::int64_t counted = 0; ///< members counted for minProperties, up to that number

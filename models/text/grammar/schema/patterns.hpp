@@ -1,7 +1,7 @@
 // patterns: caches the automata of a schema's regular expressions and formats, so that each is
 // built once.
 //
-// One thread at a time. Throws refusal for an expression that twill does not enforce.
+// One thread at a time. Throws the exception refusal for an expression that twill does not enforce.
 #pragma once
 
 #include <map>

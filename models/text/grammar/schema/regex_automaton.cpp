@@ -96,8 +96,8 @@ struct nfa {
 
 using state_set = std::vector<int>;
 
-/// Returns the states that `from` reaches without a character. The assertions ^ and $ hold if
-/// `at_begin` and `at_end` are set.
+/// Returns the states that `from` reaches without a character. The assertion ^ holds if `at_begin`
+/// is true, and $ if `at_end` is true.
 state_set closure(const nfa& n, state_set from, bool at_begin, bool at_end) {
   std::vector<bool> seen(n.states.size());
   state_set out, todo = std::move(from);
@@ -115,8 +115,8 @@ state_set closure(const nfa& n, state_set from, bool at_begin, bool at_end) {
   return out;
 }
 
-/// Splits the characters of `edges` into disjoint sets, each with all states to which its
-/// characters lead.
+/// Splits the characters of `edges` (pairs of a character set and a target state) into disjoint
+/// sets. Each set is returned with all states to which its characters lead.
 std::vector<std::pair<code_points, state_set>>
 split(const std::vector<std::pair<code_points, int>>& edges) {
   std::map<std::uint32_t, std::pair<std::vector<int>, std::vector<int>>> bounds; // starts, ends
@@ -147,8 +147,8 @@ split(const std::vector<std::pair<code_points, int>>& edges) {
 automaton determinised(const nfa& n, int start, int accept) {
   automaton out;
   out.states.clear();
-  // The first state is kept apart from a later state with the same set, because `^` holds only in
-  // the first state.
+  // Each state of the result stands for a set of states of `n`. The first state is kept apart from
+  // a later state that stands for the same set, because `^` holds only at the beginning.
   std::map<std::pair<bool, state_set>, int> ids;
   std::vector<std::pair<bool, state_set>> todo;
   const auto id_of = [&](bool at_begin, state_set set) {
@@ -188,8 +188,8 @@ automaton found_anywhere(const regex_node& node, bool from_begin) {
   const int enter = n.add();
   n.skip(start, enter);
   const int found = n.append(node, enter);
-  // Any characters may follow a match. After `$` none can follow, because the assertion does not
-  // hold if a character follows.
+  // Any characters may follow a match. If the match ends with `$`, no character can follow, because
+  // `$` holds only at the end of the text.
   n.states[static_cast<std::size_t>(found)].edges.push_back({code_points::all(), found});
   return determinised(n, start, found);
 }

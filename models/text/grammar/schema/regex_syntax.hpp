@@ -26,7 +26,7 @@ struct regex_node {
   bool negative = false;         ///< lookahead: (?!...)
 };
 
-/// Throws refusal (bad_grammar, unsupported) with the expression in the message.
+/// Throws the exception refusal (bad_grammar, unsupported) with the expression in the message.
 regex_node parse_regex(std::string_view pattern);
 
 } // namespace twill::models::grammar

@@ -1,9 +1,9 @@
 // regex_text: writes regular expressions in XGrammar's syntax. XGrammar compiles each of them to
 // one automaton.
 //
-// An expression that counts characters up to some hundreds is cheap as a separate automaton.
-// Written as grammar rules, many tokens would extend beyond the end of a rule, and the parser would
-// have to check each of them for every mask. Pure; any thread.
+// An expression that counts characters up to some hundreds is cheap as a separate automaton. If it
+// were written as grammar rules, many tokens would extend beyond the end of a rule, and XGrammar's
+// parser would have to check each of these tokens for every mask. Pure; any thread.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@
 namespace twill::models::grammar {
 
 struct schema_options {
-  /// An object with declared properties has no other properties, unless the schema has a keyword
-  /// about them.
+  /// True: an object whose schema declares properties has no other properties, unless the schema
+  /// has a keyword about other properties, such as additionalProperties.
   bool closed_objects = false;
   /// The outermost value is an object and is written as `key=value, ...)`.
   bool as_arguments = false;

@@ -12,7 +12,8 @@
 namespace twill::models::grammar {
 
 /// Accepts all strings in which `pattern` matches anywhere, as JSON Schema defines `pattern`.
-/// Throws refusal (bad_grammar, unsupported, too_large) with the expression in the message.
+/// Throws the exception refusal (bad_grammar, unsupported, too_large) with the expression in the
+/// message.
 automaton search_automaton(std::string_view pattern);
 
 } // namespace twill::models::grammar
