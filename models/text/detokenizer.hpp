@@ -1,8 +1,9 @@
 // detokenizer: turns the ids of one sequence into text as they come, in whole characters.
 //
-// Each sequence has one, which one thread uses at a time; the tokenizer must outlive it. Bytes that
-// cannot begin or continue a character become U+FFFD as soon as that is certain; an unfinished
-// character waits. The dummy space that some vocabularies put in front of a text is dropped.
+// Each sequence has its own detokenizer, which one thread may use at a time. The tokenizer must
+// outlive the detokenizer. Bytes that cannot begin or continue a character become U+FFFD as soon as
+// that is certain; the bytes of an unfinished character are held until its last byte has come. The
+// space that some vocabularies put in front of a text is dropped.
 #pragma once
 
 #include <string>
@@ -15,8 +16,8 @@ namespace twill::models {
 
 class detokenizer {
 public:
-  /// `at_start` is false where the ids continue a text; the first word then keeps the space before
-  /// it. `shown` are special tokens whose text is kept even if `skip_special` is true, such as
+  /// `at_start` is false if the ids continue a text; the first word then keeps the space in front
+  /// of it. `shown` are special tokens whose text is kept even if `skip_special` is true, such as
   /// markers of tool calls.
   detokenizer(const tokenizer& source, bool skip_special, bool at_start = true,
               std::vector<token_id> shown = {})
@@ -36,8 +37,8 @@ private:
   bool at_start_; ///< true until text has come out
 };
 
-/// Appends the text of `bytes` to `out`, with one U+FFFD for each invalid maximal subpart, as
-/// Python and the WHATWG decoder do. An unfinished tail stays in `bytes`.
+/// Appends the text of `bytes` to `out`, and one U+FFFD for each invalid sequence of bytes, divided
+/// as Python and the WHATWG decoder do. The bytes of an unfinished last character stay in `bytes`.
 void take_utf8(std::string& bytes, std::string& out);
 
 /// True when `text` is well-formed UTF-8 (no surrogates, no overlong forms).

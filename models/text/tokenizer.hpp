@@ -46,8 +46,8 @@ public:
   /// nothing.
   virtual std::string token_bytes(token_id id, bool special) const = 0;
 
-  /// True if token_bytes(id) begins with SentencePiece's dummy prefix. This space is not part of
-  /// the text if the token is the first one whose text is shown.
+  /// True if token_bytes(id) begins with the space that SentencePiece puts in front of a text (its
+  /// dummy prefix). This space is dropped if the token is the first one whose text is shown.
   virtual bool drops_leading_space(token_id /*id*/) const { return false; }
 
   /// Decodes all ids; invalid UTF-8 is replaced as Python's errors="replace" does.

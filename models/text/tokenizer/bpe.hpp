@@ -40,9 +40,10 @@ private:
   std::size_t slot(std::uint64_t pair) const;
   void merge_short(std::vector<token_id>& symbols) const;
   void merge_long(std::vector<token_id>& symbols) const;
-  /// Merges all pairs of one rank after another, for words so long that a heap would miss the CPU's
-  /// caches. Returns false and leaves `symbols` unchanged if a merge creates a pair whose rank was
-  /// already processed; with trained merges this never happens.
+  /// Merges all pairs of the lowest rank, then all of the next rank, and so on. This is used for
+  /// words so long that a heap would miss the CPU's caches. Returns false and leaves `symbols`
+  /// unchanged if a merge creates a pair whose rank was already processed; with trained merges this
+  /// never happens.
   bool merge_by_rank(std::vector<token_id>& symbols) const;
 
   std::int32_t n_ranks_ = 0; ///< one more than the highest rank

@@ -41,8 +41,9 @@ inline constexpr std::string_view space_mark = "\xE2\x96\x81"; // U+2581
 std::unique_ptr<const word_model> make_char_bpe(char_bpe_parts parts);
 
 /// Derives merges from a vocabulary with scores, as in SentencePiece BPE: two adjacent tokens merge
-/// if their joined text is a token, and the merge with the highest score comes first. Fills those
-/// members of `parts` that hold tokens, extra characters and merges.
+/// if their joined text is a token, and the merge with the highest score comes first. Fills the
+/// members of `parts` that hold the tokens, the merges, and the characters that take part in merges
+/// without being tokens.
 void add_score_merges(const std::vector<std::string>& texts, const std::vector<float>& scores,
                       const std::vector<bool>& usable, char_bpe_parts& parts);
 

@@ -30,8 +30,9 @@ enum class token_type : std::int64_t {
   byte = 6,
 };
 
-/// True for text of lower-case letters only. Some control tokens, such as ChatGLM's "sop", are such
-/// a word, which also occurs within ordinary words.
+/// True for text of lower-case letters only. Some control tokens are such words, for example
+/// ChatGLM's "sop". Their text also occurs within ordinary words, so only chat templates may write
+/// these tokens.
 bool is_one_word(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }

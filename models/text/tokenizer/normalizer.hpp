@@ -42,8 +42,9 @@ normalize_rule replace_text(std::string what, std::string by);
 normalize_rule replace_matches(std::shared_ptr<const regex> what, std::string by);
 /// SentencePiece's NMT rules: unusual control characters are dropped, unusual spaces become " ".
 normalize_rule nmt_rules();
-/// SentencePiece's compiled rules (a double array of texts and their replacements); they come from
-/// a file and are not trusted. Fails with bad_format when they cannot be such rules.
+/// SentencePiece's compiled rules: a trie of texts, stored as a double array, and their
+/// replacements. `charsmap` comes from a file and is not trusted. Fails with bad_format if it
+/// cannot hold such rules.
 result<normalize_rule> compiled_rules(std::string charsmap);
 
 } // namespace twill::models

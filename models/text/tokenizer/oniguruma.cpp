@@ -36,8 +36,8 @@ struct quantifier {
   const char* suffix = "";
 };
 
-/// A recursive-descent parser that writes the translation while it reads. The first fault ends the
-/// translation: after it, every function returns false.
+/// A recursive-descent parser that writes the PCRE2 expression while it reads the one for
+/// Oniguruma. The first error ends the translation: after it, every function returns false.
 class translator : oniguruma::reader {
 public:
   explicit translator(std::string_view expression) : reader(expression) {}

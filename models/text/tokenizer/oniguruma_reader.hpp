@@ -1,6 +1,6 @@
 // oniguruma_reader: parses the characters, properties and classes of Oniguruma's expressions.
 //
-// Private to oniguruma*.cpp. The first fault ends the parsing: from then on each function returns
+// Private to oniguruma*.cpp. The first error ends the parsing: from then on each function returns
 // false, and `fault_` says what is wrong with the expression.
 #pragma once
 

@@ -222,8 +222,9 @@ std::optional<character_set> property_set(std::string_view name, bool in_class) 
   if (key == "word") return type_set('w', in_class);
   if (const named* found = find(properties, key)) return of(found->items);
   if (auto found = posix_set(key)) return found;
-  // All remaining names are taken as scripts; PCRE2 refuses names that it does not know. Without
-  // the type `sc:`, PCRE2 would add the characters that other scripts share with this one.
+  // Any other name is taken as a Unicode script, such as `Greek`; PCRE2 refuses names that it does
+  // not know. Without `sc:`, PCRE2 would add the characters that this script shares with other
+  // scripts.
   if (key.empty() ||
       !std::all_of(key.begin(), key.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
     return std::nullopt;

@@ -10,8 +10,8 @@
 
 namespace twill::models::oniguruma {
 
-/// A set of characters: those of the PCRE2 class with the given `items`, and those that one of the
-/// `matchers` matches.
+/// A set of characters: those of the PCRE2 class with the given `items` and those that one of the
+/// expressions in `matchers` matches or, if `negated` is true, all other characters.
 struct character_set {
   std::string items;                 ///< the text between the brackets of a PCRE2 class
   std::vector<std::string> matchers; ///< expressions that match exactly one character each
@@ -37,8 +37,8 @@ std::optional<character_set> posix_set(std::string_view name);
 /// The set of `\p{name}`: a general category, a script, or one of few other properties.
 std::optional<character_set> property_set(std::string_view name, bool in_class);
 
-/// Whether Oniguruma and PCRE2 fold the case of a class of `first` to `last` equally. They do for
-/// ASCII and for ranges in which no character has a case.
+/// Whether Oniguruma and PCRE2 fold the case of the character class from `first` to `last` in the
+/// same way. They do for ASCII and for ranges in which no character has a case.
 bool folds_alike(char32_t first, char32_t last);
 /// Whether a text of two ASCII letters is also the case folding of one character, as "ss" is of ß.
 bool folds_together(char32_t first, char32_t second);

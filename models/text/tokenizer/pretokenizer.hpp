@@ -1,4 +1,5 @@
-// pretokenizer: cuts text by a list of rules into words, which the word model encodes one by one.
+// pretokenizer: cuts text by a list of rules into words. A word model (word_model.hpp), such as
+// BPE, encodes the words one by one.
 //
 // Each rule is applied to the words that the rule before it produced. Immutable; any thread may
 // split. Texts must be well-formed UTF-8 (the caller checks).
@@ -40,8 +41,8 @@ split_rule split_in_threes(std::shared_ptr<const regex> expression);
 split_rule space_in_front();
 
 enum class metaspace_prefix { always, first, never };
-/// Replaces spaces by `mark`. Puts a mark in front of a text that does not begin with one, if
-/// `prefix` requires it. With `split`, each mark begins a new word.
+/// Replaces spaces by `mark`, such as SentencePiece's U+2581. Puts a mark in front of a text that
+/// does not begin with one, if `prefix` requires it. With `split`, each mark begins a new word.
 split_rule metaspace(std::string mark, metaspace_prefix prefix, bool split);
 /// Puts `mark` (SentencePiece's dummy prefix) in front of the first word at the beginning of a
 /// text, even if the word begins with a mark.
@@ -82,9 +83,9 @@ result<pretokenizer_kind> find_pretokenizer(std::string_view name);
 /// All names that find_pretokenizer() knows.
 std::vector<std::string_view> pretokenizer_names();
 
-/// Returns steps that cut a text in linear time as `expression` of a tokenizer.json does with the
-/// behavior `isolated`. There are such steps for published expressions that look ahead, at each
-/// digit of a number, to the number's end; none for other expressions.
+/// Returns steps that cut a text as `expression` of a tokenizer.json does with the behavior
+/// `isolated`, but in linear time. There are such steps for published expressions that look ahead
+/// from each digit of a number to the number's end. Returns none for other expressions.
 std::optional<std::vector<split_step>> linear_steps(std::string_view expression);
 
 /// GPT-2's expression, by which a ByteLevel pre-tokenizer cuts.

@@ -6,9 +6,9 @@
 namespace twill::models {
 namespace {
 
-// Most of these expressions are those that the model families named by the constants published in
-// tokenizer.json; those of GPT-2, GPT-4 and GPT-4o are from OpenAI's tiktoken. The names in the
-// table `kinds` below, and what each name means besides its expressions, are llama.cpp's
+// The expressions of GPT-2, GPT-4 and GPT-4o are from OpenAI's tiktoken. Most others are from the
+// tokenizer.json of the model family after which the constant is named. The names in the table
+// `kinds` below, and the options that each name has besides its expressions, are llama.cpp's
 // (src/llama-vocab.cpp, commit 00ad355).
 constexpr const char* digit = R"(\p{N})";
 constexpr const char* digits_by_three = R"(\p{N}{1,3})";

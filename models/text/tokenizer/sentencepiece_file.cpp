@@ -86,7 +86,7 @@ private:
   std::string_view rest_;
 };
 
-/// A field of a protocol-buffer message that is read: its number, its type, and the function that
+/// A field that is read from a protocol-buffer message: its number, its type, and the function that
 /// takes its value. Other fields are skipped.
 struct known_field {
   std::uint32_t number;
@@ -94,8 +94,8 @@ struct known_field {
   std::function<void(const field&)> take;
 };
 
-/// Passes each known field of a protocol-buffer message to its function. Returns false if the bytes
-/// are not a message or if a known field has another type.
+/// Passes the value of each field listed in `known` to the function given there. Returns false if
+/// the bytes are not a protocol-buffer message or if such a field has another type.
 bool read_message(std::string_view bytes, const std::vector<known_field>& known) {
   message_reader reader(bytes);
   while (!reader.done()) {

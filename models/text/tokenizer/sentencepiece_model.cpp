@@ -68,9 +68,9 @@ private:
     return marked;
   }
 
-  /// Cuts a text between characters that are adjacent in no piece of the vocabulary. (The library
-  /// itself would take the whole text as one word.) The parts are encoded separately, and equal
-  /// parts only once.
+  /// Cuts a text between characters that are adjacent in no token of the vocabulary. (The
+  /// SentencePiece library itself would take the whole text as one word.) The parts are encoded
+  /// separately, and equal parts only once.
   void cut(std::string_view text, std::vector<std::string_view>& parts) const {
     parts.clear();
     std::size_t begin = 0, at = 0;

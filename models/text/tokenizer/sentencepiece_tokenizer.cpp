@@ -1,5 +1,5 @@
-// Reads the tokenizer.model of a folder: the SentencePiece pieces, and the tokens that the code of
-// the model's family appends to them.
+// Reads the tokenizer.model of a folder: the tokens in it, which SentencePiece calls pieces, and
+// the tokens that the code of the model's family appends to them.
 #include <cstddef>
 #include <iterator>
 #include <string>
@@ -46,9 +46,9 @@ private:
   }
 
   /// Reads whether SentencePiece's dummy prefix (a space) is put before a text. Without `legacy` in
-  /// tokenizer_config.json, LlamaTokenizer ignores what the model file says about it, and
-  /// CodeLlamaTokenizer ignores `add_prefix_space` too. With `legacy`, only the fast class of
-  /// transformers, which is its default, applies `add_prefix_space`.
+  /// tokenizer_config.json, LlamaTokenizer ignores what the model file says about the prefix, and
+  /// CodeLlamaTokenizer ignores `add_prefix_space` too. With `legacy`, only the fast tokenizer
+  /// class, the default of transformers, applies `add_prefix_space`.
   void read_prefix() {
     if (!files_.hints.reads_flags) return;
     const bool always =
@@ -95,8 +95,9 @@ private:
       bytes = std::string(1, static_cast<char>(byte_of_token(piece.text)));
       break;
     case piece_type::user_defined:
-      // The library finds user-defined pieces in any text, including a user's. Pieces that a
-      // template could use as structure, such as "<tool_call>", therefore become special tokens.
+      // The SentencePiece library finds user-defined tokens in any text, even in the text of a
+      // user. Tokens that a chat template could use as structure, such as "<tool_call>", therefore
+      // become special tokens.
       if (looks_like_markup(piece.text)) add_markup(id);
       break;
     default:
@@ -148,8 +149,9 @@ private:
   }
 
   result<nothing> make_rules() {
-    // The pre-tokenizer puts the dummy prefix at the beginning of a text and, with `legacy`, also
-    // after control tokens. The library would put the prefix at the start of every word.
+    // The pre-tokenizer puts the dummy prefix (a space) at the beginning of a text and, with
+    // `legacy` in tokenizer_config.json, also after control tokens. The SentencePiece library would
+    // put it in front of every word.
     const bool is_plain =
         file_.escape_spaces && !file_.remove_extra_spaces && !file_.space_is_suffix;
     if (file_.add_dummy_prefix && (is_plain || !legacy_)) {

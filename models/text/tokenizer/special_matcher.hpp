@@ -1,8 +1,9 @@
 // special_matcher: finds the texts of special tokens in a text; the leftmost match wins, and among
-// these the longest.
+// several at one position the longest.
 //
-// A trie is walked from each position; its depth is that of the longest entry. It is filled with
-// add() and then shared: find() is const, and any thread may call it.
+// The texts are stored in a trie, which is walked from each position, for at most the length of the
+// longest text. Fill the matcher with add() and then share it: find() is const, and any thread may
+// call it.
 #pragma once
 
 #include <array>

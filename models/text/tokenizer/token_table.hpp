@@ -43,7 +43,7 @@ struct added_token {
 };
 
 /// The tokens of added_tokens.json and of added_tokens_decoder in tokenizer_config.json, sorted by
-/// id. Fails with bad_format if one of these is malformed or has two texts for one id.
+/// id. Fails with bad_format if a list is malformed or gives two texts for one id.
 result<std::vector<added_token>> read_added_tokens(const folder_files& files);
 /// Erases added tokens for which the embedding has no row, such as the pad token of a fine-tune,
 /// and logs that their texts are treated as ordinary text. The tokens of the vocabulary itself must

@@ -36,10 +36,10 @@ void order_marks(std::vector<utf8proc_int32_t>& characters) {
   }
 }
 
-/// True if the first bytes of the characters show that the text is in the form already. No
-/// character below U+0300 composes or changes places with another one (NFC). No character below
-/// U+00C0 has a canonical decomposition (NFD), and none below U+00A0 has any decomposition (NFKC,
-/// NFKD).
+/// True if the first bytes of the characters show that the text is in the normal form `form`
+/// already. No character below U+0300 composes or changes places with another one (NFC). No
+/// character below U+00C0 has a canonical decomposition (NFD), and none below U+00A0 has any
+/// decomposition (NFKC, NFKD).
 bool is_normal_already(std::string_view text, normal_form form) {
   const unsigned lead_limit = form == normal_form::nfc   ? 0xCC
                               : form == normal_form::nfd ? 0xC3

@@ -17,8 +17,8 @@ struct unigram_parts {
   bool byte_fallback = false;
 };
 
-/// A word model in which a run of unknown characters becomes one unknown token, or byte tokens
-/// ("<0x..>").
+/// Makes a word model (word_model.hpp) from tokens and their probabilities. It encodes a run of
+/// unknown characters as one unknown token or, with byte_fallback, as byte tokens ("<0x..>").
 std::unique_ptr<const word_model> make_unigram(const unigram_parts& parts);
 
 } // namespace twill::models
