@@ -1,10 +1,11 @@
 // chat_conventions: the chat templates of models whose files have none.
 //
 // Templates are Jinja sources for chat_template::parse(). A model folder or GGUF file may have its
-// own templates (template_sources.hpp). Otherwise the descriptor of the model's family may supply
-// one. Such a template prints a cut mark (chat_template.hpp) wherever the family's own code encodes
-// two parts of a prompt separately, so that token ids equal those of the family's code. Pure; any
-// thread may call.
+// own templates (template_sources.hpp). For a model without one, twill may have a template for its
+// family. Some families' own code encodes parts of a prompt separately. Their template prints a cut
+// mark between these parts, a character at which twill's tokenizer divides the text
+// (chat_template.hpp), so that token ids equal those of the family's code. Pure; any thread may
+// call.
 #pragma once
 
 #include <string>
@@ -22,8 +23,8 @@ struct chat_source {
   const value* generation_config = nullptr; ///< null when the model has none
 };
 
-/// The known templates of a model family, as part of the family's descriptor. Each function returns
-/// a Jinja source, or an empty text if the vocabulary lacks the tokens that the template needs.
+/// The known templates of a model family. Each function returns a Jinja source, or an empty text if
+/// the vocabulary lacks the tokens that the template needs.
 struct chat_convention {
   /// For folders without a template. Null: ChatML is used if the vocabulary has ChatML's tokens.
   std::string (*of_folder)(const chat_source& model) = nullptr;

@@ -36,8 +36,8 @@ struct rendered_prompt {
 
 /// Cuts off everything after `content`, the text of the prompt's last message, so that the model
 /// continues that text. White space at either end of `content` may be missing in the prompt, since
-/// templates trim it. Returns false and leaves the prompt unchanged if `content` is not the last
-/// text from the request in the prompt.
+/// templates trim it. Returns false and leaves the prompt unchanged if another text of the request
+/// comes after `content` in the prompt, or if `content` is not found.
 bool cut_after(std::string_view content, rendered_prompt& prompt);
 
 class chat_template {

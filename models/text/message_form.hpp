@@ -34,8 +34,9 @@ using try_template = std::function<std::string(const value& messages, const valu
 
 message_form find_message_form(std::string_view template_source, const try_template& render);
 
-/// Returns `messages` in the form that the template expects, with all their members. `tool_text`
-/// describes the tools; it is not used if the template shows tools itself.
+/// Returns `messages` in the form that the template expects. Members of a message that need no
+/// conversion are kept. `tool_text` describes the tools; it is not used if the template shows tools
+/// itself.
 value fit_messages(const value& messages, const message_form& form,
                    const std::string& tool_text = {});
 

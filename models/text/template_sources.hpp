@@ -1,9 +1,9 @@
 // template_sources: reads the chat templates in a model's files as Jinja sources, by name.
 //
 // A model may have several: the default one, `tool_use` for requests with tools, and others that a
-// request names. Which files count, and in which order, is what transformers does. Pure but for
-// reading the folder; any thread may call. A template that cannot be read is omitted and named in
-// `faults`, so that the others can still be used.
+// request names. Which files are read, and which template is preferred, is as in transformers. Any
+// thread may call. A template that cannot be read is omitted and named in `faults`, so that the
+// others can still be used.
 #pragma once
 
 #include <cstddef>

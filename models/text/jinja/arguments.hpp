@@ -13,8 +13,8 @@
 
 namespace twill::models::jinja {
 
-/// The arguments of one call, bound to the parameter names of a built-in and indexed by the
-/// position of these in `names`. They refer to the call_args, which must outlive this object.
+/// The arguments of one call, bound to the parameter names of a built-in and found by the index of
+/// the parameter in `names`. The call_args that the constructor takes must outlive this object.
 class arguments {
 public:
   /// Fails on too many arguments, unknown names and names given twice.

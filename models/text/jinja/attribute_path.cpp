@@ -51,8 +51,8 @@ std::vector<std::size_t> sorted_order(runtime& rt, const std::vector<val>& keys,
   std::vector<std::size_t> order(keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   rt.add_work(keys.size() * 8);
-  // A failing comparison throws an exception out of the sort. That leaves `order` valid, and it is
-  // not used.
+  // A failing comparison throws an exception out of the sort. This is safe: `order` stays valid and
+  // is discarded.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return reverse ? apply_compare(rt, "<", keys[b], keys[a])
                    : apply_compare(rt, "<", keys[a], keys[b]);

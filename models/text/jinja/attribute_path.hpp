@@ -1,5 +1,5 @@
-// attribute_path: the path "a.b.0" that filters take as attribute=; each part is looked up as an
-// item.
+// attribute_path: the path, such as "a.b.0", that filters take as the argument `attribute`. Each
+// part of the path is looked up as an item of the value before it.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,7 @@
 // evaluator: runs a parsed template once.
 //
-// An evaluator serves one render on one thread. The tree, the runtime and the root scope must
-// outlive it. Throws template_error.
+// An evaluator serves one render on one thread. The parsed template, the runtime and the scope of
+// the global names must outlive it. Throws template_error.
 #pragma once
 
 #include <deque>

@@ -176,8 +176,8 @@ private:
     append_digits(out, c, negative, number.digits.substr(negative ? 1 : 0));
   }
 
-  /// Writes a sign and then digits, also in hexadecimal and octal, where Python writes negative
-  /// numbers with a sign and snprintf supports unsigned numbers only.
+  /// Writes a sign and then the digits. Python also writes negative hexadecimal and octal numbers
+  /// with a sign, which snprintf cannot do.
   void append_digits(text& out, const conversion& c, bool negative, std::string digits) {
     std::string lead = negative ? "-" : c.plus ? "+" : c.space ? " " : "";
     if (c.alternate && (c.type == 'x' || c.type == 'X' || c.type == 'o'))

@@ -1,5 +1,5 @@
-// globals: the functions every template can call: range, namespace, dict, raise_exception,
-// strftime_now, cycler and joiner are Jinja's and Hugging Face's.
+// globals: the functions that every template can call: range, namespace, dict, cycler and joiner,
+// as in Jinja, and raise_exception and strftime_now, as in Hugging Face's transformers.
 #pragma once
 
 #include <string>

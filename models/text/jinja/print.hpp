@@ -11,8 +11,9 @@
 
 namespace twill::models::jinja {
 
-/// str(v). A string keeps the taint (text.hpp) of each of its bytes. The text of any other value is
-/// tainted as a whole if any part of the value is tainted.
+/// str(v). Bytes that came from the request are marked as tainted (text.hpp). The bytes of a string
+/// keep their marks. The text of any other value is tainted as a whole if any part of the value is
+/// tainted.
 text to_text(runtime& rt, const val& v);
 /// repr(v).
 text to_repr(runtime& rt, const val& v);

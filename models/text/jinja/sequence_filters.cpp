@@ -84,9 +84,10 @@ val dictsort_filter(evaluator& ev, const val& input, const call_args& args) {
   return new_list(ev, pick(pairs, sorted_order(ev.rt(), keys, a.flag(2, false))));
 }
 
-/// Makes the key of an item for sorting; a path "a,b" sorts by several attributes. As in Jinja, the
-/// key is a list even for one attribute: lists with undefined values compare as equal, while two
-/// undefined values without a list cannot be compared.
+/// Makes the key by which `item` is sorted; `paths` has several entries if the template gives
+/// several attributes, as in "a,b". As in Jinja, the key is a list even for one attribute: lists
+/// with undefined values compare as equal, while two undefined values without a list cannot be
+/// compared.
 val sort_key(evaluator& ev, const std::vector<attribute_path>& paths, const val& item,
              bool case_sensitive) {
   std::vector<val> parts;

@@ -1,8 +1,9 @@
 // text: a string that remembers which of its bytes came from the request (taint).
 //
-// Immutable once shared. Spans are ascending, disjoint and never touch, so they can be used
-// directly as literal ranges of a rendered prompt. Positions inside are bytes; Python's string
-// positions are code points, which the functions here translate.
+// Immutable once shared. The byte ranges of the taint are ascending, disjoint and never touch, so
+// they can be used directly as rendered_prompt::literal, in which the tokenizer recognises no
+// control tokens. A text counts in bytes; Python counts the code points of a string, and the
+// functions here convert between the two.
 #pragma once
 
 #include <cstddef>

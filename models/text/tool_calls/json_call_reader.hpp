@@ -20,8 +20,8 @@ public:
     failed, ///< this byte cannot continue a call; argument bytes were handed out only if is_named()
   };
 
-  /// With `only_calls`, an object with a member that no call has fails at once. This is used for
-  /// answers in bare JSON, which may be calls or other objects.
+  /// With `only_calls`, reading fails as soon as the object has a member that calls never have.
+  /// This is used for answers that are JSON without markers, which may be calls or other objects.
   explicit json_call_reader(bool only_calls) : only_calls_(only_calls) {}
 
   status push(char byte);

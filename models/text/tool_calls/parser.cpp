@@ -21,8 +21,8 @@ bool is_name_byte(char c) {
          c == '-' || c == '.';
 }
 
-/// True for the bytes that names of functions may contain: those of is_name_byte(), `:` and `/`
-/// (net/protocol/tool_fields.cpp).
+/// True for the bytes that the server allows in names of functions: letters, digits and any of
+/// `_-.:/` (see net/protocol/tool_fields.cpp).
 bool is_bare_name_byte(char c) {
   return is_name_byte(c) || c == ':' || c == '/';
 }
@@ -232,7 +232,7 @@ void parser::give_up() {
 }
 
 /// Handles an answer that was cut off within what can only be a call. `name` is the name of the
-/// called function, or the part of it that was written.
+/// called function or, if `is_whole` is false, the part of it that was written.
 void parser::break_off(std::string_view name, bool is_whole) {
   raw_.clear();
   space_.clear();
@@ -276,8 +276,9 @@ void parser::take_call(char byte) {
   }
 }
 
-/// Takes a byte after the JSON object of a call in the syntax tagged_json, where white space and
-/// then the end marker are expected. Any other text ends the call too.
+/// Takes a byte after the JSON object of a call between two markers, such as <tool_call> and
+/// </tool_call>. White space and then the end marker are expected. Any other text ends the call
+/// too.
 void parser::take_after_tag(char byte) {
   if (held_.empty() && is_white(byte)) return;
   held_ += byte;
@@ -324,8 +325,9 @@ void parser::take_list(char byte) {
   give_up();
 }
 
-/// Takes a byte of a call without a list, as Mistral models write it: a name, optionally a marker
-/// and an id, optionally a marker, and then the arguments. White space may separate these parts.
+/// Takes a byte of a call that is not in a JSON list, as Mistral models can write it: a name,
+/// optionally a marker and the call's id, optionally another marker, and then the arguments. White
+/// space may separate these parts.
 void parser::take_bare_call(char byte) {
   constexpr std::size_t longest_part = 256;
   raw_ += byte;

@@ -3,10 +3,10 @@
 //
 // Each sequence has its own parser; one thread at a time. Every byte of the answer is reported
 // once: as text, as reasoning, or inside a call. Bytes that only looked like a call are reported as
-// text. The events do not depend on how the answer is divided into pieces, except for where runs of
-// text, reasoning and arguments are split. A piece of text never ends inside a character, and never
-// contains the beginning of a marker that later bytes complete. White space around calls is not
-// reported.
+// text. The events do not depend on how the answer is divided among calls of push(), except for
+// where runs of text, reasoning and arguments are split. The text of an event never ends inside a
+// character, and never contains the beginning of a marker that later bytes complete. White space
+// around calls is not reported.
 #pragma once
 
 #include <memory>
