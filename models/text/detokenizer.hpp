@@ -18,7 +18,7 @@ class detokenizer {
 public:
   /// `at_start` is false if the ids continue a text; the first word then keeps the space in front
   /// of it. `shown` are special tokens whose text is kept even if `skip_special` is true, such as
-  /// markers of tool calls.
+  /// <tool_call>.
   detokenizer(const tokenizer& source, bool skip_special, bool at_start = true,
               std::vector<token_id> shown = {})
       : source_(&source), shown_(std::move(shown)), skip_special_(skip_special),

@@ -1,5 +1,5 @@
 // compiled_grammar: a grammar prepared for one vocabulary. It is immutable and may be shared by any
-// number of matchers and threads.
+// number of threads and of matchers, which follow one answer each (matcher.hpp).
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 // up and the grammar requires another key, and if the schema fixes more than the last 32 bytes of a
 // name.
 //
-// Each matcher has its own unique_keys; one thread at a time. Texts outside of objects, such as the
-// markers of a tool call, may contain anything except unbalanced quotes and braces.
+// Each matcher has its own unique_keys; one thread at a time. Text outside of objects, such as the
+// token <tool_call>, may contain anything except unbalanced quotes and braces.
 #pragma once
 
 #include <cstdint>

@@ -37,8 +37,7 @@ struct vocabulary {
 using vocabulary_ptr = std::shared_ptr<const vocabulary>;
 
 /// `logits_size`: the width of the model's logits, if that is larger than the tokenizer's
-/// vocabulary. `shown`: control tokens whose text a grammar may require, such as markers of tool
-/// calls.
+/// vocabulary. `shown`: control tokens whose text a grammar may require, such as <tool_call>.
 vocabulary_ptr make_vocabulary(const tokenizer& text, std::int32_t logits_size = 0,
                                std::span<const token_id> shown = {});
 vocabulary_ptr make_vocabulary(std::vector<std::string> bytes, std::vector<token_id> end_ids);

@@ -1,8 +1,8 @@
 // ast: the parsed template. Immutable after parsing and shared by every render.
 //
 // One node type for expressions and one for statements, distinguished by `kind`. The comment of
-// each kind says which members it uses. The parser limits `height`, and so bounds every recursion
-// over the tree.
+// each kind says which members it uses. The parser limits the height of the tree and thereby the
+// depth of every recursion over it.
 #pragma once
 
 #include <cstdint>

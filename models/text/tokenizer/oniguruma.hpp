@@ -1,8 +1,9 @@
 // oniguruma: translates the regular expressions of a tokenizer.json to PCRE2's syntax.
 //
-// The library that writes these files compiles them with Oniguruma 6.9, in its Ruby syntax and over
-// UTF-8. Some constructs have another meaning in PCRE2: sets within sets, `\h`, `{,n}`, `\w`, `$`,
-// `(?m)`. A construct without an exact counterpart is refused. Pure; any thread.
+// The library that writes these files, Hugging Face tokenizers, compiles the expressions with
+// Oniguruma 6.9, in its Ruby syntax and over UTF-8. Some constructs have another meaning in PCRE2:
+// sets within sets, `\h`, `{,n}`, `\w`, `$`, `(?m)`. A construct without an exact counterpart is
+// refused. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // pipeline_tokenizer: a tokenizer that is composed of special tokens, a normalizer, a pre-tokenizer
 // and a word model (word_model.hpp), such as BPE.
 //
-// Readers of vocabulary files differ only in how they fill the parts. Immutable: any thread may
-// call it.
+// Readers of vocabulary files differ only in how they fill pipeline_parts. Immutable: any thread
+// may call it.
 #pragma once
 
 #include <memory>

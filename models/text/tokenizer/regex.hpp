@@ -2,8 +2,8 @@
 //
 // It uses PCRE2 with UTF and UCP. `\s`, `\S` and `\w` have the meaning of the reference
 // implementations (Rust's regex): `\s` is Unicode White_Space; `\w` is Alphabetic, marks, digits,
-// connectors and joiners. Immutable; any thread may search. A match that exceeds its limits is a
-// failure.
+// connectors and joiners. Immutable; any thread may search. A search that exceeds PCRE2's limits of
+// steps or memory fails.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// special_matcher: finds the texts of special tokens in a text; the leftmost match wins, and among
+// special_matcher: finds the texts of special tokens in a text. The leftmost match wins, and among
 // several at one position the longest.
 //
 // The texts are stored in a trie, which is walked from each position, for at most the length of the

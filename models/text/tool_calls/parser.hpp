@@ -5,8 +5,8 @@
 // once: as text, as reasoning, or inside a call. Bytes that only looked like a call are reported as
 // text. The events do not depend on how the answer is divided among calls of push(), except for
 // where runs of text, reasoning and arguments are split. The text of an event never ends inside a
-// character, and never contains the beginning of a marker that later bytes complete. White space
-// around calls is not reported.
+// character, and never contains the beginning of a marker, such as <tool_call>, that later bytes
+// complete. White space around calls is not reported.
 #pragma once
 
 #include <memory>

@@ -316,8 +316,9 @@ expression lowering::array_with_wanted(const array_rules& rules) {
   return sequence_of(std::move(parts));
 }
 
-/// An array with `uniqueItems` over fixed values. Few values may come in every order, more values
-/// only in the order of the schema.
+/// Returns the grammar of an array with `uniqueItems`. The keyword is enforced if the items can
+/// only be certain fixed values: a few values may come in every order, more values only in the
+/// order of the schema.
 expression lowering::unique_array_of(const array_rules& rules) {
   const auto item = cases::item_node(rules, 0);
   std::vector<value> values;
@@ -378,8 +379,9 @@ expression lowering::unique_array_of(const array_rules& rules) {
   return sequence_of({text_of("["), ws, choice_of(std::move(ways))});
 }
 
-/// An array with `uniqueItems` over many fixed values: any subset of the values, in the order of
-/// the schema. Such an array stands for a set, so the order does not change its meaning.
+/// Returns the grammar of an array with `uniqueItems` whose items can only be the given fixed
+/// values. It accepts any subset of the values, in the order of the schema. Such an array stands
+/// for a set, so the order does not change its meaning.
 expression lowering::listed_array_of(const array_rules& rules, const std::vector<value>& values) {
   const auto n = values.size();
   const auto count = [](std::int64_t items) { return static_cast<std::size_t>(items); };

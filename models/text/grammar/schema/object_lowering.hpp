@@ -1,5 +1,5 @@
-// object_lowering: turns the rules of one object into grammar rules, which say which members may
-// follow which.
+// object_lowering: turns what a JSON Schema requires of one object into grammar rules, which say
+// which members may follow which.
 //
 // The grammar rules keep track of the properties that the schema names, so none of these is written
 // twice. If an object has few named properties, they may come in any order. Larger objects treat

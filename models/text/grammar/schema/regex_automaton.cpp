@@ -96,8 +96,8 @@ struct nfa {
 
 using state_set = std::vector<int>;
 
-/// Returns the states that `from` reaches without a character. The assertion ^ holds if `at_begin`
-/// is true, and $ if `at_end` is true.
+/// Returns the states that can be reached from the states `from` without reading a character. The
+/// assertion ^ holds if `at_begin` is true, and $ if `at_end` is true.
 state_set closure(const nfa& n, state_set from, bool at_begin, bool at_end) {
   std::vector<bool> seen(n.states.size());
   state_set out, todo = std::move(from);

@@ -1,8 +1,8 @@
 // validator: checks whether a JSON value satisfies a JSON Schema (2020-12 and drafts 4 to 7).
 //
-// It is used for values that the schema itself lists (enum, const, property names), and by tests to
-// check masks independently. One thread at a time. Throws the exception refusal for keywords that
-// it does not support.
+// It is used for values that the schema itself lists (enum, const, property names), and by tests as
+// an independent check of the grammars. One thread at a time. Throws the exception refusal for
+// keywords that it does not support.
 #pragma once
 
 #include <set>
