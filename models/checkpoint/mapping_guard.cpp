@@ -11,15 +11,16 @@ namespace twill::models {
 
 namespace {
 
-/// The address range of one guarded mapping. A slot is free if `bytes` is 0. `data` is written
-/// before `bytes`, and does not change until the slot is free again.
+/// The address range of one mapped file whose SIGBUS signals are handled. The entry is free if
+/// `bytes` is 0. `data` is written before `bytes`, and does not change until the entry is free
+/// again.
 struct slot {
   std::atomic<std::uintptr_t> data{0};
   std::atomic<std::size_t> bytes{0};
 };
 
-// A model has at most some hundred files. The table has a fixed size because the signal handler may
-// only use data that needs no lock.
+// One entry per mapped file. A model has at most some hundred files. The table has a fixed size
+// because the signal handler may only use data that needs no lock.
 std::array<slot, 2048> slots;
 std::atomic<std::uint64_t> n_faults{0};
 std::mutex adding; ///< held while a guard is added

@@ -1,14 +1,14 @@
 // mapping_guard: handles SIGBUS in a mapped file, so that reads give zeros and a fault is counted.
 //
 // Reading a mapping raises SIGBUS if another process has shortened the file, or if the disk cannot
-// read a page. Checking the file's size beforehand would leave a race. Copying with pread() would
-// add a copy of all weights, whereas packing reads a mapping directly in the page cache. The signal
-// handler therefore replaces the rest of the mapping by zeros and counts a fault. Code that reads a
-// mapping must compare the count before and after reading, and must discard what it read if the
-// count has changed.
+// read a page. To check the file's size before each read would not suffice, because the file may
+// shrink between check and read. Reading with pread() instead would copy all weights once more. The
+// signal handler therefore replaces the rest of the mapping by zeros and counts a fault. Code that
+// reads a mapping must compare the count before and after reading, and must discard what it read if
+// the count has changed.
 //
-// Threads: any. The handler is installed with the first guard; a SIGBUS outside of guarded memory
-// is passed to the previously installed handler.
+// Threads: any. The handler is installed with the first guard. It passes a SIGBUS outside of
+// guarded mappings to the previously installed handler.
 #pragma once
 
 #include <cstddef>

@@ -2,9 +2,9 @@
 //
 // The safetensors and PyTorch readers fill one table for all shards of a model. It is immutable
 // once filled; any thread may read. A reader checks a tensor's bytes against its file and shape
-// before it adds the tensor, and the table keeps the files mapped. Only tensors of dense types can
-// be read as weights. Tensors of integers are listed too; models/checkpoint/quant interprets their
-// bytes.
+// before it adds the tensor, and the table keeps the files mapped. Only tensors of floating-point
+// types can be read as weights. Tensors of integers are listed too; models/checkpoint/quant decodes
+// those that are parts of GPTQ or AWQ matrices.
 #pragma once
 
 #include <cstddef>

@@ -85,8 +85,8 @@ public:
   static std::int32_t block_table_width(const model_spec& spec, const decoder_options& options);
   /// Bytes of weights on the device.
   std::int64_t weight_bytes() const;
-  /// The stream of the weights that do not stay on the device; its stats tell what was transferred.
-  /// Null when all weights stay on the device.
+  /// The object that copies weights which do not stay on the device to the device before they are
+  /// used; its stats tell what was transferred. Null when all weights stay on the device.
   const offload::weight_stream* stream() const;
   /// Records the transfers of streamed weights, and with `uses` also when each layer computed. The
   /// recorder must outlive the decoder.
@@ -99,8 +99,8 @@ public:
   /// device memory. They are taken after the final norm and after the projection to the embedding's
   /// size, where the model has these. // (step_batch::n_hidden, embedding_size) f32
   gpu::tensor_ref hidden() const;
-  /// The device address at which the payload bytes of `step` will lie until the next step. It is
-  /// aligned to 64 bytes.
+  /// The device address at which the payload of `step` (step_payload::bytes, which the caller sends
+  /// along with the step) will lie until the next step. It is aligned to 64 bytes.
   const unsigned char* payload_of(const step_batch& step) const;
 
   // The functions below run a pass stage by stage, for block schedules. Call begin_pass() first.

@@ -61,11 +61,12 @@ private:
   void run_mlp(std::size_t layer, gpu::tensor_ref hidden);
   std::int32_t group_of(const stage& at) const;
   struct head_rows;
-  /// Writes the head's input for the rows of `a` whose logits are wanted. In the head's input of
-  /// the whole pass, these rows begin at row `first`.
+  /// Writes the input of the output head (lm_head) for those rows of `a` whose logits are wanted,
+  /// beginning at row `first` of the input. The rows before `first` belong to other activations of
+  /// the pass.
   gpu::tensor_ref head_input(const activations& a, std::int64_t first);
-  /// Computes the final hidden states (the input of the head) of those rows of `a` whose caller
-  /// wants hidden states instead of logits.
+  /// Computes the final hidden states (the input of the output head) of those rows of `a` for which
+  /// the caller wants hidden states instead of logits.
   gpu::tensor_ref finish_hidden(const activations& a);
   void multiply_head(const gpu::packed_matrix& head, std::int64_t first_column,
                      std::span<const head_rows> rows, gpu::tensor_ref logits);

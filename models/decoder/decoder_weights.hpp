@@ -1,6 +1,6 @@
-// decoder_weights: all weights of a decoder, checked against its spec and packed. Without a weight
-// stream all of them are on the device. With a stream, each matrix is in one of the tiers device,
-// host and disk.
+// decoder_weights: all weights of a decoder, checked against its spec and packed. Without
+// offloading all of them are on the device. With offloading each matrix is in device memory, in
+// host memory or on disk, and a weight_stream copies matrices to the device before they are used.
 //
 // Owned by the decoder's thread; must not outlive the device.
 #pragma once
@@ -47,8 +47,9 @@ struct decoder_weights {
   gpu::buffer alibi_slopes; // (n_heads) f32, or empty
   std::vector<layer_weights> layers;
 
-  /// Brings the weights that are not on the device; null when all weights are. With a stream, the
-  /// embedding and the head are cut into parts, and a tied head uses the parts of the embedding.
+  /// Copies weights that are not on the device to the device before they are used; null when all
+  /// weights stay on the device. With a stream, the embedding and the output head are cut into
+  /// parts, and a head that is tied to the embedding uses the embedding's parts.
   std::unique_ptr<offload::weight_stream> stream;
   std::vector<offload::table_part> embedding_parts, head_parts;
   std::unique_ptr<offload::embedding_cache> embedding_rows;

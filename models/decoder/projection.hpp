@@ -41,18 +41,19 @@ enum class packing : std::uint8_t { on_device, on_host };
 gpu::result<gpu::packed_matrix> pack_at(packing where, gpu::device& dev,
                                         const gpu::weight_source& source, const char* label);
 
-/// The matrices, one or several, that projection::load() packs for `roles`. Tensors that are
-/// missing or cannot be read are left out here; projection::load reports what is wrong with them.
+/// The matrices, one or several, that projection::load() packs for the tensors `roles`. Tensors
+/// that are missing or cannot be read are left out here; projection::load reports what is wrong
+/// with them.
 std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
                                                const std::vector<matrix_role>& roles,
                                                gpu::compute_type compute);
 
 class projection {
 public:
-  /// `roles` are in the order of the output's columns, and each role's bias_rule says whether it
-  /// has a bias. Compute type int8x2 represents x by two int8 digits, of which the second is the
-  /// rounding error (residual) of the first. Hosts compute the output columns before
-  /// `residual_from` without the second digit.
+  /// `roles` lists the tensors of this layer in the order of their output columns; its bias_rule
+  /// says whether a tensor has a bias. Compute type int8x2 represents x by two int8 digits, of
+  /// which the second is the rounding error (residual) of the first. Hosts compute the output
+  /// columns before `residual_from` without the second digit.
   static result<projection> load(gpu::device& dev, const checkpoint& weights,
                                  const std::vector<matrix_role>& roles, gpu::compute_type compute,
                                  packing where = packing::on_device,

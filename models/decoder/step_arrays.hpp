@@ -2,10 +2,10 @@
 // uploads all of it.
 //
 // Owned by the decoder's thread. The memory is allocated once for the largest step; set() allocates
-// nothing. Arrays with one entry per row or sequence lie at fixed places. The block tables and the
-// caller's payload follow behind them without gaps, so that the copy is no longer than the step
-// needs. The host writes all arrays into a slot of pinned memory (gpu/pinned_ring.hpp) that the
-// device has finished reading.
+// nothing. Arrays with one entry per row or sequence lie at fixed offsets. The block tables and the
+// caller's bytes (step_payload) follow behind them without gaps, so that the copy is no longer than
+// the step needs. The host writes all arrays into one of several pinned buffers
+// (gpu/pinned_ring.hpp), one that the device has finished reading.
 #pragma once
 
 #include <cstdint>

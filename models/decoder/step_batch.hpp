@@ -21,16 +21,16 @@ struct step_batch {
   /// The length of each sequence's whole prompt. Only models whose rotary frequencies grow with
   /// the prompt read it.
   std::vector<std::int32_t> prompt_lengths; // (n_sequences)
-  /// The block table of staged layers, whose KV is not in the decoder's arena but in a segment that
-  /// models/offload/streams/kv_backing.hpp describes; block numbers count within the segment. Empty
-  /// when every layer's KV is in the arena.
+  /// The block table of the layers whose KV is not in the decoder's kv_arena but in buffers of an
+  /// offline job (models/offload/streams/kv_backing.hpp). Block numbers count within the KV of one
+  /// layer and micro-batch. Empty when every layer's KV is in the arena.
   std::vector<std::int32_t> staged_table; // (n_sequences, max_blocks)
   /// For a row whose token was drawn on the device by the step before, the index of that token in
   /// step_payload::drawn; -1 for a row whose token is in `tokens`. Empty when `tokens` has every
   /// row's token.
   std::vector<std::int32_t> fed_from; // (n_tokens)
   /// For the last `n_hidden` rows of `logit_rows` the decoder returns final hidden states (the
-  /// head's input) instead of logits.
+  /// input of the output head) instead of logits.
   std::int32_t n_hidden = 0;
 };
 

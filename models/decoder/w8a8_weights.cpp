@@ -17,8 +17,8 @@ constexpr std::int64_t most_columns = 256; ///< most columns of one group
 constexpr float most = 127;
 constexpr float middle = 128; ///< the code that stands for zero
 
-/// A group whose magnitudes are all below this counts as zeros, because the reciprocal of its scale
-/// could overflow.
+/// A group (weights of a row that share one scale) whose magnitudes are all below this is stored as
+/// zeros, because the reciprocal of its scale could overflow.
 constexpr float least = 1e-30F;
 
 /// The size of the groups of a row; 0 when the columns have no such size.
@@ -31,8 +31,9 @@ std::int32_t group_of(std::int64_t columns, w8a8_kernels kernels) {
   return 0;
 }
 
-/// Rounds x up to 11 significant bits, by at most 2^-10 of x. Packed scales are then exact in f16
-/// if they are in the range of f16, and no code exceeds `most`.
+/// Rounds a positive x up to 11 significant bits, which adds at most 2^-10 of x. Scales that are
+/// rounded in this way are exact in f16 if they are in the range of f16. Because the scale is not
+/// rounded down, no code exceeds `most`.
 float rounded_up(float x) {
   constexpr std::uint32_t below = (1U << 13) - 1;
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + below) & ~below);
@@ -88,8 +89,9 @@ void round_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
   }
 }
 
-/// Computes a row of weights that keep their 4-bit codes: for each group of codes the 16-bit factor
-/// and base with which the kernel makes the 8-bit code (factor * code + base) / 256, rounded down.
+/// Computes a row of weights that keep their 4-bit codes while the kernel multiplies 8-bit codes.
+/// For each group of 4-bit codes it computes two 16-bit numbers, factor and base, from which the
+/// kernel makes the 8-bit code (factor * code + base) / 256, rounded down.
 void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t row,
                const gpu::grouped_row& out) {
   const std::int64_t n = from.cols / from.group;

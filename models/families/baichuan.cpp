@@ -132,8 +132,9 @@ std::string folder_template(const chat_source& model) {
       model.text, model.generation_config != nullptr ? model.generation_config : &model.config);
 }
 
-/// Returns no template if the text of a role token is not one token of the file's vocabulary,
-/// because the template can only spell role tokens as text.
+/// Returns an empty template if the text of a role token (the special token that begins a turn of
+/// the user or of the assistant) is not one token of the file's vocabulary. The template writes
+/// role tokens as text, so the tokenizer must turn that text into the one token.
 std::string gguf_template(const tokenizer& text) {
   return has_token(text, role_tokens[0]) ? template_with_roles(text, nullptr) : std::string();
 }
@@ -173,8 +174,9 @@ void plan_tensors(synth::plan_builder& plan) {
     plan.packable(at + "self_attn.o_proj", h, q, at + "o");
     plan_llama_mlp(plan, at);
   }
-  // Baichuan 2 scales the rows of its head to length 1, so the scale of the head's weights has no
-  // effect on the logits. The weight of the final norm therefore sets the deviation of the logits.
+  // Baichuan 2 scales the rows of its output head to length 1, so the scale of the head's weights
+  // has no effect on the logits. The weight of the final norm therefore sets the standard deviation
+  // of the logits.
   plan.norm("model.norm.weight", synth::logit_deviation);
   plan.table("lm_head.weight", r.vocab_size, h, true);
 }

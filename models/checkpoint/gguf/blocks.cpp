@@ -44,8 +44,9 @@ scale_min six_bit_pair(const std::byte* packed, int j) {
           at(packed, j + 4) >> 4 | at(packed, j) >> 6 << 4};
 }
 
-/// Reads scales and offsets of the 8 groups of a Q4_K or Q5_K block. The block begins with d and
-/// dmin, which are f16 factors of all scales and of all minimums, and 12 bytes of packed pairs.
+/// Decodes scales and offsets of the 8 groups (32 values each) of a Q4_K or Q5_K block. The block
+/// begins with the f16 numbers d and dmin, which multiply all scales and all minimums, and 12 bytes
+/// that hold the 8 pairs of scale and minimum.
 void decode_six_bit_terms(const std::byte* block, const decoded_block& out) {
   const float d = load_f16(block), dmin = load_f16(block + 2);
   for (int g = 0; g < 8; ++g) {

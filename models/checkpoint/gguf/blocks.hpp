@@ -10,8 +10,8 @@
 
 namespace twill::models::gguf {
 
-/// Where the parts of one quantised block go: codes of its values, scales and offsets of its
-/// groups.
+/// The arrays to which one quantised block is decoded: the codes of its values, and the scales and
+/// offsets of its groups (values that share a scale and an offset).
 struct decoded_block {
   std::uint8_t* codes;
   float* scales;

@@ -32,8 +32,8 @@ result<place> place_of(const part& p) {
   return place{static_cast<int>(number.value()) + 1, static_cast<int>(count.value())};
 }
 
-/// Opens part `number` of the model whose file names are like `name`, and checks that the file is
-/// that part.
+/// Opens one of the several GGUF files of a model, the one with the number `number`. The files'
+/// names differ from `name` only in that number. Checks that the file states this number itself.
 result<part> open_part(const split_name& name, int number) {
   const std::string path = name.of_part(number);
   const place wanted{number, name.count};

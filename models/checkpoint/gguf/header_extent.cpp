@@ -11,8 +11,8 @@ constexpr std::uint32_t string_type = 8, array_type = 9;
 /// bytes of each type, by its number; 0: no fixed size
 constexpr std::array<std::uint8_t, 13> type_bytes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-/// Steps over headers. After a step beyond the end of the given bytes, all further steps do
-/// nothing.
+/// Reads the headers of a GGUF file in order, without storing them. After a step beyond the end of
+/// the given bytes, all further steps do nothing.
 class header_walk {
 public:
   explicit header_walk(std::span<const std::byte> head) : head_(head) {}

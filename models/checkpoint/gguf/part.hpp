@@ -1,7 +1,8 @@
-// part: one GGUF file, mapped and checked; a model is one of them or several.
+// part: one GGUF file, mapped and checked. A model consists of one such file or of several.
 //
-// A plain value once opened. Everything that it hands out lies inside the file: counts, lengths,
-// types, shapes, offsets, alignment and overlaps have been checked, names have not.
+// A plain value once opened. Counts, lengths, types, shapes, offsets, alignment and overlaps have
+// been checked, so everything that it hands out lies inside the file. Tensor names have not been
+// checked.
 #pragma once
 
 #include <cstddef>

@@ -15,10 +15,11 @@ struct column_layout {
   std::shared_ptr<const std::vector<std::int32_t>> order;
 };
 
-/// Sorts columns by their group in the file if they are not sorted already. The file's groups may
-/// have different sizes, packed groups may not: their size is the largest that divides the number
-/// of columns of every group in the file. A group of the file may become several packed groups,
-/// which then have equal scales and offsets.
+/// Sorts columns by their group in the file if they are not sorted already, and divides them into
+/// packed groups, the groups of the matrix that twill packs for its kernels. The file's groups may
+/// have different sizes. All packed groups have one size: the largest that divides the number of
+/// columns of every group in the file. A group of the file may become several packed groups, which
+/// then have equal scales and offsets.
 column_layout lay_out(std::span<const std::int32_t> group_of_column);
 
 } // namespace twill::models::quant

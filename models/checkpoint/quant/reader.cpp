@@ -28,8 +28,9 @@ std::uint16_t load_half(const std::byte* halves, std::int64_t index) {
 /// order 0 2 4 6 1 3 5 7.
 constexpr std::array<std::int32_t, 8> awq_nibble = {0, 4, 1, 5, 2, 6, 3, 7};
 
-/// Reads a code from words that are packed along rows. Zero points of both formats and codes of AWQ
-/// are packed in this way.
+/// Reads the code of output `row` from 32-bit words that each hold the codes of 8 (4-bit codes) or
+/// 4 (8-bit codes) adjacent outputs. GPTQ and AWQ store zero points in such words, and AWQ also its
+/// codes.
 std::uint32_t code_along_row(const stored_codes& from, const std::byte* words, std::int64_t line,
                              std::int64_t row) {
   const std::int64_t per = 32 / from.bits;
@@ -59,8 +60,8 @@ void copy_words(const stored_codes& from, const gpu::grouped_rows& out, std::int
   }
 }
 
-/// Packs GPTQ codes whose columns are put in another order, so that each code of a packed word
-/// comes from another stored word.
+/// Packs GPTQ codes in another order of columns than the file has (act-order). Each code of a
+/// packed word may therefore come from a different word of the file.
 void gather_words(const stored_codes& from, const gpu::grouped_rows& out, std::int64_t row_words) {
   const std::int64_t per = 32 / from.bits;
   const std::uint32_t mask = (1U << from.bits) - 1;
@@ -86,8 +87,8 @@ void gather_words(const stored_codes& from, const gpu::grouped_rows& out, std::i
 
 using word_lines = std::array<std::array<std::uint32_t, lanes>, 8>;
 
-/// Transposes 16 adjacent squares of 8 words by 8 nibbles: nibble i of word n becomes nibble n of
-/// word i.
+/// Each word has 8 nibbles (4-bit codes). Transposes 16 adjacent squares of 8 words: nibble i of
+/// word n of a square becomes nibble n of its word i.
 void transpose_nibbles(word_lines& a) {
   const auto swap = [&a](std::size_t apart, std::uint32_t low, std::uint32_t shift) {
     for (std::size_t i = 0; i < 8; ++i) {
@@ -111,8 +112,8 @@ void read_terms(const stored_codes& from, std::int64_t first, std::int64_t n, fl
   const auto groups = static_cast<std::int64_t>(from.layout.stored_group.size());
   const std::uint32_t mask = (1U << from.bits) - 1;
   const bool f16 = from.parts.scale_kind == gpu::weight_kind::f16;
-  // Rows whose zero points are in the same word are read together. Each row has its zero point in a
-  // nibble or byte of its own in the word.
+  // A 32-bit word holds the zero points of `per` rows, each in its own nibble or byte. Rows whose
+  // zero points are in the same word are read together.
   const std::int64_t per = 32 / from.bits;
   const std::int64_t end = first + n;
   for (std::int64_t g = 0; g < groups; ++g) {

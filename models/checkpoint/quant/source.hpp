@@ -1,10 +1,11 @@
-// source: quantised matrices as grouped weight sources, exactly: value = scale * (code - zero).
+// source: presents a GPTQ or AWQ matrix as a gpu::weight_source, which has codes and, for each
+// group of columns, a scale and an offset. The values are exact: value = scale * (code - zero).
 //
 // A scale has at most 11 significant bits (f16) and a code or zero point has 8, so their product
-// has at most 19. The scale, the offset -zero * scale and every value are therefore exact in f32.
-// Sources refer to the parts' memory. GPTQ: Frantar et al. 2022, https://arxiv.org/abs/2210.17323
-// (layout: AutoGPTQ); AWQ: Lin et al. 2023, https://arxiv.org/abs/2306.00978 (layout: AutoAWQ's
-// GEMM).
+// has at most 19. The scale, the offset -zero * scale and every value are therefore exact in f32. A
+// source reads the mapped memory to which matrix_parts points. GPTQ: Frantar et al. 2022,
+// https://arxiv.org/abs/2210.17323 (layout: AutoGPTQ); AWQ: Lin et al. 2023,
+// https://arxiv.org/abs/2306.00978 (layout: AutoAWQ's GEMM).
 #pragma once
 
 #include "gpu/linear/packed_matrix.hpp"
