@@ -1,7 +1,7 @@
 // model: a model that was opened from a path and checked, but is not yet loaded on a device.
 //
-// Immutable after open_model(); shared by the executor, which uses the weights, and by sessions,
-// which use the tokenizer and the chat templates.
+// Immutable after open_model(); any thread may read. The executor actor, which runs the model, uses
+// the weights; the session actors, one per request, use the tokenizer and the chat templates.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // Baichuan 1 and 2 (arXiv:2309.10305): Q, K and V are fused in one matrix, W_pack; the 7B models
-// have rotary positions, the 13B models ALiBi; Baichuan 2 normalises each row of its head.
+// have rotary positions, the 13B models ALiBi; Baichuan 2 normalises each row of its output head
+// (lm_head).
 //
 // config.json does not state which variant a model is; the code that the authors publish with each
 // size does. This file therefore infers the variant. Positions are rotary if the hidden size is

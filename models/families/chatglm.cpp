@@ -89,10 +89,10 @@ result<model_spec> gguf_chatglm_spec(const gguf::metadata& meta, const checkpoin
 
 // ---- text ---------------------------------------------------------------------------------------
 
-// tokenization_chatglm.py appends these tokens to the pieces of tokenizer.model, in this order.
-// Text from a user becomes a role token only if special tokens are parsed in the text, and never
-// becomes one of the first five tokens. The model ends its turn with the role token of the user or
-// of a tool's output.
+// tokenization_chatglm.py appends these tokens to the vocabulary of tokenizer.model, in this order.
+// All but the first five are role tokens. Text from a user becomes a role token only if special
+// tokens are parsed in the text, and never becomes one of the first five tokens. The model ends its
+// turn with the role token of the user or of a tool's output.
 constexpr appended_token appended[] = {
     {.text = "[MASK]", .for_templates = true},
     {.text = "[gMASK]", .for_templates = true, .in_prefix = true},

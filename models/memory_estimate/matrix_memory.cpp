@@ -75,8 +75,9 @@ std::int64_t estimate_scratch_bytes(const gpu::device& dev, const model_spec& sp
   std::int64_t most = gpu::attention_scratch_bytes(
       dev, spec.n_heads, spec.n_kv_heads, spec.head_dim, o.max_step_tokens,
       std::int64_t{decoder::block_table_width(spec, o)} * o.block_tokens);
-  // This counts sampling without log-probabilities. Code that samples with log-probabilities takes
-  // the larger of this estimate and its own need.
+  // This counts the scratch memory of sampling without log-probabilities. The executor also returns
+  // log-probabilities, so it takes the larger of this estimate and what that sampling needs
+  // (actors/executor/model_on_device).
   most =
       std::max(most, gpu::sampling_scratch_bytes(dev, o.max_logit_rows, spec.vocab_size, false, 0));
   const auto add = [&](const std::vector<product>& products, std::int64_t rows) {

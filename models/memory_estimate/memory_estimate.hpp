@@ -41,13 +41,15 @@ struct streamed_weights {
   std::int64_t resident = 0;       ///< matrices that live on the device
   std::int64_t ring = 0;           ///< matrices in use or being copied to the device
   std::int64_t embedding_rows = 0; ///< the embedding cache
-  /// Needed only during loading, if the model has a head whose rows are normalised: copies of some
-  /// rows, from which their lengths are computed. They are freed before the ring is allocated.
+  /// Needed only during loading, if the rows of the model's output head are normalised: copies of
+  /// some rows, from which their lengths are computed. They are freed before the buffers for
+  /// streamed weights (`ring`) are allocated.
   std::int64_t head_rows = 0;
 };
 
-/// Estimates the device memory that decoder::load() will take for weights that are streamed as
-/// `options.offload` states, without those weights that are always on the device.
+/// Estimates the device memory that decoder::load() will take for the matrices (layers, embedding
+/// and output head) when options.offload says that weights are streamed. Weights that are always on
+/// the device (packed_weights::small: norms, biases, positions and projections) are not counted.
 streamed_weights estimate_streamed_weights(const model_spec& spec, const checkpoint& weights,
                                            const decoder_options& options);
 
@@ -79,8 +81,8 @@ struct kv_budget {
 };
 
 /// Returns how many KV blocks fit budget.asked_bytes. If that is 0, the blocks may take a quarter
-/// of available_bytes, but no more than budget_bytes leaves beside other_bytes. Never returns more
-/// blocks than `max_running` sequences of full length can use.
+/// of available_bytes, but at most budget_bytes - other_bytes if budget_bytes is not 0. Never
+/// returns more blocks than `max_running` sequences of full length can use.
 std::int32_t estimate_kv_blocks(const kv_budget& budget);
 
 /// Memory that a served model would take, computed from the headers of its files alone.

@@ -21,10 +21,11 @@ struct placement_room {
   std::int64_t host_bytes = 0;   ///< host memory that weights may take
 };
 
-/// Chooses the percentage of each tier if the options leave it open. All weights go on the device
-/// if they fit. Otherwise the device gets as many as fit beside the ring of buffers for streamed
-/// weights, host memory as many of the others as fit there, and the disk the rest. If not even the
-/// ring fits, fails with a message that states the needed and the available bytes.
+/// Chooses the percentage of the weights that each tier (device, host memory, disk) gets, if the
+/// options leave it open. All weights go on the device if they fit. Otherwise the device gets as
+/// many as fit beside the ring of buffers for streamed weights, host memory as many of the others
+/// as fit there, and the disk the rest. If not even the ring fits, fails with a message that states
+/// the needed and the available bytes.
 result<offload_options> choose_placement(const config::options& options,
                                          const placement_room& room);
 

@@ -34,8 +34,8 @@ struct offload_options {
   /// that the buffers are smaller.
   bool sep_layer = false;
   bool pin_host = true; ///< use pinned memory for the host tier if the device has memory of its own
-  /// Number of device buffers for the streamed KV of an offline job. Each holds the KV segment of
-  /// one micro-batch and one layer. While the head is computed at the end of a round
+  /// Number of device buffers for the streamed KV of an offline job. Each holds the KV of one
+  /// micro-batch and one layer. While the output head is computed at the end of a round
   /// (plan/block_schedule.hpp), the disk is busy only with loads into these buffers. With 1 no KV
   /// is loaded ahead of its use.
   std::int32_t kv_buffers = 12;
@@ -43,8 +43,8 @@ struct offload_options {
   std::int32_t verify_every = 4;    ///< one in this many reads is compared with its checksum
   double link_bytes_per_second = 0; ///< above 0: copies to the device take at least this long
   std::int64_t host_bytes = 0; ///< limit of the host tier; 0: the host memory that is available
-  /// Threads, disk store and host memory budget of the tiers off the device, possibly shared with
-  /// other users. Null: the decoder creates its own.
+  /// The I/O threads, the file and the budget of host memory for what is kept in host memory or on
+  /// disk. They may be shared with other users. Null: the decoder creates its own.
   std::shared_ptr<tier_resources> resources;
   /// Opens a store in place of a file in `dir`; for tests.
   store_opener open_store;

@@ -65,7 +65,7 @@ struct family_recipe {
 struct published_shape {
   std::int32_t hidden, layers, heads, kv_heads, mlp, vocab, context;
 };
-/// Returns a copy of `blank`, which must have a family, with the given name, tokenizer, storage
+/// Returns a copy of `blank`, whose family must be set, with the given name, tokenizer, storage
 /// type and sizes.
 recipe make_preset(const recipe& blank, const char* name, text_kind text, storage_type dtype,
                    const published_shape& sizes);

@@ -1,7 +1,8 @@
-// Generates the numbers of GPTQ and AWQ modules, in the layouts in which checkpoints store them.
+// Generates the numbers of linear layers quantised by GPTQ or AWQ, in the layouts in which
+// checkpoints store them.
 //
 // AutoGPTQ packs codes along the input dimension, and zero points along the output dimension; it
-// stores each zero point less one. The GEMM version of AutoAWQ packs both along the output
+// stores each zero point minus 1. The GEMM version of AutoAWQ packs both along the output
 // dimension, in awq_order, and stores zero points unchanged.
 #include <algorithm>
 #include <cstring>

@@ -31,8 +31,9 @@ public:
   void frequencies(const std::string& name, size n, double base);
   /// Adds `module`.weight, (rows, cols), a matrix that quantised checkpoints leave dense.
   void matrix(const std::string& module, size rows, size cols);
-  /// Adds a matrix that quantised checkpoints pack. Modules with the same `order` have the same
-  /// input, so they have the same act-order of columns.
+  /// Adds the matrix of the linear layer `module`; GPTQ and AWQ checkpoints store it quantised.
+  /// Layers with the same `order` have the same input, so GPTQ's act-order permutes their columns
+  /// alike.
   void packable(const std::string& module, size rows, size cols, const std::string& order);
   /// Adds a packable matrix and its bias.
   void biased(const std::string& module, size rows, size cols, const std::string& order);

@@ -10,7 +10,7 @@ namespace twill::models::synth {
 namespace {
 
 /// These bounds keep every count below 2^48, and keep vocabularies smaller than the number of
-/// pieces that models/synth/vocabulary can make.
+/// tokens that models/synth/vocabulary can make.
 constexpr std::pair<const char*, std::pair<std::int32_t recipe::*, std::int32_t>> most[] = {
     {"vocab", {&recipe::vocab_size, 800000}},    {"hidden", {&recipe::hidden_size, 1 << 17}},
     {"layers", {&recipe::n_layers, 1024}},       {"heads", {&recipe::n_heads, 4096}},

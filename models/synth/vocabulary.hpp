@@ -2,8 +2,8 @@
 //
 // Plain values, made from a random model's recipe (recipe.hpp) alone. After the single letters and
 // bytes come pairs of frequent letters, then pairs of such pairs, each with and without a space
-// before. Every such piece is a merge of two others, so that a vocabulary of any size has valid
-// merges.
+// before. Each of these pairs is a merge of two other tokens, so that a vocabulary of any size has
+// valid merges.
 #pragma once
 
 #include <cstdint>

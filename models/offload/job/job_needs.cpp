@@ -109,8 +109,9 @@ job_needs needs_of(const std::vector<job_prompt>& prompts, const job_options& op
     needs.max_step_tokens = std::max(options.step_tokens, needs.max_sequences);
     return needs;
   }
-  // The simulated schedule has only one layer. That is enough to count KV blocks and chunks per
-  // round, because in each round a micro-batch passes through all layers once.
+  // The simulated schedule has only one layer. That is enough to count the KV blocks and the
+  // prefill chunks (of at most options.step_tokens rows each) of a round, because in each round a
+  // micro-batch passes through all layers once.
   schedule_cursor cursor(shape_of(prompts, options, 1));
   std::int64_t round = 0;
   batch_load now;

@@ -67,7 +67,8 @@ job_step step_builder::finish() {
   for (const job_sequence* s : rows_of_) {
     step_.block_table.insert(step_.block_table.end(), s->blocks.begin(), s->blocks.end());
     step_.block_table.resize(step_.block_table.size() + widest - s->blocks.size(), 0);
-    // In staged layers the partial block (streams/kv_backing.hpp) has a number of its own. While
+    // In staged layers, whose KV is not in the decoder's kv_arena, the partial block (a sequence's
+    // last block while it is not full, see streams/kv_backing.hpp) has a number of its own. While
     // the prompt is computed, the partial block is the block of the prompt's last tokens, if they
     // do not fill a block; afterwards it is the block that gets the drawn tokens.
     const bool prompt = s->length <= s->prompt_length();

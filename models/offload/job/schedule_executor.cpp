@@ -53,9 +53,10 @@ std::int64_t schedule_executor::hidden_bytes(const chunk& p) const {
          decoder_.spec().hidden_size;
 }
 
-/// Loads the KV that the next tasks need, as long as buffers are idle. KV for a task of the next
-/// round can be loaded only after the micro-batch has passed that layer in this round, because this
-/// round's task writes KV that the next round's task reads.
+/// Loads the KV that the next tasks need, as long as staging buffers on the device are idle. KV for
+/// a task of the next round (sweep over the layers) can be loaded only after the micro-batch has
+/// passed that layer in this round, because this round's task writes KV that the next round's task
+/// reads.
 void schedule_executor::load_ahead() {
   schedule_cursor ahead = cursor_;
   const auto travels = [&](const schedule_task& s) {

@@ -1,7 +1,8 @@
-// schedule_executor: runs the tasks of a block schedule on the device. Each task runs one
-// micro-batch through one layer; the micro-batches of a round that have passed the last layer then
-// go through the head together. `schedule_task::layer` is here the number of a decoder stage, which
-// is a layer or half of a layer.
+// schedule_executor: runs the tasks of a block schedule (plan/block_schedule.hpp) on the device.
+// Each task runs one micro-batch through one layer; a round is one sweep over the layers. The
+// micro-batches of a round that have passed the last layer then go through the output head
+// together. `schedule_task::layer` is here the number of a decoder stage, which is a layer or half
+// of a layer.
 //
 // An executor runs one job, on the thread that owns the device. It owns the activations of the
 // micro-batches and the streams of KV and hidden states.

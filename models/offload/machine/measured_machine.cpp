@@ -27,8 +27,8 @@
 namespace twill::models::offload {
 namespace {
 
-/// The rate at which 4-bit KV of this model is unpacked, in values per second. For KV types without
-/// a 4-bit form the result means that unpacking takes no time.
+/// The rate at which 4-bit KV of this model is unpacked, in values per second. KV of a type that
+/// cannot be packed to 4 bits needs no unpacking, so its rate is practically infinite.
 result<double> unpacking_rate(gpu::device& dev, const model_spec& spec, gpu::dtype type) {
   gpu::kv_layer kv;
   kv.type = type;
@@ -94,8 +94,8 @@ double processor_seconds() {
 }
 
 /// Writes a file and reads it as a run with streamed weights would. Reads go directly into device
-/// memory if that is host memory, otherwise into the buffers of the I/O workers, and one read in
-/// `verify_every` is followed by a checksum.
+/// memory if that is host memory, otherwise into the buffers of the I/O workers. The checksum of
+/// one read in `verify_every` is computed, as in such a run.
 result<disk_rates> measure_store(gpu::device& dev, const config::offload_options& options) {
   constexpr std::int64_t size = 256 * mib;
   const std::int64_t room =

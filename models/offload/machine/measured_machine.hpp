@@ -29,12 +29,12 @@ std::string machine_key(const gpu::device_info& info, const model_spec& spec,
 /// having no stored rates is an error.
 enum class measuring { if_unknown, anew, never };
 
-/// Measures the model's first layer (layer_probe), copies, memory, and the disk under
-/// `offload.dir`, where a file is written and read back. This takes some seconds, unless the rates
-/// are stored from an earlier run and need not be measured anew. A simulated link
-/// (`device.link_gbps`) is planned with its simulated speed. `dev` needs free memory for one layer
-/// and the probe's rows of activations. Fails with the error code of the device or the disk. Call
-/// it on the device's thread.
+/// Measures the speed of the model's first layer (layer_probe.hpp), of copies, of memory, and of
+/// the disk under `offload.dir`, where a file is written and read back. This takes some seconds,
+/// unless the rates are stored from an earlier run and need not be measured anew. A link whose
+/// speed is simulated (`device.link_gbps`) counts with its simulated speed. `dev` needs free memory
+/// for one layer and for the activations of 256 rows. Fails with the error code of the device or
+/// the disk. Call it on the device's thread.
 result<measured_machine> measure_machine(gpu::device& dev, const model_spec& spec,
                                          const checkpoint& weights, const compute_choice& types,
                                          const offload_model& shape, const config::options& options,

@@ -77,8 +77,8 @@ void schedule_cursor::end_round() {
 void schedule_cursor::admit() {
   while (alive_.size() < max_alive_ && !waiting_.empty()) {
     // In diagonal order the next micro-batch must wait until round next_entry_. A round without
-    // micro-batches would never end, so if none is alive, a waiting micro-batch enters before that
-    // round.
+    // micro-batches would never end, so if none is alive (has entered and not finished), a waiting
+    // micro-batch enters before that round.
     const bool early = order_ == search_order::diagonal && rounds_ < next_entry_;
     if (early && !alive_.empty()) break;
     alive_.push_back(waiting_.front());

@@ -32,8 +32,8 @@ struct offload_model {
   double outer_bytes = 0; ///< embedding, last norm and head if known; 0: computed from the shape
 };
 
-/// The measured time of a layer for a number of rows, with its weights on the device and without
-/// attention to earlier positions.
+/// The measured time of a layer for a step of `rows` tokens, with its weights on the device and
+/// without attention to earlier positions.
 struct measured_rows {
   double rows = 0;
   double seconds = 0;

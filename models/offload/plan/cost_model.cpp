@@ -40,8 +40,8 @@ public:
     return out;
   }
 
-  /// Seconds to pack or unpack the KV of `rows` positions, counting only the part that is kept off
-  /// the device.
+  /// Seconds to pack the KV of `rows` positions to 4 bits or to unpack it. Only KV that is kept off
+  /// the device is packed, so only that share is counted.
   double packing_s(double rows) const {
     const bool packs = m.kv_packed_bytes_per_value > 0 && on.unpacked_values_per_s > 0;
     return packs ? policy.kv.away() * 2 * m.kv_size * rows / on.unpacked_values_per_s : 0;
@@ -90,8 +90,8 @@ public:
     schedule_task.seconds[device] += 4.0 * m.q_size * pairs / on.device_flops;
   }
 
-  /// The cost of attending, in each sequence of a micro-batch, from one token to one position,
-  /// including the transfers of that position's KV.
+  /// The cost of attention of one new token to one earlier position in each sequence of a
+  /// micro-batch, including the transfers of that position's KV.
   resource_seconds attend_position() const {
     const double flops = 4.0 * m.q_size * policy.batch_size;
     const double bytes = kv_bytes_per_position(m) * policy.batch_size;

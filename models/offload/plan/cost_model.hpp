@@ -42,14 +42,15 @@ public:
   offload_cost(const offload_model& model, const machine_description& machine,
                const offload_policy& policy, const offload_workload& work);
 
-  /// The cost of fetching the streamed part of one layer to the device, which happens once per
-  /// round.
+  /// The cost of fetching the streamed weights of one layer to the device, which happens once per
+  /// round (one sweep over the layers).
   const resource_seconds& fetch() const { return fetch_; }
   const task_cost& prefill() const { return prefill_; }
   /// The cost of a decode step that attends to `context` positions, its own position included.
   task_cost decode(double context) const;
-  /// The costs of the embedding and the head: outer_fetch() once per round, outer() for each
-  /// micro-batch of the round.
+  /// The costs of the embedding and the output head: outer_fetch() is the cost of fetching their
+  /// weights, once per round (one sweep over the layers); outer() is the cost of computing the head
+  /// for one micro-batch of the round.
   const resource_seconds& outer_fetch() const { return outer_fetch_; }
   const resource_seconds& outer() const { return outer_; }
 

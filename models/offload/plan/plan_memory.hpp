@@ -31,7 +31,7 @@ offload_sizes sizes_of(const offload_model& model, std::int32_t prompt_len, std:
 
 /// "2.443 GB"
 std::string gb_text(double bytes);
-/// The sizes in the form of FlexGen's line: "model size: 2.443 GB\tcache size: 3.188 GB\thidden
+/// Writes the sizes as FlexGen prints them: "model size: 2.443 GB\tcache size: 3.188 GB\thidden
 /// size (p): 0.066 GB".
 std::string text_of(const offload_sizes& sizes);
 

@@ -13,9 +13,9 @@ namespace {
 
 using enum offload_resource;
 
-/// The timeline of one resource. A piece of work that can begin early may be placed before work
-/// that was issued earlier but must still wait, because transfers of weights and transfers of tasks
-/// have separate queues.
+/// The timeline of one resource (a processor, a link or a disk). A transfer or computation that can
+/// begin early may be placed before one that was issued earlier but must still wait, because
+/// transfers of weights and transfers of tasks have separate queues.
 class lane {
 public:
   /// Reserves `seconds` at the earliest free time at or after `ready_s` and returns the start.
@@ -112,9 +112,9 @@ private:
     return start + seconds;
   }
 
-  /// A run is one layer of one round; runs are numbered through all rounds. Fetches the share
-  /// `piece` of the weights of run `run` into the buffer of the run that was `layers_in_ring` runs
-  /// earlier, as soon as that earlier run has ended.
+  /// A run is one layer of one round (one sweep over the layers); runs are numbered through all
+  /// rounds. Fetches the share `piece` of the weights of run `run` into the buffer of the run that
+  /// was `layers_in_ring` runs earlier, as soon as that earlier run has ended.
   void fetch(std::int64_t run, double piece) {
     if (run >= n_runs_) return;
     resource_seconds seconds = cost_.fetch();

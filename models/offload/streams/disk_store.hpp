@@ -1,5 +1,5 @@
-// disk_store: the interface to the storage of the disk tier, which reads and writes bytes at
-// aligned offsets.
+// disk_store: the interface to the storage of weights and KV that are kept on disk. It reads and
+// writes bytes at aligned offsets.
 //
 // Thread safety: any number of threads may read and write at once, as long as no thread accesses
 // bytes that another thread is writing. Failures are values whose text names the file, the offset

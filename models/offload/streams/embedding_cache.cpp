@@ -214,8 +214,10 @@ void embedding_cache::claim(std::int64_t at, std::int64_t block) {
       reader_.block_bytes();
 }
 
-/// Queues the fetches of the claimed blocks as one order (io_threads.hpp) before all waiting
-/// transfers of weights, because the next op needs the rows.
+/// Queues fetches of row blocks (16 rows of the embedding). `claimed` has the numbers of the
+/// entries of the small table to which they are fetched. The fetches form one order
+/// (io_threads.hpp), which goes before all waiting transfers of weights, because the next op needs
+/// the rows.
 void embedding_cache::order(const std::vector<std::int64_t>& claimed) {
   if (claimed.empty()) return;
   std::vector<io_pool::task> all;

@@ -1,8 +1,9 @@
-// embedding_reader: reads single row blocks (16 rows) of a table whose parts are in host memory or
-// on disk.
+// embedding_reader: reads single row blocks (16 rows) of an embedding whose parts are in host
+// memory or on disk.
 //
 // Thread safety: read() may be called from any thread. The reader owns one checksum per block and
-// checks bytes from the disk against it. The placement and the parts must outlive the reader.
+// checks bytes from the disk against it. The weight_placement, which owns the bytes, and the list
+// of the table's parts must outlive the reader.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ public:
   /// Bytes of a block's codes and scales.
   std::int64_t block_bytes() const { return layout_.code_panel_bytes + layout_.scale_panel_bytes; }
 
-  /// Copies a block's codes and scales from host memory or disk to device memory. Must not be
-  /// called for blocks that are kept on the device.
+  /// Copies a row block (its packed codes and scales) from host memory or disk to device memory.
+  /// Must not be called for blocks that are kept on the device.
   result<nothing> read(std::int64_t block, unsigned char* codes, unsigned char* scales,
                        io_worker& worker) const;
 

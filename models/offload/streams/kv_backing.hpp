@@ -62,8 +62,8 @@ struct block_span {
 /// Where full blocks are stored before they reach their tier.
 enum class block_location : std::uint8_t { in_segment, in_partial_blocks, anywhere };
 
-/// The block numbers of the full blocks in `blocks` that are stored at `where`, in ascending order,
-/// with adjacent numbers joined to spans.
+/// Returns the block numbers of those full blocks of `blocks` that are now at `where`, in ascending
+/// order, with adjacent numbers joined to spans.
 std::vector<block_span> spans_of(const std::vector<block_range>& blocks, block_location where,
                                  std::int32_t sequences);
 
@@ -115,8 +115,8 @@ public:
   result<nothing> copy_partial_blocks(std::int32_t layer, std::int32_t batch, unsigned char* device,
                                       const std::vector<block_range>& blocks,
                                       transfer_direction direction, io_worker& worker) const;
-  /// Copies each block that has just become full (block_range::filled) from the partial blocks to
-  /// its place in the segment. Must not be called with four_bits.
+  /// Copies each block that has just become full (block_range::filled) from the partial blocks,
+  /// where it was written, to its place among the full blocks. Must not be called with four_bits.
   result<nothing> keep_filled(std::int32_t layer, std::int32_t batch,
                               const std::vector<block_range>& blocks) const;
 

@@ -75,10 +75,11 @@ unsigned char* kv_stream::partial_blocks_of(const staging_buffer& b) const {
                                         : backing_->partial_blocks(layer_in(b), batch_in(b));
 }
 
-/// Posts the copies of `blocks`. After the last copy the buffer can be used again without loading
-/// (ready), unless blocks were stored and the buffer's bytes differ from the stored segment (free).
-/// They differ if the stored segment is rounded to 4 bits, or if a partial block has become full,
-/// because then only the stored segment has the block in its place.
+/// Posts copies of `blocks` between the device buffer `b` and the stored KV. A load leaves the
+/// buffer ready to be used. A store leaves it ready too if the buffer still equals what is stored;
+/// otherwise the buffer becomes free, and the KV must be loaded again. The two differ if the stored
+/// blocks are rounded to 4 bits, or if a partial block has become full, because then only the
+/// stored KV has that block in its place among the full blocks.
 void kv_stream::move(staging_buffer& b, const std::vector<block_range>& blocks,
                      transfer_direction direction) {
   const std::int32_t layer = layer_in(b), batch = batch_in(b);
@@ -167,8 +168,10 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
   return kv;
 }
 
-/// Packs newly full blocks to 4 bits at their places in the packed copy of the segment. The blocks
-/// lie in the buffer's plain segment or, if they were partial before, in the partial blocks.
+/// Packs blocks that have just become full to 4 bits. The buffer has a plain and a packed copy of
+/// the segment (the full KV blocks of one layer and micro-batch). The blocks are read from the
+/// plain copy or, if they were partial before, from the partial blocks, and are written to their
+/// places in the packed copy.
 void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& written) {
   const gpu::kv_layer segment = record_.layer_at(options_.shape, b.memory, strides_.plain);
   for (const block_span& s : spans_of(written, block_location::in_segment, options_.sequences))
@@ -182,8 +185,8 @@ void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& wr
                     strides_.stored);
 }
 
-/// Where attention uses host memory in place, the device is the host's processor and has already
-/// finished the task, so filled blocks are copied at once.
+/// Where attention uses KV in host memory in place, the device is the host's processor and has
+/// already finished the task. Blocks that the task filled are then copied at once.
 void kv_stream::release(std::int32_t layer, std::int32_t batch,
                         const std::vector<block_range>& written) {
   if (backing_->used_on_host(layer)) {

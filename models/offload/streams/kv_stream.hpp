@@ -2,11 +2,11 @@
 // and device buffers (staging_buffers). KV is loaded before the schedule task that uses it, and the
 // blocks that the task wrote are stored after the task.
 //
-// Threads: call all functions on the thread that owns the device; io_pool's workers copy. With 4
-// bits, segments are transferred packed, and the device's thread packs and unpacks them
-// (gpu/attention/kv4). Where attention reads the host tier's KV in place, nothing is transferred.
-// The stream owns the backing and the buffers. Failure: after a copy has failed, every acquire()
-// fails.
+// Threads: call all functions on the thread that owns the device; io_pool's workers copy. If KV is
+// stored with 4 bits, full blocks are transferred packed, and the device's thread packs and unpacks
+// them (gpu/attention/kv4). Where attention reads KV in host memory in place, nothing is
+// transferred. The stream owns the backing and the buffers. Failure: after a copy has failed, every
+// acquire() fails.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,9 @@ private:
   void move(staging_buffer& b, const std::vector<block_range>& blocks,
             transfer_direction direction);
   std::int64_t segment_bytes() const { return options_.shape.n_blocks * strides_.plain; }
-  /// Address of the segment in the form in which it is transferred. That is the beginning of the
-  /// buffer, or with four_bits the packed copy behind the plain segment.
+  /// Address of the bytes of the segment (the full KV blocks of one layer and micro-batch) that are
+  /// transferred. That is the beginning of the buffer, or with four_bits the copy that is packed to
+  /// 4 bits and lies behind the plain one.
   unsigned char* travelling(const staging_buffer& b) const;
   unsigned char* partial_blocks_of(const staging_buffer& b) const;
   gpu::kv_layer layer_at(unsigned char* segment, unsigned char* partial_blocks) const;

@@ -1,5 +1,5 @@
-// page_sums: checksums of a store's pages, to detect a page that is read differently from how it
-// was last written.
+// page_sums: checksums of the pages of a disk_store, to detect a page that is read differently from
+// how it was last written.
 //
 // It is made for KV, whose pages are written again and again, in ranges other than those that are
 // read. Threads: any, as long as no page is passed to note() and first_wrong() at the same time.
@@ -21,8 +21,8 @@ public:
   explicit page_sums(std::int64_t bytes = 0, std::int32_t every = 1)
       : sums_(page_of(bytes), unwritten), checks_(every, sums_.size()) {}
 
-  /// Records the checksums of pages that are being written. Offsets and sizes are whole pages in
-  /// all functions.
+  /// Records the checksums of pages that are being written. In all functions, `offset` and `bytes`
+  /// must be multiples of store_alignment, the size of a page.
   void note(std::int64_t offset, const unsigned char* data, std::int64_t bytes) {
     for (std::int64_t at = 0; at < bytes; at += store_alignment) {
       const std::size_t page = page_of(offset + at);
@@ -31,9 +31,10 @@ public:
     }
   }
 
-  /// Must be called for every read. Compares the pages that are due (see read_checks) with their
-  /// recorded checksums and returns the offset of the first page that differs. Pages that were
-  /// never written are not compared.
+  /// Must be called for every read. Compares checksums of the pages with those that were recorded,
+  /// each page at its first read after a write and then at one read in `every` (see read_checks).
+  /// Returns the offset of the first page that differs. Pages that were never written are not
+  /// compared.
   std::optional<std::int64_t> first_wrong(std::int64_t offset, const unsigned char* data,
                                           std::int64_t bytes) {
     for (std::int64_t at = 0; at < bytes; at += store_alignment) {

@@ -1,10 +1,11 @@
-// tier_resources: the resources of the tiers host and disk: the I/O threads, the file of streamed
-// weights, and the budget of host memory. An offline job creates its own tier_resources. In a
-// daemon the offloader actor owns one, which streamed weights and KV blocks share.
+// tier_resources: the resources for weights and KV that are kept in host memory or on disk: the I/O
+// threads, the file of streamed weights, and the budget of host memory. An offline job creates its
+// own tier_resources. In a daemon the offloader actor owns one, which streamed weights and KV
+// blocks share.
 //
 // Thread safety: every function may be called from any thread. A weight_stream does the reading and
-// writing: it keeps the store open during its lifetime, writes to it while a model is loaded, and
-// reads from it by orders of io_threads.
+// writing: it keeps the file's disk_store open during its lifetime, writes to it while a model is
+// loaded, and reads from it by orders (lists of tasks) of io_threads.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ private:
 
 class tier_resources {
 public:
-  /// The budget of host memory is the memory that the machine has available at this time.
-  /// `notifier`: see io_threads.
+  /// The budget of host memory is the memory that the machine has available when this constructor
+  /// is called. `notifier` asks for orders of transfers to be served (io_threads.hpp).
   explicit tier_resources(io_threads::order_notifier notifier = {});
 
   const std::shared_ptr<io_threads>& threads() const { return threads_; }

@@ -52,12 +52,13 @@ weight_layout::table_cut weight_layout::add_table(const gpu::image_layout& image
   return cut;
 }
 
-/// Returns how many buffers fit. On the device, the weights may take their planned share plus the
-/// memory of `ring_layers` whole layers (or halves of layers). What they really take differs from
-/// this for two reasons: layers that are partly on the device need smaller staging buffers, and
-/// matrices are not divided between tiers, so the resident weights differ from their share. Memory
-/// that is left over is used for more buffers. If memory is missing, there are fewer buffers, but
-/// at least `ring_layers`.
+/// Returns the number of staging buffers on the device through which streamed weights pass. On the
+/// device, the weights may take their planned share plus the memory of `ring_layers` whole layers
+/// (or halves of layers). What they really take differs from this for two reasons: layers that are
+/// partly on the device need smaller staging buffers, and matrices are not divided between tiers,
+/// so the resident weights differ from their share. Memory that is left over is used for more
+/// buffers. If memory is missing, there are fewer buffers, but at least `ring_layers`. There are
+/// never more buffers than groups that use them.
 std::int32_t weight_layout::buffers() const {
   if (n_in_ring_ == 0) return 0;
   std::int64_t most = 1;

@@ -22,9 +22,10 @@ public:
   /// or MLP) and returns the tier of each matrix.
   std::vector<tier> add_group(std::span<const std::int64_t> image_bytes);
 
-  /// add_table() divides a table (embedding or head) into parts no larger than a staging buffer and
-  /// assigns a tier to each part. With `in_every_pass`, the parts pass through the ring in every
-  /// forward pass. Call it after add_group() of all layers.
+  /// add_table() divides a table (embedding or output head) into parts no larger than a staging
+  /// buffer and assigns a tier to each part. With `in_every_pass`, every forward pass uses the
+  /// whole table, so its streamed parts pass through the buffers of the weight_ring like layers do.
+  /// Call it after add_group() of all layers.
   struct table_cut {
     std::int64_t part_panels = 0; ///< row panels of each part; the last one may have fewer
     std::vector<tier> tiers;      ///< one per part

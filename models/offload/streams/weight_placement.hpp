@@ -59,7 +59,7 @@ struct transfer_group {
 
 class weight_placement {
 public:
-  /// The placement takes the host memory that it uses from the budget `host`, up to
+  /// The placement takes the host memory for its weights from the budget `host`, at most
   /// `options.host_bytes`, and returns it to the budget in its destructor.
   weight_placement(gpu::device& dev, disk_store* store, tier_budget& host,
                    const offload_options& options, link_pacer& link)

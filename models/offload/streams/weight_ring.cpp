@@ -110,8 +110,10 @@ void weight_ring::arrivals::turn() {
     a->pending = false;
 }
 
-/// With `by_host` the thread reads from the disk directly into the buffer. The device cannot delay
-/// such a read, so the thread must wait before it.
+/// Waits until a buffer may be overwritten. With `by_host` the worker's thread reads from the disk
+/// directly into the buffer. Nothing on the device can delay such a read, so the thread itself
+/// waits until the device has finished using the buffer and earlier copies into it have ended.
+/// Otherwise only the worker's copy stream waits.
 result<nothing> weight_ring::arrivals::follow(staging_buffer& b, io_worker& worker,
                                               bool by_host) const {
   auto outcome = by_host ? b.last_use.wait() : worker.copies.follow(b.last_use);

@@ -38,18 +38,19 @@ struct ring_stats {
 
 class weight_ring {
 public:
-  /// Allocates `buffers` buffers, each as large as the largest group in `order`. `order` lists the
-  /// groups in the sequence in which a whole forward pass uses them.
+  /// Allocates `buffers` buffers, each as large as the largest transfer group in `order`. `order`
+  /// lists the transfer groups in the sequence in which a whole forward pass uses them.
   static result<std::unique_ptr<weight_ring>> create(gpu::device& dev,
                                                      const weight_placement& placement,
                                                      io_pool& pool, std::vector<std::int32_t> order,
                                                      std::int32_t buffers);
 
-  /// Begins a pass that uses only the first `n` groups of the order; the next pass begins with the
-  /// first group again.
+  /// Begins a forward pass that uses only the first `n` transfer groups of the order; the next pass
+  /// begins with the first group again.
   void begin_pass(std::size_t n);
-  /// Waits until the group is on the device or on its way there, makes the device's next work wait
-  /// for it, and lets the group's packed_matrix objects refer to the buffer.
+  /// Waits until the transfer group is on the device or its copies to the device have begun, makes
+  /// the device's next work wait for it, and lets the group's packed_matrix objects refer to the
+  /// buffer.
   result<nothing> acquire(std::int32_t group);
   /// Ends the use of the group: no op that is launched from now on may read it.
   void release(std::int32_t group);
@@ -62,11 +63,11 @@ public:
   }
 
 private:
-  /// The end of one worker's copies into a buffer, as a marker on the worker's copy stream. In
-  /// `arrivals`, `now` has the markers of the buffer's current content, and `before` those of its
-  /// previous content, which may never have been used. The lock of `buffers_` guards `pending` in
-  /// `now`. It does not guard `before` and the markers in `now`: only the workers use them, while
-  /// the buffer is being filled.
+  /// The end of one I/O worker's copies into a buffer: a gpu::marker (an event) on the worker's
+  /// copy stream. In `arrivals`, `now` has the markers of the buffer's current content, and
+  /// `before` those of its previous content, which may never have been used. The lock of `buffers_`
+  /// guards `pending` in `now`. It does not guard `before` and the markers in `now`: only the
+  /// workers use them, while the buffer is being filled.
   struct arrival {
     gpu::marker end;
     bool pending = false; ///< the device does not wait for `end` yet
@@ -75,8 +76,7 @@ private:
     std::vector<std::unique_ptr<arrival>> now, before; // (workers)
 
     void create(std::size_t workers);
-    /// Makes the current content's markers the previous content's, before the buffer takes another
-    /// content.
+    /// Called before the buffer takes another content: moves the markers in `now` to `before`.
     void turn();
     /// Makes a worker's next copies wait for the buffer's last use and for pending copies of the
     /// previous content. With `by_host` the worker's thread itself waits, because it will write to

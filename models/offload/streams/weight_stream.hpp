@@ -31,12 +31,13 @@ public:
                                                      const offload_options& options);
   ~weight_stream();
 
-  /// Places each of `matrices` in its tier. Returns the number of their group, or -1 when all of
-  /// them are kept on the device.
+  /// Stores each of `matrices` in its tier (device, host memory or disk). Those off the device form
+  /// one transfer group, whose number is returned; -1 when all of them are kept on the device.
   result<std::int32_t> add_group(const std::vector<gpu::packed_matrix*>& matrices);
-  /// Divides a table into parts no larger than a staging buffer and places each part in its tier.
-  /// With `in_every_pass` (for a head), the parts pass through the ring after the layers in every
-  /// pass. Call it after add_group() of all layers.
+  /// Divides a table (embedding or output head) into parts no larger than a staging buffer and
+  /// places each part in its tier. With `in_every_pass` (for a head), the streamed parts pass
+  /// through the weight_ring after the layers in every pass. Call it after add_group() of all
+  /// layers.
   result<nothing> add_table(const gpu::packed_matrix& table, bool in_every_pass,
                             std::vector<table_part>& parts);
   result<std::unique_ptr<embedding_cache>> rows_of(const gpu::packed_matrix& table,
