@@ -103,11 +103,12 @@ public:
   /// along with the step) will lie until the next step. It is aligned to 64 bytes.
   const unsigned char* payload_of(const step_batch& step) const;
 
-  // The functions below run a pass stage by stage, for block schedules. Call begin_pass() first.
-  // Then, for each stage, call enter(), call run() for any micro-batches that have begun and have
-  // passed all earlier stages, and call leave(). Call score() after the last stage. A stage is a
-  // layer; with options.offload.sep_layer it is half of a layer, so that a layer's attention and
-  // its MLP are two stages.
+  // The functions below run a pass stage by stage, for block schedules
+  // (models/offload/plan/block_schedule.hpp). Call begin_pass() first. Then, for each stage, call
+  // enter(), call run() for any micro-batches that have begun and have passed all earlier stages,
+  // and call leave(). Call score() after the last stage. A stage is a layer; with
+  // options.offload.sep_layer it is half of a layer, so that a layer's attention and its MLP are
+  // two stages.
 
   /// The number of stages of a pass.
   std::int32_t n_stages() const;

@@ -1,4 +1,5 @@
-// tiers: assigns tensors, or other pieces of data, to the tiers device, host and disk. Pure.
+// tiers: assigns tensors, layers or micro-batches to the tiers: device memory, host memory and
+// disk. Pure.
 #pragma once
 
 #include <cstdint>

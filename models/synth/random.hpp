@@ -1,4 +1,5 @@
-// random: counter-based random numbers, which give any word of any stream without stored state.
+// random: counter-based random numbers. A stream is the sequence of 64-bit words of one key, and
+// any word of it can be computed without stored state.
 //
 // Pure functions. The words of a stream are the SplitMix64 sequence (Steele, Lea, Flood 2014) that
 // starts at the stream's key. Any word of the sequence costs as much as the first.

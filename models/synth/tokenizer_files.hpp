@@ -1,7 +1,7 @@
 // tokenizer_files: writes a synthetic vocabulary as the files of the kind of tokenizer that a
 // random model's recipe (recipe.hpp) demands.
 //
-// Pure functions of a valid recipe. The files of a vocabulary of 150000 pieces take about 10 MB.
+// Pure functions of a valid recipe. The files of a vocabulary of 150000 tokens take about 10 MB.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
-// pickle_machine: the state of an interpreter that reads one pickle: its objects, stack, marks and
-// memo. An object of this class is used by one thread.
+// pickle_machine: the state of an interpreter that reads one pickle: its objects, and the stack,
+// marks and memo of the pickle protocol. An object of this class is used by one thread.
 //
 // Invariants: object ids on the stack, in the memo and inside objects are indices into objects_.
-// Every member function that can fail sets failed() once and leaves the machine usable.
+// The machine keeps the first failure of its member functions, and stays usable after it.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
-// simulation: simulates a plan task by task on six resources, each of which does one piece of work
-// at a time. Pure; its time and memory are proportional to the number of tasks.
+// simulation: simulates a plan task by task on six resources (device, host, copies in both
+// directions, disk reads and disk writes), each of which does one thing at a time. Pure; its time
+// and memory are proportional to the number of tasks.
 //
 // The simulation covers dependencies that the closed formula (cost_model) leaves out: a layer must
 // have arrived before it is used, a staging buffer must be free before the next layer may come, KV
 // must be stored before it is loaded, and a pipeline must fill and drain. The fetch of a layer is
-// cut into pieces that are placed between the loads of the tasks that run at the same time.
+// cut into parts that are placed between the loads of the tasks that run at the same time.
 // Transfers of activations occupy resources, but no task waits for them.
 #pragma once
 

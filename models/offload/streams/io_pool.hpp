@@ -35,7 +35,8 @@ public:
   using task = std::function<void(io_worker&)>;
 
   /// Creates a pool that runs at most `workers` tasks at once, on its own threads or on `shared`
-  /// threads, of which the pool is then the most urgent user.
+  /// threads. On shared threads the pool is the most urgent user (io_share::rank), so other users
+  /// may run fewer tasks while this pool has some.
   static result<std::unique_ptr<io_pool>> start(std::int32_t workers,
                                                 std::shared_ptr<io_threads> shared = nullptr);
   io_pool(const io_pool&) = delete;

@@ -53,8 +53,9 @@ public:
   io_threads& operator=(const io_threads&) = delete;
   ~io_threads();
 
-  /// Adds a user and starts `share.most` more threads for it. The user may outlive this object, but
-  /// then runs no tasks.
+  /// Adds a user, such as a stream of weights or of KV, which gets its own queue of tasks, and
+  /// starts `share.most` more threads for it. The user may outlive this object, but then runs no
+  /// tasks.
   std::unique_ptr<io_user> join(const io_share& share);
   /// Begins all orders placed so far, in the order of their numbers, and lets the next
   /// `orders_ahead` orders begin as soon as they are placed. Does nothing if no order has this

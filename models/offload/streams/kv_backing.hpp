@@ -100,14 +100,14 @@ public:
     std::int64_t bytes = 0;
   };
   /// Returns the copies that move `blocks` of a segment (the full KV blocks of one layer and
-  /// micro-batch), in groups. Each group is large enough to be one task of a worker.
+  /// micro-batch), in groups. A worker makes the copies of a group in one task.
   std::vector<std::vector<extent>> tasks_of(std::int32_t layer,
                                             const std::vector<block_span>& blocks,
                                             transfer_direction direction) const;
   /// Copies one extent of a segment (the full KV blocks of one layer and micro-batch). `device` is
-  /// the address of the segment on the device, in the form in which it is transferred (packed to 4
-  /// bits if kv_stream_options::four_bits is true). Pages from the disk are checked against the
-  /// checksums of what was last written there.
+  /// the address of the segment's blocks on the device as they are transferred: packed to 4 bits if
+  /// kv_stream_options::four_bits is true, otherwise plain. Pages from the disk are checked against
+  /// the checksums of what was last written there.
   result<nothing> copy(std::int32_t layer, std::int32_t batch, unsigned char* device,
                        const extent& e, transfer_direction direction, io_worker& worker) const;
   /// Copies partial blocks (a sequence's last block while it is not full): to the device those of

@@ -44,8 +44,8 @@ public:
   /// are on the device, and returns where the segment is there.
   result<gpu::kv_layer> acquire(std::int32_t layer, std::int32_t batch,
                                 const std::vector<block_range>& used);
-  /// Call this once the task that uses the segment is launched. The blocks `written` are stored
-  /// when the device has finished the task.
+  /// Call this once the schedule task that uses the KV of this layer and micro-batch is launched.
+  /// The blocks `written` are stored when the device has finished the task.
   void release(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& written);
 
   /// Declares that no later call will name this micro-batch, so its buffers may be reused.
