@@ -1,7 +1,8 @@
-// family: the interface through which the harness checks and times the kernels of one op.
+// family: the interface through which the harness in tools/gpu-kernels checks and times the CUDA
+// kernels of one op. A family is all kernels of that op.
 //
-// A family calls its op's public function and selects the calls that CUDA kernels support. It runs
-// on any device, so that tests can run its checks on the host. Only the device's thread may call
+// The checks call the op's public function, with the shapes and types for which CUDA kernels exist.
+// They run on any device, so that tests can run them on the host. Only the device's thread may call
 // the functions.
 #pragma once
 

@@ -30,7 +30,7 @@ using gpu::weight_kind;
 using gpu::test::offsets;
 
 /// A combination of weights and a compute type whose kernel is checked. When a kernel for another
-/// combination is written, add a line to `forms`.
+/// combination is written, add a line to the table `forms`.
 struct form {
   weight_kind kind;
   compute_type compute;
@@ -46,15 +46,15 @@ constexpr form forms[] = {
 };
 
 constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 64};
-/// Numbers of rows of activations for the models' layers. The last one stands for a prompt. It is
-/// reduced for wide matrices, so that there are at most `most_seed_outputs` outputs, because the
-/// host compares the bits of all of them.
+/// Numbers of rows of activations for the layers of known models (layers_of()). The last number
+/// stands for a prompt. It is reduced for matrices with many outputs, so that there are at most
+/// `most_seed_outputs` outputs, because the host compares the bits of all of them.
 constexpr std::array<std::int64_t, 4> seed_row_counts{1, 5, 32, 2048};
 constexpr std::int64_t most_seed_outputs = std::int64_t{16} << 20;
 constexpr std::int64_t small_prompt = 66; ///< rows, at toy shapes
 /// Numbers of rows of activations for check_prompt_shapes(), whose matrices have 2,571 outputs. On
-/// GPUs with 58 to 142 multiprocessors these numbers lead to both block sizes of the prefill
-/// kernels, whatever the weights.
+/// GPUs with 58 to 142 multiprocessors these numbers lead to both thread block shapes of the
+/// prefill kernels, whatever the type of the weights.
 constexpr std::array<std::int64_t, 4> prompt_row_counts{1, 200, 300, 460};
 /// Where only some outputs of a row are compared with the reference, these are the distances from
 /// one compared output to the next.

@@ -1,5 +1,6 @@
-// linear_kernels: the names of the kernels behind linear(), and the models' layers at whose shapes
-// they are checked and timed. Only the device's thread may call the functions.
+// linear_kernels: the names of the kernels that linear() launches, and the layers of known models
+// (seed_layers.hpp) at whose shapes these kernels are checked and timed. Only the device's thread
+// may call the functions.
 #pragma once
 
 #include <string>
@@ -22,8 +23,9 @@ std::string kernel_name(const char* weights, gpu::compute_type compute);
 /// The layers that are checked and timed.
 std::vector<bench::seed_layer> layers_of(const options& given);
 /// The compute type that `model.compute` = auto chooses for a layer's weights on a GPU. It depends
-/// on the type that checkpoints state: AWQ and GPTQ checkpoints state f16, GGUF files none. For
-/// weights that w8a8 rounds, the result is int8.
+/// on the 16-bit type that a checkpoint's configuration states: AWQ and GPTQ checkpoints state f16,
+/// GGUF files none. For a layer that stands for `model.compute` = w8a8 (8-bit weights and int8
+/// activations), the result is int8.
 gpu::compute_type compute_of(const gpu::device& dev, const bench::seed_layer& seed);
 /// Random weights of a product.
 gpu::weight_source source_of(const bench::seed_layer& seed, const bench::product_shape& s);

@@ -47,8 +47,9 @@ int run(kernels_arguments arguments) {
     const gpu::timing_plan plan{
         .turn = c.turn, .seconds = arguments.seconds, .graphs = !arguments.no_graphs};
     const gpu::launch_times times = gpu::time_launches(*dev, plan, c.run);
-    // The read rate of the memory can change during a run. When a case reaches a third of it, the
-    // rate is measured again, so that the case is compared with the limit at this moment.
+    // The read rate of the memory can change during a run. When a case reads at a third of this
+    // rate or more, the rate is measured again, so that the case is compared with the limit at this
+    // moment.
     const bool near =
         !arguments.selection.small && c.bytes / times.median() > limits.read_bytes_per_s / 3;
     report.measured(group, c, times, near ? probe.read_bytes_per_s() : limits.read_bytes_per_s);

@@ -13,8 +13,8 @@ namespace {
 
 using gpu::compute_type;
 
-/// The products of one layer. Their matrices are made when the first case that needs them is
-/// selected.
+/// The matrix products of one layer of a model. Their matrices are made when the first case that
+/// needs them is selected.
 class layer {
 public:
   layer(gpu::device& dev, const kernel_selection& selection, const seed_layer& seed,

@@ -9,8 +9,9 @@ namespace twill::bench {
 void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
                           const std::function<void(const kernel_case&)>& measure);
 
-/// The products of one layer of each seed model (seed_layers.hpp): first each product alone, then
-/// all of them in sequence as one case, whose bytes and operations are the sums over the products.
+/// The matrix products of one layer of each seed model (seed_layers.hpp): first each product alone,
+/// then all of them in sequence as one case, whose bytes and operations are the sums over the
+/// products.
 void for_each_layer_case(gpu::device& dev, const kernel_selection& selection,
                          const std::function<void(const kernel_case&)>& measure);
 

@@ -1,5 +1,5 @@
-// arithmetic: the arithmetic that both counts.hpp and the model on paper (model.hpp) use. Pure
-// functions.
+// arithmetic: a rounded-up division and the size of an mma instruction, which counts.hpp and the
+// model on paper (model.hpp) use. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -9,10 +9,10 @@
 
 namespace twill::bench::paper {
 
-/// The gemm_plan, that is, the constants of the kernel (plans.hpp), for weights of this format.
-/// Where no plan has the group size of `weights`, the result is the plan with the next smaller
-/// group among those with the same number of bits and the same type of activations, or the plan
-/// with the smallest group where none is smaller.
+/// Returns the constants (plans.hpp) of the kernel for weights of this format. A plan must have the
+/// same number of bits and the same type of activations as `weights`. Where no such plan has the
+/// same group size, the result is the plan with the next smaller group size, or with the smallest
+/// one where none is smaller.
 const gemm_plan& plan_of(weight_format weights);
 
 /// A product out (rows, outputs) f32 = x (rows, columns) * W^T with few rows, where x is f16, or

@@ -4,8 +4,8 @@
 //
 // The launches are those that are planned for twill on a GPU. A layer has two norms, one kernel for
 // rope and the store of KV, one for the activation, four products, and attention in two launches.
-// The product before a residual adds the residual. KV has 16 bits, logits are f32, and the head has
-// 16-bit weights.
+// The product before a residual adds the residual. KV has 16 bits, logits are f32, and the LM head
+// has 16-bit weights.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ kernel_counts prompt_product_counts(const card& on, const seed_layer& seed,
 
 /// The step of a prompt of `rows` tokens. Its products and its attention use the kernels for
 /// prompts. Where the MLP has a gate, the activation is part of the product of gate and up. Only
-/// one row goes through the head.
+/// one row goes through the LM head.
 decode_step prompt_step_of(const card& on, const seed_layer& seed, std::int64_t rows);
 
 /// The report covers the seed models with published figures on an A100-40G.

@@ -18,10 +18,10 @@ double bytes_of(std::int64_t rows, const shape& s) {
                              2 * rows * s.outputs + 2 * s.outputs);
 }
 
-/// The tiles of the weight matrix are numbered along one column of tiles after the other, and each
-/// block takes a stripe of `tiles_of_block` consecutive tiles. Returns the largest number of
-/// stripes that have tiles in one column. Stripes that share a column add their sums one after the
-/// other.
+/// Marlin numbers the tiles of the weight matrix along one column of tiles after the other. Each
+/// thread block takes a stripe, which is `tiles_of_block` consecutive tiles. Returns the largest
+/// number of stripes that have tiles in one column. Stripes that share a column add their sums one
+/// after the other.
 std::int64_t most_stripes(std::int64_t k_tiles, std::int64_t n_tiles, std::int64_t tiles_of_block) {
   std::int64_t most = 1;
   for (std::int64_t n = 0; n < n_tiles; ++n)
@@ -49,8 +49,9 @@ kernel_counts marlin_counts(const card& on, std::int64_t rows, std::int64_t colu
                static_cast<double>(stripes - 1) * static_cast<double>(2 * 2 * rows * outputs);
   // The instructions with which a warp handles 16 x 64 weights: each of the 4 words of a lane is
   // shifted once and dequantised in 2 x 4 instructions; each tile of rows takes an ldmatrix and 8
-  // mma; one load fetches the words. A pipeline stage has two such parts, and 12 instructions of
-  // its own for copies and their addresses, the wait, the barrier and the loop.
+  // mma; one load fetches the words. In a stage of the copy pipeline, a warp handles 16 x 64
+  // weights twice and issues 12 further instructions for copies and their addresses, the wait, the
+  // barrier and the loop.
   const double of_part = 4 * (1 + 2 * 4) + 9 * static_cast<double>(row_tiles) + 1 + 12.0 / 2;
   c.warp_instructions = weights / 1024 * of_part;
   c.mmas = weights * static_cast<double>(row_tiles) * 16 / (16.0 * 8 * 16);
@@ -62,9 +63,10 @@ kernel_counts marlin_counts(const card& on, std::int64_t rows, std::int64_t colu
   // A block asks for 96 KB of shared memory.
   c.blocks_at_once = 1;
   c.bytes_in_flight = 2.5 * static_cast<double>(k_tile * n_tile) / 2; // two to three of four stages
-  // The time at the end in which stripes add up their sums: each stripe waits for the one before,
-  // and its wait, read, write, fence and release each take a round trip to L2. The sum within a
-  // block is assumed to take 0.5 us.
+  // The time at the end in which the thread blocks whose tiles share a column of tiles (see
+  // most_stripes()) add up their sums. Each block waits for the one before, and its wait, read,
+  // write, fence and release each take a round trip to L2. The sum within a block is assumed to
+  // take 0.5 us.
   c.end_s = 0.5e-6 + static_cast<double>(stripes - 1) * 5 * on.l2_latency_s;
   return c;
 }

@@ -61,8 +61,8 @@ struct predicted {
   bound by = bound::fixed;
   double dram_share = 0; ///< share of the data sheet's bandwidth
   double waves = 0;      ///< number of blocks divided by the number that run at once
-  /// The share of the predicted time that an even spread over the card, with enough bytes in
-  /// flight, would save.
+  /// The share of the predicted time that would be saved if the thread blocks were spread evenly
+  /// over all multiprocessors, with enough bytes in flight.
   double wave_loss = 0;
 };
 

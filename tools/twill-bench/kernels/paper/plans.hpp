@@ -37,10 +37,10 @@ struct gemm_plan {
   std::array<int, 4> registers;
 };
 
-// Instruction counts of the whole loop, as tools/check-cuda counts them for sm_80. With 32 rows and
-// groups of 128 or 64, the counted inner loop does not contain the scaling after each `segment`
-// columns. For this scaling 0.5 (groups of 128), 1 (groups of 64) and, with int8 activations, 0.8
-// were added.
+// Instruction counts of the whole loop, as tools/check-cuda counts them for sm_80. After every
+// `segment` columns the kernel multiplies its sums by the scales. With 32 rows and groups of 128 or
+// 64, the counted inner loop does not contain this scaling. Therefore 0.5 (groups of 128), 1
+// (groups of 64) and, with int8 activations, 0.8 were added.
 inline constexpr gemm_plan gemm_plans[] = {
     {"gemm_w4/128", {4, 128}, 128, 3, {2.33, 2.56, 3.56}, {72, 118, 128, 168}},
     {"gemm_w4/64", {4, 64}, 64, 3, {2.77, 3.08, 4.09}, {64, 96, 128, 168}},
@@ -54,16 +54,17 @@ inline constexpr gemm_plan gemm_plans[] = {
 
 /// The most rows of a thread block, for each variant of the kernel.
 inline constexpr std::array<int, 3> gemm_rows = {8, 16, 32};
-/// Thread blocks with more than 16 rows compute 64 instead of 32 outputs, in two pairs of 16-output
-/// panels instead of one, when the matrix has at least this many outputs.
+/// When the matrix has at least this many outputs, thread blocks with more than 16 rows compute 64
+/// outputs instead of 32. The 64 outputs are two pairs of panels; a panel is 16 outputs, see
+/// gpu/linear/cuda/gemm.hpp.
 inline constexpr int gemm_outputs_for_two_pairs = 16384;
 inline constexpr int gemm_outputs = 32; ///< of one pair of panels
 /// Slices that the columns are cut into; each warp of a block computes one.
 inline constexpr int gemm_slices = 8;
 inline constexpr int gemm_bytes_in_flight = 48 * 1024; ///< of a block, in shared memory
 inline constexpr double gemm_end_s = 0.5e-6;           ///< adding up the slices. Assumption
-/// The share of the card's mma rate that this kernel's mma instructions reach. Derived from
-/// Marlin's plateau: 141 of 312 TFLOP/s.
+/// The share of the card's mma rate that this kernel's mma instructions reach. Derived from Marlin
+/// (marlin.hpp), whose rate for large batches levels off at 141 of 312 TFLOP/s.
 inline constexpr double gemm_tensor_share = 0.45;
 
 /// The kernel that multiplies packed weights with the rows of a prompt, in the larger of its two
@@ -80,14 +81,13 @@ inline constexpr prefill_plan prefill_plans[] = {
     {{16, 0}, 128, 128, 3.1}, {{8, 128, true}, 256, 48, 8.46},
 };
 /// The share of the card's mma rate that this kernel reaches. Assumption: each step over 32 columns
-/// waits at a barrier, and the two warps of a scheduler seldom fill the gap that one of them
-/// leaves.
+/// waits at a barrier. A scheduler of the multiprocessor has only two warps, so while one waits the
+/// other seldom has enough instructions to keep the tensor cores busy.
 inline constexpr double prefill_tensor_share = 0.75;
 
 // Decode attention over 16-bit KV with head_dim 128 and up to 8 query heads per KV head. In the
 // machine code for sm_80, a chunk of 131,072 bytes of KV takes about 9,500 warp instructions, and
-// the start of a block takes 2,000. The number of dependent loads and the time of the end are
-// guesses.
+// the start of a thread block takes 2,000. attention_first_loads and attention_end_s are guesses.
 inline constexpr int attention_chunk = 256; ///< positions
 inline constexpr int attention_tile_heads = 8;
 /// Up to about this many blocks, every chunk has a block of its own.

@@ -19,9 +19,9 @@ struct request_load {
   double concurrency = 0;       ///< requests under way
 };
 
-/// The load at which a cell of a published sweep was measured. The number of requests under way
-/// follows from Little's law. The output length is the mean, since some requests may have ended
-/// early.
+/// The load at which one pair of input and output length of a published sweep was measured. The
+/// number of requests under way follows from Little's law. The output length is the mean, since
+/// some requests may have ended early.
 request_load load_of(double input, double requests_per_s, double tokens_per_s, double ms_per_token);
 
 struct served {
