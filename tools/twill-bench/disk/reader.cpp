@@ -16,8 +16,8 @@ constexpr std::int64_t mib = std::int64_t{1} << 20;
 using models::offload::disk_store;
 using models::offload::transfer_bytes;
 
-/// Allocates memory in huge pages where the system has them. Scattered reads into small pages take
-/// twice as long.
+/// Allocates the memory into which the file is read over and over. It consists of huge pages where
+/// the system has them, because reads into small pages scattered over memory take twice as long.
 unsigned char* ring_memory(std::int64_t bytes) {
   constexpr std::int64_t huge_page = 2 * mib;
   const auto size = static_cast<std::size_t>((bytes + huge_page - 1) / huge_page * huge_page);

@@ -1,6 +1,7 @@
-// disk_reader: threads that read a file as fast as the disk allows. They read as the disk tier of
-// offloaded weights does, in parts of `transfer_bytes` that go directly into long stretches of
-// memory. At the end of the file they start again from its beginning. The data is not used.
+// disk_reader: threads that read a file as fast as the disk allows. They read as twill reads
+// weights that are offloaded to disk: in parts of `transfer_bytes`
+// (models/offload/streams/io_pool.hpp), directly into a large contiguous buffer. At the end of the
+// file they start again from its beginning. The data is not used.
 //
 // The object has threads of its own while it lives; bytes() may be called from any thread. The
 // destructor removes a file that the object wrote itself.

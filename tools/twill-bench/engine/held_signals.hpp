@@ -1,6 +1,6 @@
 // held_signals: blocks SIGINT and SIGTERM, so that they do not end the process between runs, before
-// results are written and servers are shut down. The watcher of a run still receives these signals
-// while the run goes on.
+// results are written and servers are shut down. During a run, the run's watcher (watcher.hpp)
+// still receives these signals.
 //
 // Create the object on the main thread before other threads start.
 #pragma once
@@ -30,8 +30,8 @@ public:
     return sigtimedwait(&wanted_, nullptr, &limit) > 0;
   }
 
-  /// True when a signal has arrived while this or another object blocked it, and no code has
-  /// received it yet.
+  /// True when SIGINT or SIGTERM has arrived while this or another held_signals blocked it, and no
+  /// code has received it yet.
   static bool pending() {
     sigset_t came{};
     sigpending(&came);

@@ -29,8 +29,8 @@ struct http_connection : std::enable_shared_from_this<http_connection> {
   void unlimited() { deadline_ = clock::time_point::max(); }
   /// Replaces `error` by beast::error::timeout when the deadline ended the operation.
   boost::system::error_code cause(const boost::system::error_code& error) const;
-  /// Reads once and parses the bytes. When the connection has ended, it tells the parser of the
-  /// reply that the input has ended.
+  /// Reads once and parses the bytes. When the connection has ended, it reports the end of the
+  /// input to the parser of the reply.
   boost::asio::awaitable<boost::system::error_code> read(http_reply& reply);
   boost::system::error_code parse(http_reply& reply) { return reply.parse(buffer); }
   void shut();

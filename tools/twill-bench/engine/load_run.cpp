@@ -91,8 +91,8 @@ run_outcome load_run::drive(const std::vector<prompt>& prompts, const std::vecto
                                   [&](const record& each) { return each.http_status == status; });
     throw std::runtime_error(key_advice(options_, status, one->error));
   }
-  // The watcher may receive a signal just after the last request has ended; that signal must not be
-  // lost.
+  // The watcher (watcher.hpp) may have received SIGINT or SIGTERM just after the last request
+  // ended; that signal must not be lost.
   out.interrupted = stopped;
   if (guard) out.ended_early = guard->reason();
   return out;

@@ -2,8 +2,8 @@
 // workers.
 //
 // open() and run() block the thread that calls them; stop() and close_intake() may be called from
-// any thread. A worker takes the next conversation (mostly a single request) and sends each of its
-// turns when it is due.
+// any thread. A worker is a coroutine that takes the next conversation (mostly a single request),
+// again and again, and sends each of its turns when it is due.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

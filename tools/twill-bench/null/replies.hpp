@@ -1,5 +1,5 @@
-// replies: the null server's replies in each backend's format, made once per request. Pure
-// functions.
+// replies: the replies of the null server (server.hpp), which runs no model, in each backend's
+// format. They are made once per request. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -215,7 +215,7 @@ asio::awaitable<void> null_shard::pause(asio::steady_timer& timer, std::chrono::
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-/// Waits until the reply may send its next piece. In a round, all waiting replies send one piece
+/// Waits until the reply may send its next token. In a round, all waiting replies send one token
 /// each. The first reply that waits posts the next round, so the events of the sockets that arrived
 /// meanwhile are handled before the round.
 asio::awaitable<void> null_shard::turn() {

@@ -1,5 +1,5 @@
-// null_shard: one thread of the null server, with its io_context, its listening socket and its
-// connections.
+// null_shard: one thread of the null server (server.hpp), with its io_context, its listening socket
+// and its connections.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

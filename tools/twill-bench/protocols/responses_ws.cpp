@@ -1,8 +1,8 @@
 // responses_ws: the WebSocket mode of the Responses API. The client sends response.create and
 // receives typed events.
 //
-// Every request has a `stream_id` of its own (its lane), so that several requests may share a
-// socket.
+// Every request has a `stream_id` of its own, here called its lane, so that several requests may
+// share a socket.
 #include <charconv>
 
 #include "tools/twill-bench/engine/json_scan.hpp"

@@ -25,8 +25,8 @@ std::string_view file(std::string_view name) {
   throw std::logic_error("no page has a file " + std::string(name));
 }
 
-/// Styles that the daemon's pages do not need. Column headings wrap between words, so that all
-/// columns are visible at once.
+/// CSS rules that this page needs in addition to those of the daemon's pages. Column headings wrap
+/// between words, so that all columns are visible at once.
 constexpr std::string_view own_style =
     "body{max-width:76rem;margin:0 auto;padding:1.5rem 1.25rem 3rem}h1{font-size:var(--huge);"
     "overflow-wrap:anywhere}h2{font-size:var(--large);margin:1.75rem 0 .5rem}pre{"

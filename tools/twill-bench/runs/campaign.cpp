@@ -65,8 +65,8 @@ private:
     return folder_of(model) + "/" + server.name;
   }
 
-  /// Measures a model on a server. When the server cannot run the model, the sweeps of other
-  /// servers must still go on.
+  /// Measures a model on a server. A failure is reported and not thrown, because the other servers
+  /// must still be measured when one cannot run the model.
   void attempt(const planned_model& model, const planned_server& server) {
     try {
       measure(model, server);

@@ -1,5 +1,6 @@
-// campaign: sweeps every model on every server of a plan, one server at a time, and compares the
-// results. Sweeps that are complete are not measured again, so the same command resumes a campaign.
+// campaign: measures a sweep (a grid of input and output lengths, sweep.hpp) of every model on
+// every server of a plan (plan.hpp), one server at a time, and compares the results. Sweeps that
+// are complete are not measured again, so the same command resumes a campaign.
 //
 // Its calls block; one thread. A server that does not start is reported and left out.
 // FOLDER/MODEL/SERVER holds a sweep and the log of the server, FOLDER/MODEL the comparison.

@@ -1,5 +1,6 @@
-// figures: the figures that are kept of one load on one server. `sweep` keeps them for each phase
-// of a cell, `versus` for each round. Plain data.
+// figures: the figures that are kept of one load on one server. `twill-bench sweep` keeps them for
+// each measurement of a pair of input and output length (sweep.hpp), `twill-bench versus` for each
+// repetition of a load (versus.hpp). Plain data.
 #pragma once
 
 #include <string>

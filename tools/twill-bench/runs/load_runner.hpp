@@ -41,7 +41,7 @@ public:
   void warm_up(const serve_options& options);
 
   /// Sends the warm-up requests and measures the load; absent when a signal came meanwhile. The
-  /// progress line begins with `label` and counts `seconds_after` as time that is still to come.
+  /// progress line begins with `label` and adds `seconds_after` to the time left that it shows.
   std::optional<measured_load> measure(const serve_options& options, const std::string& label,
                                        double seconds_after = 0);
 

@@ -1,5 +1,6 @@
 // plan: the TOML file of `versus` and of `campaign`, as plain data. Both have [[server]] tables;
-// `versus` also has [[load]] tables, and `campaign` [[model]] tables and the grid of their sweeps.
+// `versus` also has [[load]] tables; `campaign` has [[model]] tables and the grid of input and
+// output lengths to measure.
 //
 // read_plan() throws std::runtime_error with the file, the line and the key. A key that the kind of
 // plan does not have is an error.

@@ -1,4 +1,4 @@
-// plan_table: reads a table of a plan file key by key.
+// plan_table: reads a TOML table of a plan file (plan.hpp) key by key.
 //
 // Every error throws std::runtime_error, which names the line and the key. finish() throws for a
 // key that was not read.

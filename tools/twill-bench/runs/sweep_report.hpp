@@ -1,5 +1,6 @@
-// sweep_report: writes a sweep as Markdown in the form of the published sweeps
-// (published_sweeps.hpp), as CSV, and as charts. All functions but write_sweep() are pure.
+// sweep_report: writes a sweep (a grid of input and output lengths, sweep.hpp) as Markdown in the
+// form of the published sweeps (published_sweeps.hpp), as CSV, and as charts. All functions but
+// write_sweep() are pure.
 #pragma once
 
 #include <string>

@@ -109,8 +109,8 @@ private:
         std::size_t(throughput ? order_.setup.throughput_requests : order_.setup.latency_requests);
     out.max_concurrency = throughput ? std::size_t(order_.setup.throughput_concurrency) : 1;
     out.n_warmups = 0;
-    // Every phase has different prompts, so that a server with a prefix cache cannot reuse those of
-    // an earlier phase.
+    // Every phase (latency or throughput, for one pair of lengths) has different prompts, so that a
+    // server with a prefix cache cannot reuse those of an earlier phase.
     out.seed = order_.setup.seed;
     for (const std::int32_t part :
          {cell.input_tokens, cell.output_tokens, std::int32_t(throughput)})

@@ -1,4 +1,6 @@
-// sweep_runner: measures the cells of a sweep that are not measured yet, one phase after the other.
+// sweep_runner: measures the cells of a sweep (sweep.hpp) that are not measured yet. A cell is a
+// pair of input and output length. It has two phases, latency and throughput, which run one after
+// the other.
 //
 // Its calls block; one thread. The file is written after every phase, so no finished measurement is
 // lost. A phase that Ctrl-C cuts short is not kept. Throws std::runtime_error when the server can't
@@ -26,8 +28,8 @@ struct sweep_order {
   sweep_setup setup;
 };
 
-/// All cells of the grid, with the input length as the outer loop. Cells beyond the context limit
-/// are marked as skipped.
+/// Returns one cell for each pair of an input and an output length, with the input length as the
+/// outer loop. Cells beyond the context limit are marked as skipped.
 std::vector<sweep_cell> sweep_grid(const std::vector<std::int32_t>& input_lengths,
                                    const std::vector<std::int32_t>& output_lengths,
                                    std::int64_t context_limit);

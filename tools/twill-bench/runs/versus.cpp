@@ -33,8 +33,8 @@ public:
         begin_server(s);
     for (int round = 0; round < plan_.rounds && !runner_.interrupted(); ++round) {
       for (std::size_t i = 0; i < plan_.servers.size() && !runner_.interrupted(); ++i) {
-        // Every other round uses the servers in reverse order, so that a drift of the machine's
-        // speed favours no server.
+        // In a round, every server runs every load once. Every other round uses the servers in
+        // reverse order, so that a drift of the machine's speed favours no server.
         const std::size_t s = round % 2 == 0 ? i : plan_.servers.size() - 1 - i;
         if (plan_.restart) begin_server(s);
         for (std::size_t l = 0; l < plan_.loads.size() && !runner_.interrupted(); ++l)
@@ -114,8 +114,8 @@ private:
                  now.first_error.empty() ? "" : (", " + now.first_error).c_str());
   }
 
-  /// Drops unfinished rounds: after an interruption, some servers have measured one round more than
-  /// others.
+  /// Drops the results of a round that was interrupted, in which only some servers had run a load,
+  /// so that all servers have equally many results.
   void drop_unpaired() {
     for (auto& load : out_.rounds) {
       std::size_t least = load[0].size();

@@ -1,4 +1,5 @@
-// versus: runs the loads of a plan on its servers in turn and keeps the figures of every round.
+// versus: runs the loads of a plan (plan.hpp) on its servers in rounds and keeps the figures. In a
+// round, every server in turn runs every load once.
 //
 // Its calls block; use it from the main thread. Servers are ended before it returns or throws.
 // SIGINT and SIGTERM end it after the request in flight; the result then has the rounds that are
