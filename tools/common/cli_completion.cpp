@@ -213,7 +213,7 @@ std::string zsh_script(const CLI::App& app) {
 }
 
 /// The fish condition under which a command's own options are offered: for `models pull`, both
-/// words must be on the line.
+/// words must be on the command line.
 std::string fish_condition(const node& one) {
   if (one.path.empty()) return cli_commands(*one.app).empty() ? "" : " -n __fish_use_subcommand";
   std::string seen;

@@ -22,8 +22,8 @@ dialler::dialler(asio::io_context& io, const endpoint& where)
 
 namespace {
 
-/// The error message for a failed connection. When nothing listens on a socket, mostly no daemon
-/// was started, so the message says that.
+/// The error message for a failed connection. When nothing listens at the address, usually no
+/// daemon was started, so the message says that.
 std::string no_connection(const error_code& error) {
   const bool nobody = error == asio::error::connection_refused ||
                       error == boost::system::errc::no_such_file_or_directory;

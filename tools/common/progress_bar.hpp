@@ -1,5 +1,5 @@
-// progress_bar: shows, on one line of a terminal, which share of a long operation on bytes is done,
-// its speed and the time left.
+// progress_bar: shows, on one line of a terminal, which share of the bytes of a long operation
+// (such as a download) is done, its speed and the time left.
 //
 // Only one thread at a time may call it. It shows nothing when standard error is no terminal.
 #pragma once

@@ -29,9 +29,9 @@ struct script {
   std::int32_t context = 4096; ///< context length in tokens
 };
 
-/// Parses a script from JSON: {"pieces": [...], "control": [...], "added": [...], "chat_template":
-/// "...", "chat_templates": {"tool_use": "..."}, "context": 4096}. Only `pieces` is required. Fails
-/// with bad_format or bad_metadata, whose detail names the key.
+/// Parses a script, which describes the model, from JSON: {"pieces": [...], "control": [...],
+/// "added": [...], "chat_template": "...", "chat_templates": {"tool_use": "..."}, "context": 4096}.
+/// Only `pieces` is required. Fails with bad_format or bad_metadata, whose detail names the key.
 result<script> parse_script(std::string_view json, const std::string& where);
 
 /// Writes the model as one GGUF file (architecture llama, F16). The file must not exist.

@@ -61,8 +61,8 @@ void conversation::forget() {
   used_tokens_ = 0;
 }
 
-// The next turn sends the whole history again, so that the daemon uses no memory of turns with
-// another system prompt or model.
+// Without the id of a last response, the next turn sends the whole history again. Otherwise the
+// daemon would continue from the turns it has stored, which had another system prompt or model.
 void conversation::set_system(std::string text) {
   flags_.system = std::move(text);
   last_response_.clear();

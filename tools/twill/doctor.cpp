@@ -1,6 +1,6 @@
-// `twill doctor`: reports the device, the NVIDIA GPUs, the memory tiers with measured speeds, the
-// versions, and what a model would need. Each part is measured completely before it is printed, so
-// that a slow terminal does not disturb the measurement.
+// `twill doctor`: reports the device, the NVIDIA GPUs, the memory tiers (device, host, disk) with
+// measured speeds, the versions, and what a model would need. Each part is measured completely
+// before it is printed, so that a slow terminal does not disturb the measurement.
 #include <CLI/CLI.hpp>
 
 #include <boost/version.hpp>

@@ -90,8 +90,8 @@ public:
     el_set(edit_, EL_BIND, "^I", "twill-complete", nullptr);
     const char* keys = nullptr;
     el_get(edit_, EL_EDITOR, &keys);
-    // A terminal sends ESC [200~ before pasted text. In vi's insert mode ESC is a key of its own,
-    // which switches to command mode. The rest of the marker is therefore bound in command mode.
+    // A terminal sends ESC [200~ before pasted text. In vi's insert mode the ESC alone switches to
+    // command mode, so the rest, [200~, is bound to the paste function in command mode.
     if (keys != nullptr && std::string_view(keys) == "vi")
       el_set(edit_, EL_BIND, "-a", "[200~", "twill-paste", nullptr);
     else
@@ -112,8 +112,8 @@ public:
   line_read read(const std::string& prompt) {
     prompt_ = prompt;
     pasted_ = abandoned_ = false;
-    // Paste markers stay enabled during a reply, so that text pasted at that time becomes one
-    // message later.
+    // Bracketed paste, in which the terminal marks pasted text with escape sequences, stays enabled
+    // during a reply, so that text pasted at that time becomes one message later.
     std::fputs(marks_on, stdout);
     std::fflush(stdout);
     was_resized = 0;

@@ -1,5 +1,5 @@
-// measure: measures the speeds of the memory tiers, for `twill doctor`. Each call takes up to about
-// a second and blocks.
+// measure: measures the speeds of the memory tiers for `twill doctor`: of copies between host and
+// device memory, and of reading from disk. Each call takes up to about a second and blocks.
 #pragma once
 
 #include <cstdint>

@@ -54,8 +54,8 @@ std::vector<token> tokenize_with_file(const tokenize_options& options) {
   return tokens;
 }
 
-/// The bytes of a token's text. The daemon writes a piece that is not a whole character as a list
-/// of its bytes.
+/// The bytes of a token's text. The daemon sends it as a string, or as a list of its bytes when the
+/// bytes are not whole UTF-8 characters.
 std::string bytes_of(const json::value& piece) {
   if (const auto* text = piece.if_string()) return {text->begin(), text->end()};
   std::string bytes;

@@ -226,9 +226,9 @@ void sleep_for(std::chrono::milliseconds time, const std::stop_token& stop) {
   changed.wait_for(lock, stop, time, [] { return false; });
 }
 
-/// Restores the reserve of config/base/scarce_memory.hpp, which failing allocations use up, and
-/// reports to the service manager. It does so in a loop that ends when a stop is requested or the
-/// engine has lost its device.
+/// Runs a loop that restores the memory reserve of config/base/scarce_memory.hpp, which failing
+/// allocations use up, and reports the daemon's state to the service manager. The loop ends when a
+/// stop is requested or the engine has lost its device.
 void keep_watch(const std::stop_token& stop, const actors::engine_port& port, notifier& manager) {
   constexpr std::chrono::milliseconds look{100};
   auto due = std::chrono::steady_clock::now();
@@ -319,7 +319,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   effective.tenants = std::move(tenants).value();
   find_models(effective);
   // The server derives the host names that it accepts from the addresses in `server.listen`, so
-  // that option must contain the addresses of the passed sockets.
+  // that option must contain the addresses of the sockets that the service manager passed.
   if (!passed.empty()) effective.server.listen.clear();
   for (std::size_t i = 0; i < passed.size(); ++i)
     effective.server.listen.push_back(sockets.clients.all()[i].address());

@@ -160,8 +160,9 @@ reload_report reloader::shared::apply(read_anew anew) {
   report.tls = tls;
   const auto configured = config::take_reloads(from.configured, anew.loaded);
   report.needs_restart = config::changes_between(configured, anew.loaded);
-  // Changes of keys in `server.keys_file` must appear as changes of tenants. Therefore the tenants
-  // are compared as they are in force, with these keys, and all other options as configured.
+  // The report must show a changed key in `server.keys_file` as a change of its tenant. Therefore
+  // the compared tenants include the keys of that file, while all other options are compared as
+  // they are configured.
   auto before = from.configured, after = configured;
   before.tenants = from.effective.tenants;
   after.tenants = effective.tenants;

@@ -87,8 +87,8 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
   url at = address;
   for (int redirects = 0;; ++redirects) {
     http_request_head request{at, {}};
-    // Redirects to a file store must not reveal the token to it; the store's address carries its
-    // own signature.
+    // The hub redirects downloads of large files to a file store on another host, which must not
+    // receive the access token. The redirect's address carries a signature instead.
     if (!settings_.token.empty() && at.has_origin_of(settings_.endpoint))
       request.fields["Authorization"] = "Bearer " + settings_.token;
     if (!range.empty()) request.fields["Range"] = range;
@@ -97,9 +97,10 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
         request, rules_,
         [&](const http_reply_head& head) {
           const bool elsewhere = !at.has_origin_of(settings_.endpoint);
-          // A file store refuses an address whose signature has expired. A retry then starts at the
-          // hub, which gives a newly signed address. The signature is in the query, so an address
-          // without a query is another hub and not a file store.
+          // A file store, the host to which the hub redirects downloads, refuses an address whose
+          // signature has expired. A retry then starts at the hub, which gives a newly signed
+          // address. The signature is in the query, so an address without a query is another hub
+          // and not a file store.
           const bool is_store = elsewhere && at.target.find('?') != at.target.npos;
           if (is_store && head.status >= 400 && head.status < 500)
             throw busy_error(at.host + " answers with status " + std::to_string(head.status), 0s);

@@ -16,8 +16,8 @@ namespace twill::tools::hub {
 bool is_of_hub(const std::string& given);
 
 /// Returns the local path of a model without fetching anything. "hf:..." gives the path in the
-/// cache of the hub, or an error when the model is not there. Other texts (paths, presets of random
-/// weights) are returned unchanged except for '~'.
+/// cache of the hub, or an error when the model is not there. Other texts (paths, and
+/// "dummy:PRESET" for a model with random weights) are returned unchanged except for '~'.
 std::string local_model(const std::string& given);
 
 /// Like local_model(), but a model of the hub that is not in the cache is fetched first.

@@ -55,9 +55,9 @@ public:
   virtual std::string in_words(const std::string& message) const = 0;
 };
 
-/// Returns the model that pull() would give. When the cache has all of it, the result refers to the
-/// cache. Otherwise the headers are fetched into a temporary folder, which is removed when the
-/// result is destroyed.
+/// Returns the model that pull() would give. When the cache has the complete model, the result
+/// refers to the cache. Otherwise the headers of its weight files are fetched into a temporary
+/// folder, which is removed when the result is destroyed.
 std::unique_ptr<model_preview> preview(const model_reference& named, const pull_events& events);
 
 } // namespace twill::tools::hub

@@ -1,6 +1,6 @@
-// skeleton: a temporary folder that holds a hub model whose weight files contain only their
-// headers. Code that reads only headers, such as `twill inspect`, can judge the model before
-// gigabytes of weights are fetched.
+// skeleton: a temporary folder that holds a model of Hugging Face's hub whose weight files contain
+// only their headers. Code that reads only headers, such as `twill inspect`, can judge the model
+// before gigabytes of weights are fetched.
 //
 // The folder lies beside the repository's files in the cache, takes only the disk space of the
 // headers, and is removed when the object is destroyed. The constructor throws what hub_client
@@ -20,8 +20,9 @@ namespace twill::tools::hub {
 
 class model_skeleton {
 public:
-  /// `files.texts` must be in the snapshot already. The headers of `files.weights` are fetched,
-  /// except for weight files that the snapshot already has.
+  /// The configuration and tokenizer files (`files.texts`) must be in the cache's folder for
+  /// `commit` already. The headers of the weight files (`files.weights`) are fetched, except for
+  /// weight files that are in that folder.
   model_skeleton(hub_client& client, const hub_cache& cache, const model_reference& named,
                  const std::string& commit, const selection& files);
 

@@ -9,8 +9,8 @@
 
 namespace twill::tools {
 
-/// Draws the recorded run. Time 0 of the chart is the start of the first recorded span. Throws
-/// client_error when `file` cannot be written.
+/// Draws the recorded run. Time 0 of the chart is the start of the first recorded span, that is, of
+/// the first task. Throws client_error when `file` cannot be written.
 void draw_run(const std::string& file, const std::string& title,
               const models::offload::span_recorder& recorded);
 

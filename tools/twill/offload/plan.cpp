@@ -46,8 +46,9 @@ void print(const models::offload::plan_request& request, const models::offload::
   std::fflush(stdout);
 }
 
-/// The bytes per KV value of blocks that are packed to 4 bits and stored outside the device. Each
-/// block takes whole pages there; see models/offload/streams/kv_backing.hpp.
+/// The bytes per KV value of blocks that are packed to 4 bits and stored in host memory or on disk.
+/// A stored block takes a whole number of 4096-byte pages, which this figure includes; see
+/// models/offload/streams/kv_backing.hpp.
 double packed_kv_bytes(const models::model_spec& spec, gpu::dtype type,
                        const config::options& options) {
   gpu::kv_layer block = models::kv_shape(spec, type, options.kv.block_tokens);

@@ -1,10 +1,10 @@
 // timeline_svg: an SVG chart that shows when each resource was busy with which task. Pure; any
 // thread may call.
 //
-// Each resource that did anything has a row with one bar per span, coloured by micro-batch. Spans
-// that move weights, which serve all micro-batches, are grey. Bars narrower than a pixel are merged
-// into one bar whose opacity is the busy share of the time, so that a row has at most as many bars
-// as pixels.
+// A span is the time that one task took on one resource. Each resource that did anything has a row
+// with one bar per span, coloured by micro-batch. Transfers of weights serve all micro-batches, so
+// their bars are grey. Bars narrower than a pixel are merged into one bar whose opacity is the busy
+// share of the time, so that a row has at most as many bars as pixels.
 #pragma once
 
 #include <span>
