@@ -48,8 +48,8 @@ std::string upper(std::string text) {
   return text;
 }
 
-/// The first sentence of a description in the form that the NAME section needs: "serves a model"
-/// for "twilld serves a model. More."
+/// The first sentence of a description in the form that the NAME section of a man page needs:
+/// "serves a model" for "twilld serves a model. More."
 std::string summary(const CLI::App& app) {
   auto text = app.get_description();
   text = text.substr(0, text.find(". "));

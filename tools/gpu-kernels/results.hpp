@@ -1,7 +1,8 @@
-// results: what the harness found, as a table on standard output and as JSON lines.
+// results: writes what the checks and timings of the CUDA kernels found, as a table on standard
+// output and as JSON lines.
 //
-// A line is written as soon as its result is known, so that an interrupted run keeps the results it
-// has.
+// Each line is written as soon as its result is known, so that an interrupted run keeps the results
+// it has.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // memory_text: describes in words what a daemon's memory is reserved for and how much of it has
 // been touched. All commands of `twill` use this wording. Pure.
 //
-// Reserved memory is device memory set aside for weights, KV blocks and steps. On a host device it
-// is only address space, of which the system assigns a page of memory when the page is first
-// written. Touched memory is the part that has been written. On a host device it is part of the
-// resident memory of the process.
+// Reserved memory is device memory set aside for weights, KV blocks and steps (the buffers of a
+// forward pass). On a host device it is only address space, of which the system assigns a page of
+// memory when the page is first written. Touched memory is the part that has been written. On a
+// host device it is part of the resident memory of the process.
 #pragma once
 
 #include <string>

@@ -21,10 +21,10 @@ struct table_column {
 
 /// Returns the rows of the table, the titles first, none longer than `room` columns. A table that
 /// is too wide is narrowed in steps: names are shortened to 12 columns (or to the width that keeps
-/// them distinct), gaps shrink to one column, and short cells replace cells. If that is not enough,
-/// columns are left out, the last one first, and an added line says which ones and how wide a
-/// terminal must be to show them. Cells must be UTF-8 without control characters; each code point
-/// counts as one column.
+/// them distinct), gaps shrink to one column, and columns that have short_cells show these instead
+/// of cells. If that is not enough, columns are left out, the last one first, and an added line
+/// says which ones and how wide a terminal must be to show them. Cells must be UTF-8 without
+/// control characters; each code point counts as one column.
 std::vector<std::string> fit_table(std::vector<table_column> columns, std::size_t room);
 
 /// Breaks `text` into lines of at most `room` columns, at spaces if possible; all lines after the

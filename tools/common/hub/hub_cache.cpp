@@ -90,8 +90,9 @@ void hub_cache::link(const std::string& commit, const repo_file& file) const {
   const auto place = entry(commit, file);
   make_folder(place.parent_path());
   const auto target = blob(file).lexically_relative(place.parent_path());
-  // The new link replaces, in one step, a link whose blob is missing or has another size. Other
-  // programs may be reading the snapshot, and none of them must ever find the name missing.
+  // The new link is renamed into place, so that it replaces an unusable link (whose file in blobs/
+  // is missing or has another size) in one step. Other programs may be reading this folder, and
+  // none of them must ever find the name missing.
   const auto beside = place.string() + "." + std::to_string(::getpid()) + ".tmp";
   std::error_code error, ignored;
   fs::remove(beside, ignored);

@@ -122,8 +122,8 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
   }
 }
 
-/// Throws the client_error for a refusal. The hub names the reason of most refusals in the header
-/// X-Error-Code.
+/// Throws a client_error for a request that the hub refused. The hub names the reason of most
+/// refusals in the header X-Error-Code.
 void hub_client::refuse(const model_reference& named, const std::string& what,
                         const http_reply_head& head) const {
   const auto& code = head.field("x-error-code");

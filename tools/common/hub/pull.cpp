@@ -176,8 +176,8 @@ private:
     if (!words.empty()) refuse_model(named_, words);
   }
 
-  /// Finds which of the files are absent and how many bytes they have. Files whose blob is in the
-  /// cache are linked into the snapshot.
+  /// Finds which of the files are absent and how many bytes they have. A file whose contents are in
+  /// the cache's blobs/ folder already is only linked into the snapshot folder of the commit.
   void count(const std::vector<repo_file>& files) {
     absent_.clear();
     done_ = total_ = begun_ = 0;
@@ -239,8 +239,8 @@ private:
     throw client_error(named_.text() + " was fetched, but cannot be served: " + faults.front());
   }
 
-  /// Records the commit of the branch, so that other programs find it. Failing to write it does not
-  /// matter: the snapshot itself is complete.
+  /// Records in the cache to which commit the branch or tag refers, so that other programs find the
+  /// model by that name. A failure does not matter, because the model's files are complete.
   void note_revision() const {
     try {
       cache_.note_revision(named_.revision, commit_);

@@ -23,8 +23,8 @@ std::vector<double> arrival_times_s(std::size_t n_requests, double rate_per_s, d
                                     random_source& random);
 
 /// A rate that rises from `start_per_s` at the first request to `end_per_s` at the last one, by
-/// equal steps or by equal factors per request, as in vLLM's --ramp-up-strategy. These times are
-/// not scaled.
+/// equal steps or by equal factors per request, as in vLLM's --ramp-up-strategy. The resulting
+/// times are not scaled to an exact end as those of arrival_times_s() are.
 struct rate_ramp {
   double start_per_s = 0, end_per_s = 0;
   bool exponential = false;

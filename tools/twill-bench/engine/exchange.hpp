@@ -42,8 +42,8 @@ public:
   void whole(std::string_view body, clock::time_point at);
   /// Takes a reply with a status other than 200.
   void refused(int status, std::string_view body);
-  /// The transport calls ended() when the stream has ended. It completes the record, or fails it
-  /// when the end came too soon.
+  /// Called by the transport when the stream of events has ended. Completes the record of the
+  /// request, or marks it as failed when the stream ended too soon.
   void ended();
   void fail(std::string kind, std::string message);
   void cancelled();

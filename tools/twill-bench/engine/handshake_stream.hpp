@@ -68,8 +68,9 @@ private:
 
   static constexpr std::string_view head_end = "\r\n\r\n";
 
-  /// The number of bytes of `held_` that belong to the head. When the whole head has been passed
-  /// on, it is all of `held_`, which is then the body of a reply that declines the handshake.
+  /// The number of bytes of `held_`, which were read but not yet passed on, that may be passed on
+  /// now: those up to the end of the HTTP head. When the whole head has been passed on, the result
+  /// is all of `held_`, which is then the body of a reply that declines the handshake.
   std::size_t head_bytes() const {
     std::size_t matched = matched_;
     for (std::size_t i = 0; i < held_.size() && matched_ < head_end.size(); ++i)

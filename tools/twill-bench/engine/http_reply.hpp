@@ -49,8 +49,8 @@ public:
 
   /// Sets the callback for the body. Call it before the body is parsed.
   void on_body(handed_on_body::value_type take);
-  /// Parses the bytes in the buffer and removes them. The call that completes the head stops there,
-  /// so that the caller can choose how to treat the body.
+  /// Parses the bytes in the buffer and removes them. The call that completes the HTTP head stops
+  /// at the end of the head, so that the caller can choose how to treat the body.
   boost::system::error_code parse(boost::beast::flat_buffer& bytes);
   /// To be called when the connection has ended. Returns an error when the reply is not complete.
   boost::system::error_code parse_end();

@@ -1,5 +1,6 @@
-// transport: runs exchanges over sockets. Each I/O thread has its own transport; all calls and
-// completions are on that thread.
+// transport: sends requests and receives their replies over sockets. An exchange (exchange.hpp) is
+// one request with its reply. Each I/O thread has its own transport; all calls and completions are
+// on that thread.
 //
 // A transport keeps idle connections for reuse. It takes a time stamp as soon as a read completes,
 // and all events in the bytes of that read get this time stamp. Each exchange ends with exactly one

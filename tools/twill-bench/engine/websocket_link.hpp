@@ -23,8 +23,8 @@
 
 namespace twill::bench {
 
-/// An exchange whose coroutine waits on the timer `wake` until the exchange has its outcome, its
-/// deadline passes, or its socket ends.
+/// An exchange (one request with its reply, exchange.hpp) whose coroutine waits on the timer `wake`
+/// until the exchange has its outcome, its deadline passes, or its socket ends.
 struct waiter {
   waiter(boost::asio::io_context& context, exchange& change) : ex(change), wake(context) {}
   exchange& ex;

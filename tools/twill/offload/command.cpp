@@ -138,11 +138,11 @@ private:
                                        prompts_, run_);
   }
 
-  /// The value of `--stagger`, or its default. In the diagonal order, the stagger is the number of
-  /// rounds (sweeps over all layers) from the start of one micro-batch to the start of the next. If
-  /// all weights are on the device, the default spreads the micro-batches evenly over time, which
-  /// needs the least KV memory. If weights are streamed, each round transfers them once, so the
-  /// default is 1, which takes the fewest rounds.
+  /// The value of `--stagger`, or its default. In FlexGen's diagonal block schedule, the stagger is
+  /// the number of rounds (sweeps over all layers) from the start of one micro-batch to the start
+  /// of the next. If all weights are on the device, the default spreads the micro-batches evenly
+  /// over time, which needs the least KV memory. If weights are streamed, each round transfers them
+  /// once, so the default is 1, which takes the fewest rounds.
   std::int32_t stagger() const {
     if (flags_.stagger > 0) return flags_.stagger;
     return flags_.percent[0] < 100

@@ -1,5 +1,5 @@
-// plan: the work of `twill offload --plan`: measures this machine and chooses the values that the
-// user has not set.
+// plan: the work of `twill offload --plan`: measures this machine and chooses values for the
+// options that the user has not set.
 #pragma once
 
 #include "config/options.hpp"
