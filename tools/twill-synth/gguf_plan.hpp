@@ -33,7 +33,8 @@ struct gguf_tensor {
 };
 
 /// Returns the value of general.architecture for the recipe's file. Fails with errc::unsupported
-/// for families, packings and shapes for which llama.cpp has no architecture.
+/// for model families and shapes for which llama.cpp has no architecture, and for weights packed as
+/// in GPTQ or AWQ.
 result<std::string> gguf_architecture(const recipe& r);
 
 /// Returns the tensors in the order of the file. gguf_architecture() must have succeeded for the

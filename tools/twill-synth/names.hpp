@@ -1,5 +1,5 @@
-// names: brings the names of models/ that all writers use into the namespace twill::synth: recipes,
-// plans, and the types of results and failures.
+// names: brings the names of models/ that all writers of checkpoint formats use into the namespace
+// twill::synth: recipes, plans, and the types of results and failures.
 #pragma once
 
 #include "models/errc.hpp"

@@ -20,7 +20,8 @@ void find_models(config::options& options);
 
 /// Returns one line for each configuration key whose value cannot be used. Checked are the models
 /// (headers, tokenizer and chat template are read as for serving), TLS files, `offload.dir` and the
-/// user. For a model of the hub that is not in the cache, only the headers are fetched.
+/// user named by `server.user`. For a model of the hub that is not in the cache, only the headers
+/// are fetched.
 std::vector<std::string> faults_of_named_files(const config::options& options);
 
 /// Throws std::runtime_error when the file of --address-file, to which twilld writes its addresses,

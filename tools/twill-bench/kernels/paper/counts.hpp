@@ -21,11 +21,11 @@ const gemm_plan& plan_of(weight_format weights);
 kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
                           std::int64_t outputs, weight_format format);
 
-/// The product for the rows of a prompt. Weights, activations and outputs are counted once between
-/// L2 and DRAM, which is too few where they do not fit into L2. A thread block is assumed to write
-/// its outputs while nothing else runs on its multiprocessor. The outputs are f32. When `gated` is
-/// true, half of the outputs are the gate of the other half, and the block writes only the gated
-/// result in 16 bits.
+/// The matrix product for the rows of a prompt. Weights, activations and outputs are counted once
+/// between L2 and DRAM, which is too few where they do not fit into L2. A thread block is assumed
+/// to write its outputs while nothing else runs on its multiprocessor. The outputs are f32. When
+/// `gated` is true, half of the outputs are the gate of the other half, and the block writes only
+/// the gated result in 16 bits.
 kernel_counts prefill_counts(const card& on, std::int64_t rows, std::int64_t columns,
                              std::int64_t outputs, weight_format format, bool gated);
 
