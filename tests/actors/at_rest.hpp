@@ -1,5 +1,6 @@
-// Checks that the ledger of an engine (config/base/ledger.hpp) balances once no request is left:
-// whatever a test did, all memory, blocks and queue places that requests took must be free again.
+// Checks that an engine has got everything back once no request is left. Whatever a test did, all
+// memory, blocks and queue places that requests took must be free again, and the engine's two
+// records of each of them (config/base/ledger.hpp) must agree.
 #pragma once
 
 #include <chrono>
@@ -24,9 +25,9 @@ inline std::optional<twill::ledger> ledger_of(const twill::actors::engine_port& 
   return coming.get();
 }
 
-/// The faults of the engine's ledger, or that requests are left; empty if there is no fault or if
-/// the engine does not answer. Requests may give back what they took a moment after their last
-/// event, so this looks again for ten seconds until there is no fault.
+/// Returns what requests have not given back (see the top of this file), or that requests are left.
+/// The text is empty if nothing is wrong or if the engine does not answer. Requests may give back
+/// what they took a moment after their last event, so this looks again for up to ten seconds.
 inline std::string faults_at_rest(const twill::actors::engine_port& port) {
   using clock = std::chrono::steady_clock;
   const auto began = clock::now();

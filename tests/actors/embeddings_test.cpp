@@ -205,8 +205,9 @@ TEST_CASE("hidden states have the same bits alone, together, cut, cached and bes
 
 namespace {
 
-/// A runner that computes no model (scripted_runner.hpp) but returns hidden states of two numbers:
-/// a hash of what the sequence's KV holds up to the row's position, and the row's token.
+/// A step_runner that computes no model (scripted_runner.hpp). The hidden state that it returns for
+/// a row has two numbers: a hash of what the sequence's KV holds up to the row's position, and the
+/// row's token.
 class pooling_runner final : public actors::step_runner {
 public:
   explicit pooling_runner(std::shared_ptr<script> s) : script_(s), inner_(std::move(s)) {}

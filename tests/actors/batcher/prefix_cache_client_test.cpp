@@ -1,6 +1,6 @@
-// prefix_cache_client compared with a plain reference: which blocks are looked up in the prefix
-// cache, with which cached blocks each sequence begins, and that every computed block is reported
-// once.
+// prefix_cache_client, the batcher's side of the prefix cache, compared with a plain reference:
+// which blocks are looked up in the prefix cache, with which cached blocks each sequence begins,
+// and that every computed block is reported once.
 #include <algorithm>
 #include <map>
 #include <memory>

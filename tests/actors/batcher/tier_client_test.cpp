@@ -1,6 +1,6 @@
-// tier_client compared with a plain reference that remembers every call: which fetches of KV blocks
-// from host memory or disk are worth their time, how long each may take, and which sequences wait
-// for one.
+// tier_client, which asks for evicted KV blocks to be fetched from host memory or disk, compared
+// with a plain reference that remembers every call: which fetches are worth their time, how long
+// each may take, and which sequences wait for one.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,5 @@
-// live_requests gives the same answers as a plain list of requests; once it is empty it behaves
-// like a new table.
+// live_requests, the table of an engine's live requests, gives the same answers as a plain list of
+// requests. Once the table is empty, it behaves like a new one.
 #include "actors/detail/live_requests.hpp"
 
 #include <algorithm>

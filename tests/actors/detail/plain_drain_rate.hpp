@@ -1,5 +1,6 @@
-// plain_drain_rate: a reference for drain_rate. It remembers when every request left, and computes
-// each answer anew from all these times.
+// plain_drain_rate: a reference for drain_rate, which measures how fast requests leave the engine.
+// The reference remembers when every request left, and computes each answer anew from all these
+// times.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// plain_live_requests: a reference for live_requests. It keeps a list of requests, and counts anew
-// for every answer.
+// plain_live_requests: a reference for live_requests, the table of an engine's live requests. The
+// reference keeps a list of requests, and counts anew for every answer.
 #pragma once
 
 #include <algorithm>

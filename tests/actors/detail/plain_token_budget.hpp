@@ -1,5 +1,6 @@
-// plain_token_budget: a reference for token_budget. It remembers every operation, and adds them up
-// anew for every answer, in whole numbers.
+// plain_token_budget: a reference for token_budget, which limits how many tokens a tenant may use
+// per minute. The reference remembers every operation, and adds them up anew for every answer, in
+// whole numbers.
 //
 // Times are in ticks of a quarter of a second and tokens in sixteenths, so that a rate which is a
 // multiple of 15 tokens a minute is a whole number of sixteenths per tick.

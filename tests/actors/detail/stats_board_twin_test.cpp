@@ -1,5 +1,6 @@
-// stats_board counts each observation in the bucket that a search through all bounds finds. The
-// depths of the actors' mailboxes and the figures of tenants are plain sums.
+// stats_board holds the counters, gauges and histograms of an engine. It counts each observation in
+// the histogram bucket that a search through all bounds finds; the lengths of the actors' mailboxes
+// and the figures of tenants are plain sums.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// token_budget and tenant_budgets give the same answers as references that add up every operation
+// token_budget limits how many tokens a tenant may use per minute, and tenant_budgets holds the
+// budgets of all tenants. Both give the same answers as references that add up every operation
 // anew.
 #include <chrono>
 #include <map>

@@ -1,5 +1,5 @@
-// Drawing the tokens of a step: all memory is taken at the start, and splitting the draws into
-// passes does not change what is drawn.
+// device_sampler, which draws the tokens of a step: all its memory is taken at the start, and
+// splitting the draws into passes does not change what is drawn.
 #include "actors/executor/device_sampler.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// null_runner computes no model, but its tokens and scores keep to the parameters, bans and masks
-// of each draw.
+// null_runner, the step_runner of the model `dummy:null`, computes no model, but its tokens and
+// scores keep to the parameters, bans and masks of each draw.
 #include "actors/executor/null_runner.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The tokens that output_guard allows next in an output: text of the grammar, bounded white space,
-// and reasoning before the grammar.
+// output_guard decides which tokens an output that a grammar constrains may hold next: text that
+// the grammar allows, white space up to a limit, and reasoning before the grammar begins.
 #include "actors/executor/output_guard.hpp"
 
 #include <memory>

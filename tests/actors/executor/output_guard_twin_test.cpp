@@ -1,5 +1,5 @@
-// output_guard allows the same tokens as a reference that reads the whole output anew at every
-// token.
+// output_guard decides which tokens an output that a grammar constrains may hold next. It allows
+// the same tokens as a reference that reads the whole output anew at every token.
 #include "actors/executor/output_guard.hpp"
 
 #include <cstdint>

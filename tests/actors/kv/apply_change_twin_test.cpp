@@ -1,7 +1,8 @@
-// apply_change() compared with references of the block pool and of the KV tiers (host memory and
-// disk). The parts of a change are applied in the order of kv_change's members. Evicted blocks, and
-// blocks that are kept across restarts, are spilled in the order of their positions in the prefix.
-// A lookup of a prefix that ends in the pool goes on in the tiers.
+// apply_change() applies a kv_change (what the batcher asks of the KV block allocator in one
+// message) to the block pool. It is compared with references of the block pool and of the KV tiers
+// (host memory and disk). The parts of a change are applied in the order of kv_change's members.
+// Evicted blocks, and blocks that are kept across restarts, are copied to the tiers in the order of
+// their positions in the prefix. A lookup of a prefix that ends in the pool goes on in the tiers.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -102,8 +103,9 @@ private:
       if (o.kind % 64 <= kind && (o.kind % 64 > before || before == kind)) act(o);
   }
 
-  /// Applies the collected parts of the change to the reference, in the order of kv_change's
-  /// members. Parts that the batcher would never ask for are removed from the change.
+  /// Builds a kv_change (what the batcher asks of the KV block allocator in one message) from the
+  /// collected parts, and applies it to the reference in the order of kv_change's members. Parts
+  /// that the batcher would never ask for are removed from the change.
   void send() {
     kv_change change;
     kv_grant expected;

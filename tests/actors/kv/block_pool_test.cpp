@@ -1,5 +1,6 @@
-// block_pool and prefix_tree without actors: with which cached blocks a lease (the blocks of one
-// sequence) begins, and which blocks are evicted.
+// block_pool, which tracks the KV blocks of each sequence, and prefix_tree, which finds cached
+// blocks by their tokens. The tests use no actors; they check with which cached blocks a lease (the
+// blocks of one sequence) begins, and which blocks are evicted.
 #include <algorithm>
 #include <map>
 #include <random>

@@ -1,5 +1,6 @@
-// block_pool with its tree and its index, compared with a slow reference over random operations:
-// every answer, and the whole visible state after each operation, must be equal.
+// block_pool tracks which KV blocks each sequence has and which blocks keep a prefix for later use.
+// Over random operations it is compared with a slow reference: every answer, and the whole visible
+// state after each operation, must be equal.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -131,8 +132,8 @@ private:
   }
 
   /// Begins a lease (the blocks of one sequence) with some blocks that an earlier lookup found in
-  /// the prefix tree. These blocks may have left the tree since then. If the tree now holds them
-  /// under other tokens, the lookup's result must not be used.
+  /// the prefix tree. These blocks may have left the tree since then. If the tree now holds one of
+  /// these block ids under another prefix, the lookup's result must not be used.
   void reuse(const operation& o) {
     const sequence_id id = unused_id();
     if (id == 0 || matches_.empty()) return;
@@ -154,9 +155,9 @@ private:
   }
 
   /// Does what the batcher does: begins leases (the blocks of sequences) with the cached blocks
-  /// that lookups found, in the order of the lookups, and checks that each takes n_evictable blocks
-  /// from those available. Then the leases get the blocks that they lack, and most of them end at
-  /// once.
+  /// that lookups found, in the order of the lookups, and checks that each lowers the number of
+  /// available blocks by the n_evictable of its lookup. Then the leases get the blocks that they
+  /// lack, and most of them end at once.
   void admit(const operation& o) {
     std::vector<prefix_query> queries;
     std::vector<written_text> texts;

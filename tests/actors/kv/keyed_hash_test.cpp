@@ -1,5 +1,6 @@
-// keyed_hash is SipHash-2-4 as its authors define it; values of cache_scope and block_key are equal
-// exactly when all their inputs are equal.
+// keyed_hash is SipHash-2-4 as its authors define it. Two cache_scope values (which prompts may
+// share cached blocks) or block_key values (the names of KV blocks) are equal exactly when all
+// their inputs are equal.
 #include <array>
 #include <cstdint>
 #include <map>

@@ -24,8 +24,10 @@ struct written_text {
   }
 };
 
-/// One token in four is 1, the others are 0. The low 32 bits of one cache scope equal those of
-/// scope 0, which is no scope, so that blocks of these two scopes collide in the index of the tree.
+/// The tokens and the cache scope (actors/kv/cache_scope.hpp) of a sequence. One token in four is
+/// 1, the others are 0. Scope 0 is that of prompts without tenant and salt. The low 32 bits of one
+/// other scope are also 0, so that blocks of the two scopes collide in the hash index of the prefix
+/// tree.
 inline written_text text_of(const operation& o) {
   const std::uint64_t scope = o.a % 5 == 0 ? 7 : o.a % 5 == 1 ? std::uint64_t{1} << 32 : 0;
   return {o.b & o.c, scope};
@@ -34,8 +36,8 @@ inline written_text text_of(const operation& o) {
 inline std::uint64_t same_hash(std::int32_t, std::span<const std::int32_t>) {
   return 7;
 }
-/// Hashes every block to one of three slots, which are the last but two, the last but one and the
-/// last of most tables, so that colliding entries wrap around to the beginning.
+/// A hash function that gives every block one of three values. In most hash tables these are the
+/// last three entries, so that colliding blocks wrap around to the beginning of the table.
 inline std::uint64_t crowded_hash(std::int32_t parent, std::span<const std::int32_t> tokens) {
   std::int32_t sum = parent;
   for (const std::int32_t token : tokens)

@@ -27,8 +27,8 @@ struct chat_styles {
   std::string turn; ///< stands before each message
 };
 
-/// Gives the model a default template, one for tools, and one named `dated` that shows the time.
-/// `number` chooses the format of tool calls.
+/// Gives the model a default chat template, one for chats with tools, and one named `dated` that
+/// shows the time. `number` chooses the format of tool calls.
 chat_styles give_templates(models::model& to, std::size_t number);
 
 /// How answers are parsed (answer_style) for the template that writes the request's prompt, or for

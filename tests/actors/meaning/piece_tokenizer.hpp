@@ -1,5 +1,5 @@
-// A tokenizer of bytes and of pieces of two and three bytes, some of which are parts of characters.
-// It is for random models that have no tokenizer of their own.
+// A tokenizer whose tokens are single bytes and strings of two and three bytes, some of which are
+// only parts of UTF-8 characters. It is for random models that have no tokenizer of their own.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace twill::test {
 
-/// Ids 0..255 are bytes. Then come two ids that end a sequence, other control tokens, among them
-/// the markers of tool calls and of reasoning, and then the pieces.
+/// Ids 0..255 are bytes. Then come two ids that end a sequence, and other control tokens, among
+/// them those that enclose tool calls and reasoning. The remaining ids are tokens of several bytes.
 class piece_tokenizer final : public models::tokenizer {
 public:
   static constexpr models::token_id first_end = 256, second_end = 257, last_control = 263;

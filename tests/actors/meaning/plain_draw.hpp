@@ -26,8 +26,8 @@ struct plain_draw {
   std::vector<std::uint32_t> mask;      ///< empty: all may come
   std::uint64_t seed = 0, position = 0;
 
-  /// The reason why `token` cannot have been drawn from these logits, or nothing. Tokens at the
-  /// edge of top_p or min_p are accepted either way.
+  /// Returns the reason why `token` cannot have been drawn from these logits, or an empty text if
+  /// it can have been. Tokens at the edge of top_p or min_p are accepted either way.
   std::string refuses(const std::vector<float>& logits, std::int32_t token) const;
   /// What the device's sampler draws from this row alone.
   std::int32_t token_of(gpu::device& dev, const std::vector<float>& logits) const;

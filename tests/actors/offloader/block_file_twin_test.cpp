@@ -1,6 +1,6 @@
-// block_file against a reference that remembers what was written where. What is read is what was
-// written, by this file or an earlier one, and blocks that are damaged or only partly written are
-// not found.
+// block_file, a file of KV blocks, compared with a reference that remembers which block was written
+// where. What is read is what was written, by this object or by an earlier one that had the same
+// file, and blocks that are damaged or only partly written are not found.
 #include <algorithm>
 #include <cstring>
 #include <map>

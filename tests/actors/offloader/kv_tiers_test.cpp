@@ -297,9 +297,9 @@ private:
     REQUIRE(n_published == 0);
   }
 
-  /// Every block that events report in host memory or on disk can be fetched; an hour from now, so
-  /// that no pause after disk failures prevents it. Every block that a prompt would find there was
-  /// reported.
+  /// Checks that every block that events report in host memory or on disk can be fetched, and that
+  /// every block that a prompt would find there was reported. The tiers are asked with a time one
+  /// hour ahead, when no pause after disk failures is in effect any more.
   void check_published_on_tiers() {
     if (!reads_.empty()) return;
     const auto later = now_ + std::chrono::hours(1);

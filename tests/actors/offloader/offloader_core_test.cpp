@@ -1,5 +1,6 @@
-// The core of the offloader over a disk whose transfers the test can hold: which reads are made for
-// which fetch, how many at once, and what a stop waits for.
+// offloader_core, which moves KV blocks between host memory and disk, over a disk whose transfers
+// the test can hold back: which reads are made for which fetch, how many run at once, and what a
+// stop waits for.
 #include <fcntl.h>
 #include <unistd.h>
 

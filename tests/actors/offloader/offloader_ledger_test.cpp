@@ -1,6 +1,7 @@
-// offloader_core under random calls, over a disk that fails at times. Each fetch is answered once,
-// with the first blocks of those that it asked for. At the end, host memory is held only by blocks
-// that the index of kv_tiers has there.
+// offloader_core, which moves KV blocks between host memory and disk, under random calls, over a
+// disk that fails at times. Each fetch is answered once, with the first blocks of those that it
+// asked for. At the end, the only blocks that still take host memory are those that kv_tiers, the
+// index of the blocks, lists there.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -51,9 +52,9 @@ public:
     // A disk that is smaller than it was said to be.
     if (shape.c % 3 == 0) faults_->capacity = 8192 * 3;
     reads_ahead_ = shape.c % 2 == 0;
-    // True if nothing moves blocks between calls: with other settings, blocks are written although
-    // no call asks for it, or blocks that a fetch brings to host memory may evict blocks that the
-    // fetch has yet to read.
+    // True if blocks move only when a call asks for it. With other settings, blocks are also
+    // written to disk unasked, or blocks that a fetch has brought to host memory evict blocks that
+    // the same fetch has yet to read.
     keeps_what_it_has_ = host_blocks_ == 0 && !o.keep && !reads_ahead_ && shape.c % 3 != 0;
     core_ = std::make_shared<offloader_core>(o, std::make_shared<offload::tier_resources>());
     core_->open();
@@ -94,8 +95,9 @@ private:
     std::string wrong;
   };
 
-  /// Waits until no operation is under way: then each fetch must have been answered, and host
-  /// memory must be held only by blocks that the index of kv_tiers has there.
+  /// Waits until no operation is under way. Then each fetch must have been answered, and the only
+  /// blocks that take host memory must be those that kv_tiers, the index of the blocks, lists
+  /// there.
   void rest() const {
     demand(eventually([&] {
              const std::lock_guard lock(answers_->mutex);

@@ -1,6 +1,7 @@
-// tiers_pair: kv_tiers and its plain reference, with a simulated executor, offloader and disk.
-// Every call goes to both, and answers, counters and host memory are compared. The memory of a
-// block holds the block's key, so that bytes of a wrong block are detected too.
+// tiers_pair: kv_tiers (the index of the KV blocks in host memory and on disk) and its plain
+// reference, with a simulated executor, offloader and disk. Every call goes to both, and answers,
+// counters and host memory are compared. The memory of a block holds the block's key, so that bytes
+// of a wrong block are detected too.
 #pragma once
 
 #include <map>
@@ -50,8 +51,8 @@ public:
   void retire();
 
   void demand_equal_tiers() const;
-  /// Ends every read and write and removes everybody who waits for a read, and then checks that
-  /// host memory is held only by blocks that the index has there.
+  /// Ends every read and write and removes everybody who waits for a read. Then it checks that the
+  /// only blocks that take host memory are those that the index lists there.
   void end();
 
   actors::block_identity identity_of(const written_text& text, std::size_t n) const;

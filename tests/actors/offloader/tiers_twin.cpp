@@ -241,8 +241,9 @@ whereabouts tiers_twin::fetch(const block_key& key, const reader& who, bool has_
   return whereabouts::on_disk;
 }
 
-/// After a failure, its block-sized place on disk is not written for a while. After several
-/// failures in a row, the whole disk is not used for a while.
+/// Called when reading or writing a place (the disk space of one block) has failed. That place is
+/// not written for a while. After several failures in a row, the whole disk is not used for a
+/// while.
 void tiers_twin::fail(std::int32_t place, time_point now) {
   aside_.insert(place);
   retry_aside_at_ = now + kv_tiers::disk_pause;

@@ -1,6 +1,7 @@
-// tiers_twin: a plain reference for kv_tiers, which keeps evicted KV blocks in host memory and on
-// disk. Each block has the time of its last use in host memory and on disk; the use of a tier is
-// counted anew for every answer, and the block to evict is found by looking at all blocks.
+// tiers_twin: a plain reference for kv_tiers, the index of evicted KV blocks in host memory and on
+// disk. Each block has the time of its last use in host memory and on disk. The blocks in host
+// memory and on disk are counted anew for every answer, and the block to evict is found by looking
+// at all blocks.
 //
 // The reference stores only the address of a block's host memory, so it does not keep that memory
 // in use. It does not predict to which of several free places on disk a block is written: it checks

@@ -1,5 +1,6 @@
-// The pool over scripted engines: routes, waits, limits, drains and stops. Random requests check
-// that the pool stays consistent while models are loaded and unloaded.
+// model_pool, which serves several models and loads and unloads them as needed, over scripted
+// engines: routes, waits, limits, drains and stops. Random requests check that the pool stays
+// consistent while models are loaded and unloaded.
 #include "actors/pool/model_pool.hpp"
 
 #include <atomic>
@@ -105,8 +106,8 @@ struct pool_fixture {
   std::unique_ptr<actors::engine> engine;
 };
 
-/// Blocks the thread on which the pool reports refusals to clients and submits requests that waited
-/// for a model.
+/// Keeps the dispatcher busy: the thread on which the pool reports refusals to clients and submits
+/// requests that waited for a model.
 struct busy_dispatcher {
   explicit busy_dispatcher(pool_fixture& b) : fixture(b) {
     auto asked = text_request("x", 1);

@@ -1,4 +1,5 @@
-// plain_pool: a reference for the decisions of pool_state, written for clarity and not for speed.
+// plain_pool: a reference for pool_state, which decides which of several models have their weights
+// in memory. The reference is written for clarity and not for speed.
 //
 // It keeps the models that wait to be loaded in one list, in the order in which they began to wait,
 // sorts all candidates where pool_state searches for the best, and writes its decisions as text.

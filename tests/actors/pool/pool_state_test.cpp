@@ -1,5 +1,5 @@
-// pool_state: examples of single rules, and its guarantees over random settings, requests, orders
-// and faults.
+// pool_state, which decides which of several models have their weights in memory: examples of
+// single rules, and its guarantees over random settings, requests, orders and faults.
 #include "actors/pool/pool_state.hpp"
 
 #include <algorithm>

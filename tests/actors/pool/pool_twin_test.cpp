@@ -1,5 +1,6 @@
-// pool_state makes the same decisions as plain_pool for every sequence of inputs, and its tables
-// are empty at the end.
+// pool_state decides which of several models have their weights in memory. It makes the same
+// decisions as the reference plain_pool for every sequence of inputs, and its tables are empty at
+// the end.
 #include "actors/pool/pool_state.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// step_turns: the steps of two models alternate while both have steps to run, and a model that is
-// alone never waits.
+// step_turns decides whose step runs when several models share the cores. The steps of two models
+// alternate while both have steps to run, and a model that is alone never waits.
 #include "actors/pool/step_turns.hpp"
 
 #include <atomic>
