@@ -233,8 +233,8 @@ public:
     return info;
   }
 
-  /// Computes the step at once. Its end, or its failure, is reported on another thread, when the
-  /// steps before it have ended and script::allow() lets it end.
+  /// Computes the step at once. Another thread reports the step's end or its failure, once all
+  /// earlier steps have ended and the test has allowed the end by script::allow().
   actors::result<nothing> begin(const actors::executor_step& batch,
                                 std::function<void()> done) override {
     if (under_way_.size() > 1) return failure{actors::errc::executor_failed, "three at once"};

@@ -10,8 +10,8 @@
 
 namespace twill::fuzz {
 
-/// Encodes a text of many scripts, with and without special tokens, and decodes the result and
-/// every id.
+/// Encodes a text in several writing systems, with and without special tokens, and decodes the
+/// result and every id.
 inline void use_tokenizer(const models::tokenizer& text) {
   const std::string given = " Hello  w\xC3\xB6rld 123\n\xE4\xBD\xA0<|im_start|>user</s>[gMASK]sop "
                             "e\xCC\x81\xEF\xBC\xA1 don't <unk>\t\xF0\x9F\x98\x80";

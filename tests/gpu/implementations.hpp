@@ -11,10 +11,10 @@
 
 namespace twill::test {
 
-/// In this order: the host's own implementation; the portable one with teams of two lanes; the
-/// portable one in Kokkos' Serial space; the portable one on the tests' own backend
-/// (distant/distant_device.hpp); CUDA's. If Kokkos has no OpenMP, teams have one lane; if it has no
-/// Serial space, serial_implementation runs by OpenMP.
+/// The implementations, in this order: the host's own; the portable one with teams of two threads;
+/// the portable one in Kokkos' Serial space; the portable one on the tests' own backend
+/// (distant/distant_device.hpp); CUDA's. If Kokkos has no OpenMP, teams have one thread; if it has
+/// no Serial space, serial_implementation runs by OpenMP.
 inline constexpr int host_implementation = 0, team_implementation = 1, serial_implementation = 2,
                      distant_implementation = 3, cuda_implementation = 4;
 

@@ -40,8 +40,8 @@ inline void report_launches() {
   });
 }
 
-/// Opens the tested device, and calls report_launches() if that device is a GPU. Throws
-/// std::runtime_error if the device cannot be opened.
+/// Opens the tested device. If it is a GPU, the process prints at its end how many kernels it
+/// launched on GPUs (report_launches()). Throws std::runtime_error if the device cannot be opened.
 inline std::unique_ptr<gpu::device> open_tested(gpu::device_config config = {}) {
   config.kind = tested_kind();
   auto opened = gpu::device::open(config);

@@ -1,6 +1,6 @@
 // step_turns runs the steps of several models, and job_thread runs jobs, in the order in which they
-// were requested. sum_stats sums the tenants' figures of several engines, in whatever order the
-// engines are added.
+// were requested. add_tenants() sums the tenants' figures of several engines, with the same sums in
+// whatever order the engines are added.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -26,8 +26,8 @@ new_sequence of(std::uint64_t client, sequence_id id, std::int32_t prompt, std::
   return s;
 }
 
-/// A queue in the policy's order. An admitted sequence either leaves at once, or runs until the
-/// test ends it or it is preempted.
+/// The waiting sequences in the order that the fair policy gives them. An admitted sequence either
+/// leaves at once, or runs until the test ends it or it is preempted.
 class queue {
 public:
   sequence_id arrive(std::uint64_t client, std::int32_t prompt, std::int32_t weight = 1,
@@ -410,8 +410,8 @@ struct stepping {
 } // namespace
 
 TEST_CASE("a place of many is taken by weight") {
-  // Another client runs four sequences, which is the limit. The head of the queue takes the place
-  // of one of them if 3 / weight_of_others >= 1 / weight_of_head.
+  // Another client runs four sequences, which is the limit. The first waiting sequence preempts one
+  // of them if 3 / weight_of_others >= 1 / weight_of_head.
   struct {
     std::int32_t weight_of_head, weight_of_others;
     bool takes;

@@ -1,6 +1,7 @@
-// Every rank that the fair policy gives to a sequence equals that of a plain reference over random
-// operations, including operations that are rare in the scheduler. The rules for ranks in the
-// policy's header hold, and the policy keeps nothing of clients that have left.
+// Every rank (a sequence's place in the order of service) that the fair policy gives equals that of
+// a plain reference over random operations, including operations that are rare in the scheduler.
+// The rules for ranks in the policy's header hold, and the policy keeps nothing of clients that
+// have left.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>

@@ -66,9 +66,9 @@ public:
     if (!limits_.prefix_cache) return ids;
     std::int64_t places = limits_.max_running - running();
     if (head_starved_) places = std::min<std::int64_t>(places, 1);
-    // The number of blocks that an earlier lookup in the prefix cache found says how many tokens
-    // the sequence will compute of the step's token limit. A sequence that was never looked up may
-    // be cached up to its last token, so it counts as one token.
+    // If an earlier lookup found cached blocks for a sequence, only its other tokens count against
+    // the token limit of the step. A sequence that was never looked up may be cached up to its last
+    // token, so it counts as one token.
     std::int64_t tokens = limits_.max_step_tokens;
     for (const plain_sequence* s : running_set())
       if (s->may_have_a_row() && s->remaining() > 1) tokens -= s->remaining();

@@ -80,8 +80,8 @@ private:
 class scheduler_fixture {
 public:
   using policies = std::pair<std::unique_ptr<admission_policy>, std::unique_ptr<admission_policy>>;
-  /// Prompts are `scale` times as long as without it, and if `scale` is more than 1, blocks have
-  /// one or two tokens. With `many_choices`, all requests have several choices.
+  /// `scale` multiplies the lengths of prompts; if it is more than 1, blocks have one or two
+  /// tokens. With `many_choices`, all requests have several choices.
   scheduler_fixture(plan_limits limits, policies both, std::int32_t scale = 1,
                     bool many_choices = false)
       : scale_(scale), many_choices_(many_choices),

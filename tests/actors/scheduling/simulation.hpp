@@ -234,9 +234,9 @@ private:
   static constexpr std::int32_t limited_most = 2;
 
   /// Counts the steps for which a sequence is the oldest one under first come, first served, and
-  /// bounds their number: each step computes at least one token of the oldest sequence, except for
-  /// two steps after a preemption of another sequence for its sake, which can happen once for each
-  /// of its blocks.
+  /// checks that they are not too many. Each step computes at least one token of the oldest
+  /// sequence, with one exception: when another sequence is preempted to make room for the oldest
+  /// one, two steps may compute none of its tokens. This can happen once for each of its blocks.
   void note_first() {
     if (fair_ || rank_ != all_equal) return; // later arrivals may overtake it
     sim_sequence* first = nullptr;

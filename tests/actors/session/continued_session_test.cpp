@@ -1,6 +1,6 @@
-// A session that continues a request after the tokens that an earlier run has drawn: the text that
-// is held back, the parsers of tool calls, the token counts and the tenant's charge are as that run
-// left them.
+// A session (the actor that serves one request) that continues a request after the tokens that an
+// earlier run has drawn: the text that is held back, the parsers of tool calls, the token counts
+// and the tenant's charge are as that run left them.
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
-// made_up_request: derives a request from the numbers of three operations, with its environment:
-// the model's context and KV, the tenant's budget, and the model's format of tool calls.
+// made_up_request: derives a request from the numbers of three random operations
+// (tests/support/operations.hpp), and with it the model's context and KV, the tenant's budget, and
+// the model's format of tool calls.
 #pragma once
 
 #include <cstdint>

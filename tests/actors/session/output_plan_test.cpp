@@ -1,5 +1,5 @@
-// output_plan: the grammar and the parser that a request's output gets, depending on the model's
-// format.
+// output_plan decides which grammar constrains the output of a request and which parser reads it,
+// depending on the request and on the model's format of tool calls and reasoning.
 #include "actors/session/output_plan.hpp"
 
 #include <memory>

@@ -147,8 +147,8 @@ std::vector<calls::callable> callable_of(const std::vector<offered_tool>& tools)
   return out;
 }
 
-/// The grammar of either a tool call or an answer of format `form`; nothing if a parser could not
-/// distinguish the two.
+/// The grammar of an output that is either a tool call or an answer in the format `form`; nothing
+/// if a parser could not distinguish the two.
 std::optional<grammar_spec> call_or_answer(const answer_format& answers, const grammar_spec& form,
                                            const std::vector<offered_tool>& tools) {
   if (tools.empty() || !answers.calls) return std::nullopt;

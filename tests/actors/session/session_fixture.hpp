@@ -1,5 +1,6 @@
-// A session core without actors: the test acts as the batcher, and the tokens of its model are
-// bytes.
+// A fixture for tests of session_core, the logic of one request without actors
+// (actors/session/session_core.hpp). The test takes the place of the batcher. The tokenizer of the
+// test's model has one token for each byte.
 #pragma once
 
 #include <chrono>
@@ -35,8 +36,8 @@ struct fixture : session_core::session_host {
     args.on_event = callback ? std::move(callback) : [this](event e) { events.push_back(e); };
     args.control = control;
     args.submitted = session_tests::now - std::chrono::seconds(1);
-    // The fixture owns the tenant and the budget, and outlives its core, so the pointers do not own
-    // them.
+    // The fixture owns the tenant and the budget, and outlives its session_core, so the pointers do
+    // not own them.
     args.tenant = {std::shared_ptr<void>(), &tenant};
     args.budget = {std::shared_ptr<void>(), budget};
     args.cache_scope = 5;

@@ -1,5 +1,6 @@
-// session_play: drives a session_core by random operations, and maintains a plain reference of what
-// the core's client, batcher and tenant must see.
+// session_play: drives a session_core (the logic of one request) by random operations, and
+// maintains a plain reference of what the client, the batcher and the tenant of this request must
+// see.
 //
 // session_play acts as the core's session_host, and as the batcher, the grammar compiler and the
 // client. It applies each operation to the core and to the reference, and then compares the two.

@@ -1,5 +1,5 @@
-// A session_core under random requests, tokens and disturbances, compared with a plain reference
-// after each operation.
+// A session_core (the logic of one request) under random requests, tokens and disturbances,
+// compared with a plain reference after each operation.
 #include <string>
 
 #include "config/base/log.hpp"

@@ -1,6 +1,7 @@
-// stop_matcher finds stop strings as a search of the whole text does, newest_turns() keeps the chat
-// turns that trying them one by one would keep, and score_memory counts the sum of what all
-// requests hold.
+// Three parts of a session, compared with plain references: stop_matcher finds stop strings as a
+// search of the whole text does; newest_turns() keeps the chat turns that trying them one by one
+// would keep; and score_memory, which limits the memory for scores of prompts, counts the sum of
+// what all requests hold.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

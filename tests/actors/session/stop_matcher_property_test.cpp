@@ -1,5 +1,5 @@
-// stop_matcher over random texts in random pieces: its output is what a search of the whole text
-// gives.
+// stop_matcher finds stop strings in text that arrives in parts. Over random texts in random parts,
+// its output is what a search of the whole text gives.
 #include <algorithm>
 #include <cstddef>
 #include <string>

@@ -18,8 +18,9 @@ struct waiting {
   int order;
 };
 
-/// Clients take turns, in the order of the later of two times: when the oldest waiting order of the
-/// client came, and when the client was last served.
+/// Plays random operations on a compile_queue of requests for grammars. Clients take turns, in the
+/// order of the later of two times: when the client's oldest waiting request came, and when the
+/// client was last served.
 void play(const operations& sequence) {
   compile_queue<int> queue;
   std::vector<waiting> all;

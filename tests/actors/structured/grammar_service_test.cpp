@@ -1,5 +1,6 @@
-// A compiled grammar is found again for an equal request. Grammars with and without markers of tool
-// calls are stored separately.
+// grammar_service compiles and caches grammars. A compiled grammar is found again for an equal
+// request. Grammars in which control tokens such as `<tool_call>` count as text are stored
+// separately from grammars without such tokens.
 #include "actors/structured/grammar_service.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// grammar_service shares, stores and drops compiled grammars as a plain list does that is ordered
-// by the time of last use.
+// grammar_service compiles grammars and caches them. It shares, stores and drops compiled grammars
+// as a plain list does that is ordered by the time of last use.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// When the supervisor loads and restarts the executor, gives up and tries again: the tests report
-// events to lifecycle and compare its orders.
+// lifecycle decides when the supervisor loads and restarts the executor, gives up and tries again.
+// The tests report events to it and compare its orders with those expected.
 #include "actors/supervisor/lifecycle.hpp"
 
 #include <string>

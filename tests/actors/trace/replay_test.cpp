@@ -212,9 +212,9 @@ private:
       skipped_.erase(id);
     }
     for (const planned_row& row : plan->rows) {
-      // The executor is told to skip sequences that have ended. If the order comes too late, it
-      // runs one more step of the sequence; a sequence that it has skipped once is skipped in every
-      // later step too.
+      // The batcher tells the executor to skip sequences that have ended. This may come too late,
+      // and then the executor runs one more step of the sequence. A sequence that was skipped once
+      // is skipped in every later step too.
       if (left_.contains(row.id) && (skipped_.contains(row.id) || any(0, 3) > 0)) {
         skipped_.insert(row.id);
         result.skipped.push_back(row.id);

@@ -58,8 +58,9 @@ std::vector<float> normal_floats(std::size_t n, unsigned seed) {
   return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
-/// Rows of the oracle by (whether products are rounded to bf16, sequence, position). The rows of a
-/// shape are the same on every device, so they are computed once.
+/// Expected output rows, computed by the oracle, by (whether products are rounded to bf16,
+/// sequence, position). The expected rows of a shape are the same on every device, so they are
+/// computed once.
 using oracle_rows = std::map<std::tuple<bool, std::size_t, std::int32_t>, std::vector<double>>;
 
 /// Sequences with their whole q, k and v, as if every position had been asked for.
@@ -279,8 +280,8 @@ struct setup {
   }
 
   /// The largest error of a step's output rows. Of each chunk (the rows of one sequence), every
-  /// `stride`-th row and the last one are checked. Rows of the oracle that are missing in `known`
-  /// are computed and added to it.
+  /// `stride`-th row and the last one are checked. Expected rows that are missing in `known` are
+  /// computed and added to it.
   double worst(oracle_rows& known, const std::vector<float>& out,
                const std::vector<std::size_t>& sequences, const std::vector<chunk>& chunks,
                std::int32_t stride = 1) const {

@@ -1,5 +1,5 @@
-// A GPU packs and unpacks KV with another implementation than the host: both must store the same
-// bits.
+// KV in 4 bits: a GPU packs and unpacks it with another implementation than the host, and both must
+// store the same bits.
 #include "tests/catch.hpp"
 
 #include <cstdint>

@@ -35,8 +35,8 @@ struct attention_shape {
   std::int64_t apart = 64, scale_apart = 5;
 };
 
-/// Memory that is reserved as a whole, committed only where it is touched, and aligned as a GPU
-/// allocation is. An arena of up to 64 MiB is filled with NaN; a larger one with zeros.
+/// An array whose memory is reserved as a whole, committed only where it is touched, and aligned as
+/// a GPU allocation is. An array of up to 64 MiB is filled with NaN; a larger one with zeros.
 template <class T>
 class arena {
 public:
@@ -53,8 +53,8 @@ private:
   sparse_memory memory_;
 };
 
-/// Sequences whose KV blocks are scattered over two distant parts of an arena. All memory outside
-/// the sequences' positions holds NaN.
+/// Sequences in paged KV. Their blocks are scattered over two distant parts of one array (`arena`).
+/// All memory of it outside the sequences' positions holds NaN.
 template <class Element, int Dim>
 struct sequences {
   attention_shape s;
@@ -225,8 +225,8 @@ struct options {
   std::vector<std::int32_t> first_token;
 };
 
-/// Decode attention of some rows, with the grid of blocks that the options give. Outputs of 16 bits
-/// are widened to f32.
+/// Runs the kernel of decode attention in the emulator for some rows, with the grid of thread
+/// blocks that the options give. Outputs of 16 bits are widened to f32.
 template <class Element, int Dim, int Tiles>
 std::vector<float> decode(sequences<Element, Dim>& from, const std::vector<asked>& rows,
                           const options& o, block_report& report) {
@@ -339,9 +339,10 @@ std::vector<float> decode(sequences<Element, Dim>& from, const std::vector<asked
   return got;
 }
 
-/// The relative error of rounding an operand: to two 16-bit parts or, for f32 KV, to f32. The error
-/// of an output is at most this number * (1 + the largest sum of |products| of a score) * the
-/// largest |value|.
+/// The kernels round each operand to the sum of two 16-bit floats or, for f32 KV, to one f32; this
+/// is the relative error of that rounding. The error of an output is at most this number * (1 + the
+/// largest sum of the |products| of a score, which is a dot product of query and key) * the largest
+/// |value|.
 template <class Element>
 inline constexpr double attention_epsilon = kv_element<Element>::type == dtype::f32    ? 0x1p-24
                                             : kv_element<Element>::type == dtype::bf16 ? 0x1p-17

@@ -46,8 +46,8 @@ struct shared_access {
   unsigned offset, bytes;
 };
 
-/// Which accesses of one block of threads are ordered before some event: those of thread t whose
-/// number, counted over the whole block, is at most own(t).
+/// The accesses of the threads of one block are numbered in one sequence. A block_view says which
+/// of them happened before some event: those accesses of thread t whose number is at most own(t).
 struct block_view {
   std::int64_t all = 0;                            ///< of every thread
   std::unordered_map<int, std::int64_t> by_thread; ///< beyond that, where there is more
@@ -135,9 +135,9 @@ std::int8_t byte_of(std::uint32_t word, int i) {
   return static_cast<std::int8_t>(word >> (8 * i));
 }
 
-/// a * b + c rounded to odd: if the sum is not an f32, the one of the two neighbouring f32 whose
-/// last bit is 1. Rounding the result to bf16 then equals rounding the exact sum once. a, b and c
-/// are bf16.
+/// a * b + c rounded to odd: if the exact sum is not an f32, the result is that of the two
+/// neighbouring f32 whose last bit is 1. Rounding the result to bf16 then equals rounding the exact
+/// sum once. a, b and c are bf16.
 float fma_to_odd(float a, float b, float c) {
   const double product = double{a} * b, addend = c; // exact
   const double sum = product + addend;

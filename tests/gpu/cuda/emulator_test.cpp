@@ -416,8 +416,8 @@ namespace {
 /// What a block of the sum over slices leaves out.
 enum class omits { nothing, fence, atomic, fence_after, barrier };
 
-/// Sums 4 slices of 32 columns, each in a block of threads of its own. The block that finishes last
-/// adds up the results of all slices in the order of the slices.
+/// A grid of 4 blocks of 32 threads. Each block doubles one slice of x (32 numbers). The block that
+/// finishes last adds up the doubled slices, element by element and in their order.
 struct sliced_sum {
   static constexpr int slices = 4;
   std::vector<float> x, parts, out;

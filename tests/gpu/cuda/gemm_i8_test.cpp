@@ -15,8 +15,9 @@ using namespace twill::gpu::test;
 
 namespace {
 
-/// The offsets of an 8-bit weight matrix: if `zero` is not negative, it is the zero point of all
-/// groups; otherwise the offsets are random, of the kind `form`.
+/// An 8-bit weight matrix, in which each group of `group` columns of a row has a scale and an
+/// offset: a weight is scale * code + offset. If `zero` is not negative, it is the zero point of
+/// all groups; otherwise the offsets are random, and related to the scales as `form` says.
 struct i8_case {
   std::int32_t group;
   offsets form;

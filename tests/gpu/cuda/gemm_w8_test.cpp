@@ -14,8 +14,10 @@ using namespace twill::gpu::test;
 
 namespace {
 
-/// The offsets of an 8-bit weight matrix: if `zero_32` is set, all groups have the zero point 32
-/// and scales in f32, as in Q6_K; otherwise the offsets are random, of the kind `form`.
+/// An 8-bit weight matrix, in which each group of `group` columns of a row has a scale and an
+/// offset: a weight is scale * code + offset. If `zero_32` is set, all groups have the zero point
+/// 32 and scales in f32, as in Q6_K; otherwise the offsets are random, and related to the scales as
+/// `form` says.
 struct u8_case {
   std::int32_t group;
   offsets form;

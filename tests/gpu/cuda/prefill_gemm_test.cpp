@@ -64,9 +64,10 @@ TEST_CASE("cuda products of many rows agree with a naive product, emulated") {
   struct shape {
     std::int64_t rows, cols, m;
   };
-  // The shapes cover products with a single segment (columns whose products are summed before
-  // scales apply), with fewer steps of columns than slots in shared memory, with a single row, and
-  // with few rows and outputs in the last blocks of threads.
+  // The shapes cover products whose columns are a single segment (a run of columns whose products
+  // are summed before scales apply, see gpu/linear/cuda/gemm.hpp), products with fewer steps of 32
+  // columns than shared memory has buffers for, products with a single row, and products with few
+  // rows and outputs in the last blocks of threads.
   const std::int64_t least = std::max(group, 32);
   for (const auto& [rows, cols, m] :
        {shape{1, 128, 1}, shape{33, least, 5}, shape{300, 128, 66}, shape{35, 640, 97}}) {
@@ -122,9 +123,9 @@ TEST_CASE("cuda products with silu_mul have the bits of both ops, emulated") {
                                      {weight_kind::bf16, 0, offsets::factored, true}}));
   const auto size = GENERATE(prefill_size::small, prefill_size::large);
   CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), bf16, static_cast<int>(size));
-  // The outputs have two halves, gate and up. Each half has five pairs of row panels (of 16 rows),
-  // which fill one block of threads and a part of another. For 16-bit weights, a block has two
-  // pairs of each half.
+  // The outputs have two halves, gate and up. A row panel is 16 rows of weights, which give 16
+  // outputs. Each half has five pairs of row panels, which fill one block of threads and a part of
+  // another. For 16-bit weights, a block has two pairs of each half.
   const std::int64_t outputs = 160, m = 37;
   const matrix w = matrix_of(kind, 2 * outputs, 128, group, form);
   const auto packed = pack(*dev, w.source(), "w").value();

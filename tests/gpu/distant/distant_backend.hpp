@@ -1,5 +1,5 @@
-// Declarations shared by the files of the distant device (distant_device.hpp), as
-// gpu/cuda/cuda_backends.hpp has them for CUDA devices.
+// Declarations shared by the files of the distant device (distant_device.hpp), a simulated GPU. For
+// CUDA devices, gpu/cuda/cuda_backends.hpp is the corresponding header.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ using stream_handle = std::shared_ptr<chip::stream>;
 
 std::atomic<bool> is_gone{false};
 
-/// The result of a wait. After the device was lost, work that was begun still runs to its end,
-/// since nothing uses its results any more.
+/// The result of a wait: an error once the device was lost. Work that was begun still runs to its
+/// end after the loss, which does no harm, since nothing uses its results any more.
 result<nothing> outcome() {
   if (!is_gone) return nothing{};
   return failure{gpu::errc::device_lost, std::string("waiting for the device: it is gone")};

@@ -1,5 +1,5 @@
-// Memory of weights is moved to huge pages, either before settle() returns or slowly in the
-// background while tokens are streamed.
+// host_slabs is the memory of weights on a host. settle() moves it to huge pages, either before it
+// returns or slowly in the background while tokens are streamed.
 #include "gpu/detail/host_slabs.hpp"
 
 #include <chrono>

@@ -134,9 +134,10 @@ inline double from_middle(const matrix& w, std::int64_t g) {
 }
 
 /// The values that a grouped_u4 matrix has after it was packed with
-/// weight_source::int16_quant_params. A row's unit is the largest |scale| or |value of code 8| / 8
-/// of its groups, divided by 32767. Scales are rounded to multiples of the unit, and the values of
-/// code 8 to multiples of 8 units.
+/// weight_source::int16_quant_params, which rounds scales and offsets to 16-bit multiples of a
+/// unit. The unit of a row is the largest |scale| or |value of code 8| / 8 of its groups, divided
+/// by 32767. Scales are rounded to multiples of the unit, and the values of code 8 to multiples of
+/// 8 units.
 inline matrix with_int16_quant_params(matrix w) {
   w.int16_quant_params = true;
   const std::int64_t groups = w.cols / w.group;

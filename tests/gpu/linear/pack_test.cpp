@@ -1,6 +1,7 @@
-// Packing: weight sources that fill whole row panels (16 rows) at once give the same bytes as
-// sources that fill row by row, for a single matrix and for several that are packed as one; and
-// values that are not finite are refused wherever they are.
+// Packing, which brings weight matrices into the layout that the kernels read. Weight sources that
+// fill whole row panels (16 rows) at once give the same bytes as sources that fill row by row, for
+// a single matrix and for several that are packed as one; and values that are not finite are
+// refused wherever they are.
 #include "tests/catch.hpp"
 
 #include <algorithm>

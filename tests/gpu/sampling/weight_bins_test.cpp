@@ -1,5 +1,5 @@
 // Sums of sampling weights that do not depend on the order of summation, and the arithmetic of
-// splitting a row into parts, at sizes for which no test has the memory.
+// splitting a row of logits into parts, for rows so long that no test has memory for them.
 #include "tests/catch.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Damaged weight files: each file is refused by name, or every tensor that the damage cannot affect
-// has its name, its shape and its bytes.
+// Damaged weight files: opening such a file either fails with an error that names the file, or
+// every tensor that the damage cannot affect has its name, its shape and its bytes.
 #include <algorithm>
 #include <fstream>
 #include <functional>
