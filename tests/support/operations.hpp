@@ -39,9 +39,9 @@ void demand_equal(const Is& is, const Expected& expected, const std::string& wha
     throw broken(what + " is " + std::to_string(is) + ", expected " + std::to_string(expected));
 }
 
-/// How many of `n` random cases this build tries: with sanitizers an eighth of them, since
-/// sanitizers slow it down by about that factor. They look for memory faults, which show in fewer
-/// cases.
+/// How many of `n` random cases this build tries. With sanitizers it is an eighth of them, since
+/// sanitizers slow a build down by about that factor. Sanitizers look for memory faults, which show
+/// in fewer cases.
 constexpr int cases_here(int n) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return n / 8 + 1;

@@ -27,7 +27,7 @@ struct script {
 };
 
 /// Writes the events of a reply in the format of the server whose default path is `target`: as
-/// server-sent events, or as WebSocket frames in which `lane` names the request.
+/// server-sent events, or as WebSocket frames that contain `lane` as the id of the request.
 struct dialect {
   std::string target, lane;
 

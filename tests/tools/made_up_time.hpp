@@ -2,7 +2,7 @@
 // next timer, so that a run takes exactly the time that its script gives, however busy the machine
 // is.
 //
-// One I/O thread.
+// The handlers run on one I/O thread.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Damaged weight files: opening such a file either fails with an error that names the file, or
-// every tensor that the damage cannot affect has its name, its shape and its bytes.
+// Damaged weight files: opening such a file either fails with an error that names a file of the
+// model, or every tensor that the damage cannot affect has its name, its shape and its bytes.
 #include <algorithm>
 #include <fstream>
 #include <functional>
@@ -342,8 +342,8 @@ TEST_CASE("damage to a GGUF file is refused or reaches one key or one tensor alo
 
 TEST_CASE("a GGUF file that counts other numbers of keys or tensors than it has is refused",
           "[damage]") {
-  // The header ends at every distance from the aligned boundary at which the data begin, so that
-  // there are all lengths of padding, including none.
+  // The header may end at any distance from the aligned boundary at which the data begin. All
+  // distances are tested, so that there are all lengths of padding, including none.
   for (std::size_t more = 0; more < 32; ++more) {
     gguf_writer writer;
     writer.add_string("general.name", std::string(more, 'x'));

@@ -95,9 +95,9 @@ std::vector<float> normal_values(std::int64_t n, unsigned seed) {
   return values;
 }
 
-/// Checks that every value is off by half a unit at most; the unit is the largest magnitude of the
-/// value's group / 127. With grouped_u4_as_u8, the 4-bit codes are kept and widened to 8 bits,
-/// which may add 1/32 of a unit.
+/// Checks that every value differs by half a unit at most from the value before rounding. A unit is
+/// the largest magnitude of the value's group / 127. With grouped_u4_as_u8, the 4-bit codes are
+/// kept and widened to 8 bits, so that a value may differ by another 1/32 of a unit.
 void check_rounded(const gpu::weight_source& s, const std::vector<float>& values) {
   const bool keeps_codes = s.kind == gpu::weight_kind::grouped_u4_as_u8;
   const auto group = static_cast<std::size_t>(s.group), cols = static_cast<std::size_t>(s.cols);

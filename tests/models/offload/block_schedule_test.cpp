@@ -1,5 +1,6 @@
-// block_schedule, the order in which micro-batches pass through layers and tokens, over random
-// shapes; and the checker of schedules, given orders that are broken in every way.
+// block_schedule decides the order in which the micro-batches of an offline job pass through layers
+// and tokens. It is tested over random shapes. The checker of schedules is tested with orders that
+// are broken in every way.
 #include <algorithm>
 #include <random>
 #include <vector>

@@ -1,6 +1,6 @@
-// Weights, hidden states and KV in a disk tier whose bytes differ from what was written: each
-// damaged byte is detected by the read that returns it, and every other read returns what was
-// written.
+// Weights, hidden states and KV that are stored on disk, where their bytes differ from what was
+// written: each damaged byte is detected by the read that returns it, and every other read returns
+// what was written.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

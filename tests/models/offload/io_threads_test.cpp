@@ -1,5 +1,6 @@
-// I/O threads that streamed weights and KV blocks share: how many transfers each user runs at once,
-// how orders are numbered and served, and for what a user waits when it leaves.
+// io_threads, the I/O threads that streamed weights and KV blocks share: how many transfers each
+// user runs at once, how orders (lists of transfers that belong together) are numbered and served,
+// and for what a user waits when it leaves.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -176,8 +177,8 @@ TEST_CASE("serving an order lets the next orders begin without a notification", 
   order(ahead / 2);
   CHECK(have_run(3 + ahead / 2));
   CHECK(received.size() == 1);
-  // Fewer than half of `orders_ahead` orders may still begin without being served, so the notifier
-  // is called although no order waits yet.
+  // Serving an order also serves up to `orders_ahead` later ones in advance. Fewer than half of
+  // these are left after the next order, so the notifier is called although no order waits yet.
   const auto asked = order(1);
   CHECK(received.size() == 2);
   CHECK(received.back() == asked);

@@ -1,5 +1,5 @@
-// offload_job: what a job needs of its decoder and of the host, and the tokens, times and traffic
-// that it reports.
+// offload_job runs an offline job with a model that may be larger than its device: what a job needs
+// of its decoder and of the host, and the tokens, times and traffic that it reports.
 #include <chrono>
 #include <vector>
 

@@ -1,5 +1,6 @@
-// offload_job: whatever the schedule, the memory tiers and the micro-batches are, each prompt gets
-// the tokens of its greedy continuation when it runs alone.
+// offload_job runs an offline job with a model that may be larger than its device. Whatever the
+// schedule, the memory tiers and the micro-batches are, each prompt gets the tokens of its greedy
+// continuation when it runs alone.
 #include <algorithm>
 #include <memory>
 #include <random>

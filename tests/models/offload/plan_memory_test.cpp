@@ -1,5 +1,6 @@
-// The sizes that plan_memory projects, compared with those that FlexGen prints; and its projected
-// peaks of memory, compared with sums over every task of a schedule.
+// plan_memory estimates the memory of a model that is larger than its device. Its sizes of weights,
+// KV and activations are compared with those that FlexGen prints, and its peaks of memory with sums
+// over every task of a schedule.
 #include <algorithm>
 #include <map>
 

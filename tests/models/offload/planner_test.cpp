@@ -1,5 +1,6 @@
-// The planner, compared with a full grid search on three described machines; the settings that
-// users may fix; and FlexGen's published throughput beside that of the cost model.
+// The planner, which chooses batch sizes and memory tiers for a model that does not fit on its
+// device, compared with a full grid search on three described machines; the settings that users may
+// fix; and FlexGen's published throughput beside that of the cost model.
 #include <algorithm>
 #include <vector>
 

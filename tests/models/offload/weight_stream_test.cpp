@@ -1,5 +1,5 @@
-// Weights that are streamed between tiers: they have the same bits as resident weights, for every
-// family and kind, and faults end in an error.
+// Weights that are streamed to the device from host memory or disk: they have the same bits as
+// resident weights, for every family and kind of weights, and faults end in an error.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>

@@ -12,7 +12,8 @@
 namespace twill::test {
 
 /// Parts, in order, that cover `size` bytes. At the beginning, in the middle and at the end,
-/// `dense` bytes are cut into parts so small that the harness damages every byte of them.
+/// `dense` bytes are cut into parts so small that faults_after_damage() (tests/support/damage.hpp)
+/// damages every byte of them.
 inline std::vector<part> parts_of_text(std::size_t size, std::size_t dense) {
   std::vector<sized> sizes;
   std::size_t at = 0;

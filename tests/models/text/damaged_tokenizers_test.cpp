@@ -1,5 +1,5 @@
-// Damaged tokenizer files: each file is refused by name, or every token that the damage cannot
-// affect has its text.
+// Damaged tokenizer files: opening such a file either fails with an error that names it, or every
+// token that the damage cannot affect has its text.
 #include <algorithm>
 #include <fstream>
 #include <iterator>

@@ -1,6 +1,6 @@
 // Damaged files of BPE vocabularies (tokenizer.json; vocab.json with merges.txt; the files that
-// name their tokens) are refused by name, or give the tokens, ids and merges that a naive reader
-// finds.
+// name their tokens): opening them either fails with an error that names a damaged file, or gives
+// the tokens, ids and merges that a naive reader finds.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>

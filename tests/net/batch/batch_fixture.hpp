@@ -137,9 +137,9 @@ private:
     if (change) change(o);
     return o;
   }
-  /// The ledger of batches (config/base/ledger.hpp) must have no faults between any two tasks, also
-  /// while batches run. While a task is queued, the ledger is not checked, since there may be a new
-  /// batch of which the batch thread does not know yet.
+  /// No batch resource may be missing or counted twice (config/base/ledger.hpp) between any two
+  /// tasks, also while batches run. While a task is queued, this is not checked, since there may be
+  /// a new batch of which the batch thread does not know yet.
   void check_ledger() {
     if (std::lock_guard lock(mutex_); !tasks_.empty()) return;
     at_once_ = std::this_thread::get_id();

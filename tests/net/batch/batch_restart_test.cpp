@@ -497,9 +497,10 @@ TEST_CASE("A damaged description is left where it is, and so is the file that it
   CHECK(kept.text(damaged + ".batch") == text);
   CHECK(fs::exists(kept.path / unnamed));
   CHECK(files_that_end_with(kept.path, ".batch") == n_files);
-  // When a server starts, it deletes files to which no batch refers, unless some descriptions of
-  // batches cannot be read at all. After these descriptions are removed, the next server deletes
-  // such files, but keeps those of the damaged batch.
+  // When a server starts, it deletes files to which no batch refers, but not while there are
+  // descriptions of batches that cannot be read at all. These descriptions are removed here. Then
+  // the next server deletes such files, but keeps those of the batch `damaged`, whose description
+  // lacks only a field.
   for (const auto* name : {"batch_large", "batch_folder", "batch_pipe", "batch_link"})
     fs::remove(kept.path / (std::string(name) + ".batch"));
   { batch_fixture again(kept.path); }

@@ -1,5 +1,6 @@
-// The bytes and files that a tenant may still store, compared with a plain list of files, also over
-// restarts of the store. Once all files are gone, nothing is counted.
+// file_store, the uploaded and written files of all tenants: the bytes and files that a tenant may
+// still store are compared with a plain list of files, also over restarts of the store. Once all
+// files are gone, nothing is counted.
 #include "net/batch/file_store.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The budgets of input and of output make the same decisions as references that add up all sockets
-// anew.
+// input_budget limits the bytes that all sockets together are receiving, and output_budget the
+// output that clients have not read. Both make the same decisions as references that add up all
+// sockets anew.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -29,9 +30,9 @@ constexpr std::int64_t bytes_per_s = 16;
 /// Which sockets were given up, or cut off, by the code under test.
 using names = std::vector<std::size_t>;
 
-/// `cut` names the sockets whose data was dropped. They must be the candidates with the most bytes,
-/// largest first, and exactly as many as are needed for the total `left` to fall to `enough`. Of
-/// candidates with equal bytes, any may be cut.
+/// Checks which sockets lost their data (`cut`) because the total bytes `left` exceeded `enough`.
+/// They must be the candidates with the most bytes, largest first, and exactly as many as are
+/// needed for the total to fall to `enough`. Of candidates with equal bytes, any may be cut.
 void check_cut(const names& cut, std::vector<std::int64_t> bytes, names candidates,
                std::int64_t left, std::int64_t enough) {
   std::stable_sort(candidates.begin(), candidates.end(),

@@ -27,8 +27,8 @@ namespace {
 
 using instant = connection_guard::time;
 
-/// A reference for connection_guard, which computes each answer anew from everything that was
-/// reported.
+/// A reference for connection_guard, which detects clients that do not read. The reference computes
+/// each answer anew from everything that was reported to it.
 struct plain_guard {
   struct received {
     instant at;
@@ -193,8 +193,9 @@ struct plain_session final : socket_session {
   const socket_use use;
 };
 
-/// The ledger (config/base/ledger.hpp) must list each session that is alive, under the name of its
-/// protocol, and must be at rest once no session is busy.
+/// The registry's account of open sockets (config/base/ledger.hpp) must count each session that is
+/// alive, under the name of its protocol. It must say that everything is at rest once no session is
+/// busy.
 void compare_ledger(const session_registry& registry,
                     const std::vector<const plain_session*>& alive) {
   twill::ledger all;

@@ -1,6 +1,6 @@
-// The stored_head of a chat completion, a completion or a request of /v1/stream is enough to
-// rebuild the original request and the form of its reply, also if the server's defaults have
-// changed since.
+// stored_head, the properties of a request that are stored with its response, is enough to rebuild
+// the original request and the format of its reply, also if the server's defaults have changed
+// since. This holds for chat completions, completions and requests of /v1/stream.
 #include "net/endpoints.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"

@@ -1,6 +1,7 @@
-// Whichever events of a request are merged into one frame, the frames have the content of all
-// events: for a client that reads at once, for one that reads late, and for one that limits its
-// output by granting credit.
+// Streams of the WebSocket route /v1/stream. Whichever events of a request are merged into one
+// frame, the frames have the content of all events: for a client that reads at once, for one that
+// reads late, and for one that limits its output by granting credit, that is, by saying how much
+// more it will take.
 #include "net/connection/event_source.hpp"
 #include "net/protocol/stream/stream_dialect.hpp"
 

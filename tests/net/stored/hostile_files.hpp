@@ -1,5 +1,5 @@
 // hostile_files: what must hold when arbitrary bytes are read as the journal of running responses
-// or as the file of a finished response. Used by tests and by the fuzz target stored_journal.
+// or as the file of a finished response. It is used by tests and by the fuzz target stored_journal.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace twill::testing {
 
-/// The journal or response file with checksums and frame lengths corrected to fit its bytes, so
-/// that random damage reaches the checks behind those of the checksums.
+/// The journal or response file with checksums and frame lengths corrected to fit its bytes. Random
+/// damage then reaches the checks that follow the checks of checksums.
 std::string with_right_sums(std::string journal_or_response);
 
 /// Reads the bytes as a journal and as a response; what does not hold, or nullptr.

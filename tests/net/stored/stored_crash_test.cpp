@@ -90,8 +90,9 @@ bool is_either(const stored_state& state, const crashed& c) {
   return state == c.before || state == c.after;
 }
 
-/// All contents that the response with an id had at any time in a script of calls: `runs` while the
-/// response was running, and `over` after its end.
+/// All contents that the response with an id had at any time in a sequence of calls to a
+/// stored_folder (`script`, see stored_script.hpp): `runs` while the response was running, and
+/// `over` after its end.
 struct history {
   std::multimap<std::string, stored_bytes> runs, over;
 

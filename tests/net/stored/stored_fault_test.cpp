@@ -37,8 +37,9 @@ struct fault {
   bool after_half = false;
 };
 
-/// Runs a script on a disk that fails as `planted` says, and repairs the disk after the first call
-/// of the script that failed. Returns whether any call failed.
+/// Makes a sequence of calls to a stored_folder (`script`, see stored_script.hpp) on a disk that
+/// fails as `planted` says, and repairs the disk after the first call that failed. Returns whether
+/// any call failed.
 bool run_with(const std::vector<stored_call>& script, sync_mode how, const fault& planted) {
   memory_files files;
   const auto folder = open_folder("/folder", nullptr, how, files);

@@ -1,5 +1,5 @@
-// stored_script: a sequence of calls to a stored_folder, and what the folder must hold after each
-// call.
+// stored_script: a sequence of calls to a stored_folder (the files of stored responses), and what
+// the folder must hold after each call.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Helpers for tests of codecs: a model, limits and an engine to pass to a codec, and functions that
-// return its answers.
+// Helpers for tests of codecs, which turn the bodies of an API's requests into engine requests: a
+// model, limits and an engine to pass to a codec, and functions that return its answers.
 #pragma once
 
 #include "net/protocol/codec.hpp"

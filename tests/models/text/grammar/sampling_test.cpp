@@ -1,5 +1,5 @@
-// Answers that are drawn at random from masks are valid by a validator that is independent of
-// grammars.
+// Answers whose tokens are drawn at random among those that a grammar's masks allow are valid by a
+// validator that is independent of grammars.
 #include <string>
 
 #include "models/checkpoint/json.hpp"

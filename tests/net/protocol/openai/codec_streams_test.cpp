@@ -1,6 +1,6 @@
-// However the events of a completion or chat are merged into server-sent events, a client that
-// concatenates these gets the content of the whole reply, and both have the content of the engine's
-// events.
+// Streams of the OpenAI API: however the events of a completion or chat are merged into server-sent
+// events, a client that concatenates these gets the content of the whole reply, and both have the
+// content of the engine's events.
 #include "net/http/call_reply.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/chat_reply.hpp"
@@ -475,8 +475,8 @@ void check_usage(const value& use, std::int64_t prompt, std::int64_t cached,
   demand_equal(*at(use, "total_tokens").as_int(), prompt + completion, "all tokens");
 }
 
-/// The codec makes up ids for tool calls that have none: these ids exist, differ from each other,
-/// and are the same wherever the call appears.
+/// Tool calls that have no id from the engine get ids when the reply is written. These ids exist,
+/// differ from each other, and are the same wherever the call appears.
 void check_ids(whole& read, const whole& expected, std::set<std::string>& made_up) {
   for (auto& [index, one] : read)
     for (auto& [i, call] : one.calls) {
