@@ -185,8 +185,9 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
     REQUIRE(eventually([&] { return b.port.stats().requests_running == 0; }));
     plan->allow(2);
     CHECK(b.no_blocks_used());
-    // The running step is computed to its end, but the next step, which was already sent, is not. A
-    // device that runs ahead has begun both steps.
+    // The step that was running is computed to its end, but the next step, which was already sent,
+    // is not computed. With plan->ahead, however, the device has begun both steps, so both are
+    // computed.
     CHECK(plan->computed == (plan->ahead ? 32 : 16));
     CHECK(r.n_events() <= events + 1);
     CHECK_FALSE(r.over());

@@ -1,5 +1,5 @@
-// bench_dialects: writes a scripted reply in the format of each kind of server that twill-bench can
-// measure. Pure functions.
+// bench_dialects: pure functions that write a scripted reply in the format of each kind of server
+// that twill-bench can measure.
 #pragma once
 
 #include <string>

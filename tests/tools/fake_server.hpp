@@ -1,5 +1,5 @@
-// A WebSocket server for one test: it accepts connections one after another and runs a script on
-// each.
+// A WebSocket server for one test. It accepts connections one after another and runs a function of
+// the test on each.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

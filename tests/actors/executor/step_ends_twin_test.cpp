@@ -49,8 +49,9 @@ void play_steps(gpu::device& dev, const operations& sequence) {
       case 2: {
         if (launched - waited == static_cast<int>(step_ends::most)) break;
         const int number = ++launched;
-        // The first call of this step's callback throws for lack of memory. Only one step of a run
-        // does so, since step_ends repeats the call only milliseconds later.
+        // The first call of this step's callback throws for lack of memory. This happens once in a
+        // run at most, since step_ends calls the callback again only after some milliseconds, which
+        // would make the test slow.
         const bool is_short = op.a % 16 == 15 && !std::exchange(was_short, true);
         ends.add([&, number, left = is_short ? 1 : 0]() mutable {
           if (passed < number) too_early = true;

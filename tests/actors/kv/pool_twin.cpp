@@ -44,8 +44,8 @@ const whole_prefix* pool_twin::prefix_of(std::int32_t block) const {
   return nullptr;
 }
 
-/// Updates the list of cached blocks after references changed: blocks that are now in use leave the
-/// list. Blocks that are no longer in use enter it, children before their parents.
+/// Updates the list of cached blocks after references have changed. Blocks that are now in use
+/// leave the list. Blocks that are no longer in use enter it, children before their parents.
 void pool_twin::settle() {
   std::erase_if(cached_, [&](std::int32_t block) { return references(block) > 0; });
   std::vector<std::pair<std::size_t, std::int32_t>> released;

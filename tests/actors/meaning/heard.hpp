@@ -1,5 +1,5 @@
-// Records all events that a client gets of one request, over several runs of the request if a run
-// was cut off.
+// heard: records all events that a client gets of one request. If a run of the request was cut off,
+// the request continues in a later run, and the events of all runs are joined.
 #pragma once
 
 #include <cstddef>

@@ -274,8 +274,10 @@ private:
     return true;
   }
 
-  /// When the first choice of a request has computed the prompt, the other choices share its full
-  /// blocks, without the prompt's last token, and get a copy of the block that is partly filled.
+  /// When the first choice of a request has computed the prompt, the other choices share the full
+  /// blocks of the prompt, and get a copy of the block that is partly filled. The prompt's last
+  /// token does not count as part of the prompt here, since each choice computes it itself to get
+  /// logits.
   void fork_followers(sequence_id leader) {
     const std::int64_t before_last = at(leader).of.prompt_tokens - 1;
     const std::int64_t full = before_last / limits_.block_tokens;

@@ -19,16 +19,16 @@
 //   different threads with a barrier between them.
 // An atomic_add() also races with each plain access of its counter, whatever the order.
 //
-// Records of order. With `order_records`, an mma does not multiply: it computes each element of d
-// from the previous bits of the element and the bits of its 16 pairs of factors, so that d is a
-// fingerprint of all mma of this sum, in their sequence. A product of zero is the same whatever its
-// factors are, and sixteen products of zero leave d as it is. The fingerprints are floats of mixed
-// signs and magnitudes. The kernel's own f32 operations apply to them as usual, and a different
-// order of these operations shows by its rounding. So if two kernels get inputs without two equal
-// products in one sum, and sum in the same order, every output that they store has the same bits.
-// If the order differs, the bits of one output differ with high probability, but not always:
-// compare a hundred outputs or more. The order within an mma is not recorded. Sums of integers are
-// exact in any order, so mma_s8() multiplies as usual.
+// With `order_records`, the emulator records the order of sums. An mma then does not multiply: it
+// computes each element of d from the previous bits of the element and the bits of its 16 pairs of
+// factors, so that d is a fingerprint of all mma of this sum, in their sequence. A product of zero
+// is the same whatever its factors are, and sixteen products of zero leave d as it is. The
+// fingerprints are floats of mixed signs and magnitudes. The kernel's own f32 operations apply to
+// them as usual, and a different order of these operations shows by its rounding. So if two kernels
+// get inputs without two equal products in one sum, and sum in the same order, every output that
+// they store has the same bits. If the order differs, the bits of one output differ with high
+// probability, but not always: compare a hundred outputs or more. The order within an mma is not
+// recorded. Sums of integers are exact in any order, so mma_s8() multiplies as usual.
 #pragma once
 
 #include <cstddef>
@@ -70,8 +70,9 @@ struct grid_shape {
 };
 
 struct block_report {
-  /// Bank conflicts: the passes over the banks of shared memory beyond the fewest in which the
-  /// warps' accesses and ldmatrix could be done. Passes of copy_async() are not counted.
+  /// Bank conflicts: how many more passes over the banks of shared memory the warps' accesses and
+  /// ldmatrix take than the fewest in which they could be done. Passes of copy_async() are not
+  /// counted.
   std::int64_t bank_conflicts = 0;
   std::int64_t shared_accesses = 0; ///< of whole warps
 };

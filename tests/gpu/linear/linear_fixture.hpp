@@ -174,10 +174,11 @@ struct oracle {
 
 /// The exact product, and a bound of the error from the rounding of each operand and of the sum. An
 /// f32 sum errs by at most cols * 2^-24 of the sum of its products' magnitudes; bf16 adds 2^-8 of
-/// it, f16 2^-11. int8 activations err by half a step, which is the largest magnitude among the
-/// columns that share a scale (32, or as `rounding` says) / 127. In int8x2 the step is 128 times
-/// smaller where few values dominate their columns, or everywhere if `rounding` says so. int16
-/// quant params add the rounding of the offset's fraction.
+/// it, f16 2^-11. int8 activations err by half a step. A step is the largest magnitude among the
+/// columns that share a scale (32, or as `rounding` says), divided by 127. In int8x2, which has two
+/// int8 numbers for an activation, the step is 128 times smaller where few values dominate their
+/// columns, or everywhere if `rounding` says so. With int16_quant_params, rounding the offsets adds
+/// |value of code 8| / 8 of a step for every 32 columns.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
                     compute_type compute, int8_rounding rounding = {}) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;

@@ -1,6 +1,6 @@
-// A projection (a linear layer) stacks several matrices, each described by a matrix_role. Whatever
-// kinds the matrices have, and so whether they are packed together or separately, each output
-// equals that of a naive product.
+// A projection (a linear layer) stacks several matrices, each described by a matrix_role. The
+// matrices are packed together or separately, depending on their kinds. Whatever the kinds, each
+// output equals that of a naive product.
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,4 +1,4 @@
-// The hidden states that a decoder returns are the inputs of its head: multiplied in double with
+// The hidden states that a decoder returns are the inputs of its LM head: multiplied in double with
 // the head's weights from the file, they give the logits, for every family.
 #include <algorithm>
 #include <cmath>

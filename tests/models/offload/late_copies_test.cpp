@@ -1,5 +1,6 @@
-// Streamed weights on devices whose copies end as late as they may: if acquire() did not wait for
-// the copy of a weight, the weight would not be on the device yet, and logits would be wrong.
+// Streamed weights on devices whose copies end as late as they may. acquire() must wait until the
+// weights of a layer are on the device. If it did not, they would not be there yet, and logits
+// would be wrong.
 #include <vector>
 
 #include "tests/catch.hpp"

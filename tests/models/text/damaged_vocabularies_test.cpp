@@ -1,5 +1,5 @@
 // Damaged files of BPE vocabularies (tokenizer.json; vocab.json with merges.txt; the files that
-// name their tokens): opening them either fails with an error that names a damaged file, or gives
+// name their tokens): opening them either fails with an error that names one of them, or gives
 // the tokens, ids and merges that a naive reader finds.
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,6 @@
-// The pieces that a detokenizer streams add up to the text of the whole decode, wherever the
-// sequence of ids ends, for every kind of tokenizer and for ids that are not valid text.
+// A detokenizer streams text in pieces. The pieces add up to the text of decoding all ids at once,
+// wherever the sequence of ids ends, for every kind of tokenizer and for ids that are not valid
+// text.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

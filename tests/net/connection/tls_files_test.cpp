@@ -1,5 +1,5 @@
-// The certificate and key files of a server: each kind is served whole and in order. Damage is
-// either refused or changes nothing beyond the damaged bytes.
+// The certificate and key files of a server. The certificates of each kind of file are all served,
+// in the file's order. Damage is either refused or changes nothing beyond the damaged bytes.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>

@@ -25,8 +25,8 @@ struct identity_options {
 identity make_identity(const std::string& name, const identity* issuer = nullptr,
                        const identity_options& how = {});
 /// A certificate chain: the root, the certificates in between, ordered from the direct issuer up to
-/// the root, and the identity at the end. `how` applies to that identity; the other certificates
-/// have P-256 keys.
+/// the root, and the identity at the end. The options given to make_chain() apply to that identity;
+/// the other certificates have P-256 keys.
 struct identity_chain {
   identity root;
   std::vector<identity> between;

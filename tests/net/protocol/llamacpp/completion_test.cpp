@@ -1,5 +1,5 @@
-// llama.cpp's routes: how each field is used, what replies and errors look like, and that no body
-// does harm.
+// llama.cpp's routes: how each field is used, what replies and errors look like, and that every
+// request body is either read or refused with an error that names a field.
 #include "net/protocol/llamacpp/completion.hpp"
 
 #include "net/protocol/llamacpp/llamacpp_error.hpp"

@@ -1,5 +1,5 @@
-// TGI's routes: how each parameter is used, what replies and errors look like, and that no body
-// does harm.
+// TGI's routes: how each parameter is used, what replies and errors look like, and that every
+// request body is either read or refused with an error that names a field.
 #include "net/protocol/tgi/generate.hpp"
 
 #include "net/protocol/openai/tokenize.hpp"
