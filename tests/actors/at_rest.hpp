@@ -25,9 +25,9 @@ inline std::optional<twill::ledger> ledger_of(const twill::actors::engine_port& 
   return coming.get();
 }
 
-/// Returns what requests have not given back (see the top of this file), or that requests are left.
-/// The text is empty if nothing is wrong or if the engine does not answer. Requests may give back
-/// what they took a moment after their last event, so this looks again for up to ten seconds.
+/// Returns which memory, blocks or queue places requests have not given back, or that requests are
+/// left. The text is empty if nothing is wrong or if the engine does not answer. Requests may give
+/// back what they took a moment after their last event, so this looks again for up to ten seconds.
 inline std::string faults_at_rest(const twill::actors::engine_port& port) {
   using clock = std::chrono::steady_clock;
   const auto began = clock::now();

@@ -1,6 +1,6 @@
 // output_guard decides which tokens an output that a grammar constrains may hold next. Over random
-// outputs, its mask and the tokens that it accepts are those that a grammar matcher allows which is
-// started anew over the whole output each time.
+// outputs, its mask and the tokens that it accepts are those of a grammar matcher that reads the
+// whole output anew each time.
 #include <algorithm>
 #include <cstddef>
 #include <memory>

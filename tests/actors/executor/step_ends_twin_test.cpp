@@ -50,8 +50,8 @@ void play_steps(gpu::device& dev, const operations& sequence) {
         if (launched - waited == static_cast<int>(step_ends::most)) break;
         const int number = ++launched;
         // The first call of this step's callback throws for lack of memory. This happens once in a
-        // run at most, since step_ends calls the callback again only after some milliseconds, which
-        // would make the test slow.
+        // run at most: step_ends waits some milliseconds before it calls the callback again, which
+        // slows the test down.
         const bool is_short = op.a % 16 == 15 && !std::exchange(was_short, true);
         ends.add([&, number, left = is_short ? 1 : 0]() mutable {
           if (passed < number) too_early = true;

@@ -1,7 +1,7 @@
-// kv_tiers, the index of the KV blocks in host memory and on disk, and host_pool, its host memory,
-// compared with a slow reference over random operations. Each answer, each write to disk that is
-// ordered and every counter must be equal, and each block of host memory must have the same owners
-// as in the reference.
+// kv_tiers, the index of the KV blocks in host memory and on disk, and host_pool, the host memory
+// for these blocks, compared with a slow reference over random operations. Each answer, each write
+// to disk that is ordered and every counter must be equal, and each block of host memory must have
+// the same owners as in the reference.
 #include <vector>
 
 #include "actors/kv/block_key.hpp"

@@ -1,6 +1,6 @@
-// plan_memory estimates the memory of a model that is larger than its device. Its sizes of weights,
-// KV and activations are compared with those that FlexGen prints, and its peaks of memory with sums
-// over every task of a schedule.
+// plan_memory estimates from a model's shape how much memory its weights, KV and activations take,
+// and the peaks of memory under a plan. The sizes are compared with those that FlexGen prints, and
+// the peaks with sums over every task of a schedule.
 #include <algorithm>
 #include <map>
 
