@@ -33,8 +33,9 @@ struct grammar_spec {
   std::vector<framed_schema> frames;
   std::string list_begin, list_between, list_end; ///< framed: texts around and between the frames
   bool repeated = false;                          ///< framed: more than one frame may occur
-  /// For the kind `framed`: the object between the fixed texts is written as a function's
-  /// arguments, `key=value, ...)`, including the closing parenthesis; values are JSON.
+  /// For the kind `framed`: the answer does not have the JSON object between the fixed texts as
+  /// JSON, but as the arguments of a function call: `key=value, ...)`, with the closing parenthesis
+  /// and with JSON values.
   bool as_arguments = false;
 
   bool operator==(const grammar_spec&) const = default;

@@ -1,8 +1,9 @@
 // api_keys: creates, looks up and checks the API keys of clients. Immutable after construction, so
 // any thread may use an object.
 //
-// A given key is compared with every known key by SHA-256 digest, in constant time, so that the
-// time taken reveals neither part of a key nor how many keys match.
+// To check a client's key, its SHA-256 digest is compared with the digest of every known key, each
+// in constant time, even after a match. The time taken therefore reveals neither how much of the
+// client's key is right nor which known key it equals.
 #pragma once
 
 #include <array>

@@ -19,8 +19,8 @@ struct other_name {
   const char* theirs;
 };
 
-/// vLLM's names of our families. Where vLLM has changed a name, all its names are listed, because
-/// dashboards use all of them.
+/// vLLM's names of twill's metric families. Where vLLM has changed a name, all its names are
+/// listed, because dashboards use all of them.
 constexpr other_name vllm_names[] = {
     {"num_requests_running", "num_requests_running"},
     {"num_requests_waiting", "num_requests_waiting"},

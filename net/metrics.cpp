@@ -36,8 +36,9 @@ void put_histogram(ClientMetric& to, const actors::histogram& from) {
 
 using families = std::vector<MetricFamily>;
 
-/// Writes families that have one metric for each of several owners: each model, or each pair of a
-/// tenant and a model. A value is a member of the owner's counters or a function of the counters.
+/// Writes Prometheus metric families that have one metric for each owner: each model, or each pair
+/// of a tenant and a model. The value of a metric is a member of the owner's counters or a function
+/// of the counters.
 template <class Stats>
 class family_writer {
 public:
@@ -66,8 +67,9 @@ public:
       put_histogram(add({}), std::invoke(value, stats));
     });
   }
-  /// Adds one family. `fill` is called for each owner with the owner's counters and a function that
-  /// adds a metric with further labels.
+  /// Adds one metric family. `fill` is called once for each owner (a model, or a pair of a tenant
+  /// and a model). It gets the owner's counters and a function that adds a metric with further
+  /// labels.
   template <class Fill>
   void family(const char* name, const char* help, MetricType type, Fill fill) const {
     MetricFamily made{prefix_ + name, help, type, {}};

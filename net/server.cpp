@@ -191,8 +191,8 @@ private:
     server_impl* owner = nullptr;
   };
 
-  /// The reply to a load balancer's agent check. The number of request places is the sum of
-  /// `scheduler.max_running` of all models.
+  /// The reply to a load balancer's agent check. The number of requests that may run at once is the
+  /// sum of `scheduler.max_running` of all models.
   std::string line_of_agent() const {
     const bool takes_requests =
         !context_.draining && context_.engine.state() == actors::engine_state::ready;

@@ -1,5 +1,5 @@
-// breach: a value that breaks the rule of its field, as config, sessions, the batcher and the
-// readers of request bodies report it. A plain value.
+// breach: describes a value that breaks the rule of its field, in a configuration or in a request:
+// the field, the rule and the value. A plain value.
 #pragma once
 
 #include <string>

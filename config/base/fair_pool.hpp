@@ -56,9 +56,10 @@ public:
   fair_pool& operator=(const fair_pool&) = delete;
 
   /// Returns false, and does not take the task, if more than `limits::waiting_bytes` bytes would
-  /// wait. A client without waiting tasks may use all that is left. A client that has some must
-  /// leave as many bytes free as it would then hold, so it never holds more than half of the bound
-  /// this way.
+  /// wait. A client without waiting tasks may use all bytes that are left. A client with waiting
+  /// tasks is also refused if its waiting bytes, with the new task, would exceed the bytes then
+  /// left for all clients. So by several tasks a client never takes more than half of
+  /// `limits::waiting_bytes`.
   bool add(task added);
   std::int64_t waiting_bytes() const;
 

@@ -1,11 +1,14 @@
-// ledger: compares two records of every resource that must be given back (memory budgets, KV
-// blocks, queue places, counts of requests): the counter of what is taken, and the records of the
-// holders of its parts. If the two differ, something was not given back, or was given back twice.
+// ledger: finds resources that were taken and not given back, or given back twice. A ledger has one
+// account for each resource (KV blocks, bytes of a memory budget, queue places). An account has two
+// records of the resource: the resource's own counter of how much is taken, and the amounts that
+// each holder says it has. A holder is an object that takes resources, such as a request, a socket
+// or a cache. If an account's counter differs from the sum of its holders' amounts, that is a
+// fault.
 //
-// Plain data; one thread at a time. Each part of the program adds its accounts to the ledger while
-// it holds its own lock, one part after the other. So while requests run, the accounts may be of
-// different moments, and the two records must agree only in a ledger without requests
-// (is_at_rest()).
+// Plain data; one thread at a time. Each part of the program (engine, server, batches) adds its
+// counters and holders to the ledger while it holds its own lock, one part after the other. So
+// while requests run, the records may be of different moments, and an account must balance only
+// when no request runs (is_at_rest()).
 #pragma once
 
 #include <cstdint>
@@ -30,18 +33,19 @@ public:
   void taken(const std::string& what, std::int64_t amount);
   /// The record of `holder` reports that it has `amount` more of `what`.
   void held(const std::string& what, const std::string& holder, std::int64_t amount = 1);
-  /// Adds a holder to those that exist. If `stays` is true, the holder may hold something while no
-  /// request runs, as a cache does.
+  /// Reports that the object `holder`, which may take resources, exists. If `stays` is true, the
+  /// object may have resources while no request runs, as a cache may.
   void exists(const std::string& holder, bool stays = false);
-  /// Adds all accounts of another ledger, with `prefix` before each name. The account `shared`
-  /// keeps its name: its counter is shared by all added ledgers, so that their holders must come
-  /// together in one account. Holders' names get the prefix there too.
+  /// Copies everything from the ledger `other`, for example the ledger of one model, into this
+  /// ledger. Each name of an account or holder gets `prefix`, for example "MODEL: ". Only the
+  /// account named `shared` keeps its name: all models take its resource from one common counter,
+  /// so the amounts of all models are gathered in one account of that name.
   void add(const ledger& other, const std::string& prefix, const std::string& shared = {});
 
   /// Whether all existing holders are such that stay.
   bool is_at_rest() const;
-  /// The errors in the ledger, one sentence each: amounts that differ or are negative, and holders
-  /// that do not exist.
+  /// The faults in the ledger, one sentence each: an account whose counter differs from the sum of
+  /// its holders' amounts, a negative amount, or an amount of a holder that does not exist.
   std::vector<std::string> faults() const;
   const std::map<std::string, account>& accounts() const { return accounts_; }
   bool operator==(const ledger&) const = default;

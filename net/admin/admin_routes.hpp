@@ -1,5 +1,5 @@
 // admin_routes: the HTTP handlers for administrators at `server.admin_listen`. They are called on
-// session strands; `POST /admin/reload` does its work on the worker thread.
+// the strand of the client's connection; `POST /admin/reload` does its work on the worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"

@@ -37,8 +37,8 @@ bool admin_stream::next_frame(std::string& out) {
   return true;
 }
 
-/// A client at a Unix socket needs no key. The key of any other client may have been removed since
-/// the handshake.
+/// Checks again whether the client is an administrator, because its key may have been removed since
+/// the handshake. A client at a Unix socket needs no key.
 bool admin_stream::is_still_admin() const {
   if (scope_.holder.tenant.empty()) return true;
   const auto current = scope_.current.get();

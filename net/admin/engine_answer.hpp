@@ -1,5 +1,5 @@
-// engine_answer: waits for a value that the engine or the batch thread delivers asynchronously by a
-// callback.
+// engine_answer: waits for a value that another thread delivers by a callback: a thread of the
+// engine, or the thread that runs the jobs of the Batch API.
 //
 // Call it on the worker thread; never on a thread that runs the callback.
 #pragma once

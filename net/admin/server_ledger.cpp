@@ -42,8 +42,9 @@ std::string as_json(const ledger& all) {
 
 } // namespace
 
-/// The handler of `GET /admin/ledger`. The engine and the batch thread report their parts of the
-/// ledger asynchronously; the worker thread waits for both parts.
+/// The handler of `GET /admin/ledger`, which lists how much of each resource is taken and which
+/// objects have it (config/base/ledger.hpp). The engine and the batch thread report their parts of
+/// the list asynchronously; the worker thread waits for both parts.
 http_answer show_ledger(request_scope& scope) {
   return slow_reply([&context = scope.context] {
     auto all =

@@ -1,6 +1,6 @@
-// server_ledger: the server's part of the ledger (config/base/ledger.hpp), which lists how many
-// sockets and buffered bytes are taken, and who holds them. When no request is left, everything
-// must have been given back.
+// server_ledger: the server's part of the ledger (config/base/ledger.hpp). It lists how many
+// sockets and buffered bytes are taken, and which objects have them. When no request is left,
+// everything must have been given back.
 #pragma once
 
 #include "config/base/ledger.hpp"
@@ -8,8 +8,9 @@
 
 namespace twill::net {
 
-/// Adds the server's own counts to the ledger. The caller adds the counts of the engine and of the
-/// batch_service. Any thread.
+/// Adds the numbers of sockets and of buffered bytes that the server has taken to the ledger `to`
+/// (see config/base/ledger.hpp). The caller adds what the engine and the batch_service have taken.
+/// Any thread may call this.
 void account(const server_context& context, ledger& to);
 
 } // namespace twill::net

@@ -10,8 +10,9 @@
 
 namespace twill::net {
 
-/// No description is larger than this, because batch_service::create() limits what clients send and
-/// batch_input::check() reports at most 100 faults of the input file.
+/// No batch description, the text of a batch's file, is larger than this, because
+/// batch_service::create() limits what clients send and batch_input::check() reports at most 100
+/// faults of the input file.
 inline constexpr std::size_t max_batch_description_bytes = 1024 * 1024;
 
 /// Returns all members of a batch as JSON.

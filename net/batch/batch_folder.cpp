@@ -47,7 +47,7 @@ std::optional<std::string> bytes_of(const descriptor& from) {
   return text;
 }
 
-/// Collects the file ids in a damaged description, so that the files are kept until the
+/// Collects the file ids in a damaged description of a batch, so that the files are kept until the
 /// administrator has looked at the description.
 void find_file_ids(std::string_view text, std::set<std::string>& to) {
   constexpr std::string_view prefix = "file-";

@@ -25,14 +25,14 @@ public:
 
   struct contents {
     std::vector<batch> batches; ///< in the order in which they were created
-    /// The ids of files that running batches or damaged descriptions name. The files must be kept,
-    /// even those that were never published by file_store::writer::publish(). Empty if the ids
-    /// could not be determined.
+    /// The ids of files that running batches or damaged descriptions of batches name. The files
+    /// must be kept, even those that were never published by file_store::writer::publish(). Empty
+    /// if the ids could not be determined.
     std::optional<std::set<std::string>> files;
   };
-  /// Reads all descriptions; afterwards save() works. Only the process that has locked the folder
-  /// may call this. A description that cannot be read is reported in the log, and its file is not
-  /// changed.
+  /// Reads the descriptions of all batches; afterwards save() works. Only the process that has
+  /// locked the folder may call this. A description that cannot be read is reported in the log, and
+  /// its file is not changed.
   contents open();
   /// Whether open() was called, which means that batches outlive the daemon.
   bool is_open() const { return open_; }

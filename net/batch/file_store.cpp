@@ -24,8 +24,9 @@ namespace {
 
 constexpr std::size_t max_files = 10'000;
 constexpr std::int64_t max_description_bytes = 64 * 1024;
-/// Space that is reserved for a description when a file is created. Output files of batches have
-/// short names, so their descriptions fit.
+/// The disk space in bytes that is reserved for a file's description when the file is created. The
+/// description is a JSON text with the file's name, purpose and tenant. Output files of batches
+/// have short names, so their descriptions fit.
 constexpr std::size_t reserved_description = 512;
 
 std::int64_t now_unix_s() {
@@ -115,8 +116,8 @@ file_store::~file_store() {
   if (temporary_ && !folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
-/// Finds the files of earlier runs. A file without a description was never published. Such a file
-/// is removed if no other daemon uses the folder, unless a batch will continue it.
+/// Finds the files of earlier runs. A file ID without its description ID.json was never published.
+/// Such a file is removed if no other daemon uses the folder, unless a batch will continue it.
 void file_store::load(const under_way& find_under_way) {
   std::error_code error;
   std::set<std::string> published;

@@ -66,8 +66,9 @@ public:
 
   /// A file that is being written. Clients can find the file only after publish(). If the file is
   /// not published, the destructor removes it, unless keep() was called and the file has bytes. The
-  /// disk space of the file's description is reserved first, so that the file can be published even
-  /// if the disk is full. One thread at a time may use a writer; the store must outlive it.
+  /// disk space of the file's description (ID.json) is reserved first, so that the file can be
+  /// published even if the disk is full. One thread at a time may use a writer; the store must
+  /// outlive it.
   class writer {
   public:
     writer(file_store& store, std::string id, std::string tenant, std::filesystem::path path);
@@ -78,9 +79,10 @@ public:
     writer(const writer&) = delete;
     writer& operator=(const writer&) = delete;
 
-    /// Fails with errc::storage_full if the budget, the tenant's share of it or the disk is full,
-    /// and with errc::busy if the process has no free descriptor. The file is then unchanged, and
-    /// can still be published unless opening it or its description was what failed.
+    /// Fails with errc::storage_full if the store would exceed its limit of bytes, the tenant its
+    /// share of that limit, or if the disk is full, and with errc::busy if the process has no free
+    /// descriptor. The file is then unchanged, and can still be published unless opening it or its
+    /// description was what failed.
     result<nothing> append(std::string_view bytes);
     /// Keeps the file for reopen() when the writer is destroyed.
     void keep() { kept_ = true; }
@@ -128,9 +130,9 @@ public:
   void release(const std::string& id);
 
   std::int64_t held_bytes() const;
-  /// Reports to the ledger (config/base/ledger.hpp) how much all files take of the store and of
-  /// their tenants' shares, and that the published files hold their part of it. account_growing()
-  /// reports the part that a file being written holds.
+  /// Adds to the ledger `to` (config/base/ledger.hpp) how many files and bytes are counted, in
+  /// total and for each tenant, and how many of them are published files. account_growing() adds
+  /// the bytes of a file that is being written.
   void account(ledger& to) const;
   /// Reports to the ledger that `holder` is writing a file that has `bytes` bytes.
   static void account_growing(ledger& to, const std::string& holder, const std::string& tenant,

@@ -19,9 +19,9 @@
 namespace twill::net {
 
 /// Returns "up ready N%" while new requests are accepted, else "drain". N is the percentage of
-/// request places that are free; N is at least 1, because 0 would take the daemon out of the
-/// rotation while it still has a queue. `drain` does not disturb the streams that are running,
-/// whereas `down` would.
+/// `all_places`, the number of requests that may run at once, which no running or waiting request
+/// takes. N is at least 1, because 0 would take the daemon out of the rotation while it still has a
+/// queue. `drain` does not disturb the streams that are running, whereas `down` would.
 std::string agent_line(bool takes_requests, std::int64_t taken_places, std::int64_t all_places);
 
 class agent_check {

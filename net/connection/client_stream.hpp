@@ -4,8 +4,8 @@
 // Use it on the session's strand. Beast's WebSocket cannot close this stream: Beast would close
 // right after sending its close frame, and if input is still unread at that time, the kernel resets
 // the connection and the client may never see the close frame. The session closes the stream
-// itself, after lingering. Where Beast closes a stream because of a time-out, this class only
-// cancels the pending operations, which ends them too.
+// itself, after it has waited for the client to close its end. Where Beast closes a stream because
+// of a time-out, this class only cancels the pending operations, which ends them too.
 #pragma once
 
 #include <algorithm>
@@ -91,8 +91,8 @@ public:
 private:
   client_socket& lowest() noexcept { return tls_ ? tls_->socket() : socket_; }
 
-  /// Returns the first bytes to write. Short buffers, such as the head and the text of a WebSocket
-  /// frame, are joined so that they are sent as one TLS record.
+  /// Returns the first bytes to write. Short buffers, such as the header and the payload of a
+  /// WebSocket frame, are joined so that they are sent as one TLS record.
   template <class Buffers>
   asio::const_buffer joined(const Buffers& from) {
     constexpr std::size_t record_bytes = 16 * 1024;

@@ -1,5 +1,6 @@
 // engine_requests: all requests that one socket has running in the engine, and all stored responses
-// that the socket follows. It passes their events from the engine's threads to the socket's strand.
+// (OpenAI's `store`, see net/stored) whose events the socket gets. It passes their events from the
+// engine's threads to the socket's strand.
 //
 // Threads: all functions must be called on the session's strand. The engine's callbacks run on
 // engine threads: a callback moves its event into the inbox under one mutex and, if the inbox was
@@ -52,9 +53,9 @@ public:
   /// `from->leave()`.
   key follow(std::shared_ptr<event_source> from);
   void cancel(key which);
-  /// Ends a request because its client asked for the end. For a followed source the function
-  /// returns true: the source ends for all its readers, and its end arrives as an event. For an
-  /// engine request it returns false: the request is cancelled and no further event arrives.
+  /// Ends a request because its client asked for the end. For a request that follow() added the
+  /// function returns true: its source ends for all readers, and the end arrives as an event. For
+  /// an engine request it returns false: the request is cancelled and no further event arrives.
   bool end(key which);
   void cancel_all();
   void pause(key which, pause_reason why);

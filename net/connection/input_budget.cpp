@@ -70,9 +70,9 @@ bool input_budget::is_slow(const account& which, time now) const {
          static_cast<double>(which.bytes_ - which.mark_bytes_) < least_rate_ * seconds(passed);
 }
 
-/// Marks slow messages as given up, the largest first, until half of the budget is free or no slow
-/// message is left. Returns the `give_up` functions that the caller must call after it has released
-/// the mutex.
+/// Marks slow messages (those that arrive at less than `server.body_rate`) as given up, the largest
+/// first, until half of the budget is free or no slow message is left. Returns the `give_up`
+/// functions that the caller must call after it has released the mutex.
 std::vector<std::function<void()>> input_budget::make_room(time now) {
   if (now - looked_at_ < look_interval) return {};
   looked_at_ = now;

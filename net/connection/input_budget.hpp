@@ -2,11 +2,11 @@
 // over all sockets. When the total exceeds the budget, slow messages are given up: their sessions
 // drop what has arrived and answer with an error.
 //
-// Each socket has an account. While the budget is full, messages that have arrived for a second at
-// less than the least rate (`server.body_rate`) are given up, the largest first. A client that
-// sends fast enough is refused only if giving up slow messages did not free enough. The bytes of a
-// message that is given up still count until they are freed, so all messages together never hold
-// more than twice the budget.
+// Each socket has an object of the class `account`, which counts the bytes of its message. While
+// the budget is full, messages that have arrived for a second at less than the least rate
+// (`server.body_rate`) are given up, the largest first. A client that sends fast enough is refused
+// only if giving up slow messages did not free enough. The bytes of a message that is given up
+// still count until they are freed, so all messages together never hold more than twice the budget.
 // Thread safety: use an account on its session's strand. Accounts must not outlive the budget.
 #pragma once
 
@@ -37,10 +37,10 @@ public:
     account(const account&) = delete;
     account& operator=(const account&) = delete;
 
-    /// `give_up` may be called by any thread and must not block. It should post to the account's
-    /// strand. If is_cut() is true there, the strand must drop the message and call clear(). If
-    /// is_cut() is false, the message had been received completely in the meantime, and is kept.
-    /// Call on_give_up() before the first set().
+    /// `give_up` may be called by any thread and must not block. It should post a function to the
+    /// strand of the account's socket. If is_cut() is true there, that function must drop the
+    /// message and call clear(). If is_cut() is false, the message was received completely in the
+    /// meantime, and is kept. Call on_give_up() before the first set().
     void on_give_up(std::function<void()> give_up) { give_up_ = std::move(give_up); }
 
     /// Sets how many bytes of the message that is being received have arrived so far. Returns false
@@ -59,7 +59,7 @@ public:
     // The owner's mutex protects these members; only bytes_ may be read by the strand without it.
     std::int64_t bytes_ = 0;
     /// The number of bytes that had arrived at `mark_time_`, the last time when the message met the
-    /// least rate.
+    /// least rate (`server.body_rate`).
     std::int64_t mark_bytes_ = 0;
     time mark_time_{};
     bool is_cut_ = false;

@@ -1,9 +1,9 @@
 // output_budget: counts the output that clients have not read yet, over all sockets, and cuts off
 // clients that do not read when the total exceeds the budget.
 //
-// Each socket has an account. While the budget is full, new requests are refused and streams are
-// paused (see flow_gate). relieve() closes sockets whose clients take no output, those with the
-// most waiting bytes first.
+// Each socket has an object of the class `account`, which counts its unread bytes. While the budget
+// is full, new requests are refused and streams are paused (see flow_gate). relieve() closes
+// sockets whose clients take no output, those with the most waiting bytes first.
 // Thread safety: any thread may call full() and relieve(). Use an account on its session's strand.
 // Accounts must not outlive the budget.
 #pragma once

@@ -59,9 +59,9 @@ public:
     const std::lock_guard lock(mutex_);
     return sessions_.size();
   }
-  /// Reports all sockets to the ledger `to`. Each socket holds one slot of open_sockets. A busy
-  /// socket is in addition reported as an object that exists, because a ledger counts as at rest
-  /// only while no request is processed.
+  /// Adds all sockets to the ledger `to` (config/base/ledger.hpp), which compares their number with
+  /// the count of open_sockets. A socket that processes a request is in addition added as an object
+  /// that exists, because the ledger may contain such objects only while requests run.
   void account(ledger& to) const {
     constexpr std::array names{"arriving sockets", "HTTP sockets", "WebSockets"};
     std::array<std::int64_t, names.size()> counts{};

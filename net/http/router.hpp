@@ -1,9 +1,9 @@
 // router: finds the endpoint of a request, checks whether the client may use it, and computes the
 // reply. No I/O.
 //
-// Called on session strands; respond() may also be called on a worker thread. The functions use
-// only the context, which is thread-safe. admit() needs only the head of a request, so that a body
-// is read only from a client that may send it.
+// Called on the strand of the client's connection; respond() may also be called on a worker thread.
+// The functions use only the server_context, which is thread-safe. admit() needs only the head of a
+// request, so that a body is read only from a client that may send it.
 #pragma once
 
 #include <cstdint>

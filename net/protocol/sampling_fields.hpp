@@ -62,7 +62,8 @@ void add_queue_rows(field_rows& to);
 void add_foreign_rows(field_rows& to); ///< rows of reject_unsupported()
 
 /// Checks the ranges of the values and the limits of the server, which are the same for all APIs.
-/// Returns the first breach, whose field has twill's own name; nullopt: there is none.
+/// Returns the first value that breaks a range or limit, with twill's own name of its field, or
+/// nullopt if no value does.
 std::optional<breach> breach_of(const config::sampling_params& params,
                                 const codec_context& context);
 /// As breach_of(); a breach is recorded in `from`.

@@ -34,8 +34,8 @@ void choice_order::add(const actors::event& ev, std::size_t place, std::deque<st
   }
 }
 
-/// Delivers all events that still wait for the turns of other choices. Called after an error, when
-/// no more events arrive.
+/// Delivers all events that still wait for earlier events of other choices (see choice_order.hpp).
+/// Called after an error, when no more events arrive.
 void choice_order::give_up_turns(std::deque<std::size_t>& out) {
   for (auto& one : choices_) {
     for (const auto& waiting : one.waiting)

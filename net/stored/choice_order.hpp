@@ -21,9 +21,10 @@ class choice_order {
 public:
   explicit choice_order(std::int32_t n_choices);
 
-  /// Takes the next event in the engine's order; `place` is the index of its record. Appends to
-  /// `out` the indices of the records that may now be delivered. An event that belongs to no choice
-  /// is delivered at once, except that an error comes after all events that still wait.
+  /// Takes the next event in the engine's order; `place` is the index of the record (the stored
+  /// bytes) of the event. Appends to `out` the indices of the records that may now be delivered. An
+  /// event that belongs to no choice is delivered at once, except that an error comes after all
+  /// events that still wait.
   void add(const actors::event& ev, std::size_t place, std::deque<std::size_t>& out);
   /// Must be called with the event of each index that add() has returned, in that order. Sets
   /// `last` only on the last event of all choices, and sets `use.completion_tokens` to the number

@@ -112,8 +112,8 @@ std::error_code journal::append(const journal_step& what) {
   return {};
 }
 
-/// Writes the frame at the end of the file. If any step fails, the frame is cut off again and does
-/// not count.
+/// Writes the frame, which holds what one append() adds, at the end of the file. If any step fails,
+/// the frame is cut off again and does not count.
 std::error_code journal::write_frame() {
   if (has_tail_)
     if (const auto error = cut_off()) return error;

@@ -1,5 +1,5 @@
-// journal: the file of the responses that are running. Each append() adds one frame to the file
-// with one write().
+// journal: the file of the stored responses that are still being generated. Each append() adds one
+// frame, a block of entries with a checksum (see journal_format.hpp), with one write().
 //
 // Only one thread may use it. For each running response the object keeps its number and how many
 // bytes of the file belong to it, but not the bytes themselves. If a call fails and leaves bytes at
@@ -40,9 +40,9 @@ public:
   static constexpr const char* file_name = "journal";
   static constexpr const char* new_name = "journal.new"; ///< a rewrite that has not completed
 
-  /// `folder` must stay open as long as the journal exists. With `sync_files`, a rewrite syncs the
-  /// new file before the new file replaces the old one. With `sync_frames`, append() syncs each
-  /// frame before it returns success.
+  /// `folder` must stay open as long as the journal exists. With `sync_files`, rewrite() calls
+  /// fsync() on the new file before the new file replaces the old one. With `sync_frames`, append()
+  /// calls fsync() before it returns success.
   journal(file_ops& ops, int folder, bool sync_files, bool sync_frames)
       : ops_(ops), folder_(folder), sync_files_(sync_files), sync_frames_(sync_frames) {}
 
@@ -60,8 +60,8 @@ public:
 
   bool runs(const std::string& id) const { return running_.contains(id); }
   /// Fails with invalid_argument if an id to begin is already running or is not a stored id, or if
-  /// a record belongs to a response that is not running. Fails with file_too_large if `what` has
-  /// more than 1 GiB. A failed call adds nothing.
+  /// a record (a stored event) belongs to a response that is not running. Fails with file_too_large
+  /// if `what` has more than 1 GiB. A failed call adds nothing.
   std::error_code append(const journal_step& what);
   /// Marks a response as no longer running. The end reaches the file with the next flush() or
   /// append().

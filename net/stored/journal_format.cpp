@@ -27,8 +27,8 @@ struct entry {
   }
 };
 
-/// Removes the next entry from the front of a payload and returns it; nothing if the entry is not
-/// well-formed.
+/// Removes the next entry from the front of the payload of a frame (see journal_format.hpp) and
+/// returns it. Returns nothing if the entry is not well-formed.
 std::optional<entry> take_entry(std::string_view& payload) {
   constexpr auto overhead = static_cast<std::size_t>(entry_overhead_bytes);
   if (payload.size() < overhead) return std::nullopt;
@@ -105,8 +105,9 @@ public:
   }
 
 private:
-  /// Sets `payload` to the payload of the next frame, which begins at offset `good_bytes`. It stays
-  /// empty if there is no complete frame with a right checksum.
+  /// Sets `payload` to the payload of the next frame (see journal_format.hpp), which begins at
+  /// offset `good_bytes`. `payload` stays empty if there is no complete frame with a right
+  /// checksum.
   std::error_code next_payload(std::string_view& payload) {
     const auto left = from_.bytes() - to_.good_bytes;
     if (left < frame_overhead_bytes) return {};
@@ -123,8 +124,8 @@ private:
     return {};
   }
 
-  /// Returns whether all entries keep the rules of the format. If not, no part of the frame is
-  /// applied.
+  /// Returns whether all entries in the payload of a frame keep the rules of journal_format.hpp. If
+  /// not, no part of the frame is used.
   bool is_valid(std::string_view payload) const {
     std::uint32_t last = to_.last_number;
     std::set<std::uint32_t> ended;

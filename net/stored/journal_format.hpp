@@ -1,5 +1,6 @@
-// journal_format: the byte format of the journal of running responses. The functions are pure; one
-// thread at a time may read a source.
+// journal_format: the byte format of the journal, the file of the stored responses that are still
+// running. Of each response it holds the head (what was requested, see stored_head) and the records
+// (its events, see stored_record). The functions are pure; one thread at a time may read a source.
 //
 // The file is a preamble followed by frames. A frame is: length of the payload in bytes (u32),
 // payload, checksum (u64) of the length and the payload. The checksum also depends on the frame's
@@ -41,8 +42,8 @@ public:
   void record(std::uint32_t number, std::string_view bytes);
   void end(std::uint32_t number);
   bool is_empty() const;
-  /// Returns the complete frame for offset `place` of the file; empty if the payload is longer than
-  /// most_payload_bytes.
+  /// Returns the complete frame (length, payload and checksum) for offset `place` of the file;
+  /// empty if the payload is longer than most_payload_bytes.
   std::string_view finish(std::int64_t place);
   /// The size of the payload so far.
   std::size_t payload_bytes() const;
@@ -66,9 +67,9 @@ struct journal_content {
   std::int64_t dead_bytes = 0; ///< size of the entries of responses that no longer run
 };
 
-/// Reads the frames up to the first one that is cut off, has a wrong checksum or breaks a rule of
-/// the format. Returns an error only if reading the source fails. The memory use is proportional to
-/// the size of the source, whatever lengths are written in the file.
+/// Reads the frames of a journal up to the first frame that is cut off, has a wrong checksum or
+/// breaks a rule of the format. Returns an error only if reading the source fails. The memory use
+/// is proportional to the size of the source, whatever lengths are written in the file.
 std::error_code read_journal(byte_source& from, journal_content& to);
 
 } // namespace twill::net

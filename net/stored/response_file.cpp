@@ -27,8 +27,8 @@ std::error_code read_next(byte_source& from, std::string& to, std::int64_t n, st
   return error;
 }
 
-/// Splits a body into its `n` records. Returns false if the body does not consist of exactly `n`
-/// records.
+/// Splits the body of a response's file into its `n` records (stored events, each after its
+/// length). Returns false if the body does not consist of exactly `n` records.
 bool split_records(std::string_view body, std::uint64_t n, std::vector<std::string>& to) {
   if (n > body.size() / record_head_bytes) return false;
   to.reserve(static_cast<std::size_t>(n));

@@ -1,5 +1,6 @@
-// response_file: the byte format of the file of one finished response. Any thread may call the
-// functions, but only one thread at a time may read a source.
+// response_file: the byte format of the file of one finished response. The file holds the head
+// (what was requested, see stored_head) and the records (the events, see stored_record). Any thread
+// may call the functions, but only one thread at a time may read a source.
 //
 // The file is: preamble; length of the id in bytes (u32), length of the head (u64), number of
 // records (u64), length of the body (u64), checksum of the body (u64); id; head; checksum of

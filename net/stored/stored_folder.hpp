@@ -76,8 +76,8 @@ public:
   /// Adds `what` to the journal with one write(). A failed call adds nothing: the caller must then
   /// append the same data again, together with newer data, or forget the responses.
   /// Fails with invalid_argument if a response to begin is already running or finished or has an
-  /// invalid id (see is_stored_id()), or if a record belongs to a response that is not running.
-  /// Fails with file_too_large if `what` has more than 1 GiB.
+  /// invalid id (see is_stored_id()), or if a record (a stored event) belongs to a response that is
+  /// not running. Fails with file_too_large if `what` has more than 1 GiB.
   std::error_code append(const step& what);
   /// Writes the file of a response; afterwards the response no longer runs. The response need not
   /// be in the journal. If only the sync of the folder fails, the file exists, but the response
@@ -97,11 +97,12 @@ public:
   /// The total size of the journal and of the files of finished responses, without the files that
   /// open() could not read.
   std::int64_t bytes() const { return file_bytes_ + journal_.bytes(); }
-  /// Rewrites the journal with only the running responses, if it has bytes of other responses. The
-  /// rewrite takes place if the last one is at least 1 s ago, plus 1 s for each 8 MiB of running
-  /// responses. A journal of more than 8 MiB of which most is dead is rewritten without that wait,
-  /// unless the last rewrite failed. `running` must return everything that was appended for a
-  /// response, or null to drop the response.
+  /// Rewrites the journal with only the running responses, if it still has bytes of other
+  /// responses. The last rewrite must be at least 1 s ago, plus 1 s for each 8 MiB of running
+  /// responses. If the journal has more than 8 MiB and more than half of it belongs to responses
+  /// that no longer run, it is rewritten without that wait, unless the last rewrite failed.
+  /// `running` must return everything that was appended for a response, or null to drop the
+  /// response.
   std::error_code tidy(std::chrono::steady_clock::time_point now,
                        const std::function<const stored_bytes*(const std::string& id)>& running);
 

@@ -28,8 +28,8 @@ constexpr seconds longest_rest{3600};
 void stored_service::run() {
   stored_inbox::events arrived;
   auto until = clock::now();
-  // The loop runs once more after the inbox is closed, so that work for callers that already wait
-  // is still done.
+  // The inbox is closed when the service stops. The loop then runs once more, so that work for
+  // callers that already wait is still done.
   for (bool open = true; open;) {
     open = inbox_->take(arrived, until);
     std::vector<std::promise<void>> waiting;
@@ -50,8 +50,8 @@ void stored_service::run() {
     finish_files();
     if (open) go_on();
     drop_files();
-    // After the inbox is closed there is no later pass, so a time in the future makes all waiting
-    // work due now.
+    // After the inbox is closed this loop does not run again. Therefore look_after() gets a time in
+    // the future, so that all work which waits for a later time is done now.
     look_after(open ? clock::now() : clock::now() + std::chrono::hours(1));
     for (auto& one : waiting)
       one.set_value();
@@ -87,7 +87,7 @@ void stored_service::go_on_later(const entry_ptr& entry) {
 }
 
 /// Marks a response to be resumed by the next process. Its readers get an error that says so; the
-/// error is not one of the response's records.
+/// error is not stored with the response.
 void stored_service::interrupt(const entry_ptr& entry) {
   if (entry->at == stored_entry::stage::running) around_.engine.cancel(entry->request);
   entry->at = stored_entry::stage::interrupted;
@@ -294,8 +294,8 @@ void stored_service::drop_files() {
   }
 }
 
-/// Rewrites the journal with exactly those records of running responses that it already has.
-/// Records that it does not have yet are written by the next append().
+/// Rewrites the journal with exactly those records (stored events) of running responses that the
+/// journal already has. Later records are written by the next append().
 std::error_code stored_service::tidy(clock::time_point now) {
   stored_bytes written; // used for a response whose last records are not in the journal yet
   return folder_->tidy(now, [&](const std::string& id) -> const stored_bytes* {

@@ -19,10 +19,11 @@ class stored_service;
 class stored_reader final : public event_source,
                             public std::enable_shared_from_this<stored_reader> {
 public:
-  /// `bytes` is the content of the entry; the reader shares its ownership, because an entry that is
-  /// over may release it. If `n_choices` is greater than 1, choice_order orders the events. If
-  /// `shows_begin` is set, the first event is empty and comes once the response is in the journal;
-  /// all later events, including errors, belong to the response itself.
+  /// `bytes` is the head and the records of the stored response `entry`. The reader shares their
+  /// ownership, because the entry of a finished response may release them. If `n_choices` is
+  /// greater than 1, choice_order orders the events. If `shows_begin` is set, the first event is
+  /// empty and comes once the response is in the journal (the file of running responses); all later
+  /// events, including errors, belong to the response itself.
   stored_reader(stored_service& service, stored_entry_ptr entry,
                 std::shared_ptr<stored_bytes> bytes, std::int32_t n_choices, bool shows_begin)
       : service_(service), entry_(std::move(entry)), bytes_(std::move(bytes)),

@@ -18,8 +18,8 @@ namespace twill::net {
 
 std::string write_record(const actors::event& ev);
 
-/// Returns a record that is no event: it marks the place among the records of a response where a
-/// new process has continued the response.
+/// Returns a record that is no event. Among the stored events of a response it marks the place
+/// where a new process has continued the response.
 std::string resume_mark();
 bool is_resume_mark(std::string_view bytes);
 

@@ -36,8 +36,8 @@ void stored_service::recover() {
       log::warn("`responses.folder`: the stored response " + id + " has no head that can be read");
       return nullptr;
     }
-    // If the clock was wrong when the head was written, the time is clamped to the present, so that
-    // nothing is kept for longer than `responses.keep`.
+    // If the clock was wrong when the response was created, the time is clamped to the present, so
+    // that nothing is kept for longer than `responses.keep`.
     head->created_unix_s = std::clamp<std::int64_t>(head->created_unix_s, 0, unix_ms() / 1000);
     return entry_of(*head);
   };

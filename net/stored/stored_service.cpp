@@ -131,8 +131,8 @@ void stored_service::feed(stored_reader& one) {
     one.end_with({actors::errc::executor_failed, "the stored response has no end", ""});
 }
 
-/// Called for a finished response that has a file, so that only its readers keep it in memory. If
-/// the responses held in this way take more than their tenant's share of `responses.max_memory`,
+/// Called for a finished response that has a file: from now on it stays in memory only as long as
+/// it has readers. If such responses take more than their tenant's share of `responses.max_memory`,
 /// paused readers of that tenant are cut off, beginning with the response that has been held for
 /// the longest time. Readers that are not paused finish soon and are not cut off.
 void stored_service::hold_for_readers(const entry_ptr& entry) {
@@ -214,8 +214,8 @@ std::int64_t stored_service::room_of_response(const std::string& id,
   return entry == nullptr ? 0 : entry->room;
 }
 
-/// Copies the first `n` records, which do not change any more. The copy is made in pieces, so that
-/// other threads do not wait long for the mutex.
+/// Copies the first `n` records (stored events) of a response, which do not change any more. The
+/// copy is made in pieces, so that other threads do not wait long for the mutex.
 std::shared_ptr<stored_bytes> stored_service::copy_of(const stored_bytes& from,
                                                       std::size_t n) const {
   constexpr std::size_t most_at_once = 256;

@@ -17,7 +17,8 @@ stored_entry_ptr entry_of(const stored_head& head) {
 }
 
 namespace {
-/// The smallest share of a tenant in bytes. It has room for a long answer even if there are very
+/// The stored responses of one tenant may always take this many bytes, or a sixteenth of the
+/// allowed total if that is less. These bytes have room for a long answer even if there are very
 /// many tenants.
 constexpr std::int64_t least_part = 1 << 20;
 } // namespace

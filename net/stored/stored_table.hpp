@@ -1,4 +1,5 @@
-// stored_table: the index of all stored responses, with their tenants and the room that they take.
+// stored_table: the index of all stored responses, with their tenants and the bytes that they take
+// of the allowed total (the room).
 //
 // Each tenant has an equal share of the room for its own responses. Not thread-safe: the owner
 // must lock.
@@ -40,9 +41,10 @@ struct stored_entry {
   bool background = false;           ///< constant: the response continues when nobody reads it
   std::int32_t n_choices = 1;        ///< constant
   std::int64_t deadline_unix_ms = 0; ///< constant: a copy of the head's value
-  /// The head and the records of the response. Null once the response is over, is in the folder,
-  /// and has no reader. The content does not change once the response is over. The head is kept as
-  /// text, since a parsed head may take twenty times the memory.
+  /// The head (what was requested, see stored_head) and the records (the events) of the response.
+  /// Null once the response is over, is in the folder, and has no reader. The content does not
+  /// change once the response is over. The head is kept as text, since a parsed head may take
+  /// twenty times the memory.
   std::shared_ptr<stored_bytes> bytes;
   stage at = stage::beginning;
   std::int64_t room = 0;               ///< bytes that count towards its tenant's share

@@ -1,5 +1,5 @@
-// Functions and constants that the parts of stored_service share: the room that a response takes,
-// the time, and the delay before a retry. Pure, except for reading the clock.
+// Functions and constants that the parts of stored_service share: the bytes that a response counts
+// for, the time, and the delay before a retry. Pure, except for reading the clock.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace twill::net {
 
-/// The room that one response takes besides its bytes: overhead in memory, or in the last block of
-/// its file.
+/// How many bytes one response counts for besides its content, because of overhead in memory or in
+/// the last disk block of its file.
 inline constexpr std::int64_t room_beside = 1024;
 /// How long to wait before an operation that the disk or the engine has refused is tried again.
 inline constexpr std::chrono::seconds stored_retry_after{1};

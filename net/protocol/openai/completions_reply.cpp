@@ -43,8 +43,8 @@ std::int32_t characters(std::string_view text) {
   return n;
 }
 
-/// Returns the alternatives as an object with tokens as keys. The texts are escaped, which
-/// json_writer::key() does not do.
+/// Returns the alternative tokens at one position as a JSON object from token to log-probability.
+/// Their texts are escaped here, because json_writer::key() does not escape.
 std::string alternatives(const actors::token_output& token, bool as_ids) {
   std::string pairs = "{";
   bool chosen_seen = false;

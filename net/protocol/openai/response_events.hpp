@@ -25,8 +25,8 @@ public:
   /// Emits response.created and response.in_progress, unless they have been emitted already.
   void begin();
   void on_event(actors::event&& ev);
-  /// Ends a warm-up, which generates nothing: emits response.created, response.in_progress and
-  /// response.completed.
+  /// Ends a warm-up, which is a request with `generate: false`: emits response.created,
+  /// response.in_progress and response.completed.
   void complete_empty();
   /// Begins a background response that has been stored: emits response.created and response.queued.
   void queue();

@@ -5,8 +5,8 @@
 namespace twill::net {
 namespace {
 
-/// Estimates the heap memory of a tree. An estimate that grows with the tree is sufficient for
-/// limiting the total.
+/// Estimates the heap memory of a tree of JSON values. An estimate that grows with the tree is
+/// sufficient for limiting the total.
 std::size_t tree_bytes(const value& tree) {
   std::size_t bytes = sizeof(value);
   if (const auto* text = tree.as_string()) bytes += text->size();

@@ -1,12 +1,13 @@
-// response_store: conversations that `previous_response_id` may continue and that are not stored as
-// responses. Such conversations come from warm-ups and from WebSocket turns with `store: false`.
-// The number of entries and their bytes are bounded.
+// response_store: the conversations that a request's `previous_response_id` may continue, except
+// those that end with a stored response (net/stored). They come from warm-ups, which are requests
+// with `generate: false`, and from WebSocket requests with `store: false`. The number of entries
+// and their bytes are bounded.
 //
 // Thread safety: every function may be called from any thread (one mutex, held briefly).
 // Invariant: held bytes <= max_bytes. To make room, the oldest entries of the tenant that holds the
 // most (counting the new entry) are removed, so that a tenant with many entries cannot displace the
-// entries of others. An entry belongs to a tenant. An entry with a scope > 0 (`store: false`) can
-// be found only by the WebSocket with that number.
+// entries of others. An entry belongs to a tenant. The scope of an entry is 0, or the number of the
+// only WebSocket that can find the entry (`store: false`).
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,8 @@ struct remembered_response {
   value_list messages; ///< input and output so far, without instructions
   /// False: the client forbade storing the response, so nothing that continues it may be stored.
   bool may_be_stored = true;
-  // Set only by a warm-up (`generate: false`): the next turn uses these values if it has none
-  // itself.
+  // Set only by a warm-up (a request with `generate: false`): the request that continues it uses
+  // these values if it has none itself.
   std::string instructions;
   value tools;
 };

@@ -1,5 +1,6 @@
 // parse_response_turn: parses the body of POST /v1/responses, or a WebSocket event response.create,
-// as one turn of a conversation. Pure.
+// as one turn of a conversation: the new input, what it continues, and the options of the response.
+// Pure.
 #pragma once
 
 #include <functional>
@@ -51,8 +52,8 @@ field_rows responses_rows();
 result<response_turn> parse_response_turn(const value& body, const codec_context& context,
                                           const find_previous& find);
 
-/// What to remember of a turn that has ended with this text and these calls (in the Chat API's
-/// form).
+/// Returns what must be remembered of a request that has been answered with this text and these
+/// tool calls (in the Chat API's form), so that a later request can continue the conversation.
 remembered_response remember(const response_turn& turn, std::string output_text,
                              value_list tool_calls);
 

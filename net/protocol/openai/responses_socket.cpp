@@ -143,8 +143,9 @@ result<engine_requests::key> responses_socket::start_request(turn& of, const val
   return scope_.host.start_stored(std::move(head), std::move(asked));
 }
 
-/// Remembers the response of a finished turn, unless the response is stored: a stored response can
-/// be continued from where it is stored. A warm-up is never stored, so it is always remembered.
+/// Remembers the response of a finished request, so that a later request can continue it. A stored
+/// response (`store: true`) need not be remembered, because it is found in net/stored. A warm-up,
+/// which is a request with `generate: false`, is never stored, so it is always remembered.
 void responses_socket::remember_turn(const turn& t) {
   auto& at = lanes_[t.lane];
   store_.erase(at.newest, scope_id_);

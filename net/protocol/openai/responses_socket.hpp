@@ -1,9 +1,9 @@
 // responses_socket: OpenAI's Responses API over a WebSocket, without the socket.
 //
-// Each event is one frame. Each lane, named by `stream_id`, runs its turns one after the other;
-// different lanes run in parallel. The newest response of each lane is remembered until the socket
-// closes, also with `store: false`. A turn that fails makes the socket forget the response that the
-// turn continued.
+// Each event is one frame. The requests with the same `stream_id` form a lane: they run one after
+// the other, while those of different lanes run in parallel. The newest response of each lane is
+// remembered until the socket closes, also with `store: false`. A request that fails makes the
+// socket forget the response that the request continued.
 #pragma once
 
 #include <deque>

@@ -1,6 +1,6 @@
-// stored_responses: stored responses of the Responses API: what is stored of a turn, and how turn,
-// response object, events and conversation are rebuilt from it. Pure, except for the calls of the
-// engine that it is given.
+// stored_responses: what is stored of a request to the Responses API, and how the parsed request,
+// the response object, the events and the conversation are rebuilt from it. Pure, except for the
+// calls of the engine that it is given.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ stored_head stored_head_of(const response_turn& turn, const value& body, const s
 /// Rebuilds the turn in order to show it. The present limits and models do not matter.
 result<response_turn> stored_turn(const stored_head& head, const actors::engine_port& engine);
 
-/// Rebuilds the turn in order to continue an interrupted generation, with the model and the limits
-/// that are in force now.
+/// Rebuilds the parsed request in order to continue an interrupted generation, with the model and
+/// the limits that are in force now.
 result<response_turn> ask_stored_again(const stored_head& head, const codec_context& context);
 
 /// Rebuilds the events of a turn from what has been stored so far.

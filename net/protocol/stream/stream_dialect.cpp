@@ -247,8 +247,9 @@ bool stream_dialect::may_send(const stream& s) const {
   return !s.limited || s.credit > 0 || s.held.front().tokens.empty();
 }
 
-/// Pauses the request of a stream whose credit is used up. The request of a stored stream is not
-/// paused; on_event() instead stops reading the stored events when tokens arrive.
+/// Pauses the request of a stream whose credit, the number of tokens that its client still accepts,
+/// is used up. The request of a stored stream is not paused; on_event() instead stops reading the
+/// stored events when tokens arrive.
 void stream_dialect::pause_engine(const stream& s) {
   if (s.limited && s.stored.empty()) scope_.host.pause(s.key);
 }

@@ -1,8 +1,8 @@
 // stream_dialect: /v1/stream, twill's own WebSocket protocol (net/STREAM.md), without the socket.
 //
-// Events of one request that arrive while the writer is busy are merged into one frame. If the
-// client grants credit, events are held back once the credit is used up, and the request is paused
-// until the client grants more.
+// Events of one request that arrive while the writer is busy are merged into one frame. A client
+// may grant credit, which is the number of tokens that it accepts. Once the credit is used up,
+// events are held back, and the request is paused until the client grants more.
 #pragma once
 
 #include <deque>
