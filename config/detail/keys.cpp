@@ -17,8 +17,8 @@ constexpr std::int64_t most_tokens = 16 * 1024 * 1024;
 #define TWILL_MEMBER(member) [](options& o) -> member_address { return &o.member; }
 #define TWILL_BYTES(member) [](options& o) -> member_address { return bytes_member{&o.member}; }
 
-// One row per key. Loading, --set, --print-config and config/reference.md are all derived from
-// these rows.
+// One row for each configuration key. Loading, --set, --print-config and config/reference.md are
+// all derived from these rows.
 const std::vector<key>& rows() {
   static const std::vector<key> table{
       // clang-format off

@@ -22,8 +22,8 @@ std::string at(const std::string& file, const toml::source_region& where);
 /// The name between backticks.
 std::string ticked(std::string_view name);
 
-/// The error text for an unknown member: suggests the member that was probably meant, or says where
-/// all members are listed.
+/// The error text for an unknown member of a configuration table: suggests the member that was
+/// probably meant, or says where all members are listed.
 std::string unknown_member(std::string_view name, const std::vector<std::string_view>& known);
 template <class Rows>
 std::string unknown_member(std::string_view name, const Rows& rows) {

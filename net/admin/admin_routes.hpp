@@ -11,7 +11,8 @@ http_answer list_admin_routes(request_scope& scope);
 /// Returns the public metrics together with those of each tenant and model.
 http_answer admin_metrics(request_scope& scope);
 
-/// POST /admin/reload: reads the configuration again and reports for each key what has changed.
+/// POST /admin/reload: reads the configuration again and reports for each configuration key what
+/// has changed.
 /// If the new configuration is refused, the reply has status 400 and lists the faults, and nothing
 /// has changed.
 http_answer reload(request_scope& scope);

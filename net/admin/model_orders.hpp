@@ -1,6 +1,6 @@
 // model_orders: HTTP handlers with which administrators list the states of models and load, sleep
-// or unload a model. They run on session strands and do not wait: each reply is sent at once and
-// has the state in which the model is after the order.
+// or unload a model. They run on the strand of the client's connection and do not wait: each reply
+// is sent at once and has the state in which the model is after the order.
 #pragma once
 
 #include "net/http/request_scope.hpp"

@@ -50,8 +50,8 @@ inline std::size_t share_of(std::size_t whole, double share) {
 
 class file_store {
 public:
-  /// A callback that returns the ids of unpublished files that batches will continue, or nothing if
-  /// the ids are not known; then no file may be removed.
+  /// A callback that returns the ids of files that were never published to clients and that batches
+  /// will continue, or nothing if the ids are not known; then no file may be removed.
   using under_way = std::function<std::optional<std::set<std::string>>()>;
 
   /// `share` returns the part of the bytes and files that one tenant may hold now; without it, a

@@ -15,8 +15,8 @@ namespace twill::net {
 class access_policy {
 public:
   explicit access_policy(const config::server_options& options);
-  /// The policy of the listener `server.admin_listen`: the same rules, except that a "*" among the
-  /// allowed hosts or origins allows nothing.
+  /// The policy of the listener `server.admin_listen`: the rules of the constructor above, except
+  /// that a "*" among the allowed hosts or origins allows nothing.
   static access_policy of_administrators(const config::server_options& options);
 
   /// If only this machine can connect, the host must be localhost, an IP address or one of

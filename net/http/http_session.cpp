@@ -334,8 +334,8 @@ private:
     connection_.on_call(generation, first, now);
   }
 
-  /// True if parsing `body` takes long, because it is long or because a stored response has to be
-  /// read.
+  /// True if parsing `body` may take long, because it is long or because it names an earlier
+  /// response that has to be read from storage.
   static bool takes_long(const std::string& body) {
     return body.size() > short_body_bytes || body.find("previous_response_id") != std::string::npos;
   }

@@ -1,5 +1,6 @@
 // kserve_routes: health and metadata routes of the Open Inference Protocol (KServe v2). The
-// protocol's inference routes are not served. Handlers run on session strands.
+// protocol's inference routes are not served. Handlers run on the strand of the client's
+// connection.
 #pragma once
 
 #include "net/http/request_scope.hpp"

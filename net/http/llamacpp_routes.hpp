@@ -1,6 +1,6 @@
 // llamacpp_routes: GET /props and /slots and POST /apply-template of llama.cpp's server. The query
-// parameter `model` selects a model other than the first. Handlers run on session strands; calls of
-// the tokenizer run on a worker thread.
+// parameter `model` selects a model other than the first. Handlers run on the strand of the
+// client's connection; calls of the tokenizer run on a worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"

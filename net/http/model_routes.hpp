@@ -1,5 +1,5 @@
-// model_routes: routes that describe models, and routes of their tokenizers. Handlers run on
-// session strands; calls of the tokenizer run on a worker thread.
+// model_routes: routes that describe models, and routes of their tokenizers. Handlers run on the
+// strand of the client's connection; calls of the tokenizer run on a worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"

@@ -1,5 +1,5 @@
-// ollama_routes: the routes of Ollama's API that describe models. Handlers run on session strands;
-// the file system is read on a worker thread.
+// ollama_routes: the routes of Ollama's API that describe models. Handlers run on the strand of the
+// client's connection; the file system is read on a worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"

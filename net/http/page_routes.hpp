@@ -1,5 +1,5 @@
 // page_routes: the web page at "/" (the chat for clients, the dashboard for administrators) and the
-// files of both pages at "/page/". Handlers run on session strands.
+// files of both pages at "/page/". Handlers run on the strand of the client's connection.
 #pragma once
 
 #include "net/http/request_scope.hpp"

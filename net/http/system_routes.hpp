@@ -1,5 +1,5 @@
 // system_routes: liveness, readiness, metrics, version, and the descriptions of all routes.
-// Handlers run on session strands.
+// Handlers run on the strand of the client's connection.
 #pragma once
 
 #include "net/http/request_scope.hpp"

@@ -1,4 +1,5 @@
-// tgi_routes: GET /info of Text Generation Inference. The handler runs on session strands.
+// tgi_routes: GET /info of Text Generation Inference. The handler runs on the strand of the
+// client's connection.
 #pragma once
 
 #include "net/http/request_scope.hpp"

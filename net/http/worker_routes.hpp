@@ -1,5 +1,5 @@
 // worker_routes: the routes by which a router in front of several daemons asks each daemon what it
-// serves and how busy it is. Handlers run on session strands.
+// serves and how busy it is. Handlers run on the strand of the client's connection.
 //
 // The routes and members are those that the routers of vLLM and SGLang read: vllm-router and
 // production-stack use /get_server_info, /load and /is_sleeping; sglang-router uses /server_info,

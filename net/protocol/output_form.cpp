@@ -94,8 +94,8 @@ public:
                  unknown == nullptr ? value() : *unknown);
   }
 
-  /// Reads `json`, `regex`, `choice`, `grammar` and `json_object`, each with `prefix` before its
-  /// name.
+  /// Reads vLLM's fields `json`, `regex`, `choice`, `grammar` and `json_object`. In error messages
+  /// each name follows `prefix`, such as "guided_".
   template <class Find>
   void each(const std::string& prefix, bool closed, Find find) {
     if (const auto* v = find("json")) schema(prefix + "json", *v, closed);

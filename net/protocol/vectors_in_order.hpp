@@ -1,6 +1,6 @@
-// vectors_in_order: puts the vectors of a call's requests, which arrive in any order, into the
-// order of the requests. Each vector is released as soon as all earlier vectors have arrived. Not
-// thread-safe.
+// vectors_in_order: puts the embedding vectors of the inputs of one API call, which arrive in any
+// order, into the order of the inputs. Each vector is released as soon as all earlier vectors have
+// arrived. Not thread-safe.
 #pragma once
 
 #include <cstddef>

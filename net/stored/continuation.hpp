@@ -1,5 +1,6 @@
-// continuation: what a new request needs in order to continue an earlier response: the response
-// that the request names, or the interrupted request of a stored response.
+// continuation: finds what a new engine request continues: the earlier response that
+// `previous_response_id` names, or the request of a stored response whose generation was
+// interrupted.
 //
 // Any thread may call these functions. They use the limits, keys and models that are in force now.
 #pragma once

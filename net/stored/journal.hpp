@@ -63,8 +63,8 @@ public:
   /// a record (a stored event) belongs to a response that is not running. Fails with file_too_large
   /// if `what` has more than 1 GiB. A failed call adds nothing.
   std::error_code append(const journal_step& what);
-  /// Marks a response as no longer running. The end reaches the file with the next flush() or
-  /// append().
+  /// Marks a response as no longer running. The file gets an entry about this with the next flush()
+  /// or append().
   void end(const std::string& id);
   /// Writes the ends of responses that have not been written yet.
   std::error_code flush();

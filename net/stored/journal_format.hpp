@@ -9,7 +9,7 @@
 // - begin: length of the id in bytes (u8), id, head. This assigns the number to the response;
 //   numbers start at 1 and grow by one with each begin.
 // - record: the next record of the response.
-// - end: empty. The response no longer runs, and its entries in the journal are dead.
+// - end: empty. The response no longer runs, and all its entries in the journal are ignored.
 // A frame is valid only as a whole.
 #pragma once
 

@@ -68,8 +68,8 @@ std::error_code stored_folder::finish(const stored_bytes& whole) {
   }
   set_file(whole.id, static_cast<std::int64_t>(bytes.value().size()));
   if (const auto error = sync_folder()) return error;
-  // A file takes precedence over the response's entries in the journal, so the end may reach the
-  // journal later.
+  // Once a response has a file, its entries in the journal (the file of running responses) are
+  // ignored. So the entry which says that the response has ended may reach the journal later.
   journal_.end(whole.id);
   static_cast<void>(journal_.flush());
   return {};
@@ -89,9 +89,10 @@ void stored_folder::forget(const std::string& id) {
 std::error_code stored_folder::erase(const std::string& id) {
   if (!is_stored_id(id)) return error_of(std::errc::invalid_argument);
   if (journal_.runs(id)) return error_of(std::errc::no_such_file_or_directory);
-  // If the file were removed first, a crash would leave the response's entries in the journal
-  // without their end, and the response would count as running again. So the end must be in the
-  // journal first. If the disk is full, the file is removed first, because that makes room.
+  // If the file were removed first, a crash could leave entries of the response in the journal, but
+  // no entry which says that it has ended, and the response would count as running again. So that
+  // entry must be in the journal first. If the disk is full, the file is removed first, because
+  // that makes room.
   const auto unsettled = journal_.settle();
   if (unsettled && !is_full_disk(unsettled)) return unsettled;
   const bool is_known = files_.contains(id);

@@ -1,6 +1,6 @@
 // stored_folder: the files of stored responses in the folder `responses.folder`: one file for each
-// finished response, and one journal for all running responses. README.md describes the file
-// formats.
+// finished response, and one journal for all running responses. FORMAT.md describes the bytes of
+// the files.
 //
 // Thread safety: any thread may call read() at any time; all other functions must be called on
 // one thread. The folder has mode 0700 and its files have mode 0600. A lock keeps other processes
@@ -8,7 +8,7 @@
 // Disk errors are returned as values, and each failed call may be repeated: unless its comment says
 // otherwise, a failed call has changed nothing. If the process ends between two system calls, the
 // folder holds either the state before the current call or the state after it. The same holds after
-// a power failure, as far as `sync` promises it.
+// a power failure, as far as the setting `responses.sync` promises it.
 #pragma once
 
 #include <chrono>

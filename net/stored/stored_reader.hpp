@@ -1,7 +1,8 @@
 // stored_reader: one follower of a stored response, which gets the response's events from the first
 // one on.
 //
-// An event is decoded from its record only when the follower has room for another event, so that
+// An event is decoded from its record, the stored bytes of the event, only when the follower has
+// room for another event, so that
 // a long response takes no more memory than its records. The mutex of the stored_service guards all
 // members.
 #pragma once

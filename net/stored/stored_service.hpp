@@ -68,8 +68,8 @@ public:
   stored_service& operator=(const stored_service&) = delete;
 
   /// Makes a new response of `head.tenant`, which begins when the returned source is started. Fails
-  /// with errc::storage_full if the tenant's running responses take the tenant's whole share of the
-  /// room.
+  /// with errc::storage_full if the tenant's running responses take the tenant's whole share of
+  /// `responses.max_folder` (without a folder: of `max_memory`).
   /// If the engine refuses the request at once, the response is not kept, unless it is a background
   /// response. The source of a background response delivers an empty event first, once the
   /// beginning of the response is in the journal. With `only_begin`, which is allowed only for
@@ -91,7 +91,7 @@ public:
   /// Returns false if the tenant has no such response.
   bool cancel(const std::string& id, const std::string& tenant);
   /// Deletes the response, after ending it if it is still running. Returns when its file is removed
-  /// and its entries in the journal are marked as dead, or when the disk has refused that; in the
+  /// and the journal says that the response has ended, or when the disk has refused that; in the
   /// latter case the service repeats the deletion until it succeeds. Returns false if the tenant
   /// has no such response.
   bool erase(const std::string& id, const std::string& tenant);

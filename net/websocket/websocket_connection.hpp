@@ -80,7 +80,7 @@ public:
   /// The socket closes as soon as the dialect is idle.
   void on_drain() { draining_ = true; }
   /// `pressed` says whether the waiting output of all sockets together is too much. If so, the
-  /// requests of this socket are paused when less of its output waits.
+  /// requests of this socket are paused already at a much smaller amount of waiting output.
   void press(bool pressed) noexcept { guard_.press(pressed); }
   void close();
 
@@ -89,8 +89,9 @@ public:
   void check_output(bool requests_run, time now);
 
   connection_actions take_actions() { return std::exchange(actions_, {}); }
-  /// True if the session should read from the socket. It is false while the flow gate is shut
-  /// because the client reads slowly, but a message that has begun is read to its end.
+  /// True if the session should read from the socket. It is false while the client reads so slowly
+  /// that its requests are paused (see flow_gate.hpp), but a message that has begun is read to its
+  /// end.
   bool wants_read() const noexcept {
     return phase_ == phase::open && (guard_.gate_open() || message_since_.has_value());
   }

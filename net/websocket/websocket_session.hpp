@@ -1,6 +1,6 @@
 // websocket_session: the socket of one WebSocket (RFC 6455). It does the reads and writes and runs
-// the timers; its websocket_connection decides what to do, and its dialect makes the text of the
-// messages.
+// the timers; its websocket_connection decides what to do, and its dialect, the protocol inside the
+// WebSocket, makes the text of the messages.
 //
 // Threads: everything runs on the strand of the socket. Only text messages are accepted;
 // permessage-deflate is off. Beast handles ping, pong and the idle time-out. While the client does

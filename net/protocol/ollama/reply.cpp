@@ -63,9 +63,9 @@ void ollama_reply::take(actors::event& ev, part& to) {
                      std::make_move_iterator(ev.tokens.end()));
 }
 
-/// Ends the open tool call. Clients expect the arguments to be an object. If the arguments are not
-/// an object, because the output was cut or the model made a mistake, the call is written as text
-/// of the answer.
+/// Ends the tool call whose arguments the model has been writing. Clients expect the arguments to
+/// be an object. If the arguments are not an object, because the output was cut or the model made a
+/// mistake, the call is written as text of the answer.
 void ollama_reply::end_call(bool complete, part& to) {
   if (!open_) return;
   auto ended = *std::exchange(open_, std::nullopt);

@@ -1,9 +1,9 @@
 // ollama_reply: the replies of /api/chat and /api/generate, as lines of JSON or as one object.
 //
 // There is one object per call, used on its session's strand. A stream has one JSON line for each
-// event with output, and a last line with `"done": true`. The format has no filler that clients
-// would skip, so nothing is written between events. A tool call is written once it is complete,
-// with its arguments as an object.
+// event with output, and a last line with `"done": true`. Nothing is written between events to keep
+// an idle connection open, because the format has nothing that clients would skip. A tool call is
+// written once it is complete, with its arguments as an object.
 #pragma once
 
 #include <cstdint>

@@ -127,8 +127,8 @@ void generation_reply::take_parts(actors::event& ev, choice& to, std::int32_t ch
   }
 }
 
-/// Returns an id that is unique for each call of each choice, and is the same whenever the reply is
-/// rebuilt.
+/// Returns an id that is unique for each tool call of each choice, and is the same whenever the
+/// reply is rebuilt from storage.
 std::string generation_reply::call_id(std::int32_t choice, std::int32_t call) const {
   constexpr std::size_t most_calls = std::size_t{1} << 32;
   return part_id("call_", options_.identity.id,

@@ -22,8 +22,8 @@ struct response_item {
   bool complete = false;
   std::vector<actors::token_output> logprobs; ///< of a message's tokens, if wanted
 
-  /// Makes item number `which` of the output of the response with the id `of`. A call without an id
-  /// gets one.
+  /// Makes item number `which` of the output of the response with the id `of`. A function call
+  /// without an id gets one.
   response_item(std::string_view of, std::size_t which, response_item_kind of_kind,
                 std::string call_name, std::string id_of_call = {});
 
