@@ -1,9 +1,9 @@
 // api_keys: creates, looks up and checks the API keys of clients. Immutable after construction, so
 // any thread may use an object.
 //
-// To check a client's key, its SHA-256 digest is compared with the digest of every known key, each
-// in constant time, even after a match. The time taken therefore reveals neither how much of the
-// client's key is right nor which known key it equals.
+// The SHA-256 digest of a client's key is compared with the digests of all known keys, also after
+// one has matched, and each comparison takes constant time. The time taken therefore reveals
+// neither how much of the client's key is right nor which known key it equals.
 #pragma once
 
 #include <array>

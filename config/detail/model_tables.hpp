@@ -26,8 +26,8 @@ class model_tables {
 public:
   explicit model_tables(complaint_taker complain) : complain_(std::move(complain)) {}
 
-  /// Adds the contents of `models` in one file. Values of a later file override those of an earlier
-  /// one, as for any table.
+  /// Adds the TOML table `models` of one file, which holds the tables [models.NAME]. Values of a
+  /// later file override those of an earlier one, as for any table.
   void add(const toml::node& node, const std::string& file);
   /// Adds a command line setting with key "models.NAME.KEY". NAME may contain dots.
   void add_setting(const setting& given);

@@ -12,9 +12,8 @@ http_answer list_admin_routes(request_scope& scope);
 http_answer admin_metrics(request_scope& scope);
 
 /// POST /admin/reload: reads the configuration again and reports for each configuration key what
-/// has changed.
-/// If the new configuration is refused, the reply has status 400 and lists the faults, and nothing
-/// has changed.
+/// has changed. If the new configuration is refused, the reply has status 400 and lists the faults,
+/// and nothing has changed.
 http_answer reload(request_scope& scope);
 /// GET /admin/state: the engine, its models, the requests and tokens of each tenant, the sequences
 /// that hold KV blocks, and the number of messages that wait in the mailboxes of the engine's

@@ -1,8 +1,8 @@
 // rest_watch: finds resources that requests have not given back. It reads ledgers
 // (config/base/ledger.hpp), which list how much of each resource is taken and which objects have
-// it. A fault, which means that the two do not agree, is reported only if two successive calls of
-// look() find it while no requests are running. A resource that is released a moment after the end
-// of its request is therefore not reported.
+// it. A fault, which means that the amounts of the objects do not add up to the amount taken, is
+// reported only if two successive calls of look() find it while no requests are running. A resource
+// that is released a moment after the end of its request is therefore not reported.
 //
 // Only one thread at a time may use it.
 #pragma once

@@ -1,8 +1,7 @@
 // batch_routes: the handlers of /v1/files and /v1/batches, with OpenAI's request and reply formats.
 //
 // The router calls them on the strand of the client's connection. Whole files are read and written
-// on the worker
-// thread, or piece by piece as the client reads.
+// on the worker thread, or piece by piece as the client reads.
 #pragma once
 
 #include "net/http/request_scope.hpp"

@@ -130,9 +130,9 @@ public:
   void release(const std::string& id);
 
   std::int64_t held_bytes() const;
-  /// Adds to the ledger `to` (config/base/ledger.hpp) how many files and bytes are counted, in
-  /// total and for each tenant, and how many of them are published files. account_growing() adds
-  /// the bytes of a file that is being written.
+  /// Adds to the ledger `to` (config/base/ledger.hpp) how many bytes are counted in total, how many
+  /// files and bytes for each tenant, and how many of them belong to published files.
+  /// account_growing() adds the bytes of a file that is being written.
   void account(ledger& to) const;
   /// Reports to the ledger that `holder` is writing a file that has `bytes` bytes.
   static void account_growing(ledger& to, const std::string& holder, const std::string& tenant,

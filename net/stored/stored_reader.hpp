@@ -2,9 +2,8 @@
 // one on.
 //
 // An event is decoded from its record, the stored bytes of the event, only when the follower has
-// room for another event, so that
-// a long response takes no more memory than its records. The mutex of the stored_service guards all
-// members.
+// room for another event, so that a long response takes no more memory than its records. The mutex
+// of the stored_service guards all members.
 #pragma once
 
 #include <deque>

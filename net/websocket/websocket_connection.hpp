@@ -84,8 +84,8 @@ public:
   void press(bool pressed) noexcept { guard_.press(pressed); }
   void close();
 
-  /// Call this after every event. If the client reads slowly, it pauses the client's requests or
-  /// cuts the client off.
+  /// Call this after every event. If the client reads slowly, the function pauses the client's
+  /// requests or disconnects the client.
   void check_output(bool requests_run, time now);
 
   connection_actions take_actions() { return std::exchange(actions_, {}); }

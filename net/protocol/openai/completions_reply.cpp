@@ -44,7 +44,7 @@ std::int32_t characters(std::string_view text) {
 }
 
 /// Returns the alternative tokens at one position as a JSON object from token to log-probability.
-/// Their texts are escaped here, because json_writer::key() does not escape.
+/// The tokens are escaped here, because json_writer::key() does not escape.
 std::string alternatives(const actors::token_output& token, bool as_ids) {
   std::string pairs = "{";
   bool chosen_seen = false;
