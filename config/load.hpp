@@ -33,8 +33,8 @@ struct setting {
 /// Splits "key=value" as given to --set; the value may hold further '='.
 result<setting, load_errc> parse_setting(const std::string& text);
 
-/// Loads `file` and then the settings; later settings override earlier ones. An empty `file` reads
-/// no file.
+/// Loads `file` and then the settings of the command line; later settings override earlier ones. An
+/// empty `file` reads no file.
 result<options, load_errc> load(const std::string& file, const std::vector<setting>& settings = {});
 
 /// One text of TOML.
@@ -43,8 +43,8 @@ struct source {
   std::string text;
 };
 
-/// Loads the sources in their order and then the settings; a later value of a key overrides an
-/// earlier one.
+/// Loads the sources in their order and then the settings of the command line; a later value of a
+/// key overrides an earlier one.
 result<options, load_errc> load_sources(const std::vector<source>& sources,
                                         const std::vector<setting>& settings = {});
 
@@ -52,8 +52,8 @@ result<options, load_errc> load_sources(const std::vector<source>& sources,
 /// their names, and any other path for itself. An empty path stands for nothing.
 result<std::vector<std::string>, load_errc> list_files(const std::vector<std::string>& paths);
 
-/// Loads the files of list_files(paths) and then the settings. `read` reads one file; if it is
-/// empty, this process reads the files itself.
+/// Loads the files of list_files(paths) and then the settings of the command line. `read` reads one
+/// file; if it is empty, this process reads the files itself.
 result<options, load_errc> load_files(const std::vector<std::string>& paths,
                                       const std::vector<setting>& settings = {},
                                       const file_reader& read = {});

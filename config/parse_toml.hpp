@@ -1,5 +1,5 @@
-// parse_toml: parses TOML text into toml++'s tree. All files and settings of twill are parsed by
-// this function. Any thread may call.
+// parse_toml: parses TOML text into toml++'s tree. All configuration files and command line
+// settings are parsed by this function. Any thread may call.
 //
 // Beyond TOML's rules, the depth of keys and nested values is bounded, so that walking and
 // destroying the tree takes little stack. Throws toml::parse_error with the position of the error.

@@ -1,4 +1,5 @@
-// sampling_params: how the next token of a sequence is chosen. One definition for every folder.
+// sampling_params: how the next token of a sequence is chosen. All source folders use this one
+// definition.
 //
 // A field means what the field of the same name means in vLLM's SamplingParams. A row of logits
 // goes through these operations, in this order: a grammar's mask or that of allowed_token_ids,

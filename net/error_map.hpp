@@ -32,10 +32,10 @@ void append_error_object(std::string& out, const api_error& error);
 std::string error_body(const api_error& error);
 
 /// The error of a request that is refused because the unread output of all clients exceeds its
-/// budget.
+/// limit (output_budget).
 api_error output_is_full();
-/// The error of a client whose body or WebSocket message does not fit the input budget, or is
-/// dropped to make room for other clients.
+/// The error of a client whose body or WebSocket message exceeds the memory for messages being
+/// received (input_budget), or is dropped to make room for other clients.
 api_error input_is_full();
 /// The error of a request that has no key, or a key that is unknown or no longer valid.
 api_error unknown_key();

@@ -1,6 +1,6 @@
-// The table of the members of one [models.KEY] table, in the form of the table of
-// config/detail/keys.hpp. Members that [model] has as well use the rules and descriptions of
-// [model].
+// The members that a configuration table [models.KEY] may have, one row for each as in
+// config/detail/keys.hpp. A member that the table [model] has too takes its rule and description
+// from there.
 #pragma once
 
 #include <span>

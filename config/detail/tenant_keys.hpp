@@ -1,4 +1,4 @@
-// The table of the members of one [[tenants]] table, in the form of the table of
+// The members that a configuration table [[tenants]] may have, one row for each as in
 // config/detail/keys.hpp. Values of a `secret` member are printed (they are digests), but not
 // repeated in errors, since an operator may have written the key itself by mistake.
 #pragma once

@@ -55,9 +55,9 @@ history_row make_history_row(std::int64_t at_unix_ms,
                              const std::vector<actors::model_stats>& models,
                              std::int64_t resident_bytes, std::int64_t open_sockets);
 
-/// Writes the members `first_token_bounds_s` and `gap_bounds_s`, which are the bucket bounds of a
-/// row's histograms. All models have the same bounds; the members are empty as long as no model has
-/// been loaded.
+/// Writes the members `first_token_bounds_s` and `gap_bounds_s`, which are the bucket bounds of the
+/// two histograms in each row (times to the first token, times between tokens). All models have the
+/// same bounds; the members are empty as long as no model has been loaded.
 void write_bounds(json_writer& json, const std::vector<actors::model_stats>& models);
 
 /// Writes a row as an array: first its values, then for each of its two histograms (time to the

@@ -3,7 +3,7 @@
 //
 // Used only on the batch thread. The creator of the batch must have called file_store::hold() for
 // the file, so that nobody can delete the file; the destructor of batch_input calls release(). The
-// store must outlive this object.
+// file_store must outlive this object.
 #pragma once
 
 #include <cstdint>

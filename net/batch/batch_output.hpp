@@ -4,7 +4,7 @@
 // Used only on the batch thread. With a `name` callback, the files outlive the daemon: the callback
 // records their ids in the batch, and a later batch_output can continue the files. Without the
 // callback, the destructor removes the files that publish() has not made visible to clients. The
-// store must outlive this object.
+// file_store must outlive this object.
 #pragma once
 
 #include <functional>

@@ -57,9 +57,9 @@ public:
   /// adopt() in the next run. Replies that have arrived stay in the output files.
   void stop();
   void on_timer();
-  /// Calls `callback` on the batch thread with a ledger (config/base/ledger.hpp) of the bytes of
-  /// files, the requests and other counted resources that batches have taken. If the runner ends
-  /// before that, `callback` is destroyed without a call.
+  /// Calls `callback` on the batch thread with a list of the file bytes, requests and other counted
+  /// resources that batches have taken (see config/base/ledger.hpp). If the runner ends before
+  /// that, `callback` is destroyed without a call.
   void account(std::function<void(ledger)> callback);
 
 private:

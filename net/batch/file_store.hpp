@@ -1,5 +1,5 @@
-// file_store: uploaded and written files in one folder, limited in bytes and number, in total and
-// for each tenant.
+// file_store: the files that clients upload and that batches write, in one folder, limited in bytes
+// and number, in total and for each tenant.
 //
 // Thread safety: any thread; one mutex, which is not held while bytes are written.
 // A file belongs to one tenant, and no other tenant can find it. Without a configured folder, a

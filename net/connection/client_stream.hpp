@@ -54,8 +54,8 @@ public:
       : socket_(tls->socket().get_executor()), tls_(std::move(tls)) {}
 
   executor_type get_executor() noexcept { return socket_.get_executor(); }
-  /// Sets the counter of the bytes that are written to the client. `taken` must outlive this
-  /// stream, or stay valid until the next call.
+  /// Makes this stream add the number of bytes that it writes to the client to `taken`, which must
+  /// stay valid until the next call of count_into() or the end of this stream.
   void count_into(std::atomic<std::int64_t>& taken) noexcept { taken_ = &taken; }
 
   template <class Buffers, class Handler>

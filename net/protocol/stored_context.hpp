@@ -1,7 +1,8 @@
-// stored_context: the codec_context for parsing the body of a stored response again, in order to
-// show its events or result. It has neither the limits that are configured now nor a loaded model,
-// so a body that was valid when it was stored stays valid. Not thread-safe; refers to its
-// arguments.
+// stored_context: makes the codec_context (the model and the limits that a parser of bodies checks
+// against) with which the body of a stored response is parsed again, in order to show the
+// response's events or result. In place of the configured limits and of a loaded model it has
+// limits so large that a body which was valid when it was stored stays valid. Not thread-safe;
+// refers to its arguments.
 #pragma once
 
 #include <limits>

@@ -83,9 +83,9 @@ public:
   /// be in the journal. If only the sync of the folder fails, the file exists, but the response
   /// still counts as running.
   std::error_code finish(const stored_bytes& whole);
-  /// Drops a running response without writing its file. Its end is written to the journal; its
-  /// bytes leave the journal with the next tidy(). If the disk refuses to write the end, the next
-  /// call that writes to the journal repeats it.
+  /// Drops a running response without writing its file. The journal gets an entry which says that
+  /// the response has ended; the bytes of the response leave the journal with the next tidy(). If
+  /// the disk refuses to write that entry, the next call that writes to the journal repeats it.
   void forget(const std::string& id);
   /// Removes the file of a finished response, including one that open() reported as damaged. Fails
   /// with no_such_file_or_directory if there is no such file. If only the sync of the folder fails,

@@ -14,8 +14,8 @@ using actors::event;
 using actors::token_logprob;
 using actors::token_output;
 
-/// The parts that a record can have. The values are stored in files and must never change their
-/// meaning.
+/// The parts of an event that its stored record can have. The values are stored in files and must
+/// never change their meaning.
 enum part : std::uint64_t {
   has_choice = 1,
   is_started = 2,

@@ -76,16 +76,16 @@ public:
   /// background responses, the empty event is also the last one.
   result<std::shared_ptr<event_source>> begin(stored_head head, actors::request asked,
                                               bool only_begin = false);
-  /// Stores a finished response whose events were not taken by this service, if there is room for
-  /// it.
+  /// Stores a finished response whose events this service did not take, such as a reply in a batch,
+  /// if the tenant's share of the storage has room for it.
   void add_finished(stored_head head, std::vector<std::string> records);
 
   /// Returns a source that delivers an empty event and then all events of the response from the
   /// first one on. Returns nothing if the tenant has no such response.
   std::optional<followed_response> follow(const std::string& id, const std::string& tenant);
   std::optional<view> find(const std::string& id, const std::string& tenant) const;
-  /// How many bytes the response takes of its tenant's share; this estimates the cost of reading
-  /// it. Returns 0 if there is no such response.
+  /// How many bytes of its tenant's share of the storage the response takes; this estimates the
+  /// cost of reading it. Returns 0 if there is no such response.
   std::int64_t room_of_response(const std::string& id, const std::string& tenant) const;
   /// Ends the response with errc::cancelled if it is still running, and returns when it has ended.
   /// Returns false if the tenant has no such response.
@@ -101,8 +101,9 @@ public:
   /// continues when the server starts again. Running responses without readers are interrupted at
   /// once.
   void hand_over();
-  /// Stops the keeper, cancels all requests that still run in the engine, and wakes all callers
-  /// that wait for the keeper. Afterwards the service accepts no responses.
+  /// Stops the keeper, which is the thread of this service, cancels all requests that still run in
+  /// the engine, and wakes all callers that wait for the keeper. Afterwards the service accepts no
+  /// responses.
   void stop();
 
   std::int64_t bytes() const;

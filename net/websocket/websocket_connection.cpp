@@ -9,8 +9,8 @@ namespace {
 
 /// How long the client may take to close its end.
 constexpr std::chrono::seconds close_grace{1};
-/// How long, after give_up_message(), sending the error frame may take, and then the client's
-/// answer to the close frame.
+/// After give_up_message(), sending the error frame may take this long, and afterwards the client
+/// may take this long to answer the close frame.
 constexpr std::chrono::milliseconds give_up_grace{250};
 constexpr std::size_t max_reason_bytes = 120; ///< a control frame holds at most 125 bytes
 

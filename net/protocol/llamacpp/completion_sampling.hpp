@@ -18,8 +18,8 @@ config::sampling_params llamacpp_defaults(const config::sampling_params& of_mode
 /// Reads all sampling fields (`temperature`, ..., `samplers`, `seed`, `logit_bias`, `stop`) and the
 /// output format. On entry, `to.sampling` must hold the defaults.
 void read_completion_sampling(fields& from, const codec_context& context, actors::request& to);
-/// Adds the rows of the fields that read_completion_sampling() reads, except for output formats,
-/// for "/openapi.json".
+/// Adds the field_table rows, from which "/openapi.json" is generated, of all fields that
+/// read_completion_sampling() reads except the output formats.
 void add_completion_sampling_rows(field_rows& to);
 
 } // namespace twill::net

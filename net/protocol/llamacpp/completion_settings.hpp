@@ -17,8 +17,9 @@ struct completion_settings {
   std::string grammar = {}; ///< the grammar, or the JSON Schema
 };
 
-/// Writes an object with the settings that are in force. Samplers that twill lacks are written as
-/// switched off. `samplers` names the samplers that are applied, in the order of their application.
+/// Writes a JSON object with the sampling settings of a request, or with the defaults that requests
+/// get. Samplers that twill lacks are written as switched off. `samplers` names the samplers that
+/// are applied, in the order of their application.
 void add_completion_settings(json_writer& json, const completion_settings& settings);
 
 } // namespace twill::net

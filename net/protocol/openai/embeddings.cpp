@@ -20,8 +20,8 @@ void read_encoding(fields& from, embeddings_form& to) {
     from.reject("encoding_format", "\"float\" or \"base64\"", *given);
 }
 
-/// Reads vLLM's form with `messages`: the only input is the chat as formatted by the model's
-/// template.
+/// Reads a body that has `messages` instead of `input`, as vLLM accepts it. The only input is the
+/// chat as formatted by the model's template.
 std::vector<actors::request> read_chat_input(fields& from, const actors::request& asked) {
   if (const auto* both = from.find("input"))
     from.reject("input", "absent beside `messages`", *both);

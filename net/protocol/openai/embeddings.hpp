@@ -1,5 +1,5 @@
-// The codec of OpenAI's POST /v1/embeddings, with vLLM's additional fields and its form with
-// `messages`. Pure.
+// The codec of OpenAI's POST /v1/embeddings, with vLLM's additional fields, among them `messages`
+// in place of `input`. Pure.
 #pragma once
 
 #include <cstddef>

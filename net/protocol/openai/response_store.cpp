@@ -38,8 +38,8 @@ void response_store::put(const std::string& id, const std::string& tenant, std::
   bytes_ += bytes;
 }
 
-/// Returns the fraction of the store that a tenant uses, by bytes or by entries, whichever is
-/// larger.
+/// Returns which fraction of the store a tenant uses: its fraction of the bytes or of the entries,
+/// whichever is larger.
 double response_store::part_of(std::size_t bytes, std::size_t n_entries) const {
   return std::max(static_cast<double>(bytes) / static_cast<double>(max_bytes_),
                   static_cast<double>(n_entries) / static_cast<double>(max_entries_));

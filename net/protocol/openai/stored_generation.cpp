@@ -20,7 +20,7 @@ void set_reading(reply_options& options, const stored_head& head, bool stream, s
 }
 
 /// Removes `echo` from the body, so that the prompt is not detokenized again: the model may have
-/// been replaced meanwhile. The text of an echoed prompt is stored in head.asked.
+/// been replaced meanwhile. The text of an echoed prompt is already stored, in stored_head::asked.
 value without_echo(const value& body) {
   value_object copy;
   for (const auto& [name, v] : *body.as_object())

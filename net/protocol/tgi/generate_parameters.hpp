@@ -15,7 +15,7 @@
 namespace twill::net {
 
 /// The request and the reply options that `parameters` determines. The caller must set
-/// `options.stream` before.
+/// `options.stream` before it calls read_generate_parameters().
 struct generate_parameters {
   actors::request& asked;
   generate_options& options;
