@@ -4,10 +4,11 @@
 // Threads: each copy_stream belongs to one thread, which must not be the device's thread.
 // to_device() and to_host() block that thread alone; begin_to_device() blocks no thread. The
 // device's thread records markers in the device's work, and a stream's thread records markers in
-// the stream's copies; any other thread, or the device itself, may wait for a marker. A host_buffer
-// is page-aligned host memory. With a GPU a host_buffer is pinned unless the caller asks otherwise,
-// because copies of memory that is not pinned are slower. Failures: a refused allocation is
-// out_of_memory; a copy or a wait that the device refuses is device_lost.
+// the stream's copies; any other thread, or the device itself, may wait for a marker. (A marker is
+// a point in a stream of work, as a CUDA event is.) A host_buffer is page-aligned host memory. With
+// a GPU a host_buffer is pinned unless the caller asks otherwise, because copies of memory that is
+// not pinned are slower. Failures: a refused allocation is out_of_memory; a copy or a wait that the
+// device refuses is device_lost.
 #pragma once
 
 #include <cstddef>
@@ -53,12 +54,12 @@ public:
   [[nodiscard]] result<nothing> to_device(void* device_dst, const void* host_src,
                                           std::size_t bytes);
   [[nodiscard]] result<nothing> to_host(void* host_dst, const void* device_src, std::size_t bytes);
-  /// Returns once the copy has begun. The host memory must not change until a marker of this stream
-  /// that is recorded after the call has passed.
+  /// Returns once the copy has begun. The host memory must not change until the copy is done, that
+  /// is, until wait() of a marker that was recorded on this stream after the call has returned.
   [[nodiscard]] result<nothing> begin_to_device(void* device_dst, const void* pinned_src,
                                                 std::size_t bytes);
-  /// Makes every copy that is begun after this call wait for the marker; the calling thread does
-  /// not wait.
+  /// Makes every copy that is begun after this call wait for the work before `point`; the calling
+  /// thread does not wait.
   [[nodiscard]] result<nothing> follow(const marker& point);
 
 private:

@@ -1,9 +1,9 @@
 // Attention over paged KV, for ragged batches and query heads that share KV heads (grouped-query
 // attention).
 //
-// Softmax is computed online, in one pass over the keys. A row's result depends only on its own
-// sequence, never on the other rows of the batch, on how a prompt is cut into chunks or on the
-// thread count. Executor thread only.
+// Softmax is computed online, in one pass over the keys. A row (one token of the batch) gets a
+// result that depends only on its own sequence, never on the other rows of the batch, on how a
+// prompt is cut into chunks or on the thread count. Executor thread only.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct attention_args {
 void attention(device& dev, const ragged_batch& batch, const attention_args& args);
 
 /// The largest number of bytes of device::scratch() that attention() takes for up to `n_tokens`
-/// rows, each of which attends to up to `reach` positions.
+/// tokens, each of which attends to up to `reach` positions.
 std::int64_t attention_scratch_bytes(const device& dev, std::int32_t n_heads,
                                      std::int32_t n_kv_heads, std::int32_t head_dim,
                                      std::int64_t n_tokens, std::int64_t reach);

@@ -1,5 +1,5 @@
-// Declarations that the CUDA implementations of the ops share: their tables, and the stream of a
-// device. Only .cu files may include this header.
+// Declarations that the CUDA implementations of the ops share: the tables of their functions, and
+// the stream of a device. Only .cu files may include this header.
 #pragma once
 
 #include <cstdint>

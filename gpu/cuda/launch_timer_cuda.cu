@@ -20,11 +20,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Shorter samples would be distorted by the resolution of events and by the pause before a graph's
-/// first kernel.
+/// A sample must take at least this long, since shorter ones would be distorted by the resolution
+/// of events and by the pause before a CUDA graph's first kernel.
 constexpr double least_sample_s = 2e-3;
-/// Work that takes at least this long is launched without a graph, since the cost of its launches
-/// is negligible.
+/// Work that takes at least this long is launched without a CUDA graph, since the cost of its
+/// launches is negligible.
 constexpr double graph_below_s = 200e-6;
 /// CUDA's queue of launches takes about a thousand before the host has to wait.
 constexpr std::int64_t most_enqueued_calls = 256;

@@ -24,8 +24,8 @@ struct peak_args {
 
 inline constexpr int peak_threads = 256;
 inline constexpr int peak_chains = 8;
-/// Operations of one thread in one round; a multiply-add counts as two. One mma of a warp is 16 x 8
-/// x 16 multiply-adds.
+/// Operations of one thread in one iteration of a loop; a multiply-add counts as two. One mma of a
+/// warp is 16 x 8 x 16 multiply-adds.
 inline constexpr double peak_mma_operations = 2.0 * 16 * 8 * 16 / 32 * peak_chains;
 inline constexpr double peak_int8_operations = 2.0 * 16 * 8 * 32 / 32 * peak_chains; // 16 x 8 x 32
 inline constexpr double peak_fma_operations = 2.0 * peak_chains * 4;

@@ -1,4 +1,5 @@
-// ptx: the GPU instructions that kernel bodies use. A body uses no other GPU instructions.
+// ptx: the GPU instructions that kernel bodies (the code of kernels) use. A body uses no other GPU
+// instructions.
 //
 // A body is a template over this policy: `template <class Ptx> void body(Ptx ptx, const args&)`.
 // device_ptx implements the instructions on a GPU; the tests' emulator has the same members and
@@ -134,9 +135,10 @@ struct device_ptx {
   }
 
   /// Begins to copy 16 aligned bytes from global to shared memory. Earlier reads of the destination
-  /// by this thread are safe: the hardware keeps them before the copy. This thread sees the bytes
-  /// after a wait<Left>() for the copy's group, that is, one after which at most Left later groups
-  /// can be pending; other threads see them after a barrier() that follows.
+  /// by this thread are safe: the hardware keeps them before the copy. Each commit() ends a group
+  /// of copies. This thread sees the bytes after a wait<Left>() that comes when at most Left groups
+  /// have been ended after the copy's own group; other threads see them after a barrier() that
+  /// follows.
   __device__ static void copy_async(unsigned offset, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address_of(offset)), "l"(from)
                  : "memory");

@@ -1,5 +1,6 @@
-// combine_attention: the body of the kernel that merges the results that decode_attention has
-// stored for the chunks of a row. A block merges the chunks of one row and query head.
+// combine_attention: the code of the kernel that merges partial attention results. decode_attention
+// stores one for each chunk of 256 positions that a row (one token) sees. A block of threads merges
+// the chunks of one row and query head.
 #pragma once
 
 #include <cstdint>

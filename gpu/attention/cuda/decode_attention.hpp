@@ -1,15 +1,15 @@
-// decode_attention: the body of the attention kernel that computes each row (the queries of one
+// decode_attention: the code of the attention kernel that computes each row (the queries of one
 // token) by itself. A block computes one row, one KV head, up to 16 of its query heads, and every
-// `splits`-th chunk of 256 positions. The body is a template over Ptx (gpu/cuda/ptx.hpp):
+// `splits`-th chunk of 256 positions. The code is a template over Ptx (gpu/cuda/ptx.hpp):
 // attention_cuda.cu instantiates it as CUDA kernels, and tests run it on an emulation of a GPU.
 //
 // decode_mma computes the products, or decode_fma where KV is f32. Softmax and sums are f32.
 //
 // decode_shape.hpp explains how a chunk is divided into sub-tiles and pieces. A chunk's keys, then
-// its values, pass through a ring of slots in shared memory and are copied several sub-tiles ahead.
-// Softmax is computed over a whole chunk at once. A chunk's result depends only on its own keys and
-// values, and chunks are merged in order, either in this kernel or by combine_attention. So a row
-// has the same bits in any batch and with any number of splits.
+// its values, pass through a ring of buffers (slots) in shared memory and are copied several
+// sub-tiles ahead. Softmax is computed over a whole chunk at once. A chunk's result depends only on
+// its own keys and values, and chunks are merged in order, either in this kernel or by
+// combine_attention. So a row has the same bits in any batch and with any number of splits.
 #pragma once
 
 #include <cmath>
@@ -66,7 +66,8 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
   int begin = 0, end = 0;               ///< the row sees positions [begin, end)
   const std::int32_t* table = nullptr;  ///< of its sequence's blocks
   /// The current chunk begins at position `chunk_begin`. Counted from there, the row sees the
-  /// chunk's positions [from, to), which lie in its sub-tiles [first, first + n).
+  /// chunk's positions [from, to), which lie in sub-tiles [first, first + n) of the chunk
+  /// (decode_shape.hpp).
   int chunk_begin = 0, from = 0, to = 0, first = 0, n = 0;
   /// The piece and the dimension of keys that this thread copies.
   int key_segment = 0, key_dim = 0;
@@ -75,7 +76,7 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
 
   /// Scales the queries by args.scale and stores them. For mma each head's query is also scaled by
   /// a power of two that brings its largest magnitude into [1, 2); the factor that undoes this in
-  /// the products is stored at factors_at.
+  /// the products is stored in shared memory at factors_at.
   TWILL_KERNEL_MEMBER void load_queries() {
     TWILL_UNROLL
     for (int tile = 0; tile < Tiles; ++tile) {
@@ -169,9 +170,10 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
       if (Dim % 32 == 0 || d + key_dim < Dim)
         ptx.copy_async(to + d * shape::key_segments * 16, keys + d * step);
   }
-  /// A thread copies every `side`-th piece of 16 bytes of the values of every `rows`-th column
-  /// (decode_pieces.hpp). Values that the row does not see are replaced by zeros, since their
-  /// memory may hold anything.
+  /// Copies the values of a sub-tile's positions to a slot. `side` threads share the value of one
+  /// position, and each of them copies every `side`-th 16 bytes of it. A thread does so for every
+  /// `rows`-th column, which is a position's place in the order of decode_pieces.hpp. Values that
+  /// the row does not see are replaced by zeros, since their memory may hold anything.
   TWILL_KERNEL_MEMBER void stage_values(int sub_tile, unsigned slot) {
     constexpr int segments = shape::value_segments;
     constexpr int side = segments <= 4 ? 4 : segments <= 8 ? 8 : 16; // threads of a value

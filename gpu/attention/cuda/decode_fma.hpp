@@ -1,6 +1,6 @@
 // decode_fma: the products of a decode attention block with f32 KV. Scores and sums of weighted
 // values are computed by f32 multiply-adds, so that nothing is rounded to fewer bits. The struct
-// has the same members as decode_mma.
+// has the same members as decode_mma, which computes the products for the other KV types.
 #pragma once
 
 #include <cmath>
@@ -37,9 +37,9 @@ struct decode_fma : decode_pieces<Shape, Ptx> {
     ptx.store_shared(query_place(h, dimension), x);
   }
 
-  /// Computes scores. Half a warp computes those of four query heads of a tile of eight for a piece
-  /// of four positions. Its 16 threads divide the dimensions among them, and each thread ends with
-  /// the score of one head and position.
+  /// Computes the scores of four positions per warp for tiles of eight query heads. Half a warp
+  /// computes four heads of each tile. Its 16 threads divide the dimensions among them, and each
+  /// thread ends with the score of one head and position per tile.
   template <class Score>
   TWILL_KERNEL_MEMBER void multiply_keys(unsigned slot, int column, bool seen, const Score& score) {
     float d[Shape::tiles][16] = {}; // four heads, four positions

@@ -49,9 +49,10 @@ struct decode_mma : mma_pieces<Shape, Ptx> {
     ptx.store_shared(at + decode_tile_heads * Shape::query_pitch, narrow(ptx.add(x, -widen(part))));
   }
 
-  /// Stores the scores of the piece of positions that the warp computes; its first column is
-  /// `column`. score(h, column, product) computes a score from the product of query h and a key. If
-  /// the row sees no position of the piece (`seen` is false), all its products are 0.
+  /// Stores the scores of the piece of positions that the warp computes (8 or 16 positions, see
+  /// decode_shape.hpp); `column` is the first of them in the order of decode_pieces.hpp. score(h,
+  /// column, product) computes a score from the product of query h and a key. If the row sees no
+  /// position of the piece (`seen` is false), all its products are 0.
   template <class Score>
   TWILL_KERNEL_MEMBER void multiply_keys(unsigned slot, int column, bool seen, const Score& score) {
     float d[Shape::tiles][columns][4] = {};

@@ -1,5 +1,5 @@
 // decode_pieces: helpers of a decode attention block, which map threads to heads and positions to
-// columns. decode_shape.hpp explains what a piece is.
+// columns. A piece is as many positions as 16 bytes of KV hold (decode_shape.hpp).
 //
 // A "column" is the place of a position in the order in which a chunk's positions are processed.
 // Where KV is int8, positions 16i to 16i + 15 are reordered: the even ones come first.

@@ -25,7 +25,8 @@ inline constexpr int decode_chunk = 256;
 inline constexpr int decode_tile_heads = 8;
 
 /// The offset in shared memory of 16-byte segment number `segment` of row `row`, where a row has
-/// Segments segments. The same segment of rows 8i to 8i + 7 lies in different banks.
+/// Segments segments. Segments with the same number in rows 8i to 8i + 7 lie in different banks of
+/// shared memory.
 template <int Segments>
 TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
   constexpr int lowest = Segments & -Segments;
@@ -41,9 +42,10 @@ TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
   return static_cast<unsigned>(row * Segments + (segment ^ by)) * 16;
 }
 
-/// Sizes for KV of type Element and blocks of Tiles tiles of heads. Keys and values pass through
-/// slots of shared memory; a slot holds the keys or the values of one sub-tile. Each of the block's
-/// four warps computes the scores of one of the sub-tile's four pieces.
+/// Sizes for KV of type Element and blocks that compute Tiles tiles of eight query heads. Keys and
+/// values pass through buffers in shared memory (slots); a slot holds the keys or the values of one
+/// sub-tile. Each of the block's four warps computes the scores of one quarter of the sub-tile's
+/// positions, a piece.
 template <class Element, int Dim, int Tiles>
 struct decode_shape {
   static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 256 && (Tiles == 1 || Tiles == 2));
@@ -67,9 +69,9 @@ struct decode_shape {
 
   static constexpr int slot_bytes = Dim * key_segments * 16; ///< a sub-tile's keys, or its values
   static constexpr int slots = 32 * 1024 / slot_bytes < 3 ? 3 : 32 * 1024 / slot_bytes;
-  // A tile's queries and softmax weights are stored as rows of f32 or, for mma, as twice as many
-  // rows of 16-bit parts; its scores are always f32. Rows are padded, so that the simultaneous
-  // accesses of a warp have no bank conflicts.
+  // The queries and softmax weights of a tile (eight query heads) are stored as rows of f32 or, for
+  // mma, as twice as many rows of 16-bit parts; the scores are always f32. Rows are padded, so that
+  // the simultaneous accesses of a warp have no bank conflicts.
   static constexpr int query_pitch = Dim * (f32 ? 4 : 2) + 16; ///< bytes
   static constexpr int query_bytes = decode_tile_heads * (f32 ? 1 : 2) * query_pitch;
   static constexpr int score_pitch = (decode_chunk + (f32 ? 4 : 8)) * 4;

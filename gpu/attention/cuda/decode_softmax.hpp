@@ -19,7 +19,8 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
 
   /// Turns the scores of a tile of eight heads for the chunk into softmax weights, in place.
   /// Sixteen threads share a head (shared_head()); number j of them has the columns 32i + 2j and
-  /// 32i + 2j + 1. A barrier() is needed before this call and after it.
+  /// 32i + 2j + 1. A column is a position's place in the order of decode_pieces.hpp. A barrier() is
+  /// needed before this call and after it.
   TWILL_KERNEL_MEMBER void take(int tile) {
     constexpr int pairs = decode_chunk / 32;
     const unsigned of_tile = Shape::weights_at + static_cast<unsigned>(tile * Shape::weight_bytes);

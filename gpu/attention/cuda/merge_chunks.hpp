@@ -1,6 +1,6 @@
-// Merges the attention results of a row over its chunks of 256 positions. Every kernel that merges
-// does so in the order of the chunks and by the same operations, so that the bits do not depend on
-// which kernel merges.
+// Merges the partial attention results of a row (one token), one for each chunk of 256 positions.
+// Every kernel that merges does so in the order of the chunks and by the same operations, so that
+// the bits do not depend on which kernel merges.
 #pragma once
 
 #include <cmath>
@@ -10,11 +10,11 @@
 
 namespace twill::gpu::cuda {
 
-/// The index in the step of row number `number` of a launch. If `first_token` is null, the launch
-/// computes every row of the step. Otherwise it computes only rows whose sequence has no other row
-/// in the step: `number` is then the number of a sequence, and `first_token` is
-/// ragged_batch::first_token. The result is -1 where that sequence has no row, or several rows,
-/// which prefill attention computes.
+/// Converts `number`, the number of a row (one token) in a launch, to the row's index in the step.
+/// If `first_token` is null, the launch computes every row of the step. Otherwise it computes only
+/// rows whose sequence has no other row in the step: `number` is then the number of a sequence, and
+/// `first_token` is ragged_batch::first_token. The result is -1 where that sequence has no row, or
+/// has several rows, which prefill attention computes.
 template <class Ptx>
 TWILL_KERNEL_FUNCTION std::int64_t decode_row(Ptx ptx, std::int64_t number,
                                               const std::int32_t* first_token) {
@@ -42,8 +42,8 @@ struct merged_chunks {
   float sum = 0;         ///< of the softmax weights
   float keep = 0, take = 0;
 
-  /// Adds a chunk's largest score and its sum of weights. The caller must then merge each sum of
-  /// values by merge().
+  /// Adds a chunk's largest score and its sum of weights. The caller must then add each of the
+  /// chunk's sums of weighted values by merge().
   TWILL_KERNEL_MEMBER void add(float chunk_top, float chunk_sum) {
     const float larger = chunk_top > top ? chunk_top : top;
     keep = ::expf(top - larger);

@@ -19,14 +19,15 @@ struct decode_plan {
   std::int64_t result_bytes; ///< bytes of the chunks' results of a launch; 0 with one split
 };
 
-/// A launch of at least this many blocks keeps a GPU busy without splits, so every block then
-/// computes all chunks of its row. A GPU runs a few hundred blocks at once; the number is several
-/// times larger, because some blocks have more chunks than others.
+/// A launch of at least this many blocks keeps a GPU busy, so every block then computes its row
+/// alone. In smaller launches several blocks (splits) share the chunks of a row. A GPU runs a few
+/// hundred blocks at once; the number is several times larger, because some rows have more chunks
+/// of 256 positions than others.
 inline constexpr std::int64_t decode_enough_blocks = 2048;
 /// The most blocks that CUDA allows in a launch.
 inline constexpr std::int64_t decode_most_blocks = 0x7fffffff;
-/// If the stored results of the rows' chunks take more bytes than this, the rows are divided among
-/// several launches.
+/// A launch stores partial results for the chunks of its rows. If they take more bytes than this,
+/// the rows are divided among several launches.
 inline constexpr std::int64_t decode_most_result_bytes = std::int64_t{64} << 20;
 
 struct decode_heads {
@@ -44,8 +45,8 @@ struct decode_heads {
   }
 };
 
-/// The plan for rows that see up to `reach` positions, or only the last `window` of them (0: no
-/// window).
+/// The plan for launching decode attention for `n_tokens` rows (one token each) that see up to
+/// `reach` positions, or only the last `window` of them (0: no window).
 inline decode_plan plan_decode(const decode_heads& of, std::int64_t n_tokens, std::int64_t reach,
                                std::int32_t window) {
   std::int64_t chunks = (reach + decode_chunk - 1) / decode_chunk;
@@ -65,8 +66,8 @@ inline decode_plan plan_decode(const decode_heads& of, std::int64_t n_tokens, st
   return plan;
 }
 
-/// The largest result_bytes of all plans for up to `n_tokens` rows that see up to `reach`
-/// positions.
+/// The largest decode_plan::result_bytes of all plans for up to `n_tokens` tokens that see up to
+/// `reach` positions.
 inline std::int64_t most_result_bytes(const decode_heads& of, std::int64_t n_tokens,
                                       std::int64_t reach) {
   const std::int64_t split_rows = (decode_enough_blocks - 1) / of.blocks();
@@ -102,14 +103,14 @@ inline std::int64_t prefill_tiles(std::int64_t n_tokens, std::int64_t n_sequence
   return n_tokens * group / prefill_rows + n_sequences;
 }
 
-/// Prefill attention computes the sequences with several rows if (rows - sequences) * KV heads is
-/// at least this number. A block of prefill attention goes through all chunks of its rows one after
-/// the other, so with few rows most of the GPU would be idle; decode attention splits the chunks
-/// among blocks.
+/// Prefill attention computes the sequences with several rows (tokens) in a step if (rows -
+/// sequences) * KV heads is at least this number. A block of prefill attention goes through all
+/// positions of its rows in order, so with few rows most of the GPU would be idle; decode attention
+/// divides the positions among blocks.
 inline constexpr std::int64_t prefill_enough_rows = 256;
 
-/// Whether a step should use prefill attention for the sequences with several rows. A row has the
-/// same bits with either kernel.
+/// Whether a step should use prefill attention for the sequences that have several rows (tokens) in
+/// it. A row has the same bits with either kernel.
 inline bool prefill_pays(const decode_heads& of, std::int64_t n_tokens, std::int64_t n_sequences) {
   return (n_tokens - n_sequences) * of.n_kv_heads >= prefill_enough_rows &&
          n_tokens * of.group() <= 0x7fffffff &&

@@ -1,6 +1,6 @@
-// prefill_attention: the body of the attention kernel for prompts. A block has up to prefill_rows
+// prefill_attention: the code of the attention kernel for prompts. A block has up to prefill_rows
 // query rows (pairs of a token and a query head) of one sequence and one KV head, which share the
-// keys and values. The body is a template over Ptx (gpu/cuda/ptx.hpp): attention_cuda.cu
+// keys and values. The code is a template over Ptx (gpu/cuda/ptx.hpp): attention_cuda.cu
 // instantiates it as CUDA kernels, and tests run it on an emulation of a GPU.
 //
 // A row gets the same bits as from decode_attention: the products are the same mma with the same
@@ -9,8 +9,9 @@
 // weight 0, which changes no sum. A chunk of which the row sees nothing does not change its result.
 //
 // A warp keeps the scores of its eight query rows for one chunk in registers. mma computes tiles of
-// 8 query rows by 8 columns (decode_pieces.hpp); in each tile a thread has two neighbouring columns
-// of row lane / 4. mma returns the scores in this layout and also takes the softmax weights in it.
+// 8 query rows by 8 columns (positions in the order of decode_pieces.hpp). In each tile a thread
+// has two neighbouring columns of row lane / 4, where `lane` is the thread's number in its warp.
+// mma returns the scores in this layout and also takes the softmax weights in it.
 #pragma once
 
 #include <cmath>
@@ -38,8 +39,9 @@ struct prefill_attention : prefill_staging<Element, prefill_shape<Element, Dim>,
   static constexpr int tiles = prefill_chunk / 8;
   using queries = std::uint32_t[Dim / 16][4];
   /// The thread's scores of a chunk. Later the same registers hold the softmax weights as operands
-  /// of mma. Each weight is then split into two 16-bit parts: element 0 of a tile holds the bits of
-  /// the first parts of both columns, and element 1 those of the second parts.
+  /// of mma. Each weight is then split into two 16-bit parts: the thread has two columns of each
+  /// tile, and element [tile][0] then holds the bits of the first parts of both, element [tile][1]
+  /// those of the second parts.
   using chunk_scores = float[tiles][2];
   /// The sums of weighted values of one row for a slice of dimensions, in two parts.
   using slice_sums = float[shape::value_segments][columns][4];
@@ -285,7 +287,7 @@ private:
   }
 
   /// The sums of weighted values over all chunks are stored in shared memory in groups of four; a
-  /// thread has `quads` groups for each slice of dimensions. total_at(i) is the offset of the
+  /// thread has `quads` groups for each slice of 32 dimensions. total_at(i) is the offset of the
   /// thread's group i.
   static constexpr int quads = shape::thread_sums / 4;
   TWILL_KERNEL_MEMBER unsigned total_at(int i) const {

@@ -21,19 +21,20 @@ inline constexpr int prefill_warps = 6;
 /// Query rows of a block.
 inline constexpr int prefill_rows = prefill_warp_rows * prefill_warps;
 
-/// The number of the first tile of sequence number `sequence`, whose first row is row `first` of
-/// the batch; `group` is the number of query heads per KV head. A tile is prefill_rows query rows
-/// of one sequence and KV head, or fewer at the end of the sequence. A sequence reserves as many
-/// tile numbers as it needs, or one more, so that this simple formula gives its first number and
-/// the host knows an upper bound of all numbers.
+/// A tile is the work of one block: prefill_rows query rows (pairs of a token and a query head) of
+/// one sequence and KV head, or fewer at the end of the sequence. The function returns the number
+/// of the first tile of sequence number `sequence`; `first` is the sequence's first row in the
+/// batch, and `group` is the number of query heads per KV head. A sequence reserves as many tile
+/// numbers as it needs, or one more, so that this simple formula gives its first number and the
+/// host knows an upper bound of all numbers.
 TWILL_KERNEL_FUNCTION std::int32_t prefill_tile_of(std::int32_t sequence, std::int32_t first,
                                                    std::int32_t group) {
   return first * group / prefill_rows + sequence;
 }
 
-/// Sizes for KV of type Element and Dim dimensions. Keys and values pass through slots of shared
-/// memory. A slot holds either the keys of a sub-tile, which has four pieces of positions, or a
-/// slice of 32 dimensions of the values of a larger number of positions.
+/// Sizes for KV of type Element and Dim dimensions. Keys and values pass through buffers in shared
+/// memory (slots). A slot holds either the keys of a sub-tile (32 positions, or 64 where KV is
+/// int8) or 32 dimensions of the values of at least as many positions.
 template <class Element, int Dim>
 struct prefill_shape {
   static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 128);
@@ -66,13 +67,15 @@ struct prefill_shape {
   static constexpr int value_positions = value_positions_of(slot_bytes / (value_segments * 16));
   static constexpr int value_tiles = prefill_chunk / value_positions;
 
-  /// The number of sums of weighted values that a thread holds for one row and slice of dimensions.
-  /// They are the current chunk's; the sums over all chunks are in shared memory, in f32.
+  /// The number of sums of weighted values that a thread holds for one row and slice of 32
+  /// dimensions. They are sums over the current chunk; the sums over all chunks are in shared
+  /// memory, in f32.
   static constexpr int thread_sums = value_segments * columns * 2;
   static constexpr int total_bytes = slices * thread_sums * threads * 4;
 
-  /// Bytes of the data that find_places() stores before the copies of a chunk begin: where its
-  /// pieces lie in the KV arena, and its scales. Shared memory has room for the data of two chunks.
+  /// Bytes of the data that find_places() stores before the copies of a chunk begin: where the
+  /// chunk's keys and values lie in the KV arena, and their scales. Shared memory has room for the
+  /// data of two chunks.
   static constexpr int known_bytes = 8 * pieces + (scaled ? 8 * prefill_chunk : 0);
   static constexpr unsigned key_scales_at = 8 * pieces; ///< from a chunk's first byte
   static constexpr unsigned value_scales_at = key_scales_at + 4 * prefill_chunk;
@@ -85,8 +88,8 @@ struct prefill_shape {
   static constexpr unsigned totals_at = slots * slot_bytes;
   static constexpr unsigned queries_at = totals_at + total_bytes;
   static constexpr unsigned known_at = queries_at + query_bytes;
-  /// The offset of kept_row and kept_block (prefill_work.hpp), which are read once per chunk. They
-  /// lie in shared memory to save registers.
+  /// The offset of each row's kept_row; kept_block follows (both in prefill_work.hpp). They are
+  /// read once per chunk and lie in shared memory to save registers.
   static constexpr unsigned rows_at = known_at + 2 * known_bytes;
   static constexpr unsigned block_at = rows_at + 8 * prefill_rows;
   static constexpr int shared_bytes = block_at + 16;

@@ -1,11 +1,12 @@
 // prefill_staging: copies the keys and values of a prefill attention block to shared memory,
-// through a ring of slots, several steps ahead and without a pause between chunks.
+// through a ring of buffers (slots), several steps ahead and without a pause between chunks.
 //
-// A step of this kernel fills one slot. The steps of a chunk are its sub-tiles of keys and then,
-// for each slice of 32 dimensions, its tiles of value_positions values. Warps take turns: one warp
-// makes all copies of a step, which takes fewer instructions than if every warp copied a part of
-// every step. Steps of which no row of the block sees a position are left out. In the remaining
-// steps, positions that no row sees are filled with zeros, since their memory may hold anything.
+// A step of this kernel fills one slot. The steps of a chunk are its sub-tiles of keys (32 or 64
+// positions each) and then, for each slice of 32 dimensions, its tiles of value_positions values.
+// Warps take turns: one warp makes all copies of a step, which takes fewer instructions than if
+// every warp copied a part of every step. Steps of which no row of the block sees a position are
+// left out. In the remaining steps, positions that no row sees are filled with zeros, since their
+// memory may hold anything.
 #pragma once
 
 #include <cstdint>
@@ -50,17 +51,17 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
       stage_next();
   }
   /// Waits for the copies of the current step and begins the copies of a later step. Returns the
-  /// current step's slot.
+  /// offset of the buffer in shared memory (slot) that the current step has filled.
   TWILL_KERNEL_MEMBER unsigned begin_step() {
     ptx.template wait<ahead - 1>();
     ptx.barrier(); // this step's copies are there, and the last step's slot is free
     stage_next();
     return next_slot; // the next step's copies take this step's slot
   }
-  /// Finds the place of each piece of a chunk's positions, and reads the scales. A barrier() is
-  /// needed between this call and the first copies of the chunk. Another barrier() is needed
-  /// between the softmax of chunk - 2 and this call, since the data of both chunks lie at the same
-  /// place.
+  /// Finds where a chunk's keys and values lie in device memory, and reads their scales. A
+  /// barrier() is needed between this call and the first copies of the chunk. Another barrier() is
+  /// needed between the softmax of chunk - 2 and this call, since both chunks store their data at
+  /// the same offset of shared memory.
   TWILL_KERNEL_MEMBER void find_places(int chunk) {
     if (chunk > last_chunk()) return;
     const kv_layer& kv = args.kv;
@@ -102,9 +103,10 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
   }
 
 private:
-  /// The place of a piece of positions (decode_shape.hpp): where its values begin in the arena, and
-  /// the offset of its first position in its KV block. Both numbers are counted in pieces and share
-  /// 64 bits, so that one load reads them for a copy.
+  /// The place in device memory of a piece (the 8 or 16 positions that 16 bytes of KV hold, see
+  /// decode_shape.hpp): where its values begin in the arena, and the offset of its first position
+  /// in its KV block. Both numbers are counted in pieces and share 64 bits, so that one load reads
+  /// them for a copy.
   struct piece_place {
     std::int64_t bits;
 
@@ -119,8 +121,8 @@ private:
       return value() - (bits & 65535) * (Shape::piece * (Shape::dim - 1));
     }
   };
-  /// The step that is copied next: a sub-tile of keys if next_slice is negative, else a tile of
-  /// values.
+  /// What the next step copies: a sub-tile of keys if next_slice is negative, else tile number
+  /// next_tile of the values, of which it copies slice number next_slice (32 dimensions).
   int next_chunk = 0, next_slice = -1, next_tile = 0;
   unsigned next_slot = 0;
   int steps_to_turn = 0; ///< steps until it is this warp's turn to copy

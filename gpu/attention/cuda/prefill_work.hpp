@@ -101,7 +101,7 @@ struct prefill_work : mma_pieces<Shape, Ptx> {
   }
 
   /// Loads and scales the query of each query row of the warp and converts it to operands of mma.
-  /// Stores a kept_row for each of them in shared memory.
+  /// Stores each row's kept_row in shared memory.
   TWILL_KERNEL_MEMBER void load_queries(std::uint32_t (&query)[Shape::dim / 16][4]) {
     const query_row of = this_row();
     const float* from =

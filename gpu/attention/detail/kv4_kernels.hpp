@@ -1,6 +1,7 @@
-// The kernels of kv4.hpp, on any backend. A work item packs or unpacks one group: up to 64
-// dimensions of one head's keys or values in one KV block. Each position of a group has its own
-// scale and offset.
+// The kernels of kv4.hpp, which pack KV blocks to 4 bits, on any backend. A group is up to 64
+// dimensions of one head's keys or values in one KV block. A work item packs or unpacks one group
+// on the host, and one position of a group on a GPU. Each position of a group has its own scale and
+// offset.
 #pragma once
 
 #include <cmath>
@@ -37,10 +38,10 @@ TWILL_KERNEL_INLINE int code_of(float x, const group_scale& g) {
   return static_cast<int>(::fmaxf(::fminf(code + 0.5f, most_code), 0.0f)); // a NaN becomes 15
 }
 
-/// The places of one group in the packed and in the unpacked KV block. A byte holds the codes of
-/// dimensions d (low 4 bits) and d + dims / 2 (high 4 bits) of one position. Packed keys of a group
-/// have the shape (block_tokens / P, dims / 2, P), where P = 16 or 8 positions lie side by side;
-/// packed values have the shape (block_tokens, dims / 2).
+/// The places of one group (up to 64 dimensions of a head) in the packed and in the unpacked KV
+/// block. A byte holds the codes of dimensions d (low 4 bits) and d + dims / 2 (high 4 bits) of one
+/// position. Packed keys of a group have the shape (block_tokens / P, dims / 2, P), where P = 16 or
+/// 8 positions lie side by side; packed values have the shape (block_tokens, dims / 2).
 struct group_place {
   unsigned char* codes;
   std::uint16_t *offsets, *scales; // (block_tokens)
@@ -89,8 +90,8 @@ struct kv4_geometry {
   }
 };
 
-/// Packs the codes of low[i] and high[i] into byte i. The inputs are rows of f32, so that compilers
-/// vectorise the loop.
+/// Quantizes low[i] and high[i] to 4-bit codes and packs them into the low and the high half of
+/// byte i. The inputs are rows of f32, so that compilers vectorise the loop.
 TWILL_KERNEL_INLINE void pack_row(unsigned char* __restrict codes, const float* __restrict low,
                                   const float* __restrict high,
                                   const group_scale* __restrict scales, int by_scale, int n) {
@@ -181,8 +182,8 @@ TWILL_KERNEL_INLINE void unpack_value(const group_place& p, Element* to, int t) 
 
 enum class direction : std::uint8_t { pack, unpack };
 
-/// Packs or unpacks one group of one head's KV block, on the host: rows are copied to local arrays,
-/// so that compilers vectorise the loops over them.
+/// Packs or unpacks one group (up to 64 dimensions of one head in one KV block), on the host: rows
+/// are copied to local arrays, so that compilers vectorise the loops over them.
 template <class Element, direction Direction>
 struct group_item {
   kv4_geometry at;
@@ -217,7 +218,7 @@ struct group_item {
 /// Packs or unpacks one position of one group, on a GPU: work item i is position i % block_tokens
 /// of group i / block_tokens. The kernel uses no local array, which a GPU would keep in memory, not
 /// in registers; packing reads the position's elements twice instead. The results have the same
-/// bits as with group_item.
+/// bits as those of group_item, the host's kernel.
 template <class Element, direction Direction>
 struct position_item {
   kv4_geometry at;

@@ -1,7 +1,8 @@
-// Attention's two products in f32, for any KV type.
+// Attention's two products (queries with keys, softmax weights with values) in f32, for any KV
+// type.
 //
-// Only the attention_*.cpp files may include this header. Everything has internal linkage, for
-// the reason that gpu/host/simd.hpp gives.
+// Only the attention_*.cpp files may include this header. Everything has internal linkage, for the
+// reason that gpu/host/simd.hpp gives.
 #pragma once
 
 #include "gpu/attention/host/paged_kv_view.hpp"

@@ -98,8 +98,8 @@ int splits_of(int group) {
   return (group + host::attention_max_rows - 1) / host::attention_max_rows;
 }
 
-/// Whether each chunk is a work item of its own. With few rows over long contexts, threads would
-/// otherwise be idle; with many rows, the partial results would take too much memory.
+/// Whether each chunk of 512 positions is a work item of its own. With few rows over long contexts,
+/// threads would otherwise be idle; with many rows, the partial results would take too much memory.
 bool shares_chunks(const device& dev, long items, long reach) {
   const long threads = dev.info().threads;
   return reach > host::attention_chunk && items < 8 * threads && threads > 1;

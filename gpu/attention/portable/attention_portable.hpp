@@ -97,8 +97,8 @@ struct attention_team {
     });
   }
 
-  /// Rescales acc (heads, head_dim), then adds to it the values weighted by `weights` (heads,
-  /// tile).
+  /// Rescales the sums `acc` (heads, head_dim), then adds to it the values weighted by `weights`
+  /// (heads, tile).
   template <class Element>
   KOKKOS_INLINE_FUNCTION void add_values(const Member& team, const part_of_tile& t,
                                          const float* weights, const float* shrink,
