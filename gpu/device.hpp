@@ -91,8 +91,8 @@ public:
 class device {
 public:
   static result<std::unique_ptr<device>> open(const device_config& config);
-  /// Opens a device on a space that the caller made and ignores config.kind; tests use it with
-  /// spaces of their own.
+  /// Opens a device on a space (the memory and the kernels of a device) that the caller made and
+  /// ignores config.kind; tests use it with spaces of their own.
   static result<std::unique_ptr<device>> open_on(std::unique_ptr<detail::space> where,
                                                  const device_config& config);
   /// The memory that the GPU chosen by `config` may take where no budget is configured; 0 where
@@ -144,7 +144,8 @@ public:
 
   /// enqueue_upload() and enqueue_download() enqueue a copy and do not wait; the copy runs in order
   /// with the launched ops. The host memory must be pinned (gpu/copy_stream.hpp) and must not
-  /// change until a marker that is recorded after the call has passed.
+  /// change until a marker (a point in the device's work, also in copy_stream.hpp) that is recorded
+  /// after the call has passed.
   void enqueue_upload(void* device_dst, const void* pinned_src, std::size_t bytes);
   void enqueue_download(void* pinned_dst, const void* device_src, std::size_t bytes);
 

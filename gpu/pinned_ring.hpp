@@ -1,11 +1,12 @@
 // pinned_ring: pinned host memory for the data that each step uploads to the device, so that a step
 // can be prepared without waiting for the steps before it.
 //
-// A ring has slots that steps use in turn. begin() returns the next slot; it blocks only while the
-// device has not yet read the slot's previous contents. The caller fills the slot, passes it to
-// device::enqueue_upload() and calls end(), which records a marker after those copies: once the
-// marker has passed, the slot is free again. All calls are made on the device's thread. The error
-// is device_lost where the device refuses a marker.
+// A ring has several buffers (slots) that steps use in turn. begin() returns the next slot; it
+// blocks only while the device has not yet read the slot's previous contents. The caller fills the
+// slot, passes it to device::enqueue_upload() and calls end(), which records a marker
+// (gpu/copy_stream.hpp) after those copies: once the device's work has passed the marker, the slot
+// is free again. All calls are made on the device's thread. The error is device_lost where the
+// device refuses a marker.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Implements space and transfer_backend for a GPU with CUDA and Kokkos. Errors of CUDA are returned
-// as values; nothing in this file aborts.
+// Implements space (the memory and kernels of a device) and transfer_backend (copies beside them)
+// of gpu/detail/ for a GPU with CUDA and Kokkos. Errors of CUDA are returned as values; nothing in
+// this file aborts.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -27,9 +28,10 @@ namespace {
 constexpr std::int64_t spare_bytes = std::int64_t{512} << 20;
 
 /// By default CUDA loads a kernel, and allocates memory for it, at the kernel's first launch. That
-/// would happen while requests are served and the budget is already in use. This environment
-/// variable makes CUDA load all kernels when it starts, before the free memory is read. setenv() is
-/// safe here, because no other thread runs yet during static initialisation.
+/// would happen while requests are served and weights and KV may already have taken that memory.
+/// This environment variable makes CUDA load all kernels when it starts, before the memory budget
+/// is computed from the free memory. setenv() is safe here, because no other thread runs yet during
+/// static initialisation.
 [[maybe_unused]] const int loads_at_start = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 
 /// The number of the process's GPU. Each thread that copies must select this GPU for itself.

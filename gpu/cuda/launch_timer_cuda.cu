@@ -1,4 +1,5 @@
-// The CUDA implementation of launch_timer.hpp.
+// The CUDA implementation of launch_timer.hpp, which measures the time that work takes on the
+// device.
 //
 // A small kernel blocks the stream while launches are enqueued, so that the events before and after
 // them measure the GPU alone and not how fast the host launches. The blocking kernel ends after a

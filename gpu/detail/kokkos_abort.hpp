@@ -2,7 +2,7 @@
 // launch on a GPU Kokkos checks CUDA's state and calls abort() if an earlier kernel has faulted, so
 // the executor gets no error that it could handle. Only another process can then use the GPU, so
 // this process has to end in any case. The signal handler makes it end in the same way as when a
-// copy or a marker detects the fault first: with a line in the log and exit status 1.
+// copy or the wait for one detects the fault first: with a line in the log and exit status 1.
 #pragma once
 
 namespace twill::gpu::detail {

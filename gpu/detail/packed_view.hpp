@@ -42,14 +42,15 @@ inline constexpr std::int64_t column_octet = 8;
 /// The number of columns that share an activation scale in int8 compute. (The CUDA kernel of
 /// linear/cuda/gemm_i8.hpp differs: there up to 128 columns share a scale.)
 inline constexpr std::int64_t activation_group = 32;
-/// int8x2 represents an activation as scale * (residual_ratio * code + residual). |residual| <= 64,
-/// so that |code| <= 127 and the sums of products come no nearer to saturation than in int8.
+/// int8x2 represents an activation as scale * (residual_ratio * code + residual), where the
+/// residual is the error of rounding to the code. |residual| <= 64, so that |code| <= 127 and the
+/// sums of products come no nearer to saturation than in int8.
 inline constexpr std::int32_t residual_bits = 7;
 inline constexpr std::int32_t residual_ratio = 1 << residual_bits;
-/// int8x2 on the host uses the residual only in groups of 32 activations in which a few large
-/// values make the scale too coarse for the others: groups whose codes have a mean magnitude below
-/// 18 (the largest code is 127). In other groups the residual counts as zero and its products are
-/// skipped. CUDA kernels use the residual everywhere.
+/// int8x2 on the host uses the residual (the error of rounding an activation to int8) only in
+/// groups of 32 activations in which a few large values make the scale too coarse for the others:
+/// groups whose codes have a mean magnitude below 18 (the largest code is 127). In other groups the
+/// residual counts as zero and its products are skipped. CUDA kernels use the residual everywhere.
 inline constexpr std::int32_t residual_threshold = 18 * activation_group;
 
 struct packed_view {
@@ -77,19 +78,23 @@ struct packed_view {
   TWILL_KERNEL_MEMBER bool grouped() const { return kind >= weight_kind::grouped_u4; }
 };
 
-/// grouped_u4_as_u8: the bytes of a line of 16 factors and 16 bases. A group's 16 scales, which
-/// come before its first line, take as many bytes.
+/// grouped_u4_as_u8: the bytes of a line, which holds the 16 factors and 16 bases of a code group
+/// (see the top of this file). A group's 16 scales, which come before its first line, take as many
+/// bytes.
 inline constexpr std::int64_t code_line_bytes = 64;
 
-/// With int16 quant params: the bytes of a panel's row scales, and the bytes of each group's 16
-/// pairs, which follow the row scales.
+/// With int16 quant params (scales and offsets as 16-bit integers): the bytes of the row scales of
+/// a panel of 16 rows, and the bytes of the 16 pairs (scale, fraction) of each group, which follow
+/// the row scales.
 inline constexpr std::int64_t row_scale_bytes = 64, int16_pair_bytes = 64;
-/// The code that int16 quant params subtract from every code. |code - middle_code| <= 8, so the sum
-/// of the products of 32 columns fits 16 bits.
+/// The code that is subtracted from every 4-bit code where scales and offsets are stored as 16-bit
+/// integers (int16 quant params). |code - middle_code| <= 8, so the sum of the products of 32
+/// columns fits 16 bits.
 inline constexpr std::int32_t middle_code = 8;
-/// int16 quant params store an offset divided by offset_fractions, which brings the range of the
-/// stored offsets near the range of the scales. Kernels multiply the stored value by
-/// offset_fractions times the sum of the activations' codes: see host::int16_start().
+/// Where scales and offsets are stored as 16-bit integers (int16 quant params), an offset is stored
+/// divided by offset_fractions, which brings the range of the stored offsets near the range of the
+/// scales. Kernels multiply the stored value by offset_fractions times the sum of the activations'
+/// codes: see host::int16_start().
 inline constexpr std::int32_t offset_fraction_bits = 3;
 inline constexpr std::int32_t offset_fractions = 1 << offset_fraction_bits;
 

@@ -49,8 +49,9 @@ public:
   virtual result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) = 0;
   virtual result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) = 0;
   /// enqueue_upload() and enqueue_download() enqueue a copy that runs in order with the launched
-  /// ops, and do not wait. The host memory must be pinned and must not change until a marker that
-  /// is recorded after the call has passed.
+  /// ops, and do not wait. The host memory must be pinned and must not change until a marker (a
+  /// point in the device's work, see gpu/copy_stream.hpp) that is recorded after the call has
+  /// passed.
   virtual result<nothing> enqueue_upload(void* device_dst, const void* host_src,
                                          std::size_t bytes) = 0;
   virtual result<nothing> enqueue_download(void* host_dst, const void* device_src,
@@ -61,8 +62,8 @@ public:
   /// Bytes of the GPU's memory that were taken since the space was opened by anything but
   /// allocate(), including other processes.
   virtual std::int64_t outside_bytes() { return 0; }
-  /// The meter of the memory that allocate() has returned; null where an allocation takes its
-  /// memory at once. Any thread.
+  /// The object that measures how much of the memory that allocate() has returned was never touched
+  /// (gpu/memory_meter.hpp); null where an allocation takes its memory at once. Any thread.
   virtual std::shared_ptr<const memory_meter> meter() const { return nullptr; }
 };
 

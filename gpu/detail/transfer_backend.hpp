@@ -28,8 +28,9 @@ struct transfer_backend {
   result<nothing> (*begin_to_device)(void* stream, void* to, const void* from, std::size_t bytes);
   result<void*> (*make_event)();
   void (*drop_event)(void* event);
-  /// Sets the event to the end of the work launched on `on` so far. Called on the thread of the
-  /// device that owns `on`; that device may also be a host device.
+  /// Sets the event, with which a marker of copy_stream.hpp is implemented, to the end of the work
+  /// launched on `on` so far. Called on the thread of the device that owns `on`; that device may
+  /// also be a host device.
   result<nothing> (*record)(const space& on, void* event);
   /// Blocks the calling thread, which may be any thread, until the event has passed.
   result<nothing> (*wait)(void* event);

@@ -1,5 +1,6 @@
-// The SIMD policy of tile_templates.hpp for AVX-512 F, BW, VL and DQ; with VNNI and BF16 where the
-// including file is compiled for them.
+// The SIMD policy, that is, the vector operations that tile_templates.hpp takes as a template
+// argument, for AVX-512 F, BW, VL and DQ; with VNNI and BF16 where the including file is compiled
+// for them.
 #pragma once
 
 #include <cstdint>
@@ -74,10 +75,11 @@ struct simd_avx512 : byte_sums {
     return {_mm512_permutexvar_epi16(pairs_of, both),
             _mm512_permutexvar_epi16(_mm512_add_epi16(pairs_of, _mm512_set1_epi16(16)), both)};
   }
-  /// Widens the 4-bit codes of `both` to 8 bits: `low` gets the codes of the low nibbles and `high`
-  /// those of the high nibbles. The upper byte of the 16-bit sum factor * code + base is the 8-bit
-  /// code. Each 16-bit word of a result holds two codes: the sum of the first is shifted to the
-  /// lower byte, and the sum of the second is already in place.
+  /// Widens the 4-bit codes of grouped_u4_as_u8 weights (weight_kind.hpp) in `both` to 8 bits:
+  /// `low` gets the codes of the low nibbles and `high` those of the high nibbles. The upper byte
+  /// of the 16-bit sum factor * code + base is the 8-bit code. Each 16-bit word of a result holds
+  /// two codes: the sum of the first is shifted to the lower byte, and the sum of the second is
+  /// already in place.
   static void widen(codes both, const widening& w, codes& low, codes& high) {
     const i32 nibble = _mm512_set1_epi16(15);
     const auto sum = [&w](i32 code) {

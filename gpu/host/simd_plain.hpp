@@ -1,5 +1,5 @@
-// The SIMD policy of tile_templates.hpp in plain C++, with the compilers' vector extension (GCC and
-// Clang, any processor).
+// The SIMD policy, that is, the vector operations that tile_templates.hpp takes as a template
+// argument, in plain C++ with the compilers' vector extension (GCC and Clang, any processor).
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ struct simd_plain {
   }
   static f32 add(f32 a, f32 b) { return a + b; }
   static f32 mul(f32 a, f32 b) { return a * b; }
-  /// Rounds twice, unlike the other policies: a fused multiply-add may be a library call on this
-  /// baseline.
+  /// Rounds twice, unlike fma() of the other policies. Without a processor instruction for it, a
+  /// fused multiply-add would be a slow library call.
   static f32 fma(f32 a, f32 b, f32 c) { return a * b + c; }
   static f32 to_f32(i32 v) { return __builtin_convertvector(v, f32); }
   /// load_words() and dot_words() are defined as in simd_avx512.

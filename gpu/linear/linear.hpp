@@ -29,7 +29,8 @@ struct linear_args {
   bool accumulate = false;      ///< out += instead of out = (the residual add)
   compute_type compute = compute_type::f32;
   /// Used by int8x2 on the host only: weight rows below this index (rounded down to a multiple of
-  /// 16) are multiplied without the residual of the activations, as in int8.
+  /// 16) are multiplied without the residual of the activations (the error of rounding them), as in
+  /// int8.
   std::int64_t residual_from = 0;
   /// Weights that the next linear layer will read, or null. Idle compute threads prefetch them.
   const packed_matrix* next = nullptr;

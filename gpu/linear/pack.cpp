@@ -45,8 +45,8 @@ std::uint32_t exponent_bits(weight_kind dense) {
   return dense == weight_kind::f16 ? 0x7c00U : 0x7f80U;
 }
 
-/// Packs one row panel of a dense matrix; T is the unsigned integer of an element's width. Returns
-/// whether every value is finite.
+/// Packs one row panel (16 rows) of a dense matrix; T is the unsigned integer of an element's
+/// width. Returns whether every value is finite.
 template <class T>
 bool pack_dense(const weight_source& source, const packed_view& w, std::int64_t panel,
                 unsigned char* to) {

@@ -12,9 +12,9 @@ namespace twill::gpu {
 namespace detail {
 
 // A matrix that is multiplied only in bf16 is rounded once here instead of at every use. A matrix
-// that is multiplied only in int8 may get int16 quant params, with which one instruction applies
-// scale and offset; they speed up only the host's kernels, and the portable implementation also
-// supports them.
+// that is multiplied only in int8 may get its scales and offsets stored as 16-bit integers (int16
+// quant params), with which one instruction applies scale and offset; these speed up only the
+// host's kernels, and the portable implementation also supports such matrices.
 result<packed_view> describe(const weight_source& source, const char* label) {
   packed_view w;
   const bool rounds = source.only_compute == compute_type::bf16 && source.kind == weight_kind::f16;
@@ -108,9 +108,9 @@ void set_lines_form(packed_view& w) {
 
 namespace {
 
-/// Finds out from a few of the source's rows which forms keep its scales and offsets exactly. Where
-/// the source has `grouped_panels`, which can leave out the codes, a few runs of rows are read
-/// instead.
+/// Finds out from a few of the source's rows which ways of storing its scales and offsets keep them
+/// exactly. Where the source has `grouped_panels`, which can leave out the codes, a few runs of
+/// rows are read instead.
 detail::quant_param_facts facts_of_some_rows(const weight_source& source) {
   const bool in_runs = source.grouped_panels != nullptr;
   const std::int64_t run = in_runs ? std::min(grouped_rows::most_rows, source.rows) : 1;

@@ -47,12 +47,12 @@ struct weight_source {
   std::int64_t rows = 0;  ///< output features
   std::int64_t cols = 0;  ///< input features
   std::int32_t group = 0; ///< columns per scale (grouped kinds): multiple of 8, divides cols
-  /// grouped_u4_as_u8: columns per factor and base, a multiple of 32 that divides group; group must
-  /// then be 64 to 512.
+  /// grouped_u4_as_u8: the number of columns that share a factor and a base (weight_kind.hpp), a
+  /// multiple of 32 that divides group; group must then be 64 to 512.
   std::int32_t code_group = 0;
   /// Set where the packed matrix will be multiplied in this compute type only and its rows are not
   /// read in any other way. Packing may then round values once that this type would round at every
-  /// use, or choose a form of scales and offsets that the type's kernels read faster; see
+  /// use, or store scales and offsets in a way that the type's kernels read faster; see
   /// packed_form.cpp. If it is not set, every value is kept exactly.
   std::optional<compute_type> only_compute;
   /// Dense kinds: address of row r in the element type of `kind`. // (cols)
@@ -60,8 +60,8 @@ struct weight_source {
   /// Grouped kinds: fills row r.
   std::function<void(std::int64_t row, const grouped_row& out)> grouped;
   /// Optional, for grouped kinds other than grouped_u4_as_u8: fills the rows of several row panels
-  /// in one call. Where this function is set, packing calls it instead of `grouped`. It is meant
-  /// for sources whose codes are stored by column.
+  /// (16 rows each) in one call. Where this function is set, packing calls it instead of `grouped`.
+  /// It is meant for sources whose codes are stored by column.
   std::function<void(const grouped_rows& out)> grouped_panels;
   /// Column c multiplies x[(*column_order)[c]] (GPTQ's act-order); null: x[c].
   std::shared_ptr<const std::vector<std::int32_t>> column_order; // (cols)
@@ -72,8 +72,9 @@ struct weight_source {
 /// packed separately.
 std::optional<weight_source> stack_rows(std::vector<weight_source> parts);
 
-/// The layout of a matrix image, which holds the codes, the scales and the column order of some row
-/// panels, one after the other. Each part begins at a multiple of 64 bytes.
+/// The layout of an image, the bytes in which a packed matrix moves between memory tiers. It holds
+/// the codes, the scales and the column order of some row panels (16 rows each), one after the
+/// other. Each part begins at a multiple of 64 bytes.
 struct image_layout {
   std::int64_t code_panel_bytes = 0;  ///< codes of one row panel
   std::int64_t scale_panel_bytes = 0; ///< scales and offsets of one row panel; 0 for dense kinds
@@ -109,16 +110,17 @@ public:
 
   std::int64_t row_panels() const; ///< 16 rows each, the last one padded
   image_layout layout() const;
-  /// Copies the image of `n_panels` row panels from `first_panel` on to host memory. The matrix
-  /// must come from pack_on_host(), and drop_host_bytes() must not have been called.
+  /// Copies the packed bytes (the image) of `n_panels` row panels of 16 rows each, from
+  /// `first_panel` on, to host memory. The matrix must come from pack_on_host(), and
+  /// drop_host_bytes() must not have been called.
   void save_image(std::int64_t first_panel, std::int64_t n_panels, void* host) const;
   /// Frees the bytes that pack_on_host() wrote.
   void drop_host_bytes();
   /// Returns a matrix of `rows` rows that has the layout of this matrix but no bytes, for place().
-  /// The column order is part of the image that is placed.
+  /// The column order is part of the image that place() sets.
   packed_matrix like(std::int64_t rows) const;
-  /// Makes the matrix read the image of all its rows at `image`, which is 64-byte aligned device
-  /// memory. Null detaches the matrix from its image; no op may use the matrix then.
+  /// Makes the matrix read the packed bytes of all its rows at `image`, which is 64-byte aligned
+  /// device memory. Null detaches the matrix from its image; no op may use the matrix then.
   void place(const void* image);
   /// False for a matrix that has no image in device memory, so that no op may use it.
   bool readable() const;
@@ -136,7 +138,7 @@ private:
 result<packed_matrix> pack(device& dev, const weight_source& source, const char* label);
 
 /// Packs `source` into ordinary host memory outside the device's budget. The matrix cannot be read
-/// until it is placed.
+/// until its bytes have been copied to the device and place() has been called.
 result<packed_matrix> pack_on_host(device& dev, const weight_source& source, const char* label);
 
 /// The device memory in bytes that pack() would take, estimated from the scales and offsets of a

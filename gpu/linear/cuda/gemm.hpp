@@ -1,8 +1,8 @@
-// gemm: the body of the kernel that multiplies packed weights by a few rows of activations, in
-// which decoding spends most of its time. The body is a template over Ptx (gpu/cuda/ptx.hpp):
-// gemm_launch.hpp instantiates it as a CUDA kernel, and tests run it on an emulation of a GPU. The
-// template parameter `Weights` loads and multiplies one kind of weights: see gemm_w4.hpp,
-// gemm_w8.hpp, gemm_i8.hpp and gemm_16.hpp.
+// gemm: the body (the code) of the kernel that multiplies packed weights by a few rows of
+// activations, in which decoding spends most of its time. The body is a template over Ptx
+// (gpu/cuda/ptx.hpp): gemm_launch.hpp instantiates it as a CUDA kernel, and tests run it on an
+// emulation of a GPU. The template parameter `Weights` loads and multiplies one kind of weights:
+// see gemm_w4.hpp, gemm_w8.hpp, gemm_i8.hpp and gemm_16.hpp.
 //
 // A warp multiplies a pair of row panels (packed_view.hpp), which are two tiles of 16 outputs, by
 // `Tiles` tiles of 8 rows of activations, at most 32 rows. More rows take more blocks, each of
@@ -36,15 +36,15 @@ inline constexpr int gemm_step = 32;    ///< columns
 
 /// If `data` is not null, silu_mul() of the product is written to it and the product itself is not
 /// written. The first half of the matrix's rows is the gate; each half must be a whole number of
-/// pairs of panels.
+/// pairs of row panels, that is, of 32 rows.
 struct gated_output {
   void* data; // (m, rows / 2) f32, f16 or bf16
   dtype type;
   std::int64_t stride; ///< elements
 };
 
-/// The parameters of int8 activations: for each segment of columns and each row, the scale of the
-/// codes and the sum of the codes.
+/// The parameters of int8 activations: for each row and each segment (columns that share a scale,
+/// gemm_i8.hpp), the scale of the codes and the sum of the codes.
 struct int8_row_params {
   const float* values; // (segments, rows, 2): scale, sum
   std::int64_t
@@ -64,7 +64,8 @@ struct gemm_args {
   gated_output gated;      ///< supported by prefill_gemm.hpp only
 };
 
-/// The members of `Weights`, of which each lane of a warp has an object. Constants and types:
+/// The members of `Weights`, of which each lane (thread) of a warp has an object. The top of this
+/// file explains steps, segments, slices and pairs of panels. Constants and types:
 ///   ptx_type           the Ptx that the struct is instantiated with
 ///   step_bytes         bytes that a warp copies per step
 ///   steps_ahead        how many steps ahead a warp copies weights
@@ -75,7 +76,7 @@ struct gemm_args {
 ///   prefill_tiles, prefill_row_warps
 ///                      the larger shape of prefill_gemm.hpp, limited by registers and shared
 ///                      memory
-///   prefill_small_cost the cost of the smaller shape: see prefill_block
+///   prefill_small_cost the cost of the smaller shape: see prefill_block in gemm_plan.hpp
 ///   x_bytes            bytes of an activation: 2, or 1 for int8, which has x_params
 ///   halves             mma instructions per step and tile: 2 of 16 columns each, or 1 of 32
 ///   sixteens           true: a lane's columns of a step are the four from 4 * (lane % 4) on in the
@@ -91,7 +92,8 @@ struct gemm_args {
 ///   fragments_of(words, k)
 ///                      the mma operands of half k of the step's columns, for both tiles of outputs
 ///   multiply(fragments, x, k, part, sum)
-///                      adds the half's products
+///                      adds the products of half k to `part`, the segment's sums; where weights
+///                      have no scales, to `sum`, the slice's sums
 ///   begin_segment(more)
 ///                      begins a segment; `more` says whether another one follows
 ///   end_segment(part, sum)
@@ -103,17 +105,18 @@ struct gemm_args {
 ///   output_of(lane, i, j)
 ///                      the warp's output that is row lane / 4 + 8 * j of tile i
 
-/// The panel that a lane reads, for kinds of weights where lanes 0 to 15 read the first panel of a
-/// pair and lanes 16 to 31 the second. Where the last pair has no second panel, the lanes read the
-/// last panel again; the outputs they compute are not written.
+/// The row panel (16 rows of the matrix) that a thread of a warp reads, for kinds of weights where
+/// threads (lanes) 0 to 15 read the first panel of a pair and lanes 16 to 31 the second. Where the
+/// last pair has no second panel, they read the last panel again; the outputs that they compute are
+/// not written.
 TWILL_KERNEL_INLINE std::int64_t panel_of(const detail::packed_view& w, int pair, int lane) {
   const std::int64_t panel = 2 * std::int64_t{pair} + lane / 16;
   return panel < w.panels ? panel : w.panels - 1;
 }
 
-/// The shape of a block: `Tiles` tiles of 8 rows and `Pairs` pairs of panels, which share the
-/// activations in the multiprocessor's L1 cache. A warp multiplies one pair of panels over `Pairs`
-/// consecutive slices.
+/// The shape of a block: `Tiles` tiles of 8 rows and `Pairs` pairs of row panels (32 outputs each),
+/// which share the activations in the multiprocessor's L1 cache. A warp multiplies one pair of
+/// panels over `Pairs` consecutive slices of the columns.
 template <class Weights, int Tiles, int Pairs>
 struct gemm_shape {
   static constexpr int warps = gemm_slices;
@@ -129,8 +132,8 @@ struct gemm_shape {
   static constexpr int sums_bytes = Pairs * gemm_slices * gemm_tile * sums_pitch * 4;
   static constexpr int shared_bytes = copied_bytes > sums_bytes ? copied_bytes : sums_bytes;
 
-  /// The number of blocks in a grid for m rows. Blocks with the same panels and different groups of
-  /// rows have consecutive numbers.
+  /// The number of blocks in a grid for m rows. Blocks with the same row panels and different
+  /// groups of rows have consecutive numbers.
   static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
     return (w.rows + outputs - 1) / outputs * ((m + rows - 1) / rows);
   }
@@ -158,8 +161,8 @@ struct gemm {
     }
   }
 
-  /// The x_params of the two rows of each tile whose sums the lane holds, for int8 activations.
-  /// Tiles beyond the last row get the x_params of the last tile.
+  /// For int8 activations: the x_params (scale and sum of the codes) of the two rows of each tile
+  /// whose sums the thread holds. Tiles beyond the last row get the x_params of the last tile.
   struct row_params {
     floats4 of_tile[Tiles];
   };
@@ -181,8 +184,8 @@ struct gemm {
     }
   }
 
-  /// Multiplies the warp's `Pairs` slices, the first of which is `slice`, and adds the products of
-  /// each slice to its element of `sums`.
+  /// Multiplies the warp's `Pairs` slices of columns, the first of which is `slice`, and adds the
+  /// products of each slice to its element of `sums`.
   TWILL_KERNEL_MEMBER void multiply(int pair, int slice, int first_row, int base,
                                     float (&sums)[Pairs][Tiles][2][4]) const {
     const int lane = ptx.thread() % 32;

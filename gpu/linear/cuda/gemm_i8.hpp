@@ -16,8 +16,8 @@
 // removes both at once and is exact, because the sum of products and the zero point's part are each
 // at most 128 * 127 * 128 < 2^21.
 //
-// Wider segments would need fewer f32 multiply-adds, but activations would lose precision, and all
-// steps of a segment must fit into the slots of shared memory.
+// Wider segments would need fewer f32 multiply-adds, but activations would lose precision, and the
+// weights of a whole segment must fit into shared memory.
 #pragma once
 
 #include <cmath>
@@ -47,7 +47,8 @@ inline int gemm_i8_columns(const detail::packed_view& w) {
 }
 
 /// The arguments of the second product of int8x2, which multiplies the residuals of the activations
-/// (to_8_bits.hpp) and adds the result to the output of the first product.
+/// (the errors of rounding them to int8, see to_8_bits.hpp) and adds the result to the output of
+/// the first product.
 inline gemm_args of_residual(gemm_args first) {
   first.bias = nullptr;
   first.accumulate = true;
@@ -124,8 +125,9 @@ struct gemm_i8_weights : w8_codes<Ptx, false> {
     params.advance(more);
   }
 
-  /// Scales a segment's sums and adds them to `sum`. `rows` holds the scale and the sum of the
-  /// activations' codes for each of the lane's two rows.
+  /// Scales the sums over a segment (the columns that share an activation scale) and adds them to
+  /// `sum`. `rows` holds the scale and the sum of the activations' codes for each of the thread's
+  /// two rows.
   TWILL_KERNEL_MEMBER void end_segment(const part& from, const floats4& rows,
                                        float (&sum)[2][4]) const {
     TWILL_UNROLL
@@ -154,8 +156,8 @@ private:
   }
 };
 
-/// Calls f.template operator()<Weights>() with the struct for a matrix that gemm_i8_takes()
-/// accepts, with segments of gemm_i8_columns().
+/// Calls f.template operator()<Weights>(), where Weights is the instance of this file's struct for
+/// a matrix that gemm_i8_takes() accepts. Its segments have gemm_i8_columns() columns.
 template <class Ptx, class F>
 void with_gemm_i8_weights(const detail::packed_view& w, const F& f) {
   const auto with_form = [&]<params_form Form>() {

@@ -15,10 +15,11 @@
 
 namespace twill::gpu::cuda {
 
-/// The number of blocks that a multiprocessor must hold at once, for which the compiler limits the
-/// registers of a kernel. Shared memory holds two blocks on GPUs with 100 KiB per multiprocessor,
-/// the smallest amount we support, and three blocks on most GPUs. A warp that multiplies two slices
-/// (Pairs = 2) has twice as many sums, so only half as many blocks are demanded.
+/// The number of blocks that must fit into a multiprocessor at once; the compiler limits the
+/// registers of a kernel accordingly. Shared memory holds two blocks on GPUs with 100 KiB per
+/// multiprocessor, the smallest amount we support, and three blocks on most GPUs. A warp that
+/// multiplies two slices of the columns (Pairs = 2) has twice as many sums, so only half as many
+/// blocks are demanded.
 template <int Tiles, int Pairs>
 inline constexpr int blocks_at_once = Tiles == 1 ? 3 : 2 / Pairs;
 
@@ -45,8 +46,9 @@ void launch(cudaStream_t stream, const gemm_args& args) {
   detail::count_launch();
 }
 
-/// Matrices with at least this many outputs use blocks of two pairs of panels, which read the
-/// activations half as often: the matrix then has enough blocks to keep every multiprocessor busy.
+/// Matrices with at least this many outputs use blocks of two pairs of row panels (64 outputs),
+/// which read the activations half as often: the matrix then has enough blocks to keep every
+/// multiprocessor busy.
 inline constexpr std::int64_t outputs_for_two_pairs = 16384;
 
 template <class Shape>

@@ -1,5 +1,6 @@
-// Chooses which kernel body multiplies a given number of rows, and in which block shape. All
-// choices give the same bits, so the choice affects time only. Host code without CUDA calls.
+// Chooses which kernel (gemm.hpp or prefill_gemm.hpp) multiplies a given number of rows, and in
+// which block shape. All choices give the same bits, so the choice affects time only. Host code
+// without CUDA calls.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ enum class gemm_form : std::uint8_t { decode, prefill_small, prefill_large };
 /// A shape of the blocks of prefill_gemm.hpp.
 struct prefill_block {
   std::int64_t outputs, rows;
-  /// The time per output and row when every multiprocessor is busy, relative to the larger shape
-  /// for the same weights.
+  /// The time per output and row of a block of this shape when every multiprocessor is busy,
+  /// divided by the time of the larger block shape for the same weights.
   double cost;
 
   std::int64_t count(std::int64_t n_outputs, std::int64_t m) const {

@@ -1,12 +1,13 @@
-// The `Weights` of gemm.hpp for grouped_u4 weights.
+// The `Weights` of gemm.hpp for grouped_u4 weights. A step multiplies 32 columns (gemm.hpp);
+// packed_view.hpp explains row panels and octets (8 columns).
 //
-// A lane reads 16 bytes of weights per step: the 8 columns of octet lane % 4, for 4 outputs of
-// panel lane / 16 from 4 * (lane / 4 % 4) on. The four words (one per output) become rows lane / 4
-// and lane / 4 + 8 of two tiles of mma's first operand. So the rows of a tile are the panels' rows
-// in another order. The columns of a step are also multiplied in another order: each lane
-// multiplies its own octet of the weights by the same octet of the activations. A byte permute
-// moves two neighbouring columns to the low bytes of a pair of 16-bit values; the low nibbles of
-// these bytes are two of columns 0 to 3, the high nibbles two of columns 4 to 7.
+// A lane (thread of a warp) reads 16 bytes of weights per step: the 8 columns of octet lane % 4,
+// for 4 outputs of panel lane / 16 from 4 * (lane / 4 % 4) on. The four words (one per output)
+// become rows lane / 4 and lane / 4 + 8 of two tiles of mma's first operand. So the rows of a tile
+// are the panels' rows in another order. The columns of a step are also multiplied in another
+// order: each lane multiplies its own octet of the weights by the same octet of the activations. A
+// byte permute moves two neighbouring columns to the low bytes of a pair of 16-bit values; the low
+// nibbles of these bytes are two of columns 0 to 3, the high nibbles two of columns 4 to 7.
 //
 // A code becomes a 16-bit float by an OR with the bits of 2^n (1024 in f16, 128 in bf16), which
 // gives 2^n + code; a subtraction then removes 2^n and the zero point exactly. This conversion
@@ -28,8 +29,8 @@ inline bool gemm_w4_takes(const detail::packed_view& w) {
   return w.kind == weight_kind::grouped_u4 && w.group % gemm_step == 0 && has_params_form(w, 127);
 }
 
-/// SegmentSteps: the number of steps of 32 columns in a segment, which is a whole group or an equal
-/// part of a group.
+/// SegmentSteps: the number of steps of 32 columns in a segment, the run of columns that is scaled
+/// at once: a whole group or an equal part of a group.
 template <class Ptx, bool Bf16, int SegmentSteps, params_form Form>
 struct gemm_w4_weights {
   static constexpr int x_bytes = 2, halves = 2;
@@ -134,9 +135,10 @@ private:
   }
 };
 
-/// Calls f.template operator()<Weights>() with the struct for a matrix that gemm_w4_takes()
-/// accepts. Where the scales are f16 without stored offsets, a segment has 128 or 64 columns if one
-/// of these divides a group; in all other cases it has 32 columns.
+/// Calls f.template operator()<Weights>(), where Weights is the instance of this file's struct for
+/// a matrix that gemm_w4_takes() accepts. Where the scales are f16 without stored offsets, 128 or
+/// 64 columns are scaled at once (a segment) if one of these divides a group; in all other cases 32
+/// columns.
 template <class Ptx, bool Bf16, class F>
 void with_gemm_w4_weights(const detail::packed_view& w, const F& f) {
   switch (params_form_of(w)) {

@@ -39,7 +39,7 @@ inline bool gemm_w8_takes(const detail::packed_view& w) {
 }
 
 /// Columns: the number of columns that are scaled together, a whole group or an equal part of a
-/// group. With 16 columns each step is scaled in two parts.
+/// group. With 16 columns the two halves of each step of 32 columns are scaled separately.
 template <class Ptx, bool Bf16, int Columns, params_form Form>
 struct gemm_w8_weights : w8_codes<Ptx, Columns == gemm_w8_sixteen> {
   static constexpr bool sixteens = Columns == gemm_w8_sixteen;
@@ -135,9 +135,9 @@ private:
   }
 };
 
-/// Calls f.template operator()<Weights>() with the struct for a matrix that gemm_w8_takes()
-/// accepts. Groups of 64 columns and more are scaled every 64 columns where the scales are f16
-/// without stored offsets, groups of 16 every 16, and all others every 32.
+/// Calls f.template operator()<Weights>(), where Weights is the instance of this file's struct for
+/// a matrix that gemm_w8_takes() accepts. Groups of 64 columns and more are scaled every 64 columns
+/// where the scales are f16 without stored offsets, groups of 16 every 16, and all others every 32.
 template <class Ptx, bool Bf16, class F>
 void with_gemm_w8_weights(const detail::packed_view& w, const F& f) {
   const bool sixteens = w.group == gemm_w8_sixteen;

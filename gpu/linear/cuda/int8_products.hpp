@@ -15,8 +15,8 @@ std::int64_t int8_scratch_bytes(const detail::packed_view& w, compute_type compu
 
 /// Rounds the activations of `given` to int8 in scratch memory and multiplies them by weights that
 /// gemm_i8_takes() accepts. `args` holds everything but the activations. With int8x2 a second
-/// product multiplies the residual and adds to the first product's output; the bias is added once,
-/// and a gated output is not supported.
+/// product multiplies the residual (the error of the rounding) and adds to the first product's
+/// output; the bias is added once, and a gated output is not supported.
 void run_int8(device& dev, const linear_args& given, compute_type compute, gemm_args& args);
 
 } // namespace twill::gpu::cuda

@@ -130,8 +130,8 @@ void run(device& dev, const linear_args& given) {
 }
 
 /// Returns false where the product cannot be fused with silu_mul(): for matrices whose halves are
-/// not whole pairs of panels, for int8x2, and for the few rows that gemm.hpp multiplies, which has
-/// no fused kernel because its product is small.
+/// not whole pairs of row panels (32 rows), for int8x2, and for the few rows that gemm.hpp
+/// multiplies, which has no fused kernel because its product is small.
 bool run_silu_mul(device& dev, const linear_args& given, tensor_ref out) {
   gemm_args args = args_of(given);
   if (args.w.rows % (2 * gemm_outputs) != 0) return false;

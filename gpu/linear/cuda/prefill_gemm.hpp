@@ -1,13 +1,13 @@
-// prefill_gemm: the body of the kernel that multiplies packed weights by many rows of activations,
-// in which prompts spend most of their time. The body is a template over Ptx (gpu/cuda/ptx.hpp):
-// gemm_launch.hpp instantiates it as a CUDA kernel, and tests run it on an emulation of a GPU. The
-// template parameter `Weights` loads and multiplies one kind of weights; gemm.hpp explains its
-// members, and what tiles, steps, segments and slices are.
+// prefill_gemm: the body (the code) of the kernel that multiplies packed weights by many rows of
+// activations, in which prompts spend most of their time. The body is a template over Ptx
+// (gpu/cuda/ptx.hpp): gemm_launch.hpp instantiates it as a CUDA kernel, and tests run it on an
+// emulation of a GPU. The template parameter `Weights` loads and multiplies one kind of weights;
+// gemm.hpp explains its members, and what tiles, steps, segments and slices are.
 //
 // A block multiplies several pairs of row panels (32 outputs per pair) by several groups of rows. A
 // warp has one pair and 8 * Tiles rows, and converts its weights to operands of mma once for all
-// these rows. Activations and weights pass through slots of shared memory, one slot per step of 32
-// columns, and are copied three steps ahead.
+// these rows. Activations and weights pass through buffers in shared memory (slots), one slot per
+// step of 32 columns, and are copied three steps ahead.
 //
 // A row gets the same bits as from gemm.hpp: each mma has the same operands and columns, a
 // segment's products are summed from its first column on, and the sums of segments and of slices
@@ -47,9 +47,9 @@ struct prefill_gemm {
   TWILL_KERNEL_MEMBER int pair_of_block() const { return shape::pair_of(ptx.thread()); }
   TWILL_KERNEL_MEMBER int row_warp() const { return shape::row_warp_of(ptx.thread()); }
 
-  /// The offset in a slot of 16-byte chunk number `chunk` of a row. With rows of 64 bytes, rows 2
-  /// and 3 of each four have their halves exchanged, so that loads of 8 bytes have no bank
-  /// conflicts.
+  /// The offset of 16-byte chunk number `chunk` of a row of activations in a slot, the shared
+  /// memory of one step. With rows of 64 bytes, rows 2 and 3 of every four have their halves
+  /// exchanged, so that loads of 8 bytes have no bank conflicts.
   static constexpr int row_chunks = shape::row_bytes / 16;
   TWILL_KERNEL_MEMBER static unsigned swizzled(int row, int chunk) {
     return static_cast<unsigned>(row * shape::row_bytes +
@@ -61,8 +61,9 @@ struct prefill_gemm {
     return (slot + steps) & (shape::slots - 1);
   }
 
-  /// What a thread copies of the activations in each step: 16 bytes of every `apart`-th row. For
-  /// rows past the last, it copies the last row again; their outputs are not written.
+  /// What a thread copies of the activations in each step of 32 columns: 16 bytes of every
+  /// `apart`-th row. For rows past the last, it copies the last row again; their outputs are not
+  /// written.
   struct row_copies {
     static constexpr int apart = shape::threads / row_chunks;
     static constexpr int passes = (shape::rows + apart - 1) / apart;
@@ -92,8 +93,9 @@ struct prefill_gemm {
                        c.from[i] + step * shape::row_bytes);
   }
 
-  /// What a thread copies of args.x_params in each segment: the x_params of two rows. Tiles beyond
-  /// the last row get the x_params of the last tile.
+  /// What a thread copies of args.x_params (scales and code sums of int8 activations) in each
+  /// segment, the columns that share a scale: the x_params of two rows. Tiles beyond the last row
+  /// get the x_params of the last tile.
   struct param_copies {
     const float* from;
     int slot;
@@ -137,8 +139,8 @@ struct prefill_gemm {
     }
   }
 
-  /// Adds a step's products to the sums. The loop over `first` loads the activations of four tiles
-  /// of rows at a time, which is enough to keep the tensor cores busy.
+  /// Adds the products of a step (32 columns) to the sums. The loop over `first` loads the
+  /// activations of four tiles of rows at a time, which is enough to keep the tensor cores busy.
   TWILL_KERNEL_MEMBER void multiply_step(Weights& weights, int slot,
                                          typename Weights::part (&part)[Tiles], sums& sum) const {
     constexpr int halves = Weights::halves;

@@ -13,7 +13,7 @@ namespace twill::gpu::cuda {
 inline constexpr int prefill_small_tiles = 4; ///< `Tiles` of the smaller shape, for any weights
 
 /// The shape of a block: eight warps of 8 * Tiles rows each. `RowWarps` of the warps share a pair
-/// of panels and have different rows.
+/// of row panels (32 outputs) and have different rows.
 template <class Weights, int Tiles, int RowWarps>
 struct prefill_gemm_shape {
   using weights = Weights;
@@ -34,15 +34,16 @@ struct prefill_gemm_shape {
       gemm_step * Weights::x_bytes; ///< of one row's activations in a step
   static constexpr int x_bytes = rows * row_bytes;
   static constexpr unsigned x_at = pairs * slots * Weights::step_bytes;
-  /// Bytes of a segment's x_params for int8 activations: 8 bytes per row. The x_params have slots
-  /// of their own, as many as there are slots for steps, which is enough for any number of steps
-  /// per segment.
+  /// For int8 activations: bytes of the x_params (scale and code sum) of one segment, the steps
+  /// that share a scale: 8 bytes per row. Shared memory holds the x_params of as many segments as
+  /// it holds steps, which is enough for any number of steps per segment.
   static constexpr int params_bytes = Weights::x_bytes == 1 ? rows * 8 : 0;
   static constexpr unsigned params_at = x_at + slots * x_bytes;
   static constexpr unsigned slots_end = params_at + slots * params_bytes;
   static constexpr int total_bytes = threads * Tiles * 2 * 16;
-  /// Offset in shared memory of the totals, which are the sums over all slices so far. Totals that
-  /// lie in registers are stored only after the last step, in the memory of the slots.
+  /// Offset in shared memory of the totals, which are the sums over all slices of the columns so
+  /// far. Totals that lie in registers are stored only after the last step, in the memory through
+  /// which operands were copied.
   static constexpr unsigned totals_at = totals_in_registers ? 0 : slots_end;
   static constexpr int shared_bytes =
       static_cast<int>(slots_end) + (totals_in_registers ? 0 : total_bytes);
@@ -51,14 +52,14 @@ struct prefill_gemm_shape {
   /// The pair of panels and the group of rows that a thread's warp multiplies.
   TWILL_KERNEL_MEMBER static int pair_of(int thread) { return thread / 32 % pairs; }
   TWILL_KERNEL_MEMBER static int row_warp_of(int thread) { return thread / 32 / pairs; }
-  /// Offset in shared memory of a thread's four totals of tile `tile` of rows and tile `i` of
-  /// outputs.
+  /// Offset in shared memory of a thread's four totals (sums over all columns so far) of tile
+  /// `tile` of rows and tile `i` of outputs.
   TWILL_KERNEL_MEMBER static unsigned total_at(int thread, int tile, int i) {
     return totals_at + static_cast<unsigned>(((tile * 2 + i) * threads + thread) * 16);
   }
 
-  /// The number of blocks in a grid for m rows. Blocks with the same panels and different groups of
-  /// rows have consecutive numbers.
+  /// The number of blocks in a grid for m rows. Blocks with the same row panels and different
+  /// groups of rows have consecutive numbers.
   static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
     return (w.rows + outputs - 1) / outputs * ((m + rows - 1) / rows);
   }

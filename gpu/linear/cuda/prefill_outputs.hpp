@@ -39,7 +39,7 @@ struct prefill_outputs {
     return args.accumulate ? before + total : total;
   }
 
-  /// Writes the warp's outputs. Their sums are in `totals`, or in shared memory where
+  /// Writes the warp's outputs. Their final sums are in `totals`, or in shared memory where
   /// Shape::totals_in_registers is false.
   TWILL_KERNEL_MEMBER void write(const prefill_sums<Shape>& totals) const {
     const bool at_once =

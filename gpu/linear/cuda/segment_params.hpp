@@ -28,15 +28,15 @@ inline params_form params_form_of(const detail::packed_view& w) {
   return w.scales_f16 ? params_form::f16 : params_form::f32;
 }
 
-/// Whether the scales have one of the forms of params_form, with zero points of at most
-/// `most_zero`.
+/// Whether the scales are stored in one of the ways that params_form lists, with zero points of at
+/// most `most_zero`.
 inline bool has_params_form(const detail::packed_view& w, int most_zero) {
   return !w.int16_quant_params &&
          (w.offsets_stored || (w.offset_factor <= 0 && w.offset_factor >= -most_zero));
 }
 
-/// Columns: the number of columns of a segment. Groups: the number of groups in a segment, or 1
-/// where a segment is one group or a part of one.
+/// Columns: the number of columns of a segment (see the top of this file). Groups: the number of
+/// quantisation groups in a segment, or 1 where a segment is one group or a part of one.
 template <class Ptx, bool Bf16, int Columns, params_form Form, int Groups = 1>
 struct segment_params {
   static constexpr bool has_offsets =
@@ -46,13 +46,14 @@ struct segment_params {
 
   Ptx ptx;
   const detail::packed_view& w;
-  /// Address of the lane's scales in the first group of a segment. Once a segment has begun, `at`
-  /// belongs to the next segment.
+  /// Address of the thread's scales in the first group of a segment (see the top of this file).
+  /// Once a segment has begun, `at` belongs to the next segment.
   const unsigned char* at;
   int zeros_at; ///< bytes from `at` to the lane's zero points
   int left = 0; ///< segments left in the group of `at`
-  /// The scales and offsets of the lane's four outputs as stored, f16 or f32. They belong to the
-  /// current segment until its end, when load_scales() loads those of the next segment.
+  /// The scales and offsets of the thread's four outputs as stored, f16 or f32. They belong to the
+  /// current segment (see the top of this file) until its end, when load_scales() loads those of
+  /// the next segment.
   std::uint32_t scale[Groups][scale_bytes], offset[Groups][scale_bytes];
   std::uint32_t
       zero[Groups]; ///< four zero points, a byte each: of the next segment, or of all segments
@@ -105,8 +106,8 @@ struct segment_params {
     }
   }
 
-  /// The scale and the offset of the lane's output r (0 to 3) in the current segment; they are
-  /// valid until load_scales().
+  /// The scale and the offset of the thread's output r (0 to 3) in the current segment of columns;
+  /// they are valid until load_scales().
   TWILL_KERNEL_MEMBER float scale_of(int r) const { return value_of(scale[0], r); }
   TWILL_KERNEL_MEMBER float offset_of(int r) const { return value_of(offset[0], r); }
 
@@ -116,8 +117,8 @@ struct segment_params {
     float plain[4] = {}; ///< sums of the activations; equal for all outputs
   };
 
-  /// Adds the products of half a step. `ones` is a pair of 16-bit values that represent 1, by which
-  /// the activations are multiplied for their plain sums.
+  /// Adds the products of 16 columns, half a step. `ones` is a pair of 16-bit values that represent
+  /// 1, by which the activations are multiplied for their plain sums.
   TWILL_KERNEL_MEMBER void multiply(const std::uint32_t (&a)[2][4], const std::uint32_t (&b)[2],
                                     std::uint32_t ones, part& to) const {
     TWILL_UNROLL

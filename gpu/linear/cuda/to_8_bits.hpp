@@ -66,8 +66,8 @@ struct to_8_bits {
   /// Adding `middle` rounds a float below 2^22 to an integer, which is then in the low bits of the
   /// sum.
   static constexpr float middle = 0x1.8p23F;
-  /// Segments whose largest magnitude is at most this are stored as zeros, since its reciprocal may
-  /// overflow.
+  /// Segments whose largest magnitude is at most this are stored as zeros, since the reciprocal of
+  /// that magnitude may overflow.
   static constexpr float least = 1e-30F;
   static constexpr float residual_units = 128; ///< units of the residual in one unit of a code
 

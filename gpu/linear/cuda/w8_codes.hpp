@@ -1,12 +1,12 @@
 // w8_codes: loads the codes of 8-bit weights from memory without converting them, for gemm_w8.hpp
-// and gemm_i8.hpp.
+// and gemm_i8.hpp. packed_view.hpp explains row panels and octets (8 columns).
 //
-// In a step (32 columns) a lane reads 16 bytes for each of two halves: the codes of four columns
-// for four outputs of panel lane / 16. With groups of 32 and more columns the two halves are
-// columns 0 to 3 and 4 to 7 of octet lane % 4, so that the lane multiplies them by the same octet
-// of the activations. With groups of 16 (Sixteens) the halves are the four columns from 4 * (lane %
-// 4) on in the first and in the second 16 columns of the step, so that each mma multiplies the
-// columns of one group.
+// In a step (32 columns) a lane (thread of a warp) reads 16 bytes for each of two halves: the codes
+// of four columns for four outputs of panel lane / 16. With groups of 32 and more columns the two
+// halves are columns 0 to 3 and 4 to 7 of octet lane % 4, so that the lane multiplies them by the
+// same octet of the activations. With groups of 16 (Sixteens) the halves are the four columns from
+// 4 * (lane % 4) on in the first and in the second 16 columns of the step, so that each mma
+// multiplies the columns of one group.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct w8_codes {
   const unsigned char* codes; ///< source of the lane's next copy
   unsigned base;              ///< address of the lane's bytes in slot 0
 
-  /// Reads the codes of pair number `pair` of panels from step `step` on. `warp_base` is the offset
-  /// of the warp's bytes in shared memory.
+  /// Will read the codes of pair number `pair` of row panels (32 outputs) from step `step` (32
+  /// columns) on. `warp_base` is the offset of the warp's bytes in shared memory.
   TWILL_KERNEL_MEMBER w8_codes(Ptx p, const detail::packed_view& w, int pair, int lane,
                                int warp_base, std::int64_t step)
       : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)) {

@@ -1,5 +1,5 @@
-// packed_form: chooses the packed layout of a matrix, from its source's shape and from which forms
-// keep its scales and offsets exactly. Pure functions.
+// packed_form: chooses the packed layout of a matrix, from its source's shape and from which ways
+// of storing its scales and offsets keep them exactly. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 
 namespace twill::gpu::detail {
 
-/// Describes the packed matrix except for the form of its scales and offsets. In the result
-/// int16_quant_params says only whether int16 quant params are allowed. The error is bad_source,
-/// with a text that begins with `label`, for a source that cannot be packed.
+/// Describes the packed matrix except for the way in which its scales and offsets are stored. In
+/// the result int16_quant_params says only whether they may be stored as 16-bit integers
+/// (packed_view.hpp). The error is bad_source, with a text that begins with `label`, for a source
+/// that cannot be packed.
 result<packed_view> describe(const weight_source& source, const char* label);
 
-/// Chooses the smallest form that keeps every scale and offset exactly, or int16 quant params where
-/// they are allowed and offsets would otherwise be stored as floats. `groups` is the number of
-/// groups per row.
+/// Chooses how scales and offsets are stored: in the least memory that keeps each of them exactly,
+/// or as 16-bit integers (int16 quant params, packed_view.hpp) where these are allowed and offsets
+/// would otherwise be stored as floats. `groups` is the number of groups per row.
 void set_form(packed_view& w, const quant_param_facts& facts, std::int64_t groups);
 
 /// Sets the only form of grouped_u4_as_u8: lines of factors and bases after the scales.

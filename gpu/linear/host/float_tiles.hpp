@@ -1,8 +1,8 @@
-// The micro-kernels of linear layers for f32 and bf16 compute, over a SIMD policy, for every kind
-// of weights.
+// The micro-kernels of linear layers for f32 and bf16 compute, as templates over a SIMD policy
+// (simd_*.hpp), for every kind of weights.
 //
-// With few rows, weights are decoded while they are multiplied. With many rows, each row panel is
-// first decoded into tile::pack and then used for all rows.
+// With few rows, weights are decoded while they are multiplied. With many rows, each row panel (16
+// outputs) is first decoded into tile::pack and then used for all rows.
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -154,8 +154,8 @@ void tile_f32_direct(const tile& t, const float* x, std::int64_t stride) {
   for_row_groups<float_gemv_rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int rows = decltype(r)::value;
     std::int64_t b = t.first_panel;
-    // A single row gives few independent sums; computing several panels at once hides the latency
-    // of the additions.
+    // A single row gives few independent sums; computing several row panels (16 outputs each) at
+    // once hides the latency of the additions.
     if constexpr (rows == 1) {
       for (; b + 4 <= t.end_panel; b += 4) {
         Decoder four[4] = {

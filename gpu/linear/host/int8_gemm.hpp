@@ -1,7 +1,7 @@
 // The GEMM of int8 compute, which multiplies tiles of 8 rows or more. It needs a SIMD policy with a
-// byte dot product. A stretch of two row panels (up to int8_gemm_columns columns) is unpacked
-// (int8_pack.hpp), and all rows of the tile are multiplied by it (int8_microkernel.hpp); then the
-// next stretch follows.
+// byte dot product. A stretch, which is up to int8_gemm_columns columns of two row panels (16
+// outputs each), is unpacked (int8_pack.hpp), and all rows of the tile are multiplied by it
+// (int8_microkernel.hpp); then the next stretch follows.
 #pragma once
 
 #include "gpu/linear/host/int8_microkernel.hpp"
@@ -9,16 +9,17 @@
 namespace twill::gpu::host {
 namespace {
 
-/// The number of the tile's row panels that one pass multiplies. In a gated layer a pass multiplies
-/// a panel of the gate and the panel that it gates; the tile counts only the former.
+/// The number of the tile's row panels (16 outputs each) that one pass multiplies. In a gated layer
+/// a pass multiplies a panel of the gate and the panel of the half that is multiplied by it; the
+/// tile counts only the former.
 inline std::int64_t panels_at_once(const tile& t) {
   return t.gate_panels > 0 ? 1 : microkernel_panels;
 }
 
-/// Multiplies all rows of the tile by two row panels, or by one at the end of the tile. Rows are
-/// divided into groups of at most microkernel_rows, as evenly as possible. While the groups are
-/// multiplied one after the other, the next stretch is prefetched; otherwise unpacking it would
-/// wait for memory.
+/// Multiplies all rows of the tile by two row panels (16 outputs each), or by one at the end of the
+/// tile. Rows are divided into groups of at most microkernel_rows, as evenly as possible. While the
+/// groups are multiplied one after the other, the next columns to unpack (a stretch, int8_pack.hpp)
+/// are prefetched; otherwise unpacking it would wait for memory.
 template <class S, code_form F, int Segment, conversion How, bool ByGroup, bool Residual>
 void gemm_pair(const tile& t, const quantised_rows& x, std::int64_t panel) {
   constexpr std::int64_t most = int8_gemm_columns / Segment;
@@ -52,8 +53,8 @@ void gemm_pair(const tile& t, const quantised_rows& x, std::int64_t panel) {
     const unsigned char* next = w.codes + next_panel * w.codes_stride + next_first * segment_bytes;
     const unsigned char* next_params =
         w.scales + next_panel * w.scales_stride + next_first * Segment / w.group * w.params_stride;
-    // Each group of rows prefetches one share of the next stretch. The first shares are the codes
-    // of both panels, the later ones their quant params.
+    // Each group of rows prefetches one share of the columns that are unpacked next (the next
+    // stretch). The first shares are the codes of both panels, the later ones their quant params.
     constexpr std::int64_t shares = segment_bytes / (Segment * 8);
     const auto ahead = [&](std::int64_t g) {
       if (g < shares * microkernel_panels)

@@ -65,18 +65,19 @@ inline bool any_residual(const std::uint8_t* flags, std::int64_t stride) {
   return any != 0;
 }
 
-/// What a pass over a tile prefetches of the next tile. A pass multiplies some of the tile's rows
-/// by all its panels. Each pass prefetches an equal share of the next tile's codes, so that memory
-/// is read during all passes and not only during the first. Only 8-bit codes need this, since the
-/// first pass over 4-bit codes does not wait for memory.
+/// What a pass over a tile prefetches of the next tile. A tile is some row panels times some rows
+/// of activations (kernels.hpp). A pass multiplies some of the tile's rows by all its panels. Each
+/// pass prefetches an equal share of the next tile's codes, so that memory is read during all
+/// passes and not only during the first. Only 8-bit codes need this, since the first pass over
+/// 4-bit codes does not wait for memory.
 struct share_ahead {
   std::int64_t panels = 0; ///< distance in row panels to the same place in the next tile
   std::int64_t pass = 0, passes = 1;
 };
 
-/// Multiplies R rows, the first of which is `row`, by one row panel and writes the result to `out`,
-/// whose rows are `out_stride` floats apart. Not inlined, because GCC 12 generates slower code when
-/// the function is part of the loop over rows and panels.
+/// Multiplies R rows, the first of which is `row`, by one row panel (16 outputs) and writes the
+/// result to `out`, whose rows are `out_stride` floats apart. Not inlined, because GCC 12 generates
+/// slower code when the function is part of the loop over rows and panels.
 template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bool Residual, int R>
 [[gnu::noinline]] void int8_gemv(const tile& t, const quantised_rows& x, std::int64_t panel,
                                  std::int64_t row, const share_ahead& share, float* out,

@@ -1,7 +1,7 @@
-// The micro-kernel of int8 compute: multiplies a group of rows by a stretch of two row panels
-// (int8_pack.hpp). Codes are already unpacked, and each load of four activations serves both
-// panels, so that nearly all vector instructions are products. Each output is summed in the same
-// order as in int8_gemv.hpp and has the same bits.
+// The micro-kernel of int8 compute: multiplies a group of rows by up to int8_gemm_columns columns
+// of two row panels (a stretch, int8_pack.hpp). Codes are already unpacked, and each load of four
+// activations serves both panels, so that nearly all vector instructions are products. Each output
+// is summed in the same order as in int8_gemv.hpp and has the same bits.
 //
 // The functions below are parts of microkernel() and are inlined into it, so that their arrays stay
 // in registers.
@@ -53,8 +53,8 @@ exact_sums(const unsigned char* const (&codes)[microkernel_panels], const activa
   multiply_segment<S, Segment, R>(codes, x.values, x.stride, exact);
 }
 
-/// Multiplies a segment's integer sums by their scales and adds them, and the offsets, to the float
-/// sums.
+/// Multiplies the integer sums over a segment (columns whose products are summed before scales
+/// apply) by their scales and adds them, and the offsets, to the float sums.
 ///
 /// In the conversion `fused` the integers start at the bits of float_bias, so that a sum's bits are
 /// those of the float float_bias + sum. A fused multiply-add computes scale * (float_bias + sum) -
@@ -102,9 +102,9 @@ add_to_group(const activation_rows& x, const typename S::i32 (&exact)[R][microke
   }
 }
 
-/// For ByGroup, at the end of a quantisation group of the weights: multiplies the group's sums by
-/// its scale, adds its offset, adds the result to the rows' `totals`, and clears `sum`. `residual`
-/// holds the rows' residual codes.
+/// Called only where scales are applied once per quantisation group of the weights (ByGroup), at
+/// the end of a group: multiplies the group's sums by its scale, adds its offset, adds the result
+/// to the rows' `totals`, and clears `sum`. `residual` holds the rows' residual codes.
 template <class S, conversion How, bool Residual, int R>
 [[gnu::always_inline]] inline void
 close_group(const pack_params (&params)[microkernel_panels], const activation_rows& x,
@@ -158,10 +158,11 @@ template <class S, int R>
       finish<S>(t, at.panel + b, out_of(t, at.panel + b, row + r), S::load(pack.sums[row + r][b]));
 }
 
-/// Multiplies R rows, the first of which is `row`, by a stretch. In each segment the function
-/// prefetches the next Segment * 8 bytes at `ahead`, because many prefetches at once would delay
-/// the loads. With ByGroup (see goes_by_group()) a stretch consists of whole quantisation groups,
-/// and the sums over groups are kept in `pack`.
+/// Multiplies R rows, the first of which is `row`, by a stretch (some columns of two row panels,
+/// int8_pack.hpp). In each segment (packed_view.hpp) the function prefetches the next Segment * 8
+/// bytes at `ahead`, because many prefetches at once would delay the loads. With ByGroup (see
+/// goes_by_group()) a stretch consists of whole quantisation groups, and the sums over groups are
+/// kept in `pack`.
 template <class S, int Segment, conversion How, bool ByGroup, bool Residual, int R>
 [[gnu::noinline]] void microkernel(const tile& t, const quantised_rows& x, std::int64_t row,
                                    const pack_stretch& at, const unsigned char* ahead,

@@ -36,8 +36,8 @@ struct conversion_of {
   static constexpr conversion value = How;
 };
 
-/// The scales and offsets that apply to one segment of a row panel: floats, or with int16 quant
-/// params `words`, 16 pairs of 16-bit integers.
+/// The scales and offsets that apply to one segment of a row panel (packed_view.hpp explains both).
+/// They are floats; with int16 quant params they are `words`, 16 pairs of 16-bit integers.
 struct alignas(64) pack_params {
   union {
     float scale[16];
@@ -56,8 +56,8 @@ struct alignas(64) int8_pack {
 };
 static_assert(sizeof(int8_pack) == int8_pack_bytes);
 
-/// A stretch of columns that is multiplied in one pass: segments [first, first + count) of row
-/// panel `panel` and, where `panels` is 2, of row panel `panel` + `apart`.
+/// A stretch, the columns that are multiplied in one pass: segments (packed_view.hpp) [first, first
+/// + count) of row panel `panel` and, where `panels` is 2, of row panel `panel` + `apart`.
 struct pack_stretch {
   std::int64_t first, count;
   bool begins, ends; ///< whether this is the first stretch of the columns, or the last
@@ -67,8 +67,9 @@ struct pack_stretch {
   const float* row_scales[microkernel_panels];    ///< with int16 quant params
 };
 
-/// Unpacks a stretch of one row panel into `pack`, and points `stretch` at its codes. `side` is 0
-/// for the first row panel of the stretch and 1 for the second.
+/// Unpacks one row panel's part of a stretch (the columns that are multiplied in one pass) into
+/// `pack`, and points `stretch` at its codes. `side` is 0 for the first row panel of the stretch
+/// and 1 for the second.
 template <class S, code_form F, int Segment>
 void pack_panel(const packed_view& w, std::int64_t panel, int side, pack_stretch& stretch,
                 int8_pack& pack) {

@@ -1,6 +1,7 @@
-// Computes tiles in int8 compute, over a SIMD policy: grouped weights times activations that are
-// quantised per 32 columns, with or without a residual (compute_type::int8x2). A tile uses either
-// the GEMV or the GEMM kernel.
+// Computes tiles (some outputs for some rows, kernels.hpp) in int8 compute, as templates over a
+// SIMD policy (simd_*.hpp): grouped weights times activations that are quantised per 32 columns,
+// with or without a residual (the rounding error, which compute_type::int8x2 also multiplies). A
+// tile uses either the GEMV or the GEMM kernel.
 #pragma once
 
 #include "gpu/linear/host/int8_gemm.hpp"

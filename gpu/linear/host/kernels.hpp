@@ -16,11 +16,12 @@ namespace twill::gpu::host {
 /// The quantisation parameters of one segment of a row of activations, whose codes are q.
 struct segment_params {
   float scale;
-  /// How the offsets of the weights apply to this segment. Where offsets are stored as floats, the
-  /// field holds the bits of the float scale * sum(q), by which an offset is multiplied; where
-  /// offsets are applied once per group, it is the total over the group's segments up to this one.
-  /// Otherwise the field is the start value of the segment's integer sum: int16_start(sum(q)) with
-  /// int16 quant params, else offset_factor * sum(q).
+  /// How the offsets of the weights apply to this segment, in which the activations have the codes
+  /// q. Where offsets are stored as floats, the field holds the bits of the float scale * sum(q),
+  /// by which an offset is multiplied; where offsets are applied once per group, it is the total
+  /// over the group's segments up to this one. Otherwise the field is the start value of the
+  /// segment's integer sum: int16_start(sum(q)) with int16 quant params, else offset_factor *
+  /// sum(q).
   std::uint32_t offset;
 };
 
@@ -31,11 +32,11 @@ struct quantised_rows {
   segment_params* params = nullptr; // (m, segments)
   std::int64_t values_stride = 0;
   std::int64_t segments = 0;
-  /// int8x2: the distance from a row's codes to its residual codes, and from its params to theirs.
-  /// Zero where there is no residual.
+  /// int8x2: the distance from a row's codes to the codes of its residual (rounding error), and
+  /// from its params to those of the residual. Zero where there is no residual.
   std::int64_t residual_values = 0, residual_params = 0;
-  /// int8x2: (m, segments), 1 where the segment uses the residual; elsewhere the residual codes are
-  /// zero.
+  /// int8x2: (m, segments), 1 where the products of a segment of columns include the residual (the
+  /// rounding error); elsewhere the residual codes are zero.
   std::uint8_t* has_residual = nullptr;
 };
 
@@ -55,9 +56,9 @@ struct tile {
   const float* bias = nullptr; // (rows) or null
   bool accumulate = false;
   /// Not 0 for gated layers, which only int8 kernels with kernels.gates support: the distance in
-  /// row panels from a gate's panel to the panel that the gate multiplies. The tile's panels are
-  /// then panels of the gate, `out` receives silu_mul() of both, and there is neither bias nor
-  /// accumulation. 0: the layer has no gate.
+  /// row panels (16 rows of weights) from a gate's panel to the panel that the gate multiplies. The
+  /// tile's panels are then panels of the gate, `out` receives silu_mul() of both, and there is
+  /// neither bias nor accumulation. 0: the layer has no gate.
   std::int64_t gate_panels = 0;
   /// A 64-byte aligned buffer into which weights are unpacked once for all rows of the tile; null
   /// where there are too few rows for that. f32 and bf16 need padded_cols * 64 bytes, int8 needs

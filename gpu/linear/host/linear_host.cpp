@@ -1,6 +1,7 @@
-// The host implementation of linear(): divides a layer into tiles for the micro-kernels, which the
-// device's threads run. Activations are first prepared, that is, rounded or quantised for the
-// compute type. With few rows, one launch both prepares the activations and multiplies.
+// The host implementation of linear(): divides a layer into tiles (some outputs for some rows of
+// activations) for the micro-kernels, which the device's threads run. Activations are first
+// prepared, that is, rounded or quantised for the compute type. With few rows, one launch both
+// prepares the activations and multiplies.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,8 +14,8 @@ namespace twill::gpu::detail {
 
 namespace {
 
-/// Up to about this many activations, it is cheaper if every thread prepares all rows for itself
-/// than if a separate launch prepares them once.
+/// Up to about this many activations, it is cheaper if every thread rounds or quantises all rows
+/// for itself than if a separate launch does so once.
 constexpr std::int64_t prepare_in_place = 8192;
 /// The most rows of a tile; the rows of a tile share each unpacked row panel. Tiles have more than
 /// tile_rows only where there are enough tiles for every thread.
@@ -247,8 +248,8 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   });
 }
 
-/// No micro-kernel computes in f16. grouped_u4_as_u8 weights and int16 quant params have
-/// micro-kernels for int8 compute only.
+/// No micro-kernel computes in f16. grouped_u4_as_u8 weights (weight_kind.hpp) and scales and
+/// offsets in 16-bit integers (int16 quant params) have micro-kernels for int8 compute only.
 bool supports(const packed_view& w, compute_type asked) {
   if (asked == compute_type::f16) return false;
   const bool for_int8 = w.kind == weight_kind::grouped_u4_as_u8 || w.int16_quant_params;

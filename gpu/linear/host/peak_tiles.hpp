@@ -26,8 +26,8 @@ inline std::int64_t spin_rounds(std::int64_t rounds, float* sink, const Round& r
 template <class S>
 std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
   constexpr int repeats = 16;
-  // The number of independent sums. The micro-kernels' 8 do not hide the latency of the products,
-  // so more are used where registers allow it.
+  // The number of independent sums. The 8 sums of the micro-kernels do not hide the latency of the
+  // products, so more are used where registers allow it.
   constexpr int int8_rows = S::int8_gemm ? 12 : S::gemv_rows;
   alignas(64) std::int8_t bytes[int8_rows * 64] = {};
   alignas(64) std::uint16_t halves[64] = {};

@@ -76,13 +76,13 @@ enum class param_form {
   int16,    ///< both are applied in 16-bit integers: packed_view::int16_quant_params
 };
 
-/// With int16 quant params: the value at which a segment's integer sum starts, where `sum` is the
-/// sum of the activations' codes. The upper 16 bits of a lane hold offset_fractions * sum, the
-/// factor of the offset's fraction. The lower 16 bits hold -middle_code * sum, which subtracts the
-/// middle code from every code. When the products of the codes have been added, S::dot_words()
-/// multiplies the lower half by the scale and the upper half by the fraction. A negative lower half
-/// borrows one from the upper half; this error is smaller than the error of rounding 32 activations
-/// to codes.
+/// Where scales and offsets are 16-bit integers (int16 quant params, packed_view.hpp): the value at
+/// which the integer sum over a segment of columns starts, where `sum` is the sum of the
+/// activations' codes. The upper 16 bits of a lane hold offset_fractions * sum, the factor of the
+/// offset's fraction. The lower 16 bits hold -middle_code * sum, which subtracts the middle code
+/// from every code. When the products of the codes have been added, S::dot_words() multiplies the
+/// lower half by the scale and the upper half by the fraction. A negative lower half borrows one
+/// from the upper half; this error is smaller than the error of rounding 32 activations to codes.
 inline std::uint32_t int16_start(std::int32_t sum) {
   const auto n = static_cast<std::uint32_t>(sum);
   return (n << (16 + detail::offset_fraction_bits)) - n * detail::middle_code;
@@ -105,15 +105,15 @@ inline typename S::f32 load_offset(const packed_view& w, const unsigned char* at
 }
 
 /// Whether int8 kernels of policy S may apply a group's scale and offset once per group. Where a
-/// group has several segments, their sums are first multiplied by the activations' scales and added
-/// up, which saves a multiplication per segment. segment_params::offset of a group's last segment
-/// then covers the whole group.
+/// group has several segments (columns whose products are summed in integers), their sums are first
+/// multiplied by the activations' scales and added up, which saves a multiplication per segment.
+/// segment_params::offset of a group's last segment then covers the whole group.
 template <class S>
 constexpr bool may_go_by_group(int segment) {
   return S::int8_gemm && segment == 32;
 }
 /// Whether the scales of this matrix can be applied once per group. A group must then fit into the
-/// stretch of columns that an int8_pack holds (int8_gemm_columns).
+/// int8_gemm_columns columns that int8_pack.hpp unpacks at once.
 inline bool goes_by_group(const packed_view& w) {
   return w.segment == 32 && w.group > w.segment && w.group <= int8_gemm_columns;
 }

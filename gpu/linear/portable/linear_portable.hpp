@@ -1,5 +1,6 @@
 // The portable implementation of linear(): Kokkos kernels for any execution space, which read every
-// packed layout. A team multiplies half a row panel by up to four rows of activations.
+// packed layout. A team multiplies 8 rows of the weights (half a row panel) by up to four rows of
+// activations.
 #pragma once
 
 #include <cmath>
@@ -12,7 +13,7 @@
 namespace twill::gpu::detail {
 
 /// Activations rounded to the integers of int8 or int8x2. With int8x2 one integer holds both the
-/// code and its residual.
+/// code and the residual, which is the error of the rounding.
 struct quantised {
   short* values; // (m, cols)
   float* scales; // (m, groups of 32)
@@ -76,18 +77,18 @@ struct alignas(16) eight_shorts {
   short value[8];
 };
 
-/// The number of outputs that a team computes for each row: half a row panel, whose codes are
-/// contiguous.
+/// The number of outputs that a team computes for each row: half a row panel of 16 outputs. The
+/// codes of each half are contiguous.
 inline constexpr int team_outputs = 8;
 
 /// The kinds of products. Each kind has a kernel of its own, since one kernel for all kinds would
 /// need local arrays, which a GPU keeps in memory.
 enum class products : std::uint8_t { dense, grouped, int8 };
 
-/// out = x * W^T for half a row panel and up to `Rows` rows of x. Column octets are distributed
-/// round robin over the lanes. The order of a sum depends only on the number of columns and of
-/// lanes, so a row has the same bits in any batch. `Element` is the type of x, to which weights are
-/// rounded.
+/// out = x * W^T for half a row panel (8 outputs) and up to `Rows` rows of x. Octets (8
+/// neighbouring columns) are distributed round robin over the threads (lanes) of a team. The order
+/// of a sum depends only on the number of columns and of lanes, so a row has the same bits in any
+/// batch. `Element` is the type of x, to which weights are rounded.
 template <class Member, int Rows, products Products, class Element>
 struct linear_team {
   static constexpr int most_lanes = 128;

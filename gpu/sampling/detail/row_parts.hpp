@@ -13,8 +13,8 @@
 
 namespace twill::gpu::detail {
 
-/// The number of logits in a part: a multiple of 32, so that no word of a mask crosses two parts,
-/// and small enough for the 32-bit sums of a part_histogram.
+/// The number of logits in a part: a multiple of 32, so that each 32-bit word of a token mask
+/// belongs to one part, and small enough for the 32-bit sums of a part_histogram.
 inline constexpr std::int32_t part_len = 4096;
 
 constexpr TWILL_KERNEL_INLINE std::int64_t parts_of(std::int64_t vocab) {
@@ -39,7 +39,7 @@ inline constexpr std::int64_t rows_at_once = 128;
 
 /// The state of the search for the least weight that top_k, or top_p, keeps. `edge` holds the
 /// leading bits of this weight that are known so far, followed by zeros; the weights with these
-/// leading bits form the bin.
+/// leading bits form the bin that is searched next.
 struct weight_search {
   std::uint32_t edge;
   std::int32_t is_on;     ///< 0: every weight is kept
@@ -58,8 +58,8 @@ struct row_progress {
   weight_search search[2][2]; ///< of top_k and top_p, after one and two levels
 };
 
-/// The number of histograms per row: one of all weights, and for each further level one of the
-/// weights in top_k's bin and one of the weights in top_p's bin.
+/// The number of histograms per row: one of all weights, and for each further level of bins
+/// (weight_bins.hpp) one of the weights in top_k's bin and one of the weights in top_p's bin.
 inline constexpr std::int32_t histograms_of_row = 1 + 2 * (bin_levels - 1);
 
 /// Scratch memory of sample() for one batch of rows, as byte offsets.
@@ -67,8 +67,8 @@ struct sample_layout {
   std::int64_t best, fallbacks, tops, sums, masses, ties, progress, histograms, raw, bytes;
 };
 
-/// The layout for a batch. Only with log-probabilities does it have room for the largest entries of
-/// each part.
+/// The layout of scratch memory for a batch. Only with log-probabilities does it have room for the
+/// largest logits of each part of a row.
 constexpr sample_layout sample_layout_of(std::int64_t rows, std::int64_t vocab, bool any_logprobs,
                                          std::int32_t tops) {
   const std::int64_t parts = rows * parts_of(vocab);

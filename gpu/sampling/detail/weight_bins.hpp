@@ -62,8 +62,9 @@ TWILL_KERNEL_INLINE int bits_of_count(std::int64_t n) {
   return bits;
 }
 
-/// The masses of the bins of level 1 are rounded down to multiples of this number, so that doubles
-/// add up the masses of n weights without further rounding.
+/// The masses (sums of weights) of the bins that are chosen by a weight's first ten bits are
+/// rounded down to multiples of this number, so that doubles add up the masses of n weights without
+/// further rounding.
 TWILL_KERNEL_INLINE double mass_quantum(std::int64_t n) {
   return bits_to_f32(static_cast<std::uint32_t>(127 - (52 - bits_of_count(n))) << 23);
 }

@@ -15,8 +15,8 @@ struct weight_tally {
   double mass[3];
 };
 
-/// Selects the weights that take part in the draw: weights above `threshold`, and weights equal to
-/// it whose id is at most `last_tie`.
+/// Selects the weights that take part in the draw: weights above `threshold`, and those weights
+/// equal to it whose token id is at most `last_tie`.
 struct weight_cut {
   float threshold;
   std::int32_t last_tie;

@@ -16,8 +16,9 @@ inline std::uint32_t quarter(std::uint32_t low, std::uint32_t high, int i) {
   return low + static_cast<std::uint32_t>(std::uint64_t{high - low} * static_cast<unsigned>(i) / 4);
 }
 
-/// An interval [low, high) of bit patterns in which the threshold of top_k or top_p is searched:
-/// the weights at or above low are enough to be kept, and those at or above high are too few.
+/// An interval [low, high) of bit patterns in which the threshold of top_k or top_p is searched.
+/// Keeping all weights at or above `low` keeps enough of them for top_k or top_p; keeping those at
+/// or above `high` keeps too few.
 struct bracket {
   std::uint32_t low, high;
   std::int32_t count_low, count_high;
@@ -85,8 +86,8 @@ inline host::weight_cut keep_top_k(const float* w, std::int32_t n, std::uint32_t
   return {value, host::nth_equal(w, n, value, k - b.count_high)};
 }
 
-/// Keeps the largest weights of `cut`, as few as possible, whose sum reaches `target`; among equal
-/// weights the lowest ids.
+/// Of the weights that `cut` selects, keeps the largest ones, as few as possible, so that their sum
+/// reaches `target`. Among equal weights it keeps those with the lowest token ids.
 inline host::weight_cut keep_top_p(const float* w, std::int32_t n, host::weight_cut cut,
                                    double target) {
   bracket b{f32_to_bits(cut.threshold), f32_to_bits(1.0f) + 1, every_tie, 0, 0};

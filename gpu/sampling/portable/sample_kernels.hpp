@@ -1,7 +1,7 @@
 // The kernels that draw a batch of rows by Kokkos teams; sampling_portable.hpp launches them. Every
-// pass over a row runs one team for each part of the row, so that even a few rows keep a whole GPU
-// busy. The teams store the results of their parts in scratch memory, and in the next launch each
-// team combines the results of all parts of its row.
+// pass over a row runs one team for each part of the row (part_len logits), so that even a few rows
+// keep a whole GPU busy. The teams store the results of their parts in scratch memory, and in the
+// next launch each team combines the results of all parts of its row.
 //
 //   begin   for log-probabilities first finds each part's largest entries and copies the row;
 //           applies the mask, biases and penalties, and finds each part's largest logit
@@ -177,8 +177,8 @@ struct weigh_team {
   }
 };
 
-/// Finds the bin of the previous level that holds the least kept weight, and counts the weights of
-/// this bin by their next ten bits.
+/// The kernel `narrow`: finds the bin of the previous level (weight_bins.hpp) that holds the least
+/// kept weight, and counts the weights of this bin by their next ten bits.
 template <class Member>
 struct narrow_team {
   sample_step step;

@@ -1,7 +1,7 @@
-// The portable implementation of sampling: Kokkos kernels with a team for each part of a row.
-// sample() takes 2 to 8 launches for each rows_at_once rows, depending on the rows' options;
-// argmax() takes two launches and token_logprobs() three. A later launch combines the results of a
-// row's parts, in an order that depends on the size of the vocabulary alone.
+// The portable implementation of sampling: Kokkos kernels with a team for each part of a row
+// (row_parts.hpp). sample() takes 2 to 8 launches for each rows_at_once rows, depending on the
+// rows' options; argmax() takes two launches and token_logprobs() three. A later launch combines
+// the results of a row's parts, in an order that depends on the size of the vocabulary alone.
 #pragma once
 
 #include <algorithm>

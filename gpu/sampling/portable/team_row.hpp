@@ -1,5 +1,6 @@
 // Collective operations of a Kokkos team on a row of logits or weights, or on the results of a
-// row's parts. All lanes must call a function together, and all get its result.
+// row's parts (row_parts.hpp). All threads (lanes) of the team must call a function together, and
+// all get its result.
 #pragma once
 
 #include <cmath>
@@ -11,7 +12,7 @@
 namespace twill::gpu::detail {
 
 /// Encodes (x, id) as an unsigned number that orders by x and, for equal x, ranks the lower id
-/// higher. 0 for NaN and -infinity.
+/// higher. NaN and -infinity give 0.
 KOKKOS_INLINE_FUNCTION std::uint64_t rank_of(float x, std::int32_t id) {
   if (!(x > -INFINITY)) return 0;
   const std::uint32_t bits = f32_to_bits(x + 0.0f); // one zero

@@ -11,8 +11,8 @@
 
 namespace twill::gpu::detail {
 
-/// Counts a part's weights by bins in the team's scratch memory, then adds the counts to the row's
-/// histogram.
+/// Counts how many weights of a row's part fall into each bin (weight_bins.hpp), in the team's
+/// scratch memory, then adds the counts to the row's histogram.
 template <class Member>
 struct part_counter {
   const team_row<Member>& row;
@@ -46,8 +46,8 @@ struct bin_tally {
   }
 };
 
-/// Searches for the least weight that a row keeps, using the histograms that earlier launches have
-/// filled.
+/// Searches for the least weight that a row keeps, using the histograms (counts and sums of weights
+/// per bin, weight_bins.hpp) that earlier launches have filled.
 template <class Member>
 struct weight_searcher {
   const sample_step& step;
@@ -117,8 +117,8 @@ struct weight_searcher {
     return s;
   }
 
-  /// The state of the search after the histogram of `level`. Earlier launches have stored the
-  /// states of the levels before.
+  /// The state of the search after the histogram of level `level` of the bins (weight_bins.hpp).
+  /// Earlier launches have stored the states of the levels before.
   KOKKOS_INLINE_FUNCTION weight_search at_level(cut_kind kind, int level) const {
     if (!step.has(kind, params)) return {};
     const weight_search before =
