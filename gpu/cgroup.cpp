@@ -28,8 +28,8 @@ bool lists(const std::string& options, const std::string& wanted) {
   return std::find(all.begin(), all.end(), wanted) != all.end();
 }
 
-/// The positive number in a file of one word; nothing for "max" and for anything else that is not a
-/// number.
+/// The positive number in a file of one word; std::nullopt for "max" and for anything else that is
+/// not a number.
 std::optional<std::int64_t> number_in(const fs::path& file) {
   std::ifstream in(file);
   std::int64_t n = 0;

@@ -14,9 +14,9 @@ namespace twill::gpu {
 
 inline constexpr std::int32_t max_head_dim = 256;
 
-/// One layer's KV arena. i8 KV has one f32 scale for each key and for each value of a head and
-/// token: element = scale * code, where scale is the largest magnitude / 127 and codes are rounded
-/// to nearest even.
+/// One layer's KV arena, the memory of all its KV blocks. i8 KV has one f32 scale for each key and
+/// for each value of a head and token: element = scale * code, where scale is the largest magnitude
+/// / 127 and codes are rounded to nearest even.
 struct kv_layer {
   void* keys = nullptr;    // (n_blocks, n_kv_heads, head_dim, block_tokens)
   void* values = nullptr;  // (n_blocks, n_kv_heads, block_tokens, head_dim)

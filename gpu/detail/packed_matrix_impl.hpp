@@ -11,9 +11,8 @@ namespace twill::gpu {
 
 struct packed_matrix::impl {
   /// One of the matrix's arrays: its codes, its scales or its column order. The bytes are owned by
-  /// `device`, in device memory, or by `host` until drop_host_bytes(). Neither owns bytes where the
-  /// matrix reads an image, which is all its bytes in device memory that the caller of place()
-  /// owns.
+  /// `device`, in device memory, or by `host` until drop_host_bytes(). Neither owns bytes where
+  /// place() has made the matrix read bytes in device memory that the caller of place() owns.
   struct part {
     std::int64_t bytes = 0;
     buffer device;

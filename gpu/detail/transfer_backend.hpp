@@ -36,11 +36,12 @@ struct transfer_backend {
   result<nothing> (*wait)(void* event);
   /// Sets the event to the end of the copies that the stream has begun. On the stream's thread.
   result<nothing> (*record_copies)(void* stream, void* event);
-  /// Makes copies that the stream begins after this call wait for the event. On the stream's
-  /// thread.
+  /// Makes copies that the stream begins after this call wait for the event, which a marker of
+  /// copy_stream.hpp has recorded. On the stream's thread.
   result<nothing> (*copies_follow)(void* stream, void* event);
-  /// Makes work that is launched on `on` after this call wait for the event. Called on the thread
-  /// of the device that owns `on`; that device may also be a host device.
+  /// Makes work that is launched on `on` after this call wait for the event, which a marker of
+  /// copy_stream.hpp has recorded. Called on the thread of the device that owns `on`; that device
+  /// may also be a host device.
   result<nothing> (*device_follows)(const space& on, void* event);
 };
 

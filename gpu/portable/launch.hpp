@@ -61,9 +61,9 @@ struct launcher {
     launch([&] { Kokkos::parallel_for(name, range_policy(instance(dev), 0, n), f); });
   }
 
-  /// Runs f(member) for n teams. `Bounds` is a Kokkos::LaunchBounds of the lanes of a team and the
-  /// number of teams that a multiprocessor must hold at once; it limits the registers of a kernel
-  /// that would otherwise take too many.
+  /// Runs f(member) for n teams. `Bounds` is a Kokkos::LaunchBounds of the threads (lanes) of a
+  /// team and the number of teams that a multiprocessor must hold at once; it limits the registers
+  /// of a kernel that would otherwise take too many.
   template <class Bounds = Kokkos::LaunchBounds<>, class Functor>
   static void teams(const device& dev, const char* name, long n, const Functor& f,
                     team_shape shape = {}) {

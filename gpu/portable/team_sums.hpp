@@ -1,4 +1,4 @@
-// team_sums: several numbers that the lanes of a team add up together, in one reduction:
+// team_sums: several numbers that the threads (lanes) of a team add up together, in one reduction:
 //   team_sums<float, 4> total;
 //   Kokkos::parallel_reduce(Kokkos::TeamThreadRange(team, n), f,
 //   Kokkos::Sum<decltype(total)>(total));

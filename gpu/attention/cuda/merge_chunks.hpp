@@ -23,8 +23,8 @@ TWILL_KERNEL_FUNCTION std::int64_t decode_row(Ptx ptx, std::int64_t number,
   return ptx.load(first_token + number + 1) - first == 1 ? first : -1;
 }
 
-/// The results of chunks in device memory, one for each row of a launch, query head and chunk. The
-/// struct does not own the memory.
+/// The partial results of attention in device memory, one for each row of a launch, query head and
+/// chunk of 256 positions. The struct does not own the memory.
 struct chunk_results {
   float* tops;    // (rows, n_heads, chunks) largest scores
   float* weights; // (rows, n_heads, chunks) sums of exp(score - top)

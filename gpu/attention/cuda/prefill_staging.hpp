@@ -51,7 +51,7 @@ struct prefill_staging : prefill_work<Shape, Ptx> {
       stage_next();
   }
   /// Waits for the copies of the current step and begins the copies of a later step. Returns the
-  /// offset of the buffer in shared memory (slot) that the current step has filled.
+  /// offset of the buffer in shared memory (slot) that the copies of the current step have filled.
   TWILL_KERNEL_MEMBER unsigned begin_step() {
     ptx.template wait<ahead - 1>();
     ptx.barrier(); // this step's copies are there, and the last step's slot is free
@@ -121,8 +121,9 @@ private:
       return value() - (bits & 65535) * (Shape::piece * (Shape::dim - 1));
     }
   };
-  /// What the next step copies: a sub-tile of keys if next_slice is negative, else tile number
-  /// next_tile of the values, of which it copies slice number next_slice (32 dimensions).
+  /// What the next step copies. If next_slice is negative, it is sub-tile number next_tile of the
+  /// keys, else tile number next_tile of the values, of which it is slice number next_slice (32
+  /// dimensions).
   int next_chunk = 0, next_slice = -1, next_tile = 0;
   unsigned next_slot = 0;
   int steps_to_turn = 0; ///< steps until it is this warp's turn to copy

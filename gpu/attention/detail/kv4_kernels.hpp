@@ -100,9 +100,9 @@ TWILL_KERNEL_INLINE void pack_row(unsigned char* __restrict codes, const float* 
                                           code_of(high[i], scales[i * by_scale]) << 4);
 }
 
-/// Packs one group of the keys of `Positions` positions from t0 on. They are first copied to a
-/// local array, of which each row holds one dimension of all these positions. Each position has its
-/// own scale.
+/// Packs one group (up to 64 dimensions) of the keys of `Positions` positions from t0 on. The keys
+/// are first copied to a local array, of which each row holds one dimension of all these positions.
+/// Each position has its own scale.
 template <int Positions, class Element>
 TWILL_KERNEL_INLINE void pack_keys(const group_place& p, const Element* from, int t0) {
   float x[kv4_group][Positions];

@@ -172,8 +172,8 @@ public:
     }
   }
 
-  /// Computes the scores of all rows for the tile's first n positions (a multiple of 16). Up to
-  /// rows_at_once rows read the keys directly; more rows share a packed copy.
+  /// Computes the scores of all rows for the first n positions of a tile of 64 (a multiple of 16).
+  /// Up to rows_at_once rows read the keys directly; more rows share a packed copy.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;
@@ -189,9 +189,9 @@ public:
   void set_weights(int row, int j, vf weights) { round_16(weights_ + row * tile_len + j, weights); }
   void no_weights(int row) { __builtin_memset(weights_ + row * tile_len, 0, 2 * tile_len); }
 
-  /// Adds the weighted values of the tile's positions [begin, end) to each row's sums. Positions
-  /// that a row does not see have the weight 0. Positions outside [begin, end) may hold anything
-  /// and are not read.
+  /// Adds the weighted values of positions [begin, end) of a tile of 64 positions to each row's
+  /// sums. Positions that a row does not see have the weight 0. Positions outside [begin, end) may
+  /// hold anything and are not read.
   template <class Element>
   void value_tile(const attention_work& w, int base, int begin, int end, int width) {
     static const Element nothing[max_dim] = {};

@@ -24,9 +24,9 @@ public:
     }
   }
 
-  /// Computes the scores of all rows for the tile's first n positions (a multiple of 16). Up to
-  /// rows_at_once rows read the keys directly; more rows share a copy widened to f32. In both cases
-  /// a score is summed in the same order.
+  /// Computes the scores of all rows for the first n positions of a tile of 64 (a multiple of 16).
+  /// Up to rows_at_once rows read the keys directly; more rows share a copy widened to f32. In both
+  /// cases a score is summed in the same order.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;
@@ -46,8 +46,8 @@ public:
   /// Called for a row that sees nothing of the tile.
   void no_weights(int) {}
 
-  /// Adds the weighted values of the tile's positions [begin, end) to each row's sums. Up to
-  /// rows_at_once rows read the values in place; more rows share a copy widened to f32.
+  /// Adds the weighted values of positions [begin, end) of a tile of 64 positions to each row's
+  /// sums. Up to rows_at_once rows read the values in place; more rows share a copy widened to f32.
   template <class Element>
   void value_tile(const attention_work& w, int base, int begin, int end, int width) {
     const int rows = w.n_queries * w.n_heads;

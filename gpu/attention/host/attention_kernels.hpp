@@ -46,8 +46,8 @@ struct attention_work {
   std::int64_t out_stride = 0;
 };
 
-/// The number of floats in a chunk's result for one row: maximum, sum, and head_dim values that are
-/// not divided by the sum yet.
+/// The number of floats in the result of a chunk of 512 positions for one row: maximum, sum, and
+/// head_dim values that are not divided by the sum yet.
 constexpr std::int64_t attention_partial_floats(std::int32_t head_dim) {
   return 2 + std::int64_t{head_dim};
 }

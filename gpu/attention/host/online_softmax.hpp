@@ -109,8 +109,8 @@ inline void softmax_tile(const attention_work& w, int base, int n, int width, ro
     softmax_rows<1>(s, products, first, n, width);
 }
 
-/// Adds the keys and values of the tile at position `base` to the rows' results, and prefetches the
-/// next tile if it begins before position `stop`.
+/// Adds the keys and values of the tile of 64 positions at position `base` to the rows' results,
+/// and prefetches the next tile if it begins before position `stop`.
 template <class Element, class Products>
 inline void run_tile(const attention_work& w, int base, int stop, int width, row_state& s,
                      Products& products) {

@@ -56,8 +56,9 @@ inline void load_scales(const attention_work& w, const float* arena, int base, i
   }
 }
 
-/// Visits the KV blocks that hold positions [begin, end) of the tile at `base`, in order:
-/// f(block's first element, first position within the block, position within the tile, count).
+/// Visits the KV blocks that hold positions [begin, end) of the tile of 64 positions at `base`, in
+/// order: f(block's first element, first position within the block, position within the tile,
+/// count).
 template <class Element, class F>
 inline void for_blocks(const attention_work& w, const void* arena, int base, int begin, int end,
                        const F& f) {

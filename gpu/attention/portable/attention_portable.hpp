@@ -36,8 +36,8 @@ struct attention_team {
   const float* slopes;
   ragged_batch batch;
 
-  /// The place of a position's key, value and scales: the index of the first element of each, and
-  /// of the scale.
+  /// The place of a position in the KV arena: the indices of the first element of its key, of the
+  /// first element of its value, and of its scales.
   struct place {
     std::int64_t key, value, scale;
   };
@@ -97,7 +97,7 @@ struct attention_team {
     });
   }
 
-  /// Rescales the sums `acc` (heads, head_dim), then adds to it the values weighted by `weights`
+  /// Rescales the sums `acc` (heads, head_dim), then adds to them the values weighted by `weights`
   /// (heads, tile).
   template <class Element>
   KOKKOS_INLINE_FUNCTION void add_values(const Member& team, const part_of_tile& t,
@@ -186,7 +186,7 @@ struct attention_team {
       });
       team.team_barrier();
       // Item i processes every `parts`-th position of the tile for head i / parts, so that the
-      // order of the sums does not depend on the number of lanes.
+      // order of the sums does not depend on the number of threads in a team.
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * parts), [&](const int i) {
         const float* row = weights + i / parts * tile;
         float top = -INFINITY;

@@ -196,8 +196,8 @@ struct gemm {
     const int begin = begin_of(slice);
     const int end = begin_of(slice + Pairs);
 
-    // A lane loads its columns of row lane / 4 of each tile. For rows past the last, it loads the
-    // last row again; their outputs are not written.
+    // A thread (lane) of a warp loads its columns of row lane / 4 of each tile of 8 rows. For rows
+    // past the last, it loads the last row again; their outputs are not written.
     using element = std::conditional_t<Weights::x_bytes == 1, std::int8_t, std::uint16_t>;
     const auto* const x_rows = reinterpret_cast<const char*>(static_cast<const element*>(args.x) +
                                                              first_row * args.x_stride);

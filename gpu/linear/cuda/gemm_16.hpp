@@ -1,11 +1,11 @@
 // The `Weights` of gemm.hpp for dense f16 and bf16 weights. They are multiplied without conversion,
 // by the mma instruction of their type.
 //
-// As in gemm_w4.hpp, the 32 columns of a step are multiplied in an order in which each lane loads
-// eight neighbouring columns (an octet) of the activations: the four pairs of columns of octet t
-// take the places of columns 2t, 2t + 1 and 2t + 8, 2t + 9 in each of the step's two mma. Dense
-// weights have no scales, so mma accumulates products over all columns that a warp adds up in one
-// run (a slice, see gemm.hpp).
+// As in gemm_w4.hpp, the 32 columns of a step are multiplied in an order in which each thread of a
+// warp loads eight neighbouring columns (an octet) of the activations: the four pairs of columns of
+// octet t take the places of columns 2t, 2t + 1 and 2t + 8, 2t + 9 in each of the step's two mma.
+// Dense weights have no scales, so mma accumulates products over all columns that a warp adds up in
+// one run (a slice, see gemm.hpp).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace twill::gpu::cuda {
 
-/// A panel of f16 weights is stored column by column, 16 outputs per column. The lanes of a warp
-/// copy the weights to shared memory together, so that each matrix of 8 columns by 8 outputs
-/// becomes contiguous; ldmatrix transposes these matrices when it loads them.
+/// A row panel (16 outputs) of f16 weights is stored column by column. The threads of a warp copy
+/// the weights to shared memory together, so that each matrix of 8 columns by 8 outputs becomes
+/// contiguous; ldmatrix transposes these matrices when it loads them.
 template <class Ptx>
 struct gemm_f16_weights {
   static constexpr int x_bytes = 2, halves = 2;
@@ -115,11 +115,11 @@ struct gemm_f16_weights {
 };
 
 /// bf16 weights are stored in pairs of columns, each of which is a register operand of mma without
-/// conversion. A lane copies and reads the four pairs of its octet (8 columns) for the four outputs
-/// that it also has in gemm_w4.hpp. It reads two outputs per load, so that two loads fill the four
-/// registers of a tile of outputs; the registers of a single load of 16 bytes would first have to
-/// be moved. Half of the lanes read the two tiles in the opposite order, since the 8-byte loads
-/// would otherwise have bank conflicts.
+/// conversion. A thread copies and reads the four pairs of its octet (8 columns) for the four
+/// outputs that it also has in gemm_w4.hpp. It reads two outputs per load, so that two loads fill
+/// the four registers of a tile of outputs; the registers of a single load of 16 bytes would first
+/// have to be moved. Half of the threads read the two tiles in the opposite order, since the 8-byte
+/// loads would otherwise have bank conflicts.
 template <class Ptx>
 struct gemm_bf16_weights {
   static constexpr int x_bytes = 2, halves = 2;

@@ -1,14 +1,14 @@
 // The `Weights` of gemm.hpp for grouped_u8 weights with int8 activations, multiplied by
 // mma.m16n8k32.
 //
-// A segment has 32, 64 or 128 columns, all of one group of the weights. to_8_bits.hpp rounds the
-// activations of each row and segment to codes from -127 to 127 times a scale, and adds up the
-// codes. 128 is subtracted from each code of the weights, which makes it an int8. The products with
-// the activations' codes are summed in integers over a segment, which is exact. Then sum += weight
-// scale * activation scale * (products - (zero point - 128) * sum of the activations' codes) is
-// computed in f32, by one fused multiply-add for each output and row. Where weights have offsets
-// instead of zero points, the zero point counts as 0, and a second multiply-add adds offset *
-// activation scale * sum of the activations' codes.
+// A segment is the columns that share an activation scale: 32, 64 or 128 columns, all of one group
+// of the weights. to_8_bits.hpp rounds the activations of each row and segment to codes from -127
+// to 127 times a scale, and adds up the codes. 128 is subtracted from each code of the weights,
+// which makes it an int8. The products with the activations' codes are summed in integers over a
+// segment, which is exact. Then sum += weight scale * activation scale * (products - (zero point -
+// 128) * sum of the activations' codes) is computed in f32, by one fused multiply-add for each
+// output and row. Where weights have offsets instead of zero points, the zero point counts as 0,
+// and a second multiply-add adds offset * activation scale * sum of the activations' codes.
 //
 // Converting integers to f32 is slow on most GPUs, so the integer sums start at the bit pattern of
 // the f32 1.5 * 2^23 instead of 0. As long as a sum stays within 2^22 of its start, its bit pattern

@@ -22,7 +22,7 @@ struct prefill_block {
 };
 
 /// Products of more rows than this may use prefill_gemm.hpp. gemm.hpp reads the weights once for
-/// each 32 rows.
+/// every 32 rows.
 inline constexpr std::int64_t decode_rows = 32;
 
 /// The cost of gemm.hpp with 32 rows, in the units of prefill_block::cost. It is an estimate: on an

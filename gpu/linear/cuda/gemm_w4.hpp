@@ -56,7 +56,7 @@ struct gemm_w4_weights {
   const unsigned char* codes; ///< source of the lane's next copy
   unsigned base;              ///< address of the lane's bytes in slot 0
   params_type params;
-  /// For each of the lane's outputs, a pair of 16-bit values that removes the zero point from a
+  /// For each of the thread's outputs, a pair of 16-bit values that removes the zero point from a
   /// pair of codes: 1024 + zero point in f16, which is subtracted; -(128 + zero point) in bf16,
   /// which is added.
   std::uint32_t zeros[4];

@@ -1,7 +1,7 @@
 // The `Weights` of gemm.hpp for grouped_u8 weights with f16 or bf16 activations.
 //
-// The four outputs whose codes a lane reads become rows lane / 4 and lane / 4 + 8 of two tiles of
-// mma's first operand.
+// The four outputs whose codes a lane (thread of a warp) reads become rows lane / 4 and lane / 4 +
+// 8 of two tiles of mma's first operand.
 //
 // A byte permute puts each of a pair of codes into 16 bits of its own, and one instruction turns
 // both into code - zero point, exactly.
@@ -64,7 +64,7 @@ struct gemm_w8_weights : w8_codes<Ptx, Columns == gemm_w8_sixteen> {
   static constexpr std::uint32_t code_factor = 0x7f007f00U, zero_factor = 0xff00ff00U; // +-2^127
 
   params_type params;
-  /// For each of the lane's outputs, a pair of 16-bit values that removes the zero point from a
+  /// For each of the thread's outputs, a pair of 16-bit values that removes the zero point from a
   /// pair of codes: 1024 + zero point in f16, which is subtracted; -zero point / 64 in bf16, which
   /// is added.
   std::uint32_t zeros[groups][4];

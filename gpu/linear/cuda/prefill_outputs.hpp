@@ -17,8 +17,8 @@ struct alignas(4 * sizeof(T)) vector4 {
   T value[4];
 };
 
-/// A lane has four outputs of each of its rows. With most kinds of weights the four are neighbours;
-/// then one instruction writes all four, if the rows of the output are aligned for it.
+/// A thread has four outputs of each of its rows. With most kinds of weights the four are
+/// neighbours; then one instruction writes all four, if the rows of the output are aligned for it.
 template <class Shape>
 struct prefill_outputs {
   using weights = typename Shape::weights;

@@ -1,5 +1,5 @@
-// segment_params: the scales, zero points and offsets of grouped weights for gemm.hpp. A lane holds
-// those of four neighbouring outputs of a panel, for one segment at a time.
+// segment_params: the scales, zero points and offsets of grouped weights for gemm.hpp. A thread
+// holds those of four neighbouring outputs of a row panel (16 outputs), for one segment at a time.
 //
 // A segment is a run of columns after which sums are scaled: a whole quantisation group of the
 // weights, an equal part of a group, or two groups of 16. mma sums the products of a group in f32,

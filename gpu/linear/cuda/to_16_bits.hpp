@@ -1,4 +1,4 @@
-// The body of a kernel that converts activations to the layout that gemm.hpp reads: rows of f16 or
+// The code of a kernel that converts activations to the layout that gemm.hpp reads: rows of f16 or
 // bf16 in the order of the weights' columns, each row 16-byte aligned. linear() runs the kernel
 // where activations are f32, where the matrix has a column order (packed_matrix.hpp), or where rows
 // are not aligned.

@@ -1,4 +1,4 @@
-// The body of a kernel that rounds activations to int8 codes for gemm_i8.hpp, with a scale for each
+// The code of a kernel that rounds activations to int8 codes for gemm_i8.hpp, with a scale for each
 // row and segment (a run of 32, 64 or 128 columns), in the order of the weights' columns.
 //
 // A code is x * 127 / largest rounded to an integer, ties to even, where `largest` is the largest

@@ -30,8 +30,8 @@ struct w8_codes {
   const unsigned char* codes; ///< source of the lane's next copy
   unsigned base;              ///< address of the lane's bytes in slot 0
 
-  /// Will read the codes of pair number `pair` of row panels (32 outputs) from step `step` (32
-  /// columns) on. `warp_base` is the offset of the warp's bytes in shared memory.
+  /// Prepares to read the codes of pair number `pair` of row panels (32 outputs) from step `step`
+  /// (32 columns) on. `warp_base` is the offset of the warp's bytes in shared memory.
   TWILL_KERNEL_MEMBER w8_codes(Ptx p, const detail::packed_view& w, int pair, int lane,
                                int warp_base, std::int64_t step)
       : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)) {

@@ -10,8 +10,8 @@ namespace twill::gpu::host {
 namespace {
 
 /// The number of the tile's row panels (16 outputs each) that one pass multiplies. In a gated layer
-/// a pass multiplies a panel of the gate and the panel of the half that is multiplied by it; the
-/// tile counts only the former.
+/// a pass multiplies a panel of the gate and the panel that the gate multiplies; the tile counts
+/// only the panels of the gate.
 inline std::int64_t panels_at_once(const tile& t) {
   return t.gate_panels > 0 ? 1 : microkernel_panels;
 }
@@ -19,7 +19,7 @@ inline std::int64_t panels_at_once(const tile& t) {
 /// Multiplies all rows of the tile by two row panels (16 outputs each), or by one at the end of the
 /// tile. Rows are divided into groups of at most microkernel_rows, as evenly as possible. While the
 /// groups are multiplied one after the other, the next columns to unpack (a stretch, int8_pack.hpp)
-/// are prefetched; otherwise unpacking it would wait for memory.
+/// are prefetched; otherwise unpacking them would wait for memory.
 template <class S, code_form F, int Segment, conversion How, bool ByGroup, bool Residual>
 void gemm_pair(const tile& t, const quantised_rows& x, std::int64_t panel) {
   constexpr std::int64_t most = int8_gemm_columns / Segment;

@@ -9,7 +9,8 @@ namespace twill::gpu::host {
 namespace {
 
 /// Loads the codes of one segment (packed_view.hpp) of a row panel and returns the address after
-/// them. `line` holds the factors and bases of the segment's code group; only u4_as_u8 reads it.
+/// them. `line` holds the factors and bases of the segment's code group (columns that share a
+/// factor and a base); only u4_as_u8 reads it.
 template <class S, code_form F, int Quads>
 inline const unsigned char* load_segment(const unsigned char* at, const unsigned char* line,
                                          typename S::codes (&codes)[Quads]) {
@@ -109,8 +110,8 @@ template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bo
     return S::set1(detail::bits_to_f32(of[r * x.segments].offset));
   };
 
-  // A single loop over the segments of all groups is faster than two nested loops over groups and
-  // segments.
+  // A group consists of segments (packed_view.hpp). A single loop over the segments of all groups
+  // is faster than two nested loops over groups and segments.
   typename S::f32 scale, offset;
   typename S::i32 words;
   std::int32_t left_of_group = 0;

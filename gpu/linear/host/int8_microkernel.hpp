@@ -104,7 +104,8 @@ add_to_group(const activation_rows& x, const typename S::i32 (&exact)[R][microke
 
 /// Called only where scales are applied once per quantisation group of the weights (ByGroup), at
 /// the end of a group: multiplies the group's sums by its scale, adds its offset, adds the result
-/// to the rows' `totals`, and clears `sum`. `residual` holds the rows' residual codes.
+/// to the rows' `totals`, and clears `sum`. `residual` holds the codes of the rows' residuals,
+/// which are the errors of rounding activations to int8.
 template <class S, conversion How, bool Residual, int R>
 [[gnu::always_inline]] inline void
 close_group(const pack_params (&params)[microkernel_panels], const activation_rows& x,

@@ -1,6 +1,6 @@
 // Unpacks weights for the GEMM of int8 compute. A stretch, which is up to int8_gemm_columns columns
-// of two row panels, is unpacked once for many rows and stays in the first-level cache. The codes
-// of grouped_u8 need no unpacking and are read in place.
+// of two row panels (16 outputs each), is unpacked once for many rows and stays in the first-level
+// cache. The codes of grouped_u8 need no unpacking and are read in place.
 #pragma once
 
 #include "gpu/linear/host/int8_gemv.hpp"
@@ -8,11 +8,11 @@
 namespace twill::gpu::host {
 namespace {
 
-/// The micro-kernel multiplies at most microkernel_rows rows by microkernel_panels row panels.
-/// Their 12 integer and 12 float sums fill 24 of the 32 vector registers.
+/// The micro-kernel multiplies at most microkernel_rows rows by microkernel_panels row panels (16
+/// outputs each). Their 12 integer and 12 float sums fill 24 of the 32 vector registers.
 constexpr int microkernel_rows = 6;
 /// The least number of rows that the micro-kernel multiplies. A tile has at least 8 rows; divided
-/// evenly into groups of at most microkernel_rows, they never give a smaller group.
+/// evenly into groups of at most microkernel_rows, the rows never give a smaller group.
 constexpr int microkernel_least_rows = 4;
 constexpr int microkernel_panels = 2;
 static_assert(microkernel_rows == int8_gemm_rows && microkernel_panels == int8_gemm_panels);

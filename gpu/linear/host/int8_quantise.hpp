@@ -24,7 +24,8 @@ struct quantised_run {
 };
 
 /// Quantises each group by its largest magnitude. `x` has at_once values, with zeros past the row's
-/// end; `codes` and `residual` have room for at_once codes each and are 16-byte aligned.
+/// end; `codes` and `residual` (the codes of the rounding errors) have room for at_once codes each
+/// and are 16-byte aligned.
 template <class S, bool Residual>
 inline quantised_run quantise_run(const float* x, std::int8_t* codes, std::int8_t* residual) {
   constexpr float largest_code = !Residual ? 127.0F : 127.0F * detail::residual_ratio;

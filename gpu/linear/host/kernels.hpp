@@ -1,9 +1,9 @@
 // kernels: the host micro-kernels of linear layers, one table per instruction set.
 //
-// A tile is a range of row panels (16 rows of the weights) times some rows of activations. One lane
-// sums every output over ascending columns, so a matrix may be divided into tiles anywhere without
-// changing a bit of the result. The functions are pure: they access only the memory that their
-// arguments point to. Any thread may call them.
+// A tile is a range of row panels (16 rows of the weights) times some rows of activations. One SIMD
+// lane sums every output over ascending columns, so a matrix may be divided into tiles anywhere
+// without changing a bit of the result. The functions are pure: they access only the memory that
+// their arguments point to. Any thread may call them.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace twill::gpu::host {
 /// The quantisation parameters of one segment of a row of activations, whose codes are q.
 struct segment_params {
   float scale;
-  /// How the offsets of the weights apply to this segment, in which the activations have the codes
-  /// q. Where offsets are stored as floats, the field holds the bits of the float scale * sum(q),
-  /// by which an offset is multiplied; where offsets are applied once per group, it is the total
-  /// over the group's segments up to this one. Otherwise the field is the start value of the
-  /// segment's integer sum: int16_start(sum(q)) with int16 quant params, else offset_factor *
-  /// sum(q).
+  /// How the offsets of the weights apply to this segment (columns whose products are summed before
+  /// scales apply), in which the activations have the codes q. Where offsets are stored as floats,
+  /// the field holds the bits of the float scale * sum(q), by which an offset is multiplied; where
+  /// offsets are applied once per group, it is the total over the group's segments up to this one.
+  /// Otherwise the field is the start value of the segment's integer sum: int16_start(sum(q)) with
+  /// int16 quant params, else offset_factor * sum(q).
   std::uint32_t offset;
 };
 

@@ -17,8 +17,8 @@ namespace {
 /// Up to about this many activations, it is cheaper if every thread rounds or quantises all rows
 /// for itself than if a separate launch does so once.
 constexpr std::int64_t prepare_in_place = 8192;
-/// The most rows of a tile; the rows of a tile share each unpacked row panel. Tiles have more than
-/// tile_rows only where there are enough tiles for every thread.
+/// The most rows of a tile; the rows of a tile share each unpacked row panel (16 outputs). Tiles
+/// have more than tile_rows only where there are enough tiles for every thread.
 constexpr std::int64_t most_tile_rows = host::int8_gemm_max_rows, tile_rows = most_tile_rows / 2;
 /// Rows up to which a layer is bound by reading its weights.
 constexpr std::int64_t few_rows = 16;
@@ -78,8 +78,9 @@ public:
     return ordered_ && compute_ != compute_type::f32 ? align64(w_.cols * 4) : 0;
   }
 
-  /// Fills rows [first, end) of the m prepared rows at `at`. `row_space` has fill_bytes() bytes.
-  /// `order` is the weights' column order, or null.
+  /// Rounds or quantises rows [first, end) of x into the buffer at `at`, which has room for m such
+  /// rows. `row_space` is workspace of fill_bytes() bytes. `order` is the weights' column order, or
+  /// null.
   void fill(const host::kernels& k, const std::int32_t* order, unsigned char* at, std::int64_t m,
             const tensor_ref& x, std::int64_t first, std::int64_t end,
             unsigned char* row_space) const {
@@ -152,9 +153,10 @@ std::int64_t pack_size(const packed_view& w, compute_type compute, std::int64_t 
   return w.kind == as_is ? 0 : w.padded_cols * 64;
 }
 
-/// The layout of a call's scratch memory: the prepared rows, either shared or one copy per thread;
-/// then for each thread a buffer for preparing a row, a buffer for unpacked weights and, where each
-/// thread prepares its own copy, a flag that says whether the copy is ready.
+/// The layout of a call's scratch memory: the prepared (rounded or quantised) rows, either shared
+/// or one copy per thread; then for each thread a buffer for preparing a row, a buffer for unpacked
+/// weights and, where each thread prepares its own copy, a flag that says whether the copy is
+/// ready.
 struct scratch_layout {
   scratch_layout(const packed_view& w, const prepared_rows& prepared, compute_type compute,
                  std::int64_t m, std::int64_t n_threads)
@@ -262,7 +264,7 @@ std::int64_t scratch_bytes(const device& dev, const packed_view& w, bool ordered
   const std::int64_t threads = dev.info().threads;
   const prepared_rows rows(w, ordered, compute);
   // Scratch memory grows with the number of rows, but drops at the number from which rows are
-  // prepared once instead of by every thread.
+  // rounded or quantised once instead of by every thread.
   const std::int64_t most_in_place = std::min(m, prepare_in_place / w.cols);
   return std::max(scratch_layout(w, rows, compute, m, threads).bytes(),
                   scratch_layout(w, rows, compute, most_in_place, threads).bytes());

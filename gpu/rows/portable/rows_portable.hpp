@@ -71,7 +71,7 @@ struct layer_norm_team {
 };
 
 /// One team per row and head; the head is a query head, or a KV head with its key and value. The
-/// team's lanes first divide among them the pairs to rotate, then the dimensions to store.
+/// team's threads first divide among them the pairs to rotate, then the dimensions to store.
 template <class Member>
 struct rope_store_team {
   rope_store all;

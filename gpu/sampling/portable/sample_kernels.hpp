@@ -15,7 +15,7 @@
 //
 // A team whose row does not need a kernel returns at once. Masses and counts are exact
 // (weight_bins.hpp), so the drawn token does not depend on the order of additions, on the number of
-// lanes or on other rows.
+// threads or on other rows.
 #pragma once
 
 #include <cmath>

@@ -73,7 +73,7 @@ struct team_row {
     return top_rank(n, [&](const int i) { return ranks[std::int64_t{i} * step]; });
   }
   /// The sum of exp(x - max) over a row, added up in an order that depends only on n and the number
-  /// of lanes.
+  /// of threads in the team.
   KOKKOS_INLINE_FUNCTION double sum_exp(const float* x, std::int32_t n, float max) const {
     double sum = 0;
     Kokkos::parallel_reduce(
