@@ -76,14 +76,15 @@ public:
   marker(const marker&) = delete;
   marker& operator=(const marker&) = delete;
   ~marker();
-  /// Sets the point to the end of the work that was launched on the device so far. On the device's
-  /// thread.
+  /// Sets the point to the end of the work that was launched on the device so far. Called on the
+  /// device's thread.
   void record(device& dev);
-  /// Sets the point to the end of the copies that the stream has begun so far. On the stream's
-  /// thread.
+  /// Sets the point to the end of the copies that the stream has begun so far. Called on the
+  /// stream's thread.
   void record(copy_stream& copies);
-  /// On any thread, after record() has returned; blocks the calling thread alone. The result is
-  /// device_lost where the device refused to create or to record the marker.
+  /// Waits for the point. It may be called on any thread after record() has returned and blocks the
+  /// calling thread alone. The result is device_lost where the device refused to create or to
+  /// record the marker.
   [[nodiscard]] result<nothing> wait();
   /// Makes ops that are launched on the device after this call wait for the point; the calling
   /// thread, which must be the device's, does not wait.

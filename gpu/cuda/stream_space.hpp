@@ -1,6 +1,6 @@
-// stream_space: implements the part of a space that needs only CUDA's runtime: the memory of a GPU,
-// copies to and from it, and the stream on which its ops are launched. Derived classes implement
-// the rest. Only .cu files may include this header.
+// stream_space: implements the part of a space (the memory and kernels of a device) that needs only
+// CUDA's runtime: the memory of a GPU, copies to and from it, and the stream on which its ops are
+// launched. Derived classes implement the rest. Only .cu files may include this header.
 //
 // Threads and errors are those of gpu/detail/space.hpp. Derived classes create the stream;
 // stream_space owns and destroys it.

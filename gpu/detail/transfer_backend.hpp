@@ -37,7 +37,7 @@ struct transfer_backend {
   /// Sets the event to the end of the copies that the stream has begun. On the stream's thread.
   result<nothing> (*record_copies)(void* stream, void* event);
   /// Makes copies that the stream begins after this call wait for the event, which a marker of
-  /// copy_stream.hpp has recorded. On the stream's thread.
+  /// copy_stream.hpp has recorded. Called on the stream's thread.
   result<nothing> (*copies_follow)(void* stream, void* event);
   /// Makes work that is launched on `on` after this call wait for the event, which a marker of
   /// copy_stream.hpp has recorded. Called on the thread of the device that owns `on`; that device

@@ -125,10 +125,10 @@ struct simd_avx2 : byte_sums {
     else
       dot_u4(sum, c, x, stride);
   }
-  /// For 4-bit codes. A quad is the codes of four neighbouring columns of 16 rows. maddubs adds up
-  /// pairs of products in 16 bits: a pair is at most 2 * 15 * 128, so 16 bits hold the sums over 8
-  /// quads. The loop over rows is innermost, so that a quad of codes is loaded once for the
-  /// products with all R rows.
+  /// The dot products of 4-bit codes with int8 activations. A quad is the codes of four
+  /// neighbouring columns of 16 rows. maddubs adds up pairs of products in 16 bits: a pair is at
+  /// most 2 * 15 * 128, so 16 bits hold the sums over 8 quads. The loop over rows is innermost, so
+  /// that a quad of codes is loaded once for the products with all R rows.
   template <int R, int Quads>
   [[gnu::always_inline]] static void dot_u4(i32 (&sum)[R], const codes (&c)[Quads],
                                             const std::int8_t* x, std::int64_t stride) {
@@ -146,9 +146,9 @@ struct simd_avx2 : byte_sums {
     for (int r = 0; r < R; ++r)
       sum[r] = add(sum[r], join_pairs(pairs_of[r]));
   }
-  /// For 8-bit codes, with which the 16-bit sums of maddubs would saturate. So 128 is subtracted
-  /// from each code, which limits a product's magnitude to 128 * 127, and 128 * sum(x) is added at
-  /// the end.
+  /// The dot products of 8-bit codes with int8 activations x. For 8-bit codes the 16-bit sums of
+  /// maddubs would saturate, so 128 is subtracted from each code, which limits a product's
+  /// magnitude to 128 * 127, and 128 * sum(x) is added at the end.
   template <int R, int Quads>
   [[gnu::always_inline]] static void dot_u8(i32 (&sum)[R], const codes (&c)[Quads],
                                             const std::int8_t* x, std::int64_t stride) {

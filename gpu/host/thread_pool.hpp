@@ -67,8 +67,9 @@ private:
   using call = void (*)(const void* body, std::int64_t part, std::int32_t thread);
 
   void run_job(std::uint32_t parts, call c, const void* body);
-  /// The first part of thread `index`'s share; `parts` for an index of threads(). The share of the
-  /// thread that calls run(), index 0, is never empty.
+  /// The first part of the share of thread `index` (a share is a run of neighbouring parts of a
+  /// job); `parts` for an index of threads(). The share of the thread that calls run(), index 0, is
+  /// never empty.
   std::uint32_t first_part(std::uint32_t parts, std::int32_t index) const;
   /// Claims and runs parts of job `number` until none are left, beginning with the share of thread
   /// `index`.

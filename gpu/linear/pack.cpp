@@ -211,8 +211,8 @@ public:
     return target_->host ? target_->host.get()
                          : static_cast<unsigned char*>(target_->device.data());
   }
-  /// Uploads what has been written, if necessary, and returns its address on the device; null for
-  /// pack_on_host().
+  /// Uploads what has been written, if necessary, and returns the address of the data on the
+  /// device; null for pack_on_host().
   const unsigned char* finish(device& dev) const {
     if (target_->device.data() == nullptr) return nullptr;
     if (target_->host) dev.upload(target_->device.data(), data(), target_->device.bytes());

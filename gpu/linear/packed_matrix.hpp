@@ -120,7 +120,7 @@ public:
   /// The column order is part of the image that place() sets.
   packed_matrix like(std::int64_t rows) const;
   /// Makes the matrix read the packed bytes of all its rows at `image`, which is 64-byte aligned
-  /// device memory. Null detaches the matrix from its image; no op may use the matrix then.
+  /// device memory. Null detaches the matrix from such bytes; no op may use the matrix then.
   void place(const void* image);
   /// False for a matrix that has no image in device memory, so that no op may use it.
   bool readable() const;

@@ -36,9 +36,9 @@ inline constexpr bool space_is_host =
     std::is_same_v<typename Space::memory_space, Kokkos::HostSpace>;
 
 /// Launches kernels in `Space`. All portable implementations launch through this struct and never
-/// call Kokkos directly. On a host, TeamSize 0 lets Kokkos choose the team size, which is one lane;
-/// tests set larger sizes. With OnHost, launches use the default instance of the space, and ops are
-/// done when they return.
+/// call Kokkos directly. On a host, TeamSize 0 lets Kokkos choose the team size, which is one
+/// thread; tests set larger sizes. With OnHost, launches use the default instance of the space, and
+/// ops are done when they return.
 template <class Space, int TeamSize = 0, bool OnHost = space_is_host<Space>>
 struct launcher {
   using range_policy = Kokkos::RangePolicy<Space, Kokkos::IndexType<long>>;

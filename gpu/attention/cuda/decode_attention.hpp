@@ -227,9 +227,10 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
     return {{ptx}, first, first + n};
   }
 
-  /// Attends to the positions of one chunk. Afterwards the largest score and the sum of weights of
-  /// each head are in shared memory at tops_at, and the sums of weighted values in `sum`. In the
-  /// block's first chunk the queries are loaded too, while the first copies are under way.
+  /// Attends to the 256 positions of one chunk, as far as the row sees them. Afterwards the largest
+  /// score and the sum of weights of each head are in shared memory at tops_at, and the sums of
+  /// weighted values in `sum`. In the block's first chunk the queries are loaded too, while the
+  /// first copies are under way.
   TWILL_KERNEL_MEMBER void attend(int chunk, bool is_first, accumulators& sum) {
     chunk_begin = chunk * decode_chunk;
     from = begin > chunk_begin ? begin - chunk_begin : 0;

@@ -1,5 +1,5 @@
-// decode_softmax: softmax over one chunk of a decode attention block. It replaces the scores in
-// shared memory by weights.
+// decode_softmax: softmax over one chunk (256 positions) in a block of decode attention. It
+// replaces the scores in shared memory by weights.
 #pragma once
 
 #include <cmath>

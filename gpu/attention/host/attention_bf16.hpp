@@ -172,8 +172,8 @@ public:
     }
   }
 
-  /// Computes the scores of all rows for the first n positions of a tile of 64 (a multiple of 16).
-  /// Up to rows_at_once rows read the keys directly; more rows share a packed copy.
+  /// Computes the scores of all rows for the first n positions (n is a multiple of 16) of a tile of
+  /// 64 positions. Up to rows_at_once rows read the keys directly; more rows share a packed copy.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;

@@ -24,9 +24,9 @@ public:
     }
   }
 
-  /// Computes the scores of all rows for the first n positions of a tile of 64 (a multiple of 16).
-  /// Up to rows_at_once rows read the keys directly; more rows share a copy widened to f32. In both
-  /// cases a score is summed in the same order.
+  /// Computes the scores of all rows for the first n positions (n is a multiple of 16) of a tile of
+  /// 64 positions. Up to rows_at_once rows read the keys directly; more rows share a copy widened
+  /// to f32. In both cases a score is summed in the same order.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;

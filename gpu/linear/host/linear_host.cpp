@@ -78,9 +78,9 @@ public:
     return ordered_ && compute_ != compute_type::f32 ? align64(w_.cols * 4) : 0;
   }
 
-  /// Rounds or quantises rows [first, end) of x into the buffer at `at`, which has room for m such
-  /// rows. `row_space` is workspace of fill_bytes() bytes. `order` is the weights' column order, or
-  /// null.
+  /// Reorders, rounds or quantises rows [first, end) of x, as the compute type requires, into the
+  /// buffer at `at`, which has room for m such rows. `row_space` is workspace of fill_bytes()
+  /// bytes. `order` is the weights' column order, or null.
   void fill(const host::kernels& k, const std::int32_t* order, unsigned char* at, std::int64_t m,
             const tensor_ref& x, std::int64_t first, std::int64_t end,
             unsigned char* row_space) const {

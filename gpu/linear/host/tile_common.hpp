@@ -104,10 +104,10 @@ inline typename S::f32 load_offset(const packed_view& w, const unsigned char* at
   return S::mul(S::mul(S::load_u8(behind), S::set1(-1.0F)), scale);
 }
 
-/// Whether int8 kernels of policy S may apply a group's scale and offset once per group. Where a
-/// group has several segments (columns whose products are summed in integers), their sums are first
-/// multiplied by the activations' scales and added up, which saves a multiplication per segment.
-/// segment_params::offset of a group's last segment then covers the whole group.
+/// Whether int8 kernels over the SIMD policy S may apply a group's scale and offset once per group.
+/// Where a group has several segments (columns whose products are summed in integers), their sums
+/// are first multiplied by the activations' scales and added up, which saves a multiplication per
+/// segment. segment_params::offset of a group's last segment then covers the whole group.
 template <class S>
 constexpr bool may_go_by_group(int segment) {
   return S::int8_gemm && segment == 32;

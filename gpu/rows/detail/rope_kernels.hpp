@@ -70,7 +70,7 @@ struct chip_angle_item {
 
 /// Rotates the queries of a step in place, rotates its keys, and stores its keys and values. The
 /// host processes a whole head at a time in loops that compilers vectorise. A GPU processes one
-/// dimension at a time without local arrays, which it would keep in memory.
+/// dimension at a time without local arrays, since these would lie in memory and not in registers.
 struct rope_store {
   float *q, *k, *v;
   long q_stride, k_stride, v_stride;

@@ -1,6 +1,6 @@
-// draw_team: the last kernel of a draw. One team per row finds the drawn id from the results that
-// the kernels of sample_kernels.hpp have stored for the row's parts (part_len logits each), and
-// reports log-probabilities.
+// draw_team: the last of the kernels that sample tokens. One team per row finds the id of the row's
+// token from the results that the kernels of sample_kernels.hpp have stored for the row's parts
+// (part_len logits each), and reports log-probabilities.
 #pragma once
 
 #include <cstdint>
