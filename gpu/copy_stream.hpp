@@ -55,7 +55,8 @@ public:
                                           std::size_t bytes);
   [[nodiscard]] result<nothing> to_host(void* host_dst, const void* device_src, std::size_t bytes);
   /// Returns once the copy has begun. The host memory must not change until the copy is done, that
-  /// is, until wait() of a marker that was recorded on this stream after the call has returned.
+  /// is, until wait() has returned for a marker (a point among the stream's copies) that was
+  /// recorded after this call.
   [[nodiscard]] result<nothing> begin_to_device(void* device_dst, const void* pinned_src,
                                                 std::size_t bytes);
   /// Makes every copy that is begun after this call wait for the work before `point`; the calling

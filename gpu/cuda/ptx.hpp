@@ -78,9 +78,9 @@ struct device_ptx {
     return atomicAdd(counter, value);
   }
 
-  /// a + b, which the compiler never fuses with a product. It may fuse a plain sum with a product
-  /// into one multiply-add, which gives other bits. Use add() for sums that must have the same bits
-  /// in two kernels.
+  /// a + b, which the compiler never fuses with a product. The compiler may fuse a plain sum with a
+  /// product into one multiply-add, which gives other bits. Use add() for sums that must have the
+  /// same bits in two kernels.
   __device__ static float add(float a, float b) { return __fadd_rn(a, b); }
 
   /// A bitwise function of three inputs: bit i of the result is bit 4 * a_i + 2 * b_i + c_i of

@@ -13,7 +13,7 @@ struct kv4_geometry;
 
 struct attention_backend {
   /// The largest number of bytes of device::scratch() that `attend` takes for up to `n_tokens`
-  /// rows, each of which attends to up to `reach` positions.
+  /// tokens, each of which attends to up to `reach` positions.
   std::int64_t (*scratch_bytes)(const device& dev, std::int32_t n_heads, std::int32_t n_kv_heads,
                                 std::int32_t head_dim, std::int64_t n_tokens, std::int64_t reach);
   /// Computes attention. The caller has checked the arguments and has replaced strides of 0 in the

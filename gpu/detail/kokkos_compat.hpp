@@ -37,8 +37,8 @@ namespace math = Kokkos;
 #endif
 
 #ifdef KOKKOS_ENABLE_CUDA
-/// Starts only the host spaces of a Kokkos that was built with CUDA: Kokkos::initialize() would end
-/// the process on a machine without a GPU.
+/// Starts only the host execution spaces of a Kokkos that was built with CUDA: Kokkos::initialize()
+/// would end the process on a machine without a GPU.
 inline void start_host_spaces(const Kokkos::InitializationSettings& settings) {
   Kokkos::Impl::pre_initialize(settings);
   kokkos_host::impl_initialize(settings);

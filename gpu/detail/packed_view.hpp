@@ -62,8 +62,8 @@ struct packed_view {
   std::int32_t offset_factor = 0;  ///< 0, -8 or -128: exact as an integer
   std::int32_t group = 0;          ///< columns per scale
   std::int32_t code_group = 0;     ///< grouped_u4_as_u8: columns per line
-  /// The number of columns of a segment, whose products int8 compute sums in integers before the
-  /// float scales apply: 32 or 16 where these divide a group, else 8.
+  /// The number of columns whose products int8 compute sums in integers before the float scales
+  /// apply (a segment): 32 or 16 where these divide a group, else 8.
   std::int32_t segment = 0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;

@@ -59,7 +59,7 @@ public:
   virtual result<nothing> fence() = 0;
   /// To be called after a call was refused: whether this process can no longer use the GPU.
   virtual bool is_lost() { return false; }
-  /// Bytes of the GPU's memory that were taken since the space was opened by anything but
+  /// Bytes of the GPU's memory that were taken since this object was opened by anything but
   /// allocate(), including other processes.
   virtual std::int64_t outside_bytes() { return 0; }
   /// The object that measures how much of the memory that allocate() has returned was never touched

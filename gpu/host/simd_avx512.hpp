@@ -51,8 +51,8 @@ struct simd_avx512 : byte_sums {
   static f32 to_f32(i32 v) { return _mm512_cvtepi32_ps(v); }
   /// Loads 16 pairs of 16-bit integers.
   static i32 load_words(const unsigned char* p) { return _mm512_loadu_si512(p); }
-  /// For each 32-bit lane: the lower 16 bits of `v` times those of `words`, plus the upper 16 bits
-  /// of `v` times those of `words`.
+  /// For each 32-bit element of the vectors: the lower 16 bits of `v` times those of `words`, plus
+  /// the upper 16 bits of `v` times those of `words`.
   static i32 dot_words(i32 v, i32 words) { return _mm512_madd_epi16(v, words); }
 
   static f32 as_f32(i32 bits) { return _mm512_castsi512_ps(bits); }

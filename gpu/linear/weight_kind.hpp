@@ -24,7 +24,7 @@ enum class compute_type : std::uint8_t {
   /// Products with dense weights are computed as f32 instead.
   int8x2,
   /// Computes as int8 does. The name is for models whose weights were all rounded to 8 bits before
-  /// packing; none of their layers uses int8x2's residual.
+  /// packing; none of their layers uses int8x2's second product for rounding errors.
   w8a8,
 };
 

@@ -29,8 +29,9 @@ struct team_shape {
 /// has read its functor from that memory.
 inline constexpr std::size_t most_kernel_bytes = 352;
 
-/// Whether kernels of the space run on the processor of this process. Whether the processor can
-/// read the space's memory does not decide this: it can also read the managed memory of a GPU.
+/// Whether kernels of the Kokkos execution space run on the processor of this process. Whether the
+/// processor can read the space's memory does not decide this: the processor can also read the
+/// managed memory of a GPU.
 template <class Space>
 inline constexpr bool space_is_host =
     std::is_same_v<typename Space::memory_space, Kokkos::HostSpace>;

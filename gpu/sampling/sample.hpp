@@ -12,8 +12,8 @@
 
 namespace twill::gpu {
 
-/// How often a token has occurred in a sequence, for the penalties. A row has one entry per
-/// distinct id.
+/// How often a token has occurred in a sequence, for the penalties. A sample_row has one entry per
+/// distinct token id.
 struct token_count {
   std::int32_t id;
   std::int32_t in_output; ///< occurrences in the output

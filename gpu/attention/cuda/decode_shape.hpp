@@ -24,17 +24,17 @@ inline constexpr int decode_chunk = 256;
 /// of mma the first parts are rows 0 to 7 and the second parts rows 8 to 15.
 inline constexpr int decode_tile_heads = 8;
 
-/// The offset in shared memory of 16-byte segment number `segment` of row `row`, where a row has
-/// Segments segments. Segments with the same number in rows 8i to 8i + 7 lie in different banks of
-/// shared memory.
+/// The offset in shared memory of the 16 bytes with number `segment` of row `row`, where a row
+/// consists of Segments times 16 bytes (segments). Segments with the same number in rows 8i to 8i +
+/// 7 lie in different banks of shared memory.
 template <int Segments>
 TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
   constexpr int lowest = Segments & -Segments;
   constexpr int turns = lowest < 8 ? lowest : 8;
   const int turn = row / (8 / turns) % turns;
   // The number that is XORed into the segment's number is `turn` with its bits reversed. This moves
-  // neighbouring rows far apart, so that copies of rows with few segments have no bank conflicts
-  // either.
+  // neighbouring rows far apart, so that copies of rows with few segments (16 bytes each) have no
+  // bank conflicts either.
   int by = 0;
   if constexpr (turns == 8) by = (turn & 1) << 2 | (turn & 2) | turn >> 2;
   if constexpr (turns == 4) by = (turn & 1) << 1 | turn >> 1;

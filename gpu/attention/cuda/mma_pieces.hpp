@@ -1,4 +1,4 @@
-// mma_pieces: converts pieces of 16 bytes of 16-bit or int8 KV to operands of mma, for
+// mma_pieces: converts 16-bit or int8 KV, 16 bytes (a piece) at a time, to operands of mma, for
 // decode_attention and prefill_attention.
 #pragma once
 

@@ -132,8 +132,8 @@ struct gemm_shape {
   static constexpr int sums_bytes = Pairs * gemm_slices * gemm_tile * sums_pitch * 4;
   static constexpr int shared_bytes = copied_bytes > sums_bytes ? copied_bytes : sums_bytes;
 
-  /// The number of blocks in a grid for m rows. Blocks with the same row panels and different
-  /// groups of rows have consecutive numbers.
+  /// The number of blocks in a grid for m rows. Blocks with the same rows of weights and different
+  /// groups of rows of activations have consecutive numbers.
   static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
     return (w.rows + outputs - 1) / outputs * ((m + rows - 1) / rows);
   }
@@ -184,8 +184,8 @@ struct gemm {
     }
   }
 
-  /// Multiplies the warp's `Pairs` slices of columns, the first of which is `slice`, and adds the
-  /// products of each slice to its element of `sums`.
+  /// Multiplies the `Pairs` slices of columns that the warp computes (see the top of this file),
+  /// the first of which is `slice`, and adds the products of each slice to its element of `sums`.
   TWILL_KERNEL_MEMBER void multiply(int pair, int slice, int first_row, int base,
                                     float (&sums)[Pairs][Tiles][2][4]) const {
     const int lane = ptx.thread() % 32;
@@ -291,8 +291,8 @@ struct gemm {
     for (int i = 0; i < 2; ++i)
       TWILL_UNROLL
     for (int j = 0; j < 4; ++j) {
-      // The rows of a tile are stored in the order 0, 2, 4, 6, 1, 3, 5, 7, which avoids bank
-      // conflicts.
+      // The 8 rows of activations of a tile are stored in the order 0, 2, 4, 6, 1, 3, 5, 7, which
+      // avoids bank conflicts.
       const int row = j % 2 * 4 + lane % 4;
       const int at = ((pair * gemm_slices + slice + s) * gemm_tile + row) * pitch +
                      Weights::output_of(lane, i, j / 2);

@@ -157,7 +157,8 @@ private:
 };
 
 /// Calls f.template operator()<Weights>(), where Weights is the instance of this file's struct for
-/// a matrix that gemm_i8_takes() accepts. Its segments have gemm_i8_columns() columns.
+/// a matrix that gemm_i8_takes() accepts. Each segment (the columns that share an activation scale)
+/// has gemm_i8_columns() columns.
 template <class Ptx, class F>
 void with_gemm_i8_weights(const detail::packed_view& w, const F& f) {
   const auto with_form = [&]<params_form Form>() {

@@ -58,8 +58,8 @@ struct prefill_gemm_shape {
     return totals_at + static_cast<unsigned>(((tile * 2 + i) * threads + thread) * 16);
   }
 
-  /// The number of blocks in a grid for m rows. Blocks with the same row panels and different
-  /// groups of rows have consecutive numbers.
+  /// The number of blocks in a grid for m rows. Blocks with the same rows of weights and different
+  /// groups of rows of activations have consecutive numbers.
   static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
     return (w.rows + outputs - 1) / outputs * ((m + rows - 1) / rows);
   }

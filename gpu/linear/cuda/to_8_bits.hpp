@@ -38,7 +38,7 @@ struct to_8_bits_args {
 
 /// The layout of scratch memory for the codes of `m` rows and their scales and sums.
 struct int8_room {
-  /// The layout has room for one scale per 32 columns even if segments have more columns, because
+  /// The layout has room for one scale per 32 columns even if more columns share a scale, because
   /// the caller may not know yet how the scales of the weights are stored.
   int8_room(const detail::packed_view& w, std::int64_t m)
       : param_rows((m + gemm_tile - 1) / gemm_tile * gemm_tile),
@@ -66,8 +66,8 @@ struct to_8_bits {
   /// Adding `middle` rounds a float below 2^22 to an integer, which is then in the low bits of the
   /// sum.
   static constexpr float middle = 0x1.8p23F;
-  /// Segments whose largest magnitude is at most this are stored as zeros, since the reciprocal of
-  /// that magnitude may overflow.
+  /// Columns that share a scale (a segment) and whose largest magnitude is at most this are stored
+  /// as zeros, since the reciprocal of that magnitude may overflow.
   static constexpr float least = 1e-30F;
   static constexpr float residual_units = 128; ///< units of the residual in one unit of a code
 
@@ -93,8 +93,8 @@ struct to_8_bits {
     return to;
   }
 
-  /// The largest magnitude of the segment, reduced over the segment's threads; NaN where a value is
-  /// not finite.
+  /// The largest magnitude of the columns that share a scale (a segment), reduced over the threads
+  /// that hold them; NaN where a value is not finite.
   TWILL_KERNEL_MEMBER float largest_of(const four& x) const {
     float largest = 0, nan_if_any = 0;
     TWILL_UNROLL

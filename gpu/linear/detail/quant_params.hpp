@@ -1,5 +1,5 @@
-// The scales and offsets of a grouped matrix during packing: functions that find which storage
-// forms keep them exactly and functions that store them. Pure functions on the packer's memory.
+// The scales and offsets of a grouped matrix during packing: functions that find which ways of
+// storing keep them exactly and functions that store them. Pure functions on the packer's memory.
 #pragma once
 
 #include <cmath>

@@ -91,7 +91,8 @@ inline std::int32_t segment_sum(const std::int8_t* codes, int n) {
 class param_writer {
 public:
   /// With `by_group`, where offsets are applied once per quantisation group, segment_params::offset
-  /// of a segment includes the offsets of the earlier segments of its group.
+  /// of a segment (columns whose products are summed before scales apply) includes the offsets of
+  /// the earlier segments of its group.
   param_writer(const packed_view& w, segment_params* to, bool by_group)
       : w_(w), to_(to), by_group_(by_group && w.offsets_stored) {}
 
