@@ -17,8 +17,9 @@ struct sigaction before {};
 std::atomic<bool (*)()> gpu_is_lost{nullptr};
 std::atomic<unsigned> seconds_to_end{0};
 
-/// The signal handler takes locks of CUDA and of the log after this call, and the code that called
-/// abort() may already hold one of them. An alarm ends the process in case of such a deadlock.
+/// After this call the signal handler takes locks, for example those of CUDA and of the log, and
+/// the code that called abort() may already hold one of them. An alarm ends the process in case of
+/// such a deadlock.
 void set_alarm() {
   std::signal(SIGALRM, SIG_DFL);
   sigset_t alarms;
