@@ -1,4 +1,4 @@
-// needs_keys: whether clients must show an API key. Pure.
+// needs_keys: whether clients must show an API key. The functions are pure.
 #pragma once
 
 #include "config/options.hpp"

@@ -1,8 +1,8 @@
 // Determines which configuration changes a reload applies to a running daemon, and which need a
 // restart.
 //
-// Pure functions, any thread. The keys that reload are listed in reload.cpp; config/reference.md
-// marks them.
+// Pure functions, which any thread may call. The keys that reload are listed in reload.cpp;
+// config/reference.md marks them.
 #pragma once
 
 #include <string>

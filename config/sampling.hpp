@@ -51,14 +51,15 @@ struct limit_options;
 struct sampling_options;
 
 /// Whether the most likely token is always chosen: at a temperature of 0, or at a top_p of 0, whose
-/// nucleus has only that token. Pure.
+/// nucleus has only that token. The function is pure.
 bool is_greedy(const sampling_params& params);
 
-/// Overwrites the model's own defaults with configured values; -1 leaves a default unchanged. Pure.
+/// Overwrites the model's own defaults with configured values; -1 leaves a default unchanged. The
+/// function is pure.
 void put_configured(const sampling_options& configured, sampling_params& defaults);
 
 /// Checks every field against its range and the server's limits; token ids must be below
-/// `vocab_size`. Returns the first breach; nullopt: there is none. Pure.
+/// `vocab_size`. Returns the first breach; nullopt: there is none. The function is pure.
 std::optional<breach> validate(const sampling_params& params, const limit_options& limits,
                                std::int32_t vocab_size);
 

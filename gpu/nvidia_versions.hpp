@@ -1,5 +1,5 @@
 // nvidia_versions: how NVIDIA numbers GPU generations and CUDA versions, and which drivers run
-// which builds. Pure functions.
+// which builds. The functions are pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // compute: chooses the type in which a model's products are computed and the type of its KV on a
-// device, from the words that the configuration gives for them. Pure functions.
+// device, from the words that the configuration gives for them. The functions are pure.
 #pragma once
 
 #include <memory>

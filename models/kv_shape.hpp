@@ -1,4 +1,4 @@
-// kv_shape: the shape of one KV block of a layer, from the model's spec. Pure.
+// kv_shape: the shape of one KV block of a layer, from the model's spec. The functions are pure.
 #pragma once
 
 #include <cstdint>

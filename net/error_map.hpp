@@ -1,8 +1,8 @@
 // error_map: the only place that turns an error code into the status, close code and strings that
 // clients see.
 //
-// Pure functions, any thread. Every enumerator of net's errc and of actors::errc has a row. A
-// missing row causes a compiler warning, and stops the process if it is reached.
+// Pure functions, which any thread may call. Every enumerator of net's errc and of actors::errc has
+// a row. A missing row causes a compiler warning, and stops the process if it is reached.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // server_name: ids that contain the name of the server that made them (`server.name`), and the
-// error messages about an id that this server does not know. Pure functions, any thread.
+// error messages about an id that this server does not know. Pure functions, which any thread may
+// call.
 //
 // An id consists of a prefix, the server's name and a dot if the server has a name, and 24 hex
 // digits, as make_id() makes it: "file-gpu1.0123456789abcdef01234567". A message depends only on

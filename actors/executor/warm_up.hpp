@@ -1,5 +1,5 @@
 // warm_up_step: a step like those of requests, for a device that must run each kind of step once
-// before requests come. Pure.
+// before requests come. The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // block_index: finds blocks by tag, which is a part of a hash, in a hash table with open
 // addressing. Several blocks may have the same tag.
 //
-// Pure, one thread at a time. The table is allocated for a number of blocks and never grows; it is
-// at most half full. Probing is linear. There are no tombstones: an erased slot is filled with an
-// entry from behind it.
+// An object has no side effects outside itself; one thread at a time may use it. The table is
+// allocated for a number of blocks and never grows; it is at most half full. Probing is linear.
+// There are no tombstones: an erased slot is filled with an entry from behind it.
 #pragma once
 
 #include <bit>

@@ -3,9 +3,9 @@
 // cache_scope.hpp) and every token up to the block's end. Equal prefixes have equal names, in this
 // process and, with the same hash_key, in later ones.
 //
-// Pure. A name is 128 bits of a keyed hash, chained from block to block. The stores in host memory
-// and on disk do not rely on a name alone: they also compare a block's own tokens and its parent's
-// name.
+// The functions are pure. A name is 128 bits of a keyed hash, chained from block to block. The
+// stores in host memory and on disk do not rely on a name alone: they also compare a block's own
+// tokens and its parent's name.
 #pragma once
 
 #include <compare>

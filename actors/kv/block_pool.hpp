@@ -1,10 +1,11 @@
 // block_pool: tracks which KV blocks belong to which lease, and which blocks keep a prefix for
 // later use. The pool is accounting only; the executor has the keys and values.
 //
-// Pure; one thread at a time (the kv_allocator actor). A lease is an ordered list of blocks, named
-// by its sequence. A full block whose KV is computed may be inserted into the prefix tree under its
-// tokens. When the last lease of such a block ends, the block stays as a cached block until another
-// lease of its prefix reuses it or it is evicted.
+// An object has no side effects outside itself; one thread at a time may use it (the kv_allocator
+// actor). A lease is an ordered list of blocks, named by its sequence. A full block whose KV is
+// computed may be inserted into the prefix tree under its tokens. When the last lease of such a
+// block ends, the block stays as a cached block until another lease of its prefix reuses it or it
+// is evicted.
 //
 // Invariants: used() + cached() + free() == total(). A block is used while it has references: one
 // from each lease that holds it, one from each lease whose tokens end at it in the tree

@@ -1,5 +1,5 @@
 // keyed_hash: SipHash-2-4 over 64-bit words. Without the key, an input with a chosen hash cannot be
-// made up. Pure.
+// made up. The functions are pure.
 #pragma once
 
 #include <array>

@@ -3,10 +3,10 @@
 // cache_scope.hpp); prefixes of different scopes never share a block. The tree holds token ids but
 // no keys or values.
 //
-// Pure, one thread at a time (owned by block_pool). A child is found by hash and then compared
-// token by token, so a hash collision never leads to a shared block. All data lies in arrays
-// indexed by block id, and the index is one open-addressing table, so a change allocates nothing.
-// Invariant: a node's parent is in the tree.
+// An object has no side effects outside itself; one thread at a time may use it (owned by
+// block_pool). A child is found by hash and then compared token by token, so a hash collision never
+// leads to a shared block. All data lies in arrays indexed by block id, and the index is one
+// open-addressing table, so a change allocates nothing. Invariant: a node's parent is in the tree.
 #pragma once
 
 #include <cstddef>

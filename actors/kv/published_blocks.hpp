@@ -1,14 +1,14 @@
 // published_blocks: decides which KV blocks are announced to routers by events, from reports of
 // where blocks are.
 //
-// Pure; one thread at a time (owned by kv_event_log). A report that changes nothing makes no event.
-// A block is published if its parent was published, or if it begins a prefix of the published cache
-// scope (the one whose prefixes routers may know, see cache_scope.hpp). A router would take any
-// other block for the beginning of a prompt, since it does not know the block's parent. A block
-// whose parent is not published yet is published together with the parent. When a block has left
-// every medium (device, host memory, disk), the blocks that follow it in the prefix stay published:
-// a router counts no block after a missing one, and counts them again once the missing one is
-// stored again.
+// An object has no side effects outside itself; one thread at a time may use it (owned by
+// kv_event_log). A report that changes nothing makes no event. A block is published if its parent
+// was published, or if it begins a prefix of the published cache scope (the one whose prefixes
+// routers may know, see cache_scope.hpp). A router would take any other block for the beginning of
+// a prompt, since it does not know the block's parent. A block whose parent is not published yet is
+// published together with the parent. When a block has left every medium (device, host memory,
+// disk), the blocks that follow it in the prefix stay published: a router counts no block after a
+// missing one, and counts them again once the missing one is stored again.
 #pragma once
 
 #include <cstdint>

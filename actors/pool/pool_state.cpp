@@ -185,9 +185,9 @@ void pool_state::settle(time now) {
   wake_at_.reset();
   sleep_unused(now);
   take_next(now);
-  // A model that sleeps or was not opened, and that nothing asks for, counts as started (see
-  // begun()): a pinned model, which is otherwise kept in memory, may have been put to sleep by an
-  // administrator before it was ever loaded.
+  // begun() waits for pinned models, which are kept in memory, to be loaded. It must not wait for
+  // one that an administrator has put to sleep before it was loaded: a model that sleeps or is
+  // closed, and that no request or order wants, counts as started.
   for (auto& m : models_)
     if ((m.state == phase::asleep || m.state == phase::closed) && !m.wanted) m.begun = true;
   // If no model needs room any more, models that drain to make room stay awake.

@@ -1,4 +1,4 @@
-// Sums of counters over engines. Pure.
+// Sums of counters over engines. The functions are pure.
 #pragma once
 
 #include <vector>

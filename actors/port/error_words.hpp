@@ -1,5 +1,5 @@
 // word_of: a stable name for each error of the engine. The names are the same on the wire and in
-// the log. Pure.
+// the log. The functions are pure.
 #pragma once
 
 #include <string_view>

@@ -5,8 +5,9 @@
 namespace twill::actors {
 
 /// The output tokens that a sequence is charged when it arrives: the number that its client's
-/// sequences are expected to draw, but at least the number that an earlier run has drawn, since
-/// those must be computed like a prompt.
+/// sequences are expected to draw. If an earlier run of the request, before a restart of the
+/// server, has drawn more, it is that number, since these tokens must be computed again, like a
+/// prompt.
 std::int64_t fair_policy::charged_output(const client& c, const new_sequence& arrived) {
   const auto expected = std::min<std::int64_t>(c.expected_output, arrived.max_new);
   return std::max<std::int64_t>(expected, arrived.made);

@@ -1,8 +1,8 @@
 // fair_policy: clients take turns by tokens, in proportion to their weights. The requests of one
 // client are served by priority, and those of equal priority in the order of their arrival.
 //
-// Pure; one thread at a time. The algorithm is start-time fair queueing over a virtual time that is
-// counted in tokens.
+// An object has no side effects outside itself; one thread at a time may use it. The algorithm is
+// start-time fair queueing over a virtual time that is counted in tokens.
 //
 // Ranks: a sequence is ranked behind everything that its client was ranked for before, and never
 // before the virtual time, so that a client cannot save up turns while it is away. A sequence's

@@ -1,10 +1,10 @@
 // preemption: chooses the sequences that give up their blocks, or their place in the running set,
 // when other sequences lack them.
 //
-// Pure. Paused sequences are preempted before all others; otherwise the sequence served last is
-// preempted first. So the sequence served first can always go on. Under a policy that shares the
-// running set, a sequence of a client that runs more than its share may be preempted for the first
-// sequence of the queue.
+// The functions are pure. Paused sequences are preempted before all others; otherwise the sequence
+// served last is preempted first. So the sequence served first can always go on. Under a policy
+// that shares the running set, a sequence of a client that runs more than its share may be
+// preempted for the first sequence of the queue.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,8 @@
 // when a step with decodes and prompts took longer than the target, and rises otherwise; the ratio
 // of fall to rise settles where one such step in a hundred takes too long. If decodes take more
 // than half of the share, prompts get as much time as the decodes do, since otherwise prompts would
-// wait for as long as many streams run. Pure; one thread at a time.
+// wait for as long as many streams run. An object has no side effects outside itself; one thread at
+// a time may use it.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // running_set: the running sequences in the order of service, and each client's part of them.
 //
-// Pure; one thread at a time. Sequences belong to the scheduler; the running set has pointers to
-// them, so a running sequence must neither move nor change its priority_key (its place in the order
-// of service).
+// An object has no side effects outside itself; one thread at a time may use it. Sequences belong
+// to the scheduler; the running set has pointers to them, so a running sequence must neither move
+// nor change its priority_key (its place in the order of service).
 #pragma once
 
 #include <cstddef>

@@ -66,8 +66,8 @@ public:
   bool leave(sequence_id id);
   void pause(sequence_id id);
   void resume(sequence_id id);
-  /// Holds a waiting sequence: it is neither admitted nor a candidate until unhold(), and later
-  /// sequences pass it. Unknown ids are ignored.
+  /// Holds a waiting sequence: until unhold(), it is not admitted, candidates() leaves it out, and
+  /// later sequences are admitted before it. Unknown ids are ignored.
   void hold(sequence_id id) { set_held(id, true); }
   void unhold(sequence_id id) { set_held(id, false); }
 

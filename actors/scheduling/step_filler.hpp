@@ -1,10 +1,11 @@
 // step_filler: fills one step with rows, until its tokens, its rows of logits or the free blocks
 // are used up.
 //
-// Pure; one thread at a time. It lives for one plan. A row is one sequence's part of the step. The
-// filler writes the rows, and the KV blocks that sequences get, to the step_decision, counts both
-// in the sequences, and notes which resources the step lacked. The caller chooses which sequence
-// comes next; running sequences are served in their order.
+// An object has no side effects outside itself; one thread at a time may use it. It lives for one
+// plan. A row is one sequence's part of the step. The filler writes the rows, and the KV blocks
+// that sequences get, to the step_decision, counts both in the sequences, and notes which resources
+// the step lacked. The caller chooses which sequence comes next; running sequences are served in
+// their order.
 #pragma once
 
 #include <cstdint>

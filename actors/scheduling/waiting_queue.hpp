@@ -1,11 +1,11 @@
 // waiting_queue: the sequences that wait to be admitted, and the limits of clients on the number of
 // their sequences in line.
 //
-// Pure; one thread at a time. The line holds the waiting sequences that may be admitted, in the
-// order of service. Paused and held sequences (scheduler::pause() and hold()) are not in the line.
-// A client with a limit has no more sequences in line than it may still run, so that the line never
-// waits for that client; its other sequences are held back. The limit is the one given with the
-// client's last arrival.
+// An object has no side effects outside itself; one thread at a time may use it. The line holds the
+// waiting sequences that may be admitted, in the order of service. Paused and held sequences
+// (scheduler::pause() and hold()) are not in the line. A client with a limit has no more sequences
+// in line than it may still run, so that the line never waits for that client; its other sequences
+// are held back. The limit is the one given with the client's last arrival.
 //
 // Invariant: of a client's sequences that wait and are neither paused nor held, those in line are
 // served before those held back. Sequences belong to the scheduler; the queue has pointers to them,

@@ -1,6 +1,7 @@
 // chat_choice: chooses the chat template of a model with which a chat prompt is rendered.
 //
-// Pure functions; any thread. The chosen template and answer format live as long as the model.
+// Pure functions, which any thread may call. The chosen template and answer format live as long as
+// the model.
 #pragma once
 
 #include <string>

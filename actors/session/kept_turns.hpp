@@ -3,7 +3,7 @@
 //
 // A turn is a user's message and all messages up to the next user's message, so that tool calls
 // stay beside their outputs. System and developer messages belong to no turn and always stay. The
-// last turn always stays too. Pure.
+// last turn always stays too. The functions are pure.
 #pragma once
 
 #include <functional>

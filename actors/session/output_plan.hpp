@@ -1,6 +1,6 @@
 // output_plan: what a request asks of its output, as a grammar and a way to parse the output.
 //
-// Pure functions; any thread.
+// Pure functions, which any thread may call.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // request_checks: refuses what a request must not ask for, before its prompt is encoded.
 //
-// Pure functions; any thread.
+// Pure functions, which any thread may call.
 #pragma once
 
 #include <optional>

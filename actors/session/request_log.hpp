@@ -1,5 +1,5 @@
-// request_log: the log line about a request that has ended. Pure. The line holds no text of the
-// prompt or the output.
+// request_log: the log line about a request that has ended. The functions are pure. The line holds
+// no text of the prompt or the output.
 #pragma once
 
 #include <string>

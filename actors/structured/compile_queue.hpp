@@ -1,6 +1,6 @@
 // compile_queue: the order in which the one thread that compiles grammars serves its orders.
-// Clients take turns, and the orders of one client are served in order of arrival. Pure; one thread
-// at a time.
+// Clients take turns, and the orders of one client are served in order of arrival. An object has no
+// side effects outside itself; one thread at a time may use it.
 #pragma once
 
 #include <deque>

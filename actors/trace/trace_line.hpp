@@ -1,5 +1,5 @@
-// trace_line: one parsed line of a trace. Pure. An absent member reads as 0, false or empty. A
-// member of the wrong kind or out of its range throws bad_trace.
+// trace_line: one parsed line of a trace. The functions are pure. An absent member reads as 0,
+// false or empty. A member of the wrong kind or out of its range throws bad_trace.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// float_text: a finite double as the shortest text that reads back as the same number. Pure.
+// float_text: a finite double as the shortest text that reads back as the same number. The
+// functions are pure.
 #pragma once
 
 #include <string>

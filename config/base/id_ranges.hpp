@@ -1,5 +1,5 @@
 // id_ranges: writes lists of numbers as short text, in which consecutive numbers become a range:
-// "1-4,9,12-13". Pure.
+// "1-4,9,12-13". The functions are pure.
 #pragma once
 
 #include <cstdint>

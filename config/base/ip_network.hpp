@@ -1,5 +1,6 @@
 // ip_address and ip_network: IPv4 and IPv6 addresses as values, and the networks that hold them
-// ("10.0.0.0/8", "::1"). Pure; any thread. An IPv4 address mapped into IPv6 is that IPv4 address.
+// ("10.0.0.0/8", "::1"). The functions are pure; any thread may call them. An IPv4 address mapped
+// into IPv6 is that IPv4 address.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// json_text: writes a value as JSON text, with its keys in their order and UTF-8 unescaped. Pure.
+// json_text: writes a value as JSON text, with its keys in their order and UTF-8 unescaped. The
+// functions are pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// nearest: finds the known word that a mistyped word was probably meant to be. Pure.
+// nearest: finds the known word that a mistyped word was probably meant to be. The functions are
+// pure.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // Byte counts and times as users write them: "512 MiB", "1.5 GB", "4096"; "30s", "500ms", "5m".
 //
-// Binary units are powers of 1024, decimal units powers of 1000. Pure functions.
+// Binary units are powers of 1024, decimal units powers of 1000. The functions are pure.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // load_words: formats positions in files, key names and table names for the error messages about a
-// configuration. Pure functions.
+// configuration. The functions are pure.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // toml_depth: checks, before a TOML text is parsed, how deeply its tables and lists would be
-// nested. Pure functions; any thread may call.
+// nested. Pure functions, which any thread may call.
 //
 // toml++ makes a table of each part of a dotted key and destroys nested tables recursively, so a
 // key of many thousand parts would exhaust the stack.

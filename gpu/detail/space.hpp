@@ -59,8 +59,8 @@ public:
   virtual result<nothing> fence() = 0;
   /// To be called after a call was refused: whether this process can no longer use the GPU.
   virtual bool is_lost() { return false; }
-  /// Bytes of the GPU's memory that were taken since this object was opened by anything but
-  /// allocate(), including other processes.
+  /// Bytes of the GPU's memory that were taken since this object was opened, without those that
+  /// allocate() took. Memory of other processes counts.
   virtual std::int64_t outside_bytes() { return 0; }
   /// The object that measures how much of the memory that allocate() has returned was never touched
   /// (gpu/memory_meter.hpp); null where an allocation takes its memory at once. Any thread.

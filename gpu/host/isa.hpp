@@ -1,6 +1,6 @@
 // isa: the instruction-set levels that the host micro-kernels are written for.
 //
-// Each level includes the ones before it. Pure functions; any thread.
+// Each level includes the ones before it. Pure functions, which any thread may call.
 #pragma once
 
 #include <cstdint>

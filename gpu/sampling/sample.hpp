@@ -64,7 +64,7 @@ struct sample_args {
 };
 
 /// Sets the flags any_draw, any_top_k and any_top_p of `args` that this row needs, and clears none.
-/// Pure.
+/// The function is pure.
 void add_needs(const sample_row& row, sample_args& args);
 
 void sample(device& dev, const sample_args& args);

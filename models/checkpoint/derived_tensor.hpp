@@ -3,7 +3,7 @@
 //
 // PyTorch stores the buffers of modules in checkpoints beside the weights: tables of rotary
 // frequencies, cosines and sines, causal masks, position numbers. twill computes such values from
-// the configuration, as transformers does, so readers omit these tensors. Pure.
+// the configuration, as transformers does, so readers omit these tensors. The functions are pure.
 #pragma once
 
 #include "models/checkpoint/checkpoint.hpp"

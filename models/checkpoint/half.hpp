@@ -1,4 +1,4 @@
-// half: widening of 16-bit floats to f32, exact for every bit pattern. Pure functions.
+// half: widening of 16-bit floats to f32, exact for every bit pattern. The functions are pure.
 #pragma once
 
 #include <bit>

@@ -1,10 +1,10 @@
 // json: JSON texts (config files, index files, headers, vocabularies) as values.
 //
-// Pure; any thread. Objects keep the order of their keys; of equal keys the last value wins, at the
-// place of the first, as in Python. Integers are kept with all their digits, even if they do not
-// fit int64; all other numbers become double. Nesting deeper than max_json_depth is refused and
-// nothing here recurses, so hostile text costs memory in proportion to its size and no stack. Fails
-// with bad_format as "where:line: what".
+// The functions are pure; any thread may call them. Objects keep the order of their keys; of equal
+// keys the last value wins, at the place of the first, as in Python. Integers are kept with all
+// their digits, even if they do not fit int64; all other numbers become double. Nesting deeper than
+// max_json_depth is refused and nothing here recurses, so hostile text costs memory in proportion
+// to its size and no stack. Fails with bad_format as "where:line: what".
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // lfs_pointer: the short text that Git LFS leaves in the place of a large file that it has not
-// fetched (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md). Pure.
+// fetched (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md). The functions are pure.
 #pragma once
 
 #include <cstddef>

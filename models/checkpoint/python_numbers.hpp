@@ -1,5 +1,5 @@
 // python_numbers: the words NaN, Infinity and -Infinity, which Python writes into JSON although
-// JSON has none of them. Pure.
+// JSON has none of them. The functions are pure.
 #pragma once
 
 #include <optional>

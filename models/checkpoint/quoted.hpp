@@ -1,4 +1,4 @@
-// quoted_name: names from files, made safe for messages. Pure.
+// quoted_name: names from files, made safe for messages. The functions are pure.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 //
 // The check reads no weights, so it is quick at any size. It does not find values that are not
 // finite or quantised layouts that the kernels cannot use; decoder::load finds these when it packs
-// the weights. Pure; any thread.
+// the weights. The functions are pure; any thread may call them.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// frequencies: rotary frequencies, both fixed ones and those that grow with the sequence. Pure.
+// frequencies: rotary frequencies, both fixed ones and those that grow with the sequence. The
+// functions are pure.
 //
 // All values are computed in double precision. Rotary positions come from RoFormer
 // (arXiv:2104.09864). rope_growth in models/spec.hpp lists the rules by which frequencies grow.

@@ -1,4 +1,4 @@
-// from_gpu: turns a failure of gpu/ into one of models/. Pure.
+// from_gpu: turns a failure of gpu/ into one of models/. The functions are pure.
 #pragma once
 
 #include "gpu/errc.hpp"

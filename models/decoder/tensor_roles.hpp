@@ -1,5 +1,5 @@
 // tensor_roles: which tensors a spec expects in a checkpoint, and which matrices form each
-// projection. Pure.
+// projection. The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // choose_placement: chooses which share of the weights is kept in which tier (device, host memory,
-// disk) from the options and from the memory available. Pure.
+// disk) from the options and from the memory available. The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// model_shape: the description of a model that the planner and FlexGen's size formulas take. Pure.
+// model_shape: the description of a model that the planner and FlexGen's size formulas take. The
+// functions are pure.
 #pragma once
 
 #include "gpu/tensor.hpp"

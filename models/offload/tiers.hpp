@@ -1,5 +1,5 @@
 // tiers: assigns tensors, layers or micro-batches to the tiers: device memory, host memory and
-// disk. Pure.
+// disk. The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ struct model_names {
 /// of spaces and of other characters that need quotes in a shell or in a URL. If the file has a
 /// name that any model may have ("model.gguf"), the id is made from `given`, the name inside the
 /// file, which may be empty. In Hugging Face's cache the id is the repository's name, not the name
-/// of the revision's folder. Pure.
+/// of the revision's folder. The function is pure.
 model_names names_of(const std::string& given, const std::string& path);
 
 } // namespace twill::models

@@ -1,7 +1,8 @@
 // plan_builder: the functions with which a family lists the tensors that its checkpoints hold.
 //
-// An object is used by one thread. Values are scaled so that each matrix turns inputs of unit size
-// into outputs of unit size; heads give logits with a standard deviation of 3.
+// An object is used by one thread. The synthetic values of a tensor are drawn with a scale: a
+// matrix turns inputs with a standard deviation of 1 into outputs with about the same, and the
+// head's logits have a standard deviation of 3.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 // own templates (template_sources.hpp). For a model without one, twill may have a template for its
 // family. Some families' own code encodes parts of a prompt separately. Their template prints a cut
 // mark between these parts, a character at which twill's tokenizer divides the text
-// (chat_template.hpp), so that token ids equal those of the family's code. Pure; any thread may
-// call.
+// (chat_template.hpp), so that token ids equal those of the family's code. The functions are pure;
+// any thread may call them.
 #pragma once
 
 #include <string>

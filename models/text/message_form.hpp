@@ -5,7 +5,7 @@
 // null beside calls, which roles and which ids of calls they take. The template is tried once on a
 // short conversation to find out; parts that the template accepts stay as the client wrote them.
 // For a template that does not support tools, the tools are described as text in the system
-// message. Pure functions; any thread.
+// message. Pure functions, which any thread may call.
 #pragma once
 
 #include <functional>

@@ -2,7 +2,7 @@
 // waits for a client that reads slowly. The gate shuts when the waiting bytes exceed a high mark,
 // and opens again only when they are at or below a low mark, so that it does not change its state
 // often near the limit. Under pressure, which means that the waiting output of all sockets together
-// is too much, both marks are much lower. Pure.
+// is too much, both marks are much lower. The functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// least_rate: the deadline by which a message that is being received must be complete. Pure.
+// least_rate: the deadline by which a message that is being received must be complete. The
+// functions are pure.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // proxy_header: parses the header that a proxy sends at the start of a connection to name the
-// client (PROXY protocol, versions 1 and 2). Pure.
+// client (PROXY protocol, versions 1 and 2). The functions are pure.
 //
 // The parser never requests more bytes than the header is certain to contain, so that none of the
 // bytes which follow the header are read.

@@ -1,5 +1,5 @@
 // call_reply: turns the engine's events of one call (an API request that generates output) into the
-// bytes of its HTTP reply. Pure.
+// bytes of its HTTP reply. The functions are pure.
 //
 // A stream is sent as a head and chunks while events arrive (to HTTP/1.0 clients as plain bytes
 // until the connection closes). A whole reply is written when the call has ended. An error before

@@ -1,6 +1,6 @@
 // The HTML pages "/routes", a list of all routes, and "/docs", which also lists the fields of each
 // request body. The pages are generated from the table of net/http/operations.hpp and need no
-// script. Pure.
+// script. The functions are pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// forwarded_for: finds the client of a request that proxies forwarded (X-Forwarded-For). Pure.
+// forwarded_for: finds the client of a request that proxies forwarded (X-Forwarded-For). The
+// functions are pure.
 #pragma once
 
 #include <optional>

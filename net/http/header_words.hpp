@@ -1,5 +1,5 @@
 // header_words: comparison and trimming of header values. Letters are ASCII, whatever the locale.
-// Pure.
+// The functions are pure.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // page_of_list: makes one page of a list as OpenAI's routes do. The query has `limit`, `order` and
-// `after`; the reply is {"object":"list","data":[...],"first_id","last_id","has_more"}. Pure.
+// `after`; the reply is {"object":"list","data":[...],"first_id","last_id","has_more"}. The
+// functions are pure.
 #pragma once
 
 #include <algorithm>

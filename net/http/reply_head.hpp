@@ -1,4 +1,5 @@
-// Appends status lines, headers and chunk framing of HTTP/1.1 (RFC 9112) to a string. Pure.
+// Appends status lines, headers and chunk framing of HTTP/1.1 (RFC 9112) to a string. The functions
+// are pure.
 #pragma once
 
 #include <cstddef>

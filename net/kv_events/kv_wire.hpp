@@ -2,10 +2,10 @@
 // MessagePack: [time in s, [event, ...], data-parallel rank]. The events are split into messages of
 // bounded size.
 //
-// Pure. Events have only those members that every known reader accepts: vllm-router 0.1.17 refuses
-// a whole message, and drops the worker, because of one additional member. Each block has an event
-// of its own, because that router does not find prompts that share only some of the blocks of one
-// event.
+// The functions are pure. Events have only those members that every known reader accepts:
+// vllm-router 0.1.17 refuses a whole message, and drops the worker, because of one additional
+// member. Each block has an event of its own, because that router does not find prompts that share
+// only some of the blocks of one event.
 #pragma once
 
 #include <cstddef>

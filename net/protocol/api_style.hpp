@@ -1,5 +1,5 @@
 // api_style: the server whose API a request uses (OpenAI, Anthropic, Ollama, TGI, llama.cpp). The
-// style decides the JSON form of error replies. Pure functions; any thread may call them.
+// style decides the JSON form of error replies. Pure functions, which any thread may call.
 //
 // Routes that twill took from no other server count as OpenAI's.
 #pragma once

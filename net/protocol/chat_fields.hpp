@@ -1,4 +1,5 @@
-// Reads chat messages and tools and converts them to the form that chat templates take. Pure.
+// Reads chat messages and tools and converts them to the form that chat templates take. The
+// functions are pure.
 //
 // Clients may write a message in several ways; the template always gets the same form. Content is
 // one string (several text parts are joined by a newline, as in vLLM), or null in a message with

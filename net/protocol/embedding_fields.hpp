@@ -1,5 +1,5 @@
 // The fields that requests for embeddings, scores and ranks have in common, and the limits of such
-// requests. Pure.
+// requests. The functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Reads the fields that constrain the format of an output: OpenAI's `response_format` and
 // `text.format`, vLLM's `structured_outputs` and `guided_*`, llama.cpp's `grammar` and
-// `json_schema`, Ollama's `format`, TGI's `grammar`. Pure.
+// `json_schema`, Ollama's `format`, TGI's `grammar`. The functions are pure.
 //
 // A request may use at most one of these fields. Unknown members inside them are refused by name,
 // because the output would ignore them. The engine decides whether it can enforce a schema or

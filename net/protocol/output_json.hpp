@@ -1,4 +1,5 @@
-// JSON fragments that several APIs share: usage, log-probabilities, ids, finish reasons. Pure.
+// JSON fragments that several APIs share: usage, log-probabilities, ids, finish reasons. The
+// functions are pure.
 #pragma once
 
 #include <cstdint>

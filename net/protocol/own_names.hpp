@@ -1,5 +1,5 @@
 // own_names: replaces OpenAI's names of fields in error messages by the names that another API
-// uses. Pure.
+// uses. The functions are pure.
 //
 // The engine and the checks that all APIs share write OpenAI's names into their messages; clients
 // of another API know only the names of that API.

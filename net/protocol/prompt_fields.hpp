@@ -1,4 +1,5 @@
-// Reads one prompt or a list of prompts, each of which is a text or a list of token ids. Pure.
+// Reads one prompt or a list of prompts, each of which is a text or a list of token ids. The
+// functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // stored_request: which parts of a parsed request are stored, and how the stored values are put
-// back into the request when its body is parsed again. Pure.
+// back into the request when its body is parsed again. The functions are pure.
 #pragma once
 
 #include "config/base/value.hpp"

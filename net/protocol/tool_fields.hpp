@@ -1,4 +1,5 @@
-// Reads the tools of a request, and which tools the answer may or must call. Pure.
+// Reads the tools of a request, and which tools the answer may or must call. The functions are
+// pure.
 //
 // Templates and the engine take the nested form of the Chat API,
 // {"type":"function","function":{...}}. The flat form of the Responses API and the legacy member

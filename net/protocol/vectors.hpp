@@ -1,4 +1,5 @@
-// Operations on embedding vectors: scaling to length 1, cosine similarity, base64. Pure.
+// Operations on embedding vectors: scaling to length 1, cosine similarity, base64. The functions
+// are pure.
 #pragma once
 
 #include <span>

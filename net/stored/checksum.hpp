@@ -1,6 +1,6 @@
 // stored_checksum: a 64-bit checksum over bytes of a file and their position in the file. It
-// detects bytes that were changed or moved. It is not cryptographic. Pure. The algorithm is XXH3,
-// which twill also uses for KV blocks on disk.
+// detects bytes that were changed or moved. It is not cryptographic. The functions are pure. The
+// algorithm is XXH3, which twill also uses for KV blocks on disk.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // choice_order: orders the events of a request with several choices in a way that depends only on
 // the tokens.
 //
-// The engine sends an event for each token as its steps produce them, so the order between
-// choices depends on limits, preemption, restarts and other requests. Readers of a stored response
-// get the events in turns instead: each choice that has not ended gives one event per turn.
-// Therefore an event has the same number in every reading. If the choices do not run together,
-// readers wait for the slowest choice. Pure; one thread at a time.
+// The engine sends an event for each token as its steps produce them, so the order between choices
+// depends on limits, preemption, restarts and other requests. Readers of a stored response get the
+// events in turns instead: each choice that has not ended gives one event per turn. Therefore an
+// event has the same number in every reading. If the choices do not run together, readers wait for
+// the slowest choice. An object has no side effects outside itself; one thread at a time may use
+// it.
 #pragma once
 
 #include <cstddef>

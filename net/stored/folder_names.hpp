@@ -1,5 +1,5 @@
 // folder_names: the names of the files in the folder of stored responses. The names of different
-// kinds of files never collide. Pure.
+// kinds of files never collide. The functions are pure.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
 // preamble: the first bytes of the journal (the file of all running responses) and of the file of
-// each finished response. They tell the kind of the file and the version of its format. Pure.
+// each finished response. They tell the kind of the file and the version of its format. The
+// functions are pure.
 //
 // The preamble is: magic (8 bytes), version (u32), 0 (u32), checksum of these 16 bytes (u64). All
 // versions begin in this way, so a program can distinguish the file of a later version from a

@@ -1,5 +1,5 @@
 // stored_api: the HTTP endpoint at which a stored response was requested. The prefix of the
-// response's id tells the endpoint. Pure.
+// response's id tells the endpoint. The functions are pure.
 #pragma once
 
 #include <optional>

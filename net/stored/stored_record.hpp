@@ -1,5 +1,5 @@
-// stored_record: encodes an event of a request as the bytes of a stored record, and decodes it.
-// Pure.
+// stored_record: encodes an event of a request as the bytes of a stored record, and decodes it. The
+// functions are pure.
 //
 // A record begins with a set of flags that say which parts the event has. Those parts follow:
 // integers as LEB128, floats as four bytes with the lowest byte first, and strings after their

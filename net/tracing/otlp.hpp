@@ -1,6 +1,7 @@
 // otlp: encodes spans as the bytes of OTLP's ExportTraceServiceRequest, in the wire format of
-// Protocol Buffers. Pure. The field numbers are those of opentelemetry/proto/trace/v1/trace.proto
-// and its imports, version 1. Tests read the bytes with the decoder that OpenTelemetry generates.
+// Protocol Buffers. The functions are pure. The field numbers are those of
+// opentelemetry/proto/trace/v1/trace.proto and its imports, version 1. Tests read the bytes with
+// the decoder that OpenTelemetry generates.
 #pragma once
 
 #include <cstdint>

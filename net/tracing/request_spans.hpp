@@ -1,4 +1,4 @@
-// request_spans: converts an ended request to the spans of its trace. Pure.
+// request_spans: converts an ended request to the spans of its trace. The functions are pure.
 //
 // One span of kind SERVER is the request, from its arrival in the engine to its end. Its
 // attributes have the names of OpenTelemetry's semantic conventions for generative AI, together

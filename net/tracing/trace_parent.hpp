@@ -1,5 +1,5 @@
 // trace_parent: parses the `traceparent` header of W3C Trace Context, with which a caller says to
-// which trace its request belongs. Pure.
+// which trace its request belongs. The functions are pure.
 #pragma once
 
 #include <array>

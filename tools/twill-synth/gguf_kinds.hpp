@@ -1,5 +1,5 @@
-// gguf_kinds: quantises or rounds f32 rows to the element types of GGUF, such as Q4_0 or F16. Pure
-// functions.
+// gguf_kinds: quantises or rounds f32 rows to the element types of GGUF, such as Q4_0 or F16. The
+// functions are pure.
 //
 // The decoder of these layouts in models/checkpoint/gguf/kinds shares no code with this encoder.
 #pragma once

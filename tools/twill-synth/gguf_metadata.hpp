@@ -1,5 +1,5 @@
 // gguf_metadata: the key-value pairs of the GGUF file of a recipe (models/synth/recipe.hpp), as
-// llama.cpp's converter would write them. Pure.
+// llama.cpp's converter would write them. The functions are pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// context_use: describes in words how full a conversation makes the model's context. Pure.
+// context_use: describes in words how full a conversation makes the model's context. The functions
+// are pure.
 #pragma once
 
 #include <cstdint>

@@ -80,11 +80,11 @@ daemon_view look_at(const endpoint& where, const look_limits& limits = {});
 /// tenants and the models that are not loaded.
 daemon_view look_as_administrator(const endpoint& administrator);
 
-/// Parses a reply of /metrics and stores its numbers in `view`. Pure.
+/// Parses a reply of /metrics and stores its numbers in `view`. The function is pure.
 void take_metrics(std::string_view scrape, daemon_view& view);
 
 /// Parses a reply of /v1/models or /admin/models and stores its list in `view`. Returns false when
-/// `body` is no such reply. Pure.
+/// `body` is no such reply. The function is pure.
 bool take_models(std::string_view body, daemon_view& view);
 
 /// A text of one screen about the daemon. Rates are computed from the counters of `before`, an

@@ -1,4 +1,5 @@
-// fleet_view: shows several daemons in one table, with a row of totals. Pure; any thread may call.
+// fleet_view: shows several daemons in one table, with a row of totals. The functions are pure; any
+// thread may call them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // memory_text: describes in words what a daemon's memory is reserved for and how much of it has
-// been touched. All commands of `twill` use this wording. Pure.
+// been touched. All commands of `twill` use this wording. The functions are pure.
 //
 // Reserved memory is device memory set aside for weights, KV blocks and steps (the buffers of a
 // forward pass). On a host device it is only address space, of which the system assigns a page of

@@ -1,5 +1,5 @@
 // metrics_text: parses Prometheus's text format, as far as a daemon's /metrics uses that format.
-// Pure.
+// The functions are pure.
 #pragma once
 
 #include <map>

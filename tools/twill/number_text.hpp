@@ -1,4 +1,4 @@
-// number_text: formats the numbers in the texts and tables of `twill`. Pure.
+// number_text: formats the numbers in the texts and tables of `twill`. The functions are pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // nvidia_report: the part of `twill doctor` about NVIDIA GPUs: the driver, the GPUs, and whether
-// the CUDA kernels of a build run on them. Pure.
+// the CUDA kernels of a build run on them. The functions are pure.
 #pragma once
 
 #include <string>

@@ -154,9 +154,10 @@ private:
     }
   };
 
-  /// Turns the chunk's scores into softmax weights and adds their sum to `merged`. The caller must
-  /// multiply the sums of values by `scale`. Returns false if the thread's row sees nothing of the
-  /// chunk: its weights are then NaN, and the caller must merge nothing of this chunk.
+  /// Turns the chunk's scores into softmax weights and adds their sum to `merged`. Sets `scale`, by
+  /// which the caller must multiply the chunk's sums of values before it adds them to those of
+  /// earlier chunks (merge_slice()). Returns false if the thread's row sees nothing of the chunk:
+  /// its weights are then NaN, and the caller must merge nothing of this chunk.
   TWILL_KERNEL_MEMBER bool take_softmax(int chunk, chunk_scores& x, merged_chunks& merged,
                                         float& scale) const {
     const kept_row of = this_kept_row();

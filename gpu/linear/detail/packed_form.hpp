@@ -1,5 +1,5 @@
 // packed_form: chooses the packed layout of a matrix, from its source's shape and from which ways
-// of storing its scales and offsets keep them exactly. Pure functions.
+// of storing its scales and offsets keep them exactly. The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,9 @@ inline std::int64_t spin_rounds(std::int64_t rounds, float* sink, const Round& r
   return operations;
 }
 
-/// Runs `rounds` rounds and returns the number of operations; a multiply-add counts as two. 16
-/// floats are written to `sink`, so that the compiler cannot remove the work.
+/// Repeats a block of independent multiply-adds on registers `rounds` times, to be timed by the
+/// caller. Returns the number of operations; a multiply-add counts as two. 16 floats are written to
+/// `sink`, so that the compiler cannot remove the work.
 template <class S>
 std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
   constexpr int repeats = 16;

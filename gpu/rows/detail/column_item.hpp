@@ -1,4 +1,4 @@
-// column_item: a kernel over ranges of columns, run column by column. Pure.
+// column_item: a kernel over ranges of columns, run column by column. The functions are pure.
 #pragma once
 
 #include "gpu/detail/half.hpp"

@@ -1,5 +1,5 @@
 // header_extent: the number of bytes of a GGUF file that are needed to read its headers, for
-// programs that download a file piece by piece. Pure.
+// programs that download a file piece by piece. The functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // split_name: the names of the parts of a model in several GGUF files, "NAME-00002-of-00003.gguf".
 //
-// llama.cpp writes and expects names of this form. Pure.
+// llama.cpp writes and expects names of this form. The functions are pure.
 #pragma once
 
 #include <optional>

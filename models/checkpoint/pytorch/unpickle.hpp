@@ -2,8 +2,8 @@
 //
 // Nothing is imported, called or executed: the few names that torch.save writes for tensors are
 // constants here, and any other name or opcode fails with `unsupported` and is named in the detail.
-// Pure. Memory is bounded by the pickle's size and by max_objects, and nothing recurses. The
-// opcodes are those of Python's pickletools (protocols 2 to 4).
+// The functions are pure. Memory is bounded by the pickle's size and by max_objects, and nothing
+// recurses. The opcodes are those of Python's pickletools (protocols 2 to 4).
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // zip: reads the directory of a zip archive whose entries are stored and not compressed, as
 // torch.save writes them (zip64 included).
 //
-// Pure. Entries refer to the archive's bytes and lie inside them. The format is that of PKWARE
-// APPNOTE 6.3.10, sections 4.3 to 4.5.
+// The functions are pure. Entries refer to the archive's bytes and lie inside them. The format is
+// that of PKWARE APPNOTE 6.3.10, sections 4.3 to 4.5.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // micro_batches: divides the prompts of an offline job into micro-batches and derives the shape of
-// their schedule. Pure.
+// their schedule. The functions are pure.
 #pragma once
 
 #include <cstdint>

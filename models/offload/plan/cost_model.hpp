@@ -1,4 +1,4 @@
-// cost_model: estimates how long a plan takes with a closed formula. Pure.
+// cost_model: estimates how long a plan takes with a closed formula. The functions are pure.
 //
 // The model is FlexGen's (arXiv 2303.06865, section 4.3 and appendix A.3): six resources
 // (timeline.hpp) work at the same time, and in each round of the schedule (block_schedule.hpp) a

@@ -1,5 +1,5 @@
 // round_loads: counts the prefills and decodes in the rounds of a schedule and groups equal rounds,
-// so that the cost of a plan is a short sum. Pure.
+// so that the cost of a plan is a short sum. The functions are pure.
 #pragma once
 
 #include <cstdint>

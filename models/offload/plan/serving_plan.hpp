@@ -1,5 +1,5 @@
 // serving_plan: divides the device memory of a daemon among weights, KV and the workspace of a step
-// when a model does not fit. Pure.
+// when a model does not fit. The functions are pure.
 //
 // A daemon runs one continuous batch, and every step fetches the streamed weights once for all its
 // rows. Device memory is therefore worth most where it lets one fetch serve more tokens. It can be

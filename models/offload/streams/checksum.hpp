@@ -1,8 +1,8 @@
 // checksum: a 64-bit checksum, to detect bytes that a store returns differently from how they were
 // written. Not cryptographic.
 //
-// Pure. It is XXH3 (github.com/Cyan4973/xxHash), computed with the widest vector instructions of
-// the processor.
+// The functions are pure. It is XXH3 (github.com/Cyan4973/xxHash), computed with the widest vector
+// instructions of the processor.
 #pragma once
 
 #include <cstdint>

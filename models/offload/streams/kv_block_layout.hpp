@@ -1,5 +1,5 @@
 // kv_block_layout: the bytes of one KV block of one layer: its keys, its values, then for i8 the
-// scales of both. Each part begins at a multiple of 64 bytes. Pure.
+// scales of both. Each part begins at a multiple of 64 bytes. The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // weight_layout: computes from sizes alone which weights go to which tier, and how much device
-// memory the buffers for streamed weights take. Pure. weight_stream places weights by it;
-// memory_estimate uses it to predict the memory before loading.
+// memory the buffers for streamed weights take. The functions are pure. weight_stream places
+// weights by it; memory_estimate uses it to predict the memory before loading.
 #pragma once
 
 #include <cstdint>

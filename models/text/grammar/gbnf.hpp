@@ -2,7 +2,7 @@
 // XGrammar's EBNF.
 //
 // XGrammar's EBNF looks similar but has no empty alternatives, no `.` for any character and no
-// {,n}. Pure; any thread.
+// {,n}. The functions are pure; any thread may call them.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // spec_text: translates a config::grammar_spec (the JSON Schema, regular expression, grammar or
-// other format that an answer must have) to the text of one grammar in XGrammar's EBNF. Pure; any
-// thread.
+// other format that an answer must have) to the text of one grammar in XGrammar's EBNF. The
+// functions are pure; any thread may call them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// string_literal: decodes the escapes of string literals as Python does. Pure.
+// string_literal: decodes the escapes of string literals as Python does. The functions are pure.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// base64: decodes RFC 4648 text. Pure.
+// base64: decodes RFC 4648 text. The functions are pure.
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 // bytes.
 //
 // Radford et al. 2019 (GPT-2): each byte has one printable character, so a vocabulary file holds no
-// control characters; " " is "Ġ". Pure functions, any thread.
+// control characters; " " is "Ġ". Pure functions, which any thread may call.
 #pragma once
 
 #include <cstdint>

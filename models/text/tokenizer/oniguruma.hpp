@@ -3,7 +3,7 @@
 // The library that writes these files, Hugging Face tokenizers, compiles the expressions with
 // Oniguruma 6.9, in its Ruby syntax and over UTF-8. Some constructs have another meaning in PCRE2:
 // sets within sets, `\h`, `{,n}`, `\w`, `$`, `(?m)`. A construct without an exact counterpart is
-// refused. Pure; any thread.
+// refused. The functions are pure; any thread may call them.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // oniguruma_sets: the character sets of Oniguruma's expressions, written with PCRE2's classes.
 //
-// Private to oniguruma*.cpp. Pure; any thread.
+// Private to oniguruma*.cpp. The functions are pure; any thread may call them.
 #pragma once
 
 #include <optional>

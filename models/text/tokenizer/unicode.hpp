@@ -1,7 +1,7 @@
 // unicode: characters, character classes and normal forms, as tokenizers need them.
 //
-// Pure functions, any thread. Texts must be well-formed UTF-8 (callers check once). For any text
-// the time is linear, except that runs of combining marks are sorted in O(n log n).
+// Pure functions, which any thread may call. Texts must be well-formed UTF-8 (callers check once).
+// For any text the time is linear, except that runs of combining marks are sorted in O(n log n).
 #pragma once
 
 #include <cstddef>

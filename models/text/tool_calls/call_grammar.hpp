@@ -2,7 +2,7 @@
 //
 // It is used for tool_choice "required" and for a named function. From each answer of the grammar,
 // the parser of the same format reads calls of the given tools whose arguments satisfy the tools'
-// schemas. Pure; any thread.
+// schemas. The functions are pure; any thread may call them.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// detect: derives the tool format and the reasoning tags of a model from its chat template. Pure;
-// any thread.
+// detect: derives the tool format and the reasoning tags of a model from its chat template. The
+// functions are pure; any thread may call them.
 #pragma once
 
 #include <optional>

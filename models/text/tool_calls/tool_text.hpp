@@ -1,5 +1,5 @@
 // tool_text: describes tools, and how to call them, in English text, for chat templates that do not
-// write tools into the prompt. Pure; any thread.
+// write tools into the prompt. The functions are pure; any thread may call them.
 #pragma once
 
 #include <string>

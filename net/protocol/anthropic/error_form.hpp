@@ -1,4 +1,5 @@
-// error_form: formats errors as Anthropic's API does. Pure; any thread.
+// error_form: formats errors as Anthropic's API does. The functions are pure; any thread may call
+// them.
 #pragma once
 
 #include <string>

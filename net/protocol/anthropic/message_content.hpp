@@ -1,5 +1,5 @@
 // Reads Anthropic's `system` and `messages` and converts them to the form that chat templates take.
-// Pure.
+// The functions are pure.
 //
 // Consecutive messages of one role are merged into one. Tool results become messages of the role
 // "tool" and precede the text of their message; their order is kept. Content that no model in twill

@@ -1,4 +1,4 @@
-// Reads Anthropic's `tools` and `tool_choice`. Pure.
+// Reads Anthropic's `tools` and `tool_choice`. The functions are pure.
 //
 // Tools that the client runs are converted to functions in the Chat API's form. Tools with one of
 // Anthropic's own types (web_search_..., bash_..., computer_...) have no schema in the request, and

@@ -1,5 +1,5 @@
 // model_page: the replies of GET /v1/models and /v1/models/{id} in Anthropic's form, for clients
-// that send the header anthropic-version. Pure.
+// that send the header anthropic-version. The functions are pure.
 #pragma once
 
 #include <cstddef>

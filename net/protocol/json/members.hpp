@@ -1,4 +1,5 @@
-// members: access to the members of a JSON object that may be absent or null. Pure; any thread.
+// members: access to the members of a JSON object that may be absent or null. The functions are
+// pure; any thread may call them.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// UTF-8 checks according to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
-// Pure.
+// UTF-8 checks according to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. The
+// functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// completion_samplers: reads `samplers` of llama.cpp's /completion. Pure.
+// completion_samplers: reads `samplers` of llama.cpp's /completion. The functions are pure.
 #pragma once
 
 #include "config/sampling.hpp"

@@ -1,4 +1,5 @@
-// completion_settings: writes `generation_settings` of llama.cpp's replies and of GET /props. Pure.
+// completion_settings: writes `generation_settings` of llama.cpp's replies and of GET /props. The
+// functions are pure.
 #pragma once
 
 #include <cstdint>

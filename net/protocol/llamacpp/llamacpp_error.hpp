@@ -1,5 +1,5 @@
 // llamacpp_error: formats errors as llama.cpp's server does, {"error": {"code", "message",
-// "type"}}, where `code` is the HTTP status. Pure.
+// "type"}}, where `code` is the HTTP status. The functions are pure.
 #pragma once
 
 #include "net/protocol/api_style.hpp"

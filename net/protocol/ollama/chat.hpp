@@ -1,4 +1,4 @@
-// parse_ollama_chat: the codec of POST /api/chat. Pure.
+// parse_ollama_chat: the codec of POST /api/chat. The functions are pure.
 #pragma once
 
 #include "net/protocol/codec.hpp"

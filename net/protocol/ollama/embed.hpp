@@ -1,4 +1,5 @@
-// The codecs of Ollama's POST /api/embed and its older POST /api/embeddings. Pure.
+// The codecs of Ollama's POST /api/embed and its older POST /api/embeddings. The functions are
+// pure.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Formats errors as Ollama's API does, {"error": "..."}. Pure.
+// Formats errors as Ollama's API does, {"error": "..."}. The functions are pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// parse_ollama_generate: the codec of POST /api/generate. Pure.
+// parse_ollama_generate: the codec of POST /api/generate. The functions are pure.
 //
 // The prompt is treated as a user's message and formatted by the model's chat template. With `raw`,
 // or if the model has no template, the prompt is used without change.

@@ -1,4 +1,5 @@
-// Reads `messages` of Ollama's chats and converts them to the form that chat templates take. Pure.
+// Reads `messages` of Ollama's chats and converts them to the form that chat templates take. The
+// functions are pure.
 //
 // Ollama's own clients mark a tool result with the name of the tool (`tool_name`) or with nothing,
 // but templates need the id of the tool call that the result belongs to. Therefore every call

@@ -1,5 +1,5 @@
-// The replies of GET /api/tags, /api/ps and /api/version and of POST /api/show in Ollama's API.
-// Pure.
+// The replies of GET /api/tags, /api/ps and /api/version and of POST /api/show in Ollama's API. The
+// functions are pure.
 //
 // Model names are listed with a tag, as Ollama does. A model id without a tag gets ":latest",
 // because clients such as Open WebUI look for names with a tag. Unknown values are written as 0 or

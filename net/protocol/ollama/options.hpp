@@ -1,4 +1,5 @@
-// Reads `options` of Ollama's API, which control sampling and how a model is loaded. Pure.
+// Reads `options` of Ollama's API, which control sampling and how a model is loaded. The functions
+// are pure.
 //
 // Options about loading or computing a model have no effect; neither has a `repeat_last_n` other
 // than 0. Samplers that twill lacks are refused, unless their value turns them off. Options that

@@ -1,4 +1,4 @@
-// What Ollama's POST /api/chat and POST /api/generate have in common. Pure.
+// What Ollama's POST /api/chat and POST /api/generate have in common. The functions are pure.
 #pragma once
 
 #include "net/protocol/codec.hpp"

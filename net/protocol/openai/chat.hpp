@@ -1,4 +1,4 @@
-// parse_chat: the codec of POST /v1/chat/completions. Pure.
+// parse_chat: the codec of POST /v1/chat/completions. The functions are pure.
 #pragma once
 
 #include "net/protocol/codec.hpp"

@@ -1,5 +1,5 @@
 // The codec of OpenAI's POST /v1/embeddings, with vLLM's additional fields, among them `messages`
-// in place of `input`. Pure.
+// in place of `input`. The functions are pure.
 #pragma once
 
 #include <cstddef>

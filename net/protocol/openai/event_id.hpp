@@ -1,6 +1,6 @@
 // event_id: the ids of the server-sent events of a stored stream, which have the form ID:NUMBER. A
 // client that lost its connection sends the last id that it received in the header Last-Event-ID
-// (the HTML standard, section 9.2), and gets the events after it. Pure.
+// (the HTML standard, section 9.2), and gets the events after it. The functions are pure.
 #pragma once
 
 #include <charconv>

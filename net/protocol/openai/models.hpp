@@ -1,5 +1,5 @@
 // The replies of GET /v1/models and /v1/models/{id}: OpenAI's list with vLLM's additional members.
-// Pure.
+// The functions are pure.
 #pragma once
 
 #include <span>

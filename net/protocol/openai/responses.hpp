@@ -1,6 +1,6 @@
 // parse_response_turn: parses the body of POST /v1/responses, or a WebSocket event response.create,
 // as one turn of a conversation: the new input, what it continues, and the options of the response.
-// Pure.
+// The functions are pure.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // The codecs of POST /v1/score, as in vLLM, and of POST /v1/rerank, as in Jina, Cohere and vLLM.
-// Both measure the similarity of texts by the cosine of their embeddings. Pure.
+// Both measure the similarity of texts by the cosine of their embeddings. The functions are pure.
 #pragma once
 
 #include <cstddef>

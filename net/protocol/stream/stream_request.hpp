@@ -1,4 +1,4 @@
-// stream_request: parses a `submit` message of /v1/stream. Pure.
+// stream_request: parses a `submit` message of /v1/stream. The functions are pure.
 #pragma once
 
 #include <cstdint>

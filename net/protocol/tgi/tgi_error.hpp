@@ -1,4 +1,5 @@
-// tgi_error: formats errors as Text Generation Inference does, {"error", "error_type"}. Pure.
+// tgi_error: formats errors as Text Generation Inference does, {"error", "error_type"}. The
+// functions are pure.
 #pragma once
 
 #include "net/protocol/api_style.hpp"

@@ -1,6 +1,6 @@
 // listing: the files of a repository at one commit, parsed from the hub's reply to GET
-// /api/models/ID/revision/REV?blobs=true. Pure. The reply may be hostile, so file names that could
-// lead outside a folder are refused, and so are impossible sizes and counts.
+// /api/models/ID/revision/REV?blobs=true. The functions are pure. The reply may be hostile, so file
+// names that could lead outside a folder are refused, and so are impossible sizes and counts.
 #pragma once
 
 #include <cstdint>

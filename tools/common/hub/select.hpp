@@ -1,4 +1,5 @@
-// select: chooses the files of a repository that make up the model a reference names. Pure.
+// select: chooses the files of a repository that make up the model a reference names. The functions
+// are pure.
 //
 // A model in Hugging Face's folder format consists of configuration, tokenizer and those weight
 // files that models/checkpoint/weight_files would read: safetensors or PyTorch files, never both. A

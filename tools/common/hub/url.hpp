@@ -1,4 +1,5 @@
-// url: parses http and https addresses and resolves redirects. Pure; any thread may call.
+// url: parses http and https addresses and resolves redirects. The functions are pure; any thread
+// may call them.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // divergence: measures how far one row of logits is from another, and sums this over many
-// positions. Pure functions.
+// positions. The functions are pure.
 //
 // Logits are f32; everything computed from them is double. Logarithms are natural, so KL divergence
 // is in nats.

@@ -1,5 +1,5 @@
 // table: formats accuracy figures for people, either as one text line per model and pair of compute
-// type and KV type, or as Markdown with one line per model. Pure functions.
+// type and KV type, or as Markdown with one line per model. The functions are pure.
 #pragma once
 
 #include <string>

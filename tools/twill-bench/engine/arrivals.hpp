@@ -1,7 +1,7 @@
 // arrivals: the times at which requests are due, computed before the run starts.
 //
 // Since the times are fixed in advance, a slow server cannot slow down its own load (coordinated
-// omission). Pure functions.
+// omission). The functions are pure.
 #pragma once
 
 #include <cstddef>

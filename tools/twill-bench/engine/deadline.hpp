@@ -1,5 +1,5 @@
 // deadline: the latest time at which an exchange (one request with its reply, exchange.hpp) ends,
-// and its outcome when that time has passed. Pure functions.
+// and its outcome when that time has passed. The functions are pure.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// endpoint: the address of the server, parsed from --base-url. Pure functions.
+// endpoint: the address of the server, parsed from --base-url. The functions are pure.
 #pragma once
 
 #include <cstdint>

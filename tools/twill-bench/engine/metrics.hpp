@@ -8,7 +8,7 @@
 // Only completed requests count, always with their actual lengths. When --warmup-percent or
 // --cooldown-percent leave out the beginning or the end of a run, the rest is the window. Only
 // requests sent within the window count, and rates count the requests that ended and the tokens
-// that arrived within it. Pure functions.
+// that arrived within it. The functions are pure.
 #pragma once
 
 #include <cstddef>

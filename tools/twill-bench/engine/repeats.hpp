@@ -1,4 +1,4 @@
-// repeats: summarises several runs of the same load. Pure functions.
+// repeats: summarises several runs of the same load. The functions are pure.
 #pragma once
 
 #include <string>

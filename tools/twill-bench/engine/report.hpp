@@ -1,5 +1,5 @@
-// report: writes a run as vLLM's table, as lines of remarks, and as JSON with vLLM's keys. Pure
-// functions.
+// report: writes a run as vLLM's table, as lines of remarks, and as JSON with vLLM's keys. The
+// functions are pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // saturation: detects when a server cannot keep up with an open loop: both the requests in flight
-// and the time to the first token keep rising. Pure functions.
+// and the time to the first token keep rising. The functions are pure.
 //
 // A straight line is fitted to each of the two over the latest minute. The server counts as
 // saturated when there are at least 20 samples, both slopes are above 0 by Student's t at 99 %, and

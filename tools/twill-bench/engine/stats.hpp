@@ -1,4 +1,4 @@
-// stats: the summary statistics of the report, with numpy's conventions. Pure functions.
+// stats: the summary statistics of the report, with numpy's conventions. The functions are pure.
 #pragma once
 
 #include <vector>

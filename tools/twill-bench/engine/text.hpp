@@ -1,4 +1,4 @@
-// text: formats numbers for people. Pure functions.
+// text: formats numbers for people. The functions are pure.
 #pragma once
 
 #include <array>

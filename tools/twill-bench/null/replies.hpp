@@ -1,5 +1,5 @@
 // replies: the replies of the null server (server.hpp), which runs no model, in each backend's
-// format. They are made once per request. Pure functions.
+// format. They are made once per request. The functions are pure.
 #pragma once
 
 #include <cstdint>

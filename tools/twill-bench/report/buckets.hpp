@@ -1,4 +1,4 @@
-// buckets: sorts values into a few ranges with round bounds, for charts. Pure functions.
+// buckets: sorts values into a few ranges with round bounds, for charts. The functions are pure.
 #pragma once
 
 #include <cstddef>

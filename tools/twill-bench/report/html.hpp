@@ -1,6 +1,6 @@
 // html: writes one self-contained page per run. Its style and its charts are those of the daemon's
 // pages (net/page/), and it loads nothing from outside. Without JavaScript the charts are plain
-// SVG. Pure functions.
+// SVG. The functions are pure.
 #pragma once
 
 #include <string>

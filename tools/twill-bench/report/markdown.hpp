@@ -1,4 +1,4 @@
-// markdown: formats the tables of sweep, campaign, compare and versus. Pure functions.
+// markdown: formats the tables of sweep, campaign, compare and versus. The functions are pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // serve_charts: draws a run of `serve` as charts: the distribution of its latencies, how latencies
-// depend on the load, and the course of the run over time. Pure functions.
+// depend on the load, and the course of the run over time. The functions are pure.
 #pragma once
 
 #include <vector>

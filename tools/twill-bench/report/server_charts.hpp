@@ -1,4 +1,5 @@
-// server_charts: draws what a server's /metrics reported during a run as charts. Pure functions.
+// server_charts: draws what a server's /metrics reported during a run as charts. The functions are
+// pure.
 //
 // A histogram becomes one chart: the mean of the values observed since the previous scrape, which
 // is the change of its `_sum` divided by the change of its `_count`. Counters become rates. The

@@ -1,5 +1,5 @@
 // svg_chart: draws a chart of lines or bars as SVG text. The x axis consists of evenly spaced
-// categories with names. Pure functions.
+// categories with names. The functions are pure.
 //
 // The SVG needs no script, font file or other file. A line has a gap where a value is missing.
 #pragma once

@@ -1,4 +1,4 @@
-// compare: puts results side by side, each with its ratio to the first. Pure functions.
+// compare: puts results side by side, each with its ratio to the first. The functions are pure.
 #pragma once
 
 #include <string>

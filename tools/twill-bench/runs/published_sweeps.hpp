@@ -1,5 +1,5 @@
 // published_sweeps: published figures of other servers over a grid of input and output lengths, in
-// the form of sweep.hpp. Reports show their figures beside one's own. Pure functions.
+// the form of sweep.hpp. Reports show their figures beside one's own. The functions are pure.
 //
 // They were measured on other hardware with other tools, so they give an order of magnitude, not a
 // fair comparison.

@@ -1,5 +1,5 @@
 // sweep_file: reads and writes a sweep (sweep.hpp) as JSON text. The file is both the result of the
-// sweep and the state from which it resumes. Pure functions.
+// sweep and the state from which it resumes. The functions are pure.
 #pragma once
 
 #include <string>

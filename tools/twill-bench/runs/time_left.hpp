@@ -1,5 +1,5 @@
 // time_left: estimates how long the rest of a sweep (sweep.hpp) will take, from the time that its
-// finished measurements took. Pure functions.
+// finished measurements took. The functions are pure.
 #pragma once
 
 #include "tools/twill-bench/runs/sweep.hpp"

@@ -1,4 +1,4 @@
-// versus_report: reports the rounds of `versus` as medians and ratios. Pure functions.
+// versus_report: reports the rounds of `versus` as medians and ratios. The functions are pure.
 #pragma once
 
 #include <string>

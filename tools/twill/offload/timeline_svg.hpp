@@ -1,5 +1,5 @@
-// timeline_svg: an SVG chart that shows when each resource was busy with which task. Pure; any
-// thread may call.
+// timeline_svg: an SVG chart that shows when each resource was busy with which task. The functions
+// are pure; any thread may call them.
 //
 // A span is the time that one task took on one resource. Each resource that did anything has a row
 // with one bar per span, coloured by micro-batch. Transfers of weights serve all micro-batches, so

@@ -1,5 +1,5 @@
 // request: encodes and decodes the messages between the daemon and the helper process, which
-// compiles grammars. Pure; any thread.
+// compiles grammars. The functions are pure; any thread may call them.
 //
 // Both processes come from one build and run on one machine, so numbers are sent as the 64-bit
 // little-endian values that they are in memory.

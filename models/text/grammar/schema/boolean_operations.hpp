@@ -1,8 +1,8 @@
 // boolean_operations: intersection, union and complement of automata.
 //
-// Pure; any thread. The results are minimal automata. Throws the exception refusal (too_large) if
-// the product of two automata needs more than four times automaton::max_states states before it is
-// minimised.
+// The functions are pure; any thread may call them. The results are minimal automata. Throws the
+// exception refusal (too_large) if the product of two automata needs more than four times
+// automaton::max_states states before it is minimised.
 #pragma once
 
 #include "models/text/grammar/schema/automaton.hpp"

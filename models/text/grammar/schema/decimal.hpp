@@ -1,8 +1,8 @@
 // decimal: exact decimal numbers, and the automaton of all JSON numbers within given bounds.
 //
 // Bounds and multiples are compared digit by digit, so that the rounding of doubles cannot change
-// what is accepted. Where a bound is given, the automaton accepts no number with an exponent. Pure;
-// any thread.
+// what is accepted. Where a bound is given, the automaton accepts no number with an exponent. The
+// functions are pure; any thread may call them.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,8 @@
 // Enforced: date, time, date-time (RFC 3339 from year 1 on, with the days of each month and leap
 // years), duration, email, hostname, ipv4, ipv6, uri, uri-reference, iri, iri-reference, uuid,
 // json-pointer, relative-json-pointer, regex (only syntax that ECMA-262 and Python share). Other
-// formats are annotations without effect, as the standard allows. Pure; any thread.
+// formats are annotations without effect, as the standard allows. The functions are pure; any
+// thread may call them.
 #pragma once
 
 #include <string>

@@ -42,9 +42,10 @@ public:
   expression string_of_class(const code_points& set, std::int64_t min, std::int64_t max);
   /// A string that the automaton accepts, with its quotes.
   expression string_in(const automaton& language, const std::string& hint);
-  /// Returns the grammar of a string that matches a regular expression with large repetition
-  /// counts, which begins with ^ and ends with $. XGrammar compiles it to one automaton. Returns
-  /// none for any other expression and if counting_regex() of regex_text.hpp returns none.
+  /// Returns the grammar of a string that matches a regular expression. The expression begins with
+  /// ^, ends with $ and has large repetition counts; XGrammar compiles this grammar to one
+  /// automaton. Returns none for any other expression and if counting_regex() of regex_text.hpp
+  /// returns none.
   std::optional<expression> string_counting(const regex_node& node);
   /// Returns the grammar of a string in which a regular expression matches anywhere. It is used for
   /// expressions that are too large for search_automaton(): their repetition counts are written as

@@ -1,4 +1,5 @@
-// keywords: reads the keywords of one schema object and checks their types. Pure; any thread.
+// keywords: reads the keywords of one schema object and checks their types. The functions are pure;
+// any thread may call them.
 //
 // A keyword whose value has the wrong type is refused (bad_schema) with its name and place.
 // Guessing its meaning could accept values that the schema was meant to refuse.

@@ -1,6 +1,6 @@
 // minimal: minimises automata by Moore's algorithm.
 //
-// Pure; any thread.
+// The functions are pure; any thread may call them.
 #pragma once
 
 #include "models/text/grammar/schema/automaton.hpp"

@@ -1,7 +1,7 @@
 // regex_grammar: makes the grammars of answers that are not JSON, but match a regular expression or
 // are one of several fixed texts.
 //
-// Pure; any thread. Throws the exception refusal.
+// The functions are pure; any thread may call them. Throws the exception refusal.
 #pragma once
 
 #include <string>

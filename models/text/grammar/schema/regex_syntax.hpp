@@ -1,11 +1,11 @@
 // regex_syntax: the syntax tree of an ECMA-262 regular expression, as JSON Schema's `pattern` uses
 // it.
 //
-// Pure; any thread. Supported: classes, groups, alternation, greedy and lazy repetition (which
-// match the same texts), ^ and $, \d \w \s and their complements, \xHH, \uHHHH, \u{H}, \cX, escapes
-// of control characters such as \n, \p{General_Category}, lookahead (search_automaton.hpp accepts
-// it only directly after ^). Back-references, lookbehind and the word boundaries \b and \B are
-// refused.
+// The functions are pure; any thread may call them. Supported: classes, groups, alternation, greedy
+// and lazy repetition (which match the same texts), ^ and $, \d \w \s and their complements, \xHH,
+// \uHHHH, \u{H}, \cX, escapes of control characters such as \n, \p{General_Category}, lookahead
+// (search_automaton.hpp accepts it only directly after ^). Back-references, lookbehind and the word
+// boundaries \b and \B are refused.
 #pragma once
 
 #include <string_view>

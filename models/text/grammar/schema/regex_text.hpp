@@ -3,7 +3,8 @@
 //
 // An expression that counts characters up to some hundreds is cheap as a separate automaton. If it
 // were written as grammar rules, many tokens would extend beyond the end of a rule, and XGrammar's
-// parser would have to check each of these tokens for every mask. Pure; any thread.
+// parser would have to check each of these tokens for every mask. The functions are pure; any
+// thread may call them.
 #pragma once
 
 #include <cstdint>

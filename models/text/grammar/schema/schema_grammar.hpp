@@ -4,7 +4,8 @@
 // The grammar is sound: every text that it accepts is a valid value. It is nearly complete: only
 // some orders of the members of larger objects are accepted (see object_lowering.hpp), and numbers
 // with bounds have no exponent. Schemas that cannot be enforced are refused (README.md lists them)
-// by throwing refusal with the keyword, its JSON pointer and the reason. Pure; any thread.
+// by throwing refusal with the keyword, its JSON pointer and the reason. The functions are pure;
+// any thread may call them.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // search_automaton: the automaton of a JSON Schema's `pattern`. It searches: the pattern may match
 // anywhere in a string.
 //
-// Pure; any thread. For a lookahead right after `^`, the automaton of the lookahead is intersected
-// with that of the rest of its alternative.
+// The functions are pure; any thread may call them. For a lookahead right after `^`, the automaton
+// of the lookahead is intersected with that of the rest of its alternative.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// utf8: converts between UTF-8 and code points, for regular expressions and schemas. Pure; any
-// thread.
+// utf8: converts between UTF-8 and code points, for regular expressions and schemas. The functions
+// are pure; any thread may call them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // arithmetic: a rounded-up division and the size of an mma instruction, which counts.hpp and the
-// model on paper (model.hpp) use. Pure functions.
+// model on paper (model.hpp) use. The functions are pure.
 #pragma once
 
 #include <cstdint>

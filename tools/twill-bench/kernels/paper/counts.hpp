@@ -1,5 +1,5 @@
 // counts: what twill's kernels read, issue and occupy, computed from the constants in plans.hpp.
-// Pure functions.
+// The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // decode_step: lists the kernels of one decode step, or of the step that computes one prompt, of a
-// seed model (seed_layers.hpp). The model on paper (model.hpp) predicts their times. Pure
-// functions.
+// seed model (seed_layers.hpp). The model on paper (model.hpp) predicts their times. The functions
+// are pure.
 //
 // The launches are those that are planned for twill on a GPU. A layer has two norms, one kernel for
 // rope and the store of KV, one for the activation, four products, and attention in two launches.

@@ -1,5 +1,6 @@
 // marlin: applies the model on paper to a kernel whose speed was measured: Marlin
-// (IST-DASLab/marlin, marlin_cuda_kernel.cu), with counts taken from its source. Pure functions.
+// (IST-DASLab/marlin, marlin_cuda_kernel.cu), with counts taken from its source. The functions are
+// pure.
 //
 // The published figures are those of Marlin's bench.py in vllm #2497: four products of a layer of a
 // 13B model ("Llama13B" in bench.py), with one scale per column. As in bench.py, a figure is the

@@ -1,5 +1,5 @@
 // model: the "model on paper", which predicts the time of one CUDA kernel from counts of its work,
-// without a GPU. Pure functions.
+// without a GPU. The functions are pure.
 //
 // The thread blocks of a kernel run in rounds. A full round has as many blocks as fit on all
 // multiprocessors at once; the last round has the rest, spread evenly. A kernel that prefetches

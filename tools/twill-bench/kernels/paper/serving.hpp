@@ -1,5 +1,5 @@
 // serving: predicts the throughput of a server under load with the model on paper (model.hpp), for
-// a seed model (seed_layers.hpp). Pure functions.
+// a seed model (seed_layers.hpp). The functions are pure.
 //
 // As in the published sweeps (tools/twill-bench/runs/published_sweeps.hpp), the number of requests
 // under way is constant. Each decode step computes one token for every request, over the prompt and
