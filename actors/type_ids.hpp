@@ -1,5 +1,6 @@
-// The only list of message types, append-only. Messages stay inside this process, so none can be
-// serialised; CAF demands an explicit declaration of this for each type.
+// The only list of message types; a new type is added at its end. Messages never leave this
+// process, so they have no code for serialisation, and CAF demands an explicit declaration of this
+// for each type.
 #pragma once
 
 #include <caf/allowed_unsafe_message_type.hpp>

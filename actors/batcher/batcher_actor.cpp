@@ -84,8 +84,8 @@ public:
 
 private:
   /// Carries out the actions that batcher_core asks for, until there is none or an answer of the KV
-  /// allocator must come first. Until that answer no other message is handled, so that a step is
-  /// planned from one state.
+  /// allocator must come first. Until that answer no other message is handled, so that the state
+  /// from which a step is planned does not change halfway.
   void pump() {
     if (auto left = core_->take_departed(); !left.ids.empty() && outstanding_ > 0)
       tell_first(self_, executor_, std::move(left));

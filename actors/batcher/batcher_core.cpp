@@ -179,9 +179,9 @@ batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
   return send(now);
 }
 
-/// Returns the action if no sequence can be put into the next step: free the KV blocks of sequences
-/// that have left or were preempted, copy evicted blocks off the device, or wait for the next
-/// message.
+/// Returns the action for the case that no sequence can be put into the next step: to free the KV
+/// blocks of sequences that have left or were preempted, to copy evicted blocks off the device, or
+/// to wait for the next message.
 batcher_core::action batcher_core::rest_or_drop() {
   if (auto drops = take_drops()) return ask(std::move(*drops), phase::begin);
   publish_gauges();

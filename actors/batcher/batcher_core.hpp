@@ -70,7 +70,8 @@ public:
   void executor_ready(std::uint64_t generation, const batcher_limits& limits);
 
   /// Returns the next action. If it is a kv_change, nothing but granted() may be called until the
-  /// allocator has answered, so that a step is planned from one state.
+  /// allocator has answered, so that the state from which a step is planned does not change
+  /// halfway.
   action next(steady_clock::time_point now);
   /// Takes the allocator's answer to the kv_change that next() returned last.
   void granted(kv_grant grant, steady_clock::time_point now);
@@ -90,7 +91,8 @@ public:
   void step_done(const step_result& result, steady_clock::time_point now);
   /// The oldest outstanding step has failed. Its requests fail too, but a request that has drawn no
   /// token and had no failed step before is computed again. With `device_is_lost` all requests of
-  /// the step fail. All other sequences of the batcher are computed again too.
+  /// the step fail. Whether or not the device is lost, all other sequences of the batcher are
+  /// computed again too.
   void step_failed(std::uint64_t generation, const std::string& detail,
                    bool device_is_lost = false);
 

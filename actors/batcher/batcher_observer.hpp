@@ -2,9 +2,9 @@
 //
 // This class itself ignores every notification, and serves batchers that are not recorded. The
 // derived class scheduler_trace (actors/trace/scheduler_trace.hpp) writes a record of each. One
-// thread at a time (the batcher's). An argument is valid during the call only, and is something
-// that the batcher has anyway: whatever is costly to compute for a record is computed by the class
-// that records.
+// thread at a time (the batcher's). An argument is valid during the call only. The batcher computes
+// nothing just to notify: it passes what it has anyway, and the class that records computes
+// whatever else a record needs.
 #pragma once
 
 #include <cstddef>

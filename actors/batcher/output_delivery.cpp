@@ -59,7 +59,7 @@ void output_delivery::deliver(sequence_id id, sequence_groups::sequence& s,
 }
 
 /// Ends a sequence with the token that it drew last. The executor has found this end itself, so it
-/// computes nothing for the sequence in the next step without being ordered to.
+/// needs no order to leave the sequence out of the next step.
 void output_delivery::end(sequence_id id, sequence_groups::sequence& s) {
   s.finished = true;
   scheduler_.leave(id);

@@ -4,7 +4,8 @@
 // One thread at a time (the batcher's). It enters the granted blocks into the block tables of the
 // sequences. It also stores orders to copy blocks until they go into a later plan: a copy within
 // the device goes into the plan after the one that computes the block, and a spill (a copy of an
-// evicted block to host memory) goes into the next plan of any kind.
+// evicted block to host memory) goes into the next plan, even if that plan computes nothing
+// (build_spills()).
 #pragma once
 
 #include <vector>

@@ -100,8 +100,8 @@ public:
   /// From now on find() does not return the request.
   void mark_released(request_id request);
   /// Clears the block table of a sequence that left the running set, and removes the sequence if it
-  /// has ended and was not just preempted. Returns its request if that was the request's last
-  /// sequence.
+  /// has ended; a sequence that was preempted stays. Returns its request if that was the request's
+  /// last sequence.
   std::optional<request_id> release(const released_sequence& r);
   /// The device is lost: no sequence has blocks or runs any more.
   void forget_device();

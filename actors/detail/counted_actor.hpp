@@ -1,8 +1,8 @@
 // counted_actor: an actor whose mailbox is counted (mailbox_depths), and whose messages a test can
 // see (message_probe).
 //
-// As all CAF code, include this only in .cpp files of actors/. Any thread may enqueue; all else
-// follows CAF's rules.
+// This header includes CAF: include it only from .cpp files of actors/. Any thread may enqueue; all
+// else follows CAF's rules.
 #pragma once
 
 #include <atomic>

@@ -3,8 +3,9 @@
 //
 // Pure: the caller passes the time; one thread at a time. The rate is an average over about the
 // last ten seconds in which there were requests. Each refused client gets a retry time of its own,
-// one expected departure after that of the previously refused client, so that they do not all come
-// back together. Many clients never come back, so these times are dropped when there is much room.
+// so that clients do not all come back together: the retry time of the previously refused client
+// plus the average time between two departures. Many clients never come back, so these times are
+// dropped when there is much room.
 #pragma once
 
 #include <algorithm>

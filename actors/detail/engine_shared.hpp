@@ -171,8 +171,9 @@ private:
     return "the model is still loading; retry later";
   }
 
-  /// How long the oldest step under way has had no result. The watchdog has no thread of its own,
-  /// which could hang together with what it watches: whoever asks for the state computes this time.
+  /// How long the oldest step under way has had no result. The watchdog, which finds steps that
+  /// hang, has no thread, because its thread could hang together with the step. Instead, whoever
+  /// asks for the engine's state computes this time.
   steady_clock::duration stalled_for() const { return stats.step_age(steady_clock::now()); }
   steady_clock::duration stall_time() const {
     const auto limit = options.scheduler.watchdog;

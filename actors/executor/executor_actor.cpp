@@ -135,9 +135,9 @@ private:
     answer_promise promise;
     std::shared_ptr<step_result> answer;
     steady_clock::time_point began;
-    /// whether step_runner::begin() was called for the step; false if the step has no tokens to
-    /// compute, and if it has scores or hidden states, since step_runner::run() has then computed
-    /// it at once
+    /// whether step_runner::begin() was called for the step. It is not called for a step without
+    /// tokens to compute, nor for one with scores or hidden states, which step_runner::run()
+    /// computes at once
     bool begun = false;
   };
 
@@ -231,8 +231,9 @@ private:
                                                                   : not_run(*step.plan, why)));
   }
 
-  /// Ends all steps under way and answers that they were not run. Called before the sequences'
-  /// states are removed, because the device may still be computing these steps.
+  /// Waits until the device has ended all steps under way, discards their results, and answers as
+  /// if the steps had not run. Called before the sequences' states are removed, because steps that
+  /// the device is still computing may use them.
   void abandon_steps() {
     for (launched_step& step : std::exchange(under_way_, {})) {
       if (step.begun && runner_)

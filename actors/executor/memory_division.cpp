@@ -82,7 +82,7 @@ std::int64_t planned_kv_bytes(const model_on_device& load, std::int64_t least_kv
 }
 
 /// Fails if the `kv.memory` that the user asks for leaves no room for weights, not even for
-/// streamed ones. A device that is too small whatever `kv.memory` is gets its error from
+/// streamed ones. For a device that would be too small with any `kv.memory`, the error comes from
 /// choose_placement().
 result<nothing> check_kv_wish(const model_on_device& load, const models::kv_budget& kv,
                               const models::decoder_options& sizes,

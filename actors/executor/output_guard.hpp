@@ -39,9 +39,9 @@ public:
   /// Whether the grammar has ended, so that no token may follow.
   bool is_over() const { return matcher_.is_terminated(); }
   /// Fills the bitmap `mask` (mask_words(rules' vocabulary size) words) with the tokens that may
-  /// follow. Must not be called once is_over() is true. The mask is empty if filling it took more
-  /// than half a second of processor time: the grammar is so ambiguous there that the next step
-  /// would delay all other sequences.
+  /// follow. Must not be called once is_over() is true. If this call and the last accept() together
+  /// take more than half a second of processor time, no bit is set, which ends the sequence: the
+  /// grammar is so ambiguous there that in its next steps the sequence would hold up all others.
   void fill_mask(std::span<std::uint32_t> mask);
 
 private:

@@ -30,8 +30,8 @@ struct runner_info {
   bool memory_is_host = false;          ///< device memory is memory of this process
   std::int64_t outside_bytes = 0;       ///< for a GPU: memory taken beside memory_used_bytes
   /// Returns how many of the `memory_used_bytes` were never accessed, so that the system has given
-  /// no pages for them. Any thread may call it, also after the runner was destroyed. Null if
-  /// reserving memory takes all of it.
+  /// no pages for them. Any thread may call it, also after the runner was destroyed. Null if memory
+  /// is given its pages when it is reserved, as on a GPU.
   std::function<std::int64_t()> untouched_bytes;
   std::shared_ptr<const stream_report> streamed; ///< null: all weights live on the device
   /// Up to this length (tokens), the KV of a sequence depends on its tokens alone and can be

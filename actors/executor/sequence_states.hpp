@@ -40,9 +40,9 @@ public:
   /// (step_plan::opens), because a skip_sequences message overtakes plans that wait.
   void skip(std::span<const sequence_id> ids) { departed_.insert(ids.begin(), ids.end()); }
   /// Applies the plan's members `closes`, `opens` and `grows` (which sequences end, which begin,
-  /// and which get more KV blocks), then describes its rows in `out`; `out.draws` may be empty.
-  /// Spans in the batch point into the states and are valid until the next call. The plan must stay
-  /// at its address until the step is finished.
+  /// and which get more KV blocks), then describes its rows in `out`. `out.draws` stays empty if no
+  /// row draws a token. Spans in the batch point into the states and are valid until the next call.
+  /// The plan must stay at its address until the step is finished.
   void prepare(const step_plan& plan, executor_step& out);
   /// Appends the tokens drawn by the oldest prepared step to their sequences, and reports them in
   /// `out`.

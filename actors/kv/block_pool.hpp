@@ -46,8 +46,9 @@ public:
   void reset(std::int32_t n_blocks = 0);
 
   /// Appends one match for each query. Sequences that begin with matched blocks must be given them
-  /// (reuse()) in the order of the queries and before any grow(), since a cached block that several
-  /// matches have is counted in the n_evictable of the first of them only.
+  /// (reuse()) in the order of the queries and before any grow(). Otherwise
+  /// prefix_match::n_evictable (how many of a match's blocks could still be evicted before reuse())
+  /// is wrong, since it counts a block of several matches in the first of them only.
   void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out) const;
   /// Begins a lease with the blocks of a match; returns false if they have left the tree meanwhile.
   bool reuse(const lease_reuse& begin);

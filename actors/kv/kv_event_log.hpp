@@ -35,9 +35,10 @@ public:
 
   explicit kv_event_log(std::size_t most = most_waiting);
 
-  /// Must be called when an engine or its KV allocator begins, so that no medium (device, host
-  /// memory, disk) has any block. From now on the blocks of the cache scope `scope` (see
-  /// cache_scope.hpp) are announced to routers; with nullopt, none are.
+  /// Must be called when an engine or its KV allocator begins. The log then forgets the blocks of
+  /// every medium (device, host memory, disk); tiers that still have blocks must report them again.
+  /// From now on the blocks of the cache scope `scope` (see cache_scope.hpp) are announced to
+  /// routers; with nullopt, none are.
   void begin(std::optional<std::uint64_t> scope);
   /// The engine has ended: later reports are ignored.
   void end();

@@ -95,8 +95,8 @@ kept_folder_lock::~kept_folder_lock() {
 
 models::result<std::string> kept_folder_path(const std::string& disk_dir) {
   if (!disk_dir.empty()) {
-    // A slash at the end is removed. With it, make_kept_folder() would take the folder itself for a
-    // parent folder, which it creates with permissions for other users.
+    // A slash at the end is removed. With that slash, make_kept_folder() would take the folder
+    // itself for a parent folder, and it creates parent folders with permissions for other users.
     const auto end = disk_dir.find_last_not_of('/');
     return end == std::string::npos ? disk_dir : disk_dir.substr(0, end + 1);
   }

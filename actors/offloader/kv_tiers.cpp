@@ -185,9 +185,9 @@ void kv_tiers::shrink_host(time_point now, std::vector<write_order>& writes) {
   const auto first = static_cast<std::ptrdiff_t>(writes.size());
   for (auto at = leaving.rbegin(); at != leaving.rend(); ++at) {
     entry& e = (*at)->second;
-    // This flag is cleared for one entry at a time and not for all before the loop. order_write()
-    // may take the place on disk of another entry of `leaving`, and erases an entry that is then
-    // neither on disk nor flagged as being in host memory.
+    // This flag keeps the entry alive until its turn in this loop, so it is not cleared for all
+    // entries before the loop: order_write() may take an entry's place on disk away, and it erases
+    // an entry that is then neither on disk nor flagged as being in host memory.
     e.in_host_lru = false;
     if (!e.on_disk && !e.writing) order_write((*at)->first, e, now, writes);
     if (!e.writing) e.bytes = nullptr;

@@ -2,8 +2,9 @@
 // thread and from I/O threads.
 //
 // Thread safety: any thread may call any function. While no offloader is set, no message is sent,
-// and all waiting orders begin at once. A message that is lost with its actor does no harm: its
-// order still waits in the queue, and the replacing offloader serves all orders that wait.
+// and io_threads (the threads that run the orders) begins all waiting orders at once by itself. A
+// message that is lost with its actor does no harm: its order still waits in the queue, and the
+// replacing offloader serves all orders that wait.
 #pragma once
 
 #include <cstdint>

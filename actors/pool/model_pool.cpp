@@ -283,10 +283,10 @@ private:
     return wake;
   }
 
-  /// Carries out the orders of pool_state. As soon as pool_state has ordered to send requests, it
-  /// counts them as under way, so no request may begin or stop waiting before the orders were
-  /// carried out. If memory is too short for an order, the order stays first in the queue and is
-  /// carried out again from its beginning.
+  /// Carries out the orders of pool_state. When pool_state orders all waiting requests to be sent,
+  /// it counts them as under way at once. So the orders must be carried out before another request
+  /// begins to wait or a waiting one ends. If memory is too short for an order, the order stays
+  /// first in the queue and is carried out again from its beginning.
   void apply_orders() {
     while (const auto* order = state_.next_order()) {
       std::visit([this](const auto& one) { carry_out(one); }, *order);

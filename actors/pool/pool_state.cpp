@@ -185,9 +185,10 @@ void pool_state::settle(time now) {
   wake_at_.reset();
   sleep_unused(now);
   take_next(now);
-  // begun() waits for pinned models, which are kept in memory, to be loaded. It must not wait for
-  // one that an administrator has put to sleep before it was loaded: a model that sleeps or is
-  // closed, and that no request or order wants, counts as started.
+  // begun() is false until the pinned models, which are kept in memory, were loaded. It must not
+  // stay false because an administrator has put one of them to sleep before it was loaded. So a
+  // model that sleeps or whose files are closed, and that no request or order wants, counts as
+  // started.
   for (auto& m : models_)
     if ((m.state == phase::asleep || m.state == phase::closed) && !m.wanted) m.begun = true;
   // If no model needs room any more, models that drain to make room stay awake.

@@ -118,8 +118,8 @@ public:
   void drop_order() { orders_.erase(orders_.begin()); }
 
   phase now(index m) const { return models_[m].state; }
-  /// Why the model failed, also while it is tried again, or that it is being fetched; empty
-  /// otherwise.
+  /// A text for clients: why the model failed (also while it is tried again), or the notice that it
+  /// is being fetched. Empty otherwise.
   const std::string& detail(index m) const { return models_[m].detail; }
   std::int64_t need(index m) const { return models_[m].need; }
   std::int64_t grant(index m) const { return models_[m].grant; }

@@ -43,7 +43,8 @@ public:
   /// Locks the mutex.
   void send(const held_request_ptr& held, engine_port& to);
   /// Ends a request that cannot be sent because memory is too short: its client is informed, and
-  /// the request is no longer counted. `held` may be null. Locks the mutex.
+  /// the request is no longer counted. `held` is null if memory was too short even to create it;
+  /// then the client is only informed. Locks the mutex.
   void give_up(const held_request_ptr& held, const event_callback& on_event);
 
   /// Ends a request that its client cancels. The orders of the state must have been applied.

@@ -73,8 +73,8 @@ public:
                    "and put them to sleep"};
   }
 
-  /// Tokenizer calls run on the caller's thread. They fail with errc::unknown_model if no such
-  /// model is served.
+  /// Tokenizer calls run on the caller's thread. They fail with errc::unknown_model if no model
+  /// named `model` is served.
   virtual result<std::vector<std::int32_t>>
   tokenize(const std::string& model, const text_prompt& text, bool parse_special) const = 0;
   virtual result<std::vector<std::int32_t>> tokenize_chat(const std::string& model,

@@ -6,8 +6,8 @@ namespace twill::actors {
 
 /// The output tokens that a sequence is charged when it arrives: the number that its client's
 /// sequences are expected to draw. If an earlier run of the request, before a restart of the
-/// server, has drawn more, it is that number, since these tokens must be computed again, like a
-/// prompt.
+/// server, has drawn more tokens than that, the sequence is charged for as many as were drawn,
+/// since these must be computed again, like a prompt.
 std::int64_t fair_policy::charged_output(const client& c, const new_sequence& arrived) {
   const auto expected = std::min<std::int64_t>(c.expected_output, arrived.max_new);
   return std::max<std::int64_t>(expected, arrived.made);

@@ -4,7 +4,7 @@
 // An object has no side effects outside itself; one thread at a time may use it. The algorithm is
 // start-time fair queueing over a virtual time that is counted in tokens.
 //
-// Ranks: a sequence is ranked behind everything that its client was ranked for before, and never
+// Ranks: an arriving sequence is ranked behind all earlier sequences of its client, and never
 // before the virtual time, so that a client cannot save up turns while it is away. A sequence's
 // charge divided by its client's weight is the distance to the client's next rank.
 //
@@ -21,9 +21,9 @@
 //
 // The bound: while two clients both have sequences waiting, the tokens for which each of them is
 // admitted, divided by the client's weight, differ by at most C / weight of the first + C / weight
-// of the second + R. C is the largest charge. R is a bound for what any client has already been
-// charged for work that is not done when the second of the two clients arrives: the charges of its
-// running sequences and of one more, divided by its weight
+// of the second + R. C is the largest charge. R stands for work that has been charged but is not
+// done yet at the moment when the second of the two clients arrives: for each client, the charges
+// of its running sequences plus C, divided by its weight, are at most R
 // (tests/actors/scheduling/fair_policy_test.cpp).
 //
 // No client waits for a share that its owner does not use, since ranks only order the sequences

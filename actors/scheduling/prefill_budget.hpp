@@ -4,11 +4,11 @@
 // A step with decodes is the gap between two tokens of each stream that it decodes. The budget is
 // adapted to measured step times, so that steps with prompts end within a target time. Steps are
 // planned for a share of the target time, and prompts get what decodes leave of it. The share falls
-// when a step with decodes and prompts took longer than the target, and rises otherwise; the ratio
-// of fall to rise settles where one such step in a hundred takes too long. If decodes take more
-// than half of the share, prompts get as much time as the decodes do, since otherwise prompts would
-// wait for as long as many streams run. An object has no side effects outside itself; one thread at
-// a time may use it.
+// when a step with decodes and prompts took longer than the target, and rises otherwise. It rises
+// so much more slowly than it falls that it settles where one such step in a hundred takes too
+// long. If decodes take more than half of the share, prompts get as much time as the decodes do,
+// since prompts would otherwise have to wait until fewer streams run. An object has no side effects
+// outside itself; one thread at a time may use it.
 #pragma once
 
 #include <cstdint>

@@ -5,11 +5,13 @@
 // waiting sequences that may be admitted, in the order of service. Paused and held sequences
 // (scheduler::pause() and hold()) are not in the line. A client with a limit has no more sequences
 // in line than it may still run, so that the line never waits for that client; its other sequences
-// are held back. The limit is the one given with the client's last arrival.
+// stay out of the line until it may run them (`held_back`). The limit is the one given with the
+// client's last arrival.
 //
-// Invariant: of a client's sequences that wait and are neither paused nor held, those in line are
-// served before those held back. Sequences belong to the scheduler; the queue has pointers to them,
-// so a waiting sequence must neither move nor change its priority_key, `paused` or `held`.
+// Invariant: of the waiting sequences of a client, not counting paused and held ones, those in line
+// are served before those that its limit keeps out of the line. Sequences belong to the scheduler;
+// the queue has pointers to them, so a waiting sequence must neither move nor change its
+// priority_key, `paused` or `held`.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +37,8 @@ public:
 
   /// Adds a sequence whose client is known. Every sequence enters the queue through this function.
   void add(scheduled_sequence& s);
-  /// Removes a waiting sequence. Every sequence leaves the queue through this function, except by
-  /// an admission.
+  /// Removes a waiting sequence. Every sequence that leaves the queue without being admitted leaves
+  /// it through this function.
   void remove(scheduled_sequence& s);
   /// Takes an admitted sequence out of the line (the sequences that may be admitted); returns the
   /// sequence that follows it in the line. The caller then adds it to the running set.

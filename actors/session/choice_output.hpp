@@ -27,13 +27,13 @@ public:
                 const output_plan& plan, bool parses);
 
   /// Adds a drawn token to the output. Puts the text or the parts that became final into `e`, and
-  /// the reason why the choice ends, if it ends. Nothing more may be added after that.
+  /// the reason why the choice ends, if it ends. No token may be added to a choice that has ended.
   void add(const token_ready& drawn, event& e);
   /// Brings the choice to the state that an earlier run of the request had reached: the text that
   /// is not sent yet (it may begin a stop string), the parser and the counts of tokens. `made` are
-  /// the tokens of that run; an id in `stop_ids`, which are sorted, or the token number `max_new`
-  /// ends the choice. Returns the reason why the choice ends with these tokens; nullopt if it does
-  /// not end.
+  /// the tokens of that run. The choice ends with a token whose id is in `stop_ids`, which are
+  /// sorted, or when it has `max_new` tokens. Returns the reason why the choice ends with these
+  /// tokens; nullopt if it does not end.
   std::optional<finish_reason> replay(std::span<const std::int32_t> made,
                                       const std::vector<std::int32_t>& stop_ids,
                                       std::int32_t max_new);

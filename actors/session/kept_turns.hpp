@@ -12,10 +12,10 @@
 
 namespace twill::actors {
 
-/// Returns as many of the newest turns of `messages`, which do not all fit, as `fits` accepts.
-/// `fits` is called about 2 * log2(number of turns that fit) times. A few more turns than necessary
-/// are left out, so that the prompts of the following turns begin alike and can reuse the cached KV
-/// of that beginning.
+/// Returns the newest turns of `messages`, which do not all fit: those that `fits` accepts, less a
+/// few of the oldest. These few are left out as well, so that the prompts of the following turns
+/// begin alike and can reuse the cached KV of that beginning. `fits` is called about 2 *
+/// log2(number of turns that fit) times.
 value_list newest_turns(const value_list& messages, const std::function<bool(value_list)>& fits);
 
 } // namespace twill::actors

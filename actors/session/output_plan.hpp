@@ -23,8 +23,8 @@ struct output_plan {
   bool with_markers = false; ///< the grammar treats all control tokens in `shown` as their text
   models::tool_calls::parser_options reading; ///< meaningful with request::parse_output
   std::vector<std::int32_t> shown;            ///< control tokens whose text belongs to the output
-  /// The grammar applies after the reasoning, which may begin with this token; -1: the output may
-  /// not begin with reasoning.
+  /// The grammar applies after the reasoning. This token is allowed as the first of the output, to
+  /// begin reasoning; -1: the grammar does not let an output begin reasoning.
   std::int32_t reasoning_begin_token = -1;
 };
 

@@ -1,5 +1,5 @@
-// compile_queue: the order in which the one thread that compiles grammars serves its orders.
-// Clients take turns, and the orders of one client are served in order of arrival. An object has no
+// compile_queue: the queue of orders to compile a grammar, all of which one thread carries out.
+// Clients take turns, and among the orders of one client the earliest comes first. An object has no
 // side effects outside itself; one thread at a time may use it.
 #pragma once
 

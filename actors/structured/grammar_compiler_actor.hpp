@@ -1,5 +1,6 @@
-// grammar compiler: the actor that compiles grammars, on its own thread. A grammar that takes long
-// delays other grammars, never a step: sessions submit their prompt once they have their grammar.
+// grammar compiler: the actor that compiles grammars, on its own thread. If compiling a grammar
+// takes long, other grammars wait for it but no step does, because a session submits its prompt
+// only once it has its grammar.
 #pragma once
 
 #include <memory>

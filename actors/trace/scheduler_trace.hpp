@@ -70,9 +70,9 @@ private:
   hash_key key_;
   std::int32_t block_tokens_ = 0;
   bool hashes_ = false; ///< prefixes are cached
-  /// For the sequences of the prompt that arrived last, the blocks that they have at first: one
-  /// entry for each choice (output) if an earlier run has drawn output, otherwise one entry for all
-  /// choices.
+  /// The blocks with which the sequences of the prompt that arrived last begin. If an earlier run
+  /// of the request has drawn output, the blocks include it, so there is one entry for each choice
+  /// (output of the request); otherwise one entry serves all choices.
   std::vector<beginning> arrived_;
   std::unordered_map<sequence_id, beginning> beginnings_;
 };
