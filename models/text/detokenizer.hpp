@@ -37,8 +37,9 @@ private:
   bool at_start_; ///< true until text has come out
 };
 
-/// Appends the text of `bytes` to `out`, and one U+FFFD for each invalid sequence of bytes, divided
-/// as Python and the WHATWG decoder do. The bytes of an unfinished last character stay in `bytes`.
+/// Appends the text of `bytes` to `out`. Each invalid sequence of bytes becomes one U+FFFD; such a
+/// sequence ends where Python and the WHATWG decoder end it. The bytes of an unfinished last
+/// character stay in `bytes`.
 void take_utf8(std::string& bytes, std::string& out);
 
 /// True when `text` is well-formed UTF-8 (no surrogates, no overlong forms).

@@ -13,10 +13,11 @@ namespace {
 constexpr std::string_view white_space = " \t\r\n";
 
 /// A dead end is the beginning of a key that can only become a key which the object already has.
-/// The search for dead ends takes only keys of at most most_key_bytes bytes, and goes back at most
-/// most_tail_bytes bytes from the end of a key, because a schema may fix the last thousands of
-/// bytes of a key. Even where no dead end is known, a token that completes a repeated key is
-/// removed from the mask if another token remains.
+/// The search for dead ends takes only keys of at most most_key_bytes bytes. It tests a key and
+/// then ever shorter beginnings of it, as long as these are dead ends, but at most most_tail_bytes
+/// of them. The two bounds keep it short, because a pattern in the schema may force an ending of
+/// thousands of bytes on all keys. Even where no dead end is known, a token that completes a
+/// repeated key is removed from the mask if another token remains.
 constexpr std::size_t most_key_bytes = 256;
 constexpr std::size_t most_tail_bytes = 32;
 
@@ -272,8 +273,9 @@ bool unique_keys::repeats(std::string_view bytes) const {
   return false;
 }
 
-/// True if `key` can only continue as keys that the object already has. The answer ends after the
-/// first `n_begun` bytes of `key`, or before its opening quote.
+/// Returns whether `key`, the beginning of a key, can only continue as keys that the object already
+/// has. The answer so far contains the first `n_begun` bytes of `key` or, if it has not begun a
+/// key, ends before the opening quote. `probe` tries the rest of `key` after the answer.
 bool unique_keys::is_dead_end(const std::string& key, std::size_t n_begun,
                               const text_probe& probe) const {
   const auto& object = open_.back();

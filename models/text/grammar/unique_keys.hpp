@@ -4,9 +4,11 @@
 // fixed names, because a context-free grammar cannot remember arbitrary keys. A matcher therefore
 // follows the text of its answer and removes two kinds of tokens from its masks: those that would
 // complete a key which the object already has, and those after which only such a key could be
-// completed. A key can still occur twice in two cases: if all names that the schema allows are used
-// up and the grammar requires another key, and if the schema fixes more than the last 32 bytes of a
-// name.
+// completed. A key can still occur twice in two cases. First, all names that the schema allows may
+// be used up while the grammar requires another key. Second, tokens of the second kind are found
+// only within the last 32 bytes of a key, and not for keys of more than 256 bytes or with escapes.
+// If, for example, a pattern makes all keys end in the same 40 bytes, the answer can come to a
+// point where it must repeat a key.
 //
 // Each matcher has its own unique_keys; one thread at a time. Text outside of objects, such as the
 // token <tool_call>, may contain anything except unbalanced quotes and braces.

@@ -83,9 +83,10 @@ private:
     }
   }
 
-  /// Returns the part of the text before a tag that is kept. `sign` is the character after the
-  /// tag's opening `{{`, `{%` or `{#`: `-` removes all white space before the tag, and `+` keeps
-  /// it.
+  /// Returns what is kept of `data`, the text before a tag. `sign` is the character after the tag's
+  /// opening `{{`, `{%` or `{#`: `-` removes all white space before the tag, and `+` keeps it. With
+  /// any other character, only the indentation of a line that begins with `{%` or `{#` is removed,
+  /// as Jinja does with lstrip_blocks.
   std::string_view strip_before(std::string_view data, char sign, bool is_variable) const {
     if (sign == '-') {
       while (!data.empty()) {

@@ -28,8 +28,8 @@ std::array<token_id, 256> byte_level_ids(const token_map& vocabulary);
 
 using merge_list = std::vector<std::pair<std::string_view, std::string_view>>;
 
-/// Splits a line "left right" of a merge list, whose left token may be a space. Returns none if the
-/// line does not have this form.
+/// Splits a line of a merge list, which has the form "left right", into its two tokens. The left
+/// token may itself begin with a space. Returns none if the line does not have this form.
 std::optional<std::pair<std::string_view, std::string_view>> split_merge(std::string_view line);
 
 /// Builds the merges, ranked by their order in the list. Fails with bad_metadata if a token, or the

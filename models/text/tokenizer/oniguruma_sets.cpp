@@ -12,9 +12,9 @@ constexpr const char* white_space =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr const char* no_white_space =
     R"(\x{0}-\x{8}\x{E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
-// The characters of Alphabetic, Mark, Decimal_Number and Connector_Punctuation. The ranges behind
-// the categories are the letters in circles and squares, which are alphabetic although their
-// general category is a symbol.
+// The characters of Alphabetic, Mark, Decimal_Number and Connector_Punctuation. The ranges from
+// \x{24B6} on are the letters in circles and squares, which are alphabetic although their general
+// category is a symbol.
 constexpr const char* word =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 constexpr const char* latin1_digits = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";

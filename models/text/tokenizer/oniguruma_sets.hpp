@@ -10,8 +10,8 @@
 
 namespace twill::models::oniguruma {
 
-/// A set of characters: those of the PCRE2 class with the given `items` and those that one of the
-/// expressions in `matchers` matches or, if `negated` is true, all other characters.
+/// A set of characters. It has each character that is in the PCRE2 class with the given `items` or
+/// that an expression in `matchers` matches. If `negated` is true, it has all characters but these.
 struct character_set {
   std::string items;                 ///< the text between the brackets of a PCRE2 class
   std::vector<std::string> matchers; ///< expressions that match exactly one character each

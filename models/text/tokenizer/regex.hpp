@@ -36,9 +36,10 @@ public:
     ~finder();
     finder(const finder&) = delete;
     finder& operator=(const finder&) = delete;
-    /// Replaces `matches` by all matches in `text`. Each match is the leftmost one after the match
-    /// before and, among these, the one that the expression prefers. Empty matches count, except
-    /// directly after another match.
+    /// Replaces `matches` by all matches in `text`, from left to right. Each search begins at the
+    /// end of the previous match and finds the leftmost match; if several matches begin there, it
+    /// finds the one that the expression prefers. Empty matches count, except directly after
+    /// another match.
     result<nothing> find_all(std::string_view text, match_list& matches);
 
   private:

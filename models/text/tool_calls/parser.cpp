@@ -210,8 +210,8 @@ void parser::end_call(bool complete) {
   in_call_ = false;
 }
 
-/// Treats the bytes of a possible call as text, because they cannot be a call. If the call has
-/// already been reported, ends it as incomplete instead.
+/// Handles bytes that began like a call but cannot go on as one. If the beginning of the call has
+/// already been reported, ends the call as incomplete; otherwise treats the bytes as text.
 void parser::give_up() {
   auto raw = std::exchange(raw_, {});
   json_.reset();
@@ -325,7 +325,7 @@ void parser::take_list(char byte) {
   give_up();
 }
 
-/// Takes a byte of a call that is not in a JSON list, as Mistral models can write it: a name,
+/// Takes a byte of a call that a Mistral model writes without a JSON list. Such a call is a name,
 /// optionally a marker and the call's id, optionally another marker, and then the arguments. White
 /// space may separate these parts.
 void parser::take_bare_call(char byte) {

@@ -1,10 +1,11 @@
 // automaton: a deterministic finite automaton over code points. It describes exactly which values a
 // JSON string may have.
 //
-// A plain value: state 0 is the start, and a missing edge rejects the string. Every operation
-// throws the exception refusal (too_large) if it would need more than max_states states, so that a
-// hostile pattern costs bounded time and memory. An automaton reads *decoded* strings;
-// json_text.hpp makes grammars of how JSON spells them.
+// An automaton is plain data. State 0 is the start; a character for which a state has no edge
+// rejects the string. Every operation throws the exception refusal (too_large) if it would need
+// more than max_states states, so that a hostile pattern costs bounded time and memory. An
+// automaton reads strings without quotes and escapes; json_text.hpp turns it into a grammar of the
+// JSON spellings of these strings.
 #pragma once
 
 #include <cstdint>

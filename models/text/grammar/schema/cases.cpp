@@ -63,10 +63,11 @@ const std::vector<schema_case>& cases::of(const node& n) {
   return known_.emplace(n, std::move(out)).first->second;
 }
 
-/// Marks rules that were just added to `at` as coming from inside `not`: all entries of `todo`
-/// after the first `n_todo`, of `choices` after the first `n_choices` and of the object's `parts`
-/// after the first `n_parts`. Values must still satisfy these rules, but unevaluatedProperties does
-/// not count the properties in them as evaluated.
+/// Marks the schema rules that were just added to `at` as coming from inside `not`. Values must
+/// still satisfy these rules, but unevaluatedProperties does not count the properties in them as
+/// evaluated. The numbers say how many entries were there before: `n_todo` in `at.todo` (schemas to
+/// apply), `n_choices` in `at.choices` (alternatives to try), and `n_parts` in
+/// `at.so_far.object.parts` (rules of objects).
 void cases::suppress_annotations(pending& at, std::size_t n_todo, std::size_t n_choices,
                                  std::size_t n_parts) {
   for (auto i = n_todo; i < at.todo.size(); ++i)

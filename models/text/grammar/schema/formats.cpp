@@ -73,8 +73,8 @@ std::map<std::string, std::string> make_patterns() {
     const std::string path = "(?:" + pchar + "|/)*";
     const std::string tail = "(?:\\?(?:" + pchar + "|[/?])*)?(?:#(?:" + pchar + "|[/?])*)?";
     const std::string scheme = "[A-Za-z][A-Za-z0-9+.-]*:";
-    // A path that does not begin with // may stand alone. Otherwise an authority comes before the
-    // path.
+    // What follows the scheme is // with an authority and a path, or a path alone. A path alone
+    // must not begin with //, because // begins an authority.
     const std::string hier = "(?://" + authority + "(?:/" + path + ")?|/(?:" + pchar + path +
                              ")?|" + pchar + path + ")?";
     if (!reference) return "^" + scheme + hier + tail + "$";

@@ -214,9 +214,10 @@ expression json_text::emit(const automaton& language, const std::string& hint, b
     for (const auto& e : language.states[at].edges) {
       const auto to = static_cast<std::size_t>(e.target);
       auto next = rule[to] >= 0 ? into_->reference(rule[to]) : after(to);
-      // If this edge takes all characters outside ASCII and all that have a short escape such as
-      // \n, and if the string may continue in any way after it, then one rule, which all such edges
-      // share, matches the escape sequence and the rest of the string.
+      // Suppose that this edge takes all characters outside ASCII and all that have a short escape
+      // such as \n, and that the string may continue in any way after it. The rule free_escape_,
+      // which all such edges share, then matches any of these characters if it is written as an
+      // escape sequence, and the rest of the string.
       const bool frees =
           quoted && language.is_universal(e.target) && e.set.covers(high | short_escaped());
       if (frees) parts.push_back(into_->reference(free_escape_));

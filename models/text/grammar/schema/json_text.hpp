@@ -1,9 +1,10 @@
 // json_text: grammar expressions for the JSON spellings of strings, numbers and fixed values.
 //
 // The constructor adds rules that many schemas need (any value, any string, any object, ...) to the
-// grammar, a `rules` object (rules.hpp). A character of a string may be written as itself, as its
-// short escape, or as \uXXXX. In strings that must have a pattern or a length, \uXXXX is not
-// allowed, but each such string can still be written in another spelling.
+// grammar, a `rules` object (rules.hpp). A character of a string may be written as itself, as a
+// short escape such as \n, or as \uXXXX. Where a pattern or a maximum length restricts a string,
+// most escapes of the form \uXXXX are not allowed. Their characters can be written in another way,
+// except for control characters without a short escape, which then cannot be written.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +43,9 @@ public:
   expression string_of_class(const code_points& set, std::int64_t min, std::int64_t max);
   /// A string that the automaton accepts, with its quotes.
   expression string_in(const automaton& language, const std::string& hint);
-  /// Returns the grammar of a string that matches a regular expression. The expression begins with
-  /// ^, ends with $ and has large repetition counts; XGrammar compiles this grammar to one
-  /// automaton. Returns none for any other expression and if counting_regex() of regex_text.hpp
-  /// returns none.
+  /// Returns the grammar of a string that matches `node`, a regular expression that begins with ^,
+  /// ends with $ and has large repetition counts. XGrammar compiles this grammar to one automaton.
+  /// Returns none if `node` has another form or if counting_regex() (regex_text.hpp) returns none.
   std::optional<expression> string_counting(const regex_node& node);
   /// Returns the grammar of a string in which a regular expression matches anywhere. It is used for
   /// expressions that are too large for search_automaton(): their repetition counts are written as
@@ -70,8 +70,8 @@ private:
   int escape_; ///< any escape sequence
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, int>
       counted_;     ///< by unit and bounds
-  int free_escape_; ///< an escape sequence for a character that no property name has, and the rest
-                    ///< of the string
+  int free_escape_; ///< an escape sequence for a character that is outside ASCII or has a short
+                    ///< escape, and the rest of the string
 };
 
 } // namespace twill::models::grammar

@@ -250,9 +250,9 @@ expression lowering::array_of(const array_rules& rules) {
   if (cases_->is_empty(rest_node)) max = max < 0 ? n_apart : std::min(max, n_apart);
   if (max >= 0 && min > max) return never();
 
-  // `tail` is the grammar of what may follow the first n items. It is built backwards. The first
-  // n_apart items have schemas of their own, as with prefixItems; the loop goes from the last of
-  // these items to the first.
+  // `tail` is the grammar of what may follow the first n items. At first, n is n_apart, the number
+  // of items that have schemas of their own, as with prefixItems. Each pass of the loop below then
+  // extends `tail` by one item at its front, and n falls by one.
   const auto item = value_of(rest_node);
   expression tail;
   if (n_apart == 0) {

@@ -1,12 +1,13 @@
 // object_lowering: turns what a JSON Schema requires of one object into grammar rules, which say
 // which members may follow which.
 //
-// The grammar rules keep track of the properties that the schema names, so none of these is written
-// twice. If an object has few named properties, they may come in any order. Larger objects treat
-// required and optional properties as two groups, whose members may be mixed. Within a group,
-// properties come in the order of `properties` (the required group also in the order of
-// `required`), or in any order if the group is small. Very large objects, and objects with
-// minProperties or maxProperties, have one fixed order for all named properties.
+// The grammar rules keep track of the properties that the schema names, so no named property is
+// written twice. If an object has few named properties, they may come in any order. Larger objects
+// treat required and optional properties as two groups, whose members may be mixed. Very large
+// objects, and objects with minProperties or maxProperties, have one group for all properties. The
+// properties of a small group come in any order, those of a larger group in the order of
+// `properties`. In a larger group of up to 24 properties, the required ones may instead come first,
+// in the order of `required`.
 //
 // Properties that the schema does not name may be written anywhere. A context-free grammar cannot
 // ensure that none of them is written twice; the matcher ensures this (unique_keys.hpp). Use an

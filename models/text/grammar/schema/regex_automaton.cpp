@@ -188,7 +188,7 @@ automaton found_anywhere(const regex_node& node, bool from_begin) {
   const int enter = n.add();
   n.skip(start, enter);
   const int found = n.append(node, enter);
-  // Any characters may follow a match. If the match ends with `$`, no character can follow, because
+  // Any characters may follow a match. If the match ends with `$`, this edge is never used, because
   // `$` holds only at the end of the text.
   n.states[static_cast<std::size_t>(found)].edges.push_back({code_points::all(), found});
   return determinised(n, start, found);

@@ -1,10 +1,10 @@
 // regex_automaton: the automaton of one regular expression, by Thompson's construction of a
 // non-deterministic automaton and the subset construction.
 //
-// The functions are pure; any thread may call them. Throws the exception refusal (too_large) if the
-// expression needs more than 20000 states before or automaton::max_states states after the subset
-// construction, and refusal (unsupported) where the expression has a lookahead; search_automaton
-// takes lookaheads out before.
+// The functions are pure; any thread may call them. They throw the exception refusal (too_large) if
+// the non-deterministic automaton needs more than 20000 states or the deterministic one more than
+// automaton::max_states, and refusal (unsupported) if the expression has a lookahead.
+// search_automaton() removes lookaheads right after `^` before it calls found_anywhere().
 #pragma once
 
 #include "models/text/grammar/schema/automaton.hpp"

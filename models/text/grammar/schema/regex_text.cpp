@@ -69,8 +69,9 @@ std::optional<std::string> written(const regex_node& node, const unit_text& unit
 } // namespace
 
 std::string regex_repeat(const std::string& unit, std::int64_t min, std::int64_t max) {
-  // XGrammar expands repetition counts of up to 128 in the automaton, but nests larger ones. Larger
-  // counts are therefore split into blocks here.
+  // XGrammar writes out up to 128 repetitions as states of the automaton, but makes a separate rule
+  // for a larger count. Larger counts are therefore split into blocks of 128, so that one automaton
+  // matches the whole expression.
   constexpr std::int64_t block = 128;
   const auto times = [&](std::int64_t from, std::int64_t to) {
     return unit + "{" + std::to_string(from) + "," + (to < 0 ? "" : std::to_string(to)) + "}";

@@ -19,11 +19,15 @@ namespace twill::models::grammar {
 /// Repeats `unit` from `min` to `max` times; max -1: no bound.
 std::string regex_repeat(const std::string& unit, std::int64_t min, std::int64_t max);
 
-/// Writes `node` as a regular expression, with each set of characters written by `unit`, which
-/// returns none for a set that it cannot write. Returns none in three cases: if `node` has no
-/// repetition of characters with a count above a few; if it repeats anything other than characters
-/// more than a few times, because nested counts can match one text in many ways; and if an
-/// assertion is used inside the expression.
+/// Writes `node` as a regular expression, in which `unit` writes each set of characters. Returns
+/// none in these cases:
+/// - `unit` returns none, because it cannot write a set.
+/// - `node` has an assertion such as `^`.
+/// - No set of characters is repeated more than 16 times.
+/// - A set is repeated more than 1024 times, or `node` has more than 4096 characters when its
+///   counts are written out.
+/// - Anything but a single set is repeated more than 16 times, or more than once with a count above
+///   16 inside. Such nested counts can match one text in many ways.
 std::optional<std::string>
 counting_regex(const regex_node& node,
                const std::function<std::optional<std::string>(const code_points&)>& unit);

@@ -11,9 +11,9 @@
 
 namespace twill::models::grammar {
 
-/// Accepts all strings in which `pattern` matches anywhere, as JSON Schema defines `pattern`.
-/// Throws the exception refusal (bad_grammar, unsupported, too_large) with the expression in the
-/// message.
+/// Returns the automaton that accepts all strings in which `pattern` matches anywhere, as JSON
+/// Schema defines `pattern`. If it cannot be made, throws the exception refusal (bad_grammar,
+/// unsupported, too_large) with the expression in the message.
 automaton search_automaton(std::string_view pattern);
 
 } // namespace twill::models::grammar
