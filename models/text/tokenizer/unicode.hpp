@@ -16,7 +16,7 @@ constexpr std::size_t character_length(char lead) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-/// Reads the character at byte `at` and moves `at` behind it.
+/// Reads the character at byte `at` and moves `at` to the byte after it.
 char32_t next_character(std::string_view text, std::size_t& at);
 /// The byte offset of the character that ends at byte `end` (> 0).
 std::size_t previous_character(std::string_view text, std::size_t end);

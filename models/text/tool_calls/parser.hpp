@@ -50,7 +50,7 @@ private:
     call,       ///< in a JSON object of a call
     after_tag,  ///< after the object of a tagged call: white space and the end marker
     list,       ///< after Mistral's marker, or inside a list: an object, `,`, `]` or a bare name
-    bare_call,  ///< Mistral: a call without a list: name, id and arguments by markers
+    bare_call,  ///< Mistral: a call outside a list: name, id and arguments, by markers
     between,    ///< bare JSON: after an object
     first_line, ///< ChatGLM3: the line that may be a function's name
     python,     ///< ChatGLM3: in tool_call(...)

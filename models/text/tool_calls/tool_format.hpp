@@ -22,7 +22,7 @@ struct tool_format {
   call_syntax syntax = call_syntax::bare_json;
   std::string begin;     ///< marker in front of a call; bare_json: optional marker in front of the
                          ///< first call
-  std::string end;       ///< tagged_json: marker behind a call
+  std::string end;       ///< tagged_json: marker after a call
   std::string arguments; ///< listed_json: marker between a bare name and its arguments
   std::string call_id;   ///< listed_json: marker between a bare name and the id of the call
   bool bare_names = false; ///< listed_json: the model writes bare names, and no list

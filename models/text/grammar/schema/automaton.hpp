@@ -50,14 +50,15 @@ struct automaton {
   lengths length_bounds() const;
 };
 
-/// Accepts all strings of `min` to `max` code points; max -1: no bound.
+/// Returns the automaton that accepts all strings of `min` to `max` code points; max -1: no bound.
 automaton length_automaton(std::int64_t min, std::int64_t max);
+/// Returns the automaton that accepts exactly the given texts.
 automaton literal_automaton(std::span<const std::string> texts);
 
-/// All strings that the automaton accepts; none if there are more than `most`.
+/// Returns all strings that the automaton accepts, or nullopt if there are more than `most`.
 std::optional<std::vector<std::string>> words_of(const automaton& a, std::size_t most);
 
-/// Throws refusal (too_large): an automaton needs more states than it may have.
+/// Throws refusal (too_large), which says that an automaton needs more states than it may have.
 [[noreturn]] void refuse_too_large();
 
 } // namespace twill::models::grammar

@@ -12,7 +12,8 @@
 
 namespace twill::models::grammar {
 
-/// Accepts strings that contain a match of `node`; with `from_begin`, strings that begin with one.
+/// Returns the automaton that accepts all strings that contain a match of `node` or, if
+/// `from_begin` is true, that begin with one.
 automaton found_anywhere(const regex_node& node, bool from_begin);
 
 } // namespace twill::models::grammar
