@@ -19,8 +19,8 @@ gpu::compute_type auto_compute(const model_spec& spec, const checkpoint& weights
   const bool halves = kind == "F16" || kind == "BF16";
   // Weights of 16 bits are multiplied in their own type. Quantised weights can be multiplied in
   // either 16-bit type, but activations of a model that was trained in bf16 may overflow f16, so
-  // f16 is chosen only if the config states f16. A GPU, the only device that multiplies f16, does
-  // not take int8, because int8 is not expected to be faster there with few rows.
+  // f16 is chosen only if the config states f16. int8 is not chosen on a GPU, the only device that
+  // multiplies f16, because it is not expected to make steps of few rows (tokens) faster there.
   if (device.multiplies_f16) {
     if (kind == "F16" || (!halves && spec.stated_type == gpu::dtype::f16))
       return gpu::compute_type::f16;

@@ -25,9 +25,9 @@ struct compute_choice {
 ///
 /// `compute` = auto chooses f32 for 32-bit weights. For other weights the choice depends on the
 /// device. A device that multiplies f16 takes f16 for f16 weights, and for quantised weights of a
-/// model whose configuration states f16 (model_spec::stated_type); for all others it takes bf16 if
-/// it multiplies bf16. Any other device takes int8 for 4-bit and 8-bit weights, bf16 for 16-bit
-/// weights if it multiplies bf16, and f32 otherwise.
+/// model whose configuration states f16 (model_spec::stated_type); for all other weights it takes
+/// bf16, or f32 if it does not multiply bf16. A device that does not multiply f16 takes int8 for
+/// 4-bit and 8-bit weights; for 16-bit weights it takes bf16, or f32 if it does not multiply bf16.
 ///
 /// `kv_type` = auto chooses f32 with f32 compute, and bf16 with bf16 compute on a device that
 /// multiplies f16. Otherwise it chooses bf16 on hosts that multiply bf16, where attention needs no

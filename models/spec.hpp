@@ -78,7 +78,7 @@ struct rope_rule {
   rope_growth growth = rope_growth::none;
   double base = 0;                 ///< base of the frequencies; used only with a growth
   double factor = 1;               ///< factor of length_ntk
-  std::int32_t trained_length = 0; ///< frequencies grow for sequences longer than this many tokens
+  std::int32_t trained_length = 0; ///< in tokens; longer sequences change the frequencies
 };
 
 struct model_spec {

@@ -4,7 +4,8 @@
 // keys the last value wins, at the place of the first, as in Python. Integers are kept with all
 // their digits, even if they do not fit int64; all other numbers become double. Nesting deeper than
 // max_json_depth is refused and nothing here recurses, so hostile text costs memory in proportion
-// to its size and no stack. Fails with bad_format as "where:line: what".
+// to its size and no stack. Failures of parsing are bad_format; their message begins with the name
+// of the text (a file's path) and the line, as in "config.json:3: ".
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,8 @@ class weight_stream;
 
 struct decoder_options {
   /// With int8, linear layers with quantised weights multiply in int8, and those with dense weights
-  /// in f32. The projection to queries, keys and values uses int8x2 instead of int8, which
-  /// represents each activation by two int8 digits.
+  /// in f32. The projection to queries, keys and values then uses, instead of int8, the type
+  /// int8x2, which represents each activation by two int8 digits.
   gpu::compute_type compute = gpu::compute_type::f32;
   gpu::dtype kv_type = gpu::dtype::f32; ///< f32, f16, bf16 or i8
   std::int32_t block_tokens = 16;

@@ -1,8 +1,8 @@
-// frequencies: rotary frequencies, both fixed ones and those that grow with the sequence. The
-// functions are pure.
+// frequencies: rotary frequencies, both fixed ones and those that change with the length of the
+// sequence. The functions are pure.
 //
 // All values are computed in double precision. Rotary positions come from RoFormer
-// (arXiv:2104.09864). rope_growth in models/spec.hpp lists the rules by which frequencies grow.
+// (arXiv:2104.09864). rope_growth in models/spec.hpp lists the rules by which frequencies change.
 #pragma once
 
 #include <cstdint>

@@ -50,10 +50,10 @@ std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
 
 class projection {
 public:
-  /// `roles` lists the tensors of this layer in the order of their output columns; its bias_rule
-  /// says whether a tensor has a bias. Compute type int8x2 represents x by two int8 digits, of
-  /// which the second is the rounding error (residual) of the first. Hosts compute the output
-  /// columns before `residual_from` without the second digit.
+  /// `roles` lists the tensors of this layer in the order of their output columns;
+  /// matrix_role::bias says whether a tensor has a bias. Compute type int8x2 represents x by two
+  /// int8 digits, of which the second is the rounding error (residual) of the first. Hosts compute
+  /// the output columns before `residual_from` without the second digit.
   static result<projection> load(gpu::device& dev, const checkpoint& weights,
                                  const std::vector<matrix_role>& roles, gpu::compute_type compute,
                                  packing where = packing::on_device,

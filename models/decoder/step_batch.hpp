@@ -18,8 +18,8 @@ struct step_batch {
   std::vector<std::int32_t> block_table; // (n_sequences, max_blocks) unused entries hold anything
   std::int32_t max_blocks = 0;
   std::vector<std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
-  /// The length of each sequence's whole prompt. Only models whose rotary frequencies grow with
-  /// the prompt read it.
+  /// The length of each sequence's whole prompt. It is read only for models whose rotary
+  /// frequencies change with that length.
   std::vector<std::int32_t> prompt_lengths; // (n_sequences)
   /// The block table of the layers whose KV is not in the decoder's kv_arena but in buffers of an
   /// offline job (models/offload/streams/kv_backing.hpp). Block numbers count within the KV of one

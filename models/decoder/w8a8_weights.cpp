@@ -89,9 +89,9 @@ void round_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
   }
 }
 
-/// Computes a row of weights that keep their 4-bit codes while the kernel multiplies 8-bit codes.
-/// For each group of 4-bit codes it computes two 16-bit numbers, factor and base, from which the
-/// kernel makes the 8-bit code (factor * code + base) / 256, rounded down.
+/// Fills `out` for a row whose weights keep their 4-bit codes, although the kernel multiplies 8-bit
+/// codes. For each group of 4-bit codes it computes two 16-bit numbers, factor and base. From these
+/// and a 4-bit code the kernel makes the 8-bit code (factor * code + base) / 256, rounded down.
 void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t row,
                const gpu::grouped_row& out) {
   const std::int64_t n = from.cols / from.group;

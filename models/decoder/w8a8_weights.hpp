@@ -1,13 +1,14 @@
 // w8a8_weights: a checkpoint whose matrices are rounded to 8 bits, symmetrically, with one scale
 // per group of up to 256 columns. The rounding is lossy. Each value becomes the nearest multiple of
-// 1/127 of the largest magnitude in its group. LLM.int8()'s vector-wise quantisation
+// about 1/127 of the largest magnitude in its group. LLM.int8()'s vector-wise quantisation
 // (arXiv:2208.07339, section 2) rounds weights so, but with one scale per row instead of one per
 // group of a row.
 //
 // The group size divides the number of columns and is at most 256. On a host it is the largest such
-// multiple of 32 or, if there is none, of 8. On a GPU it is the largest such multiple of 128, or
-// else of 64, for which the GPU's kernels are faster, or else the size used on a host. Matrices
-// whose columns are not a multiple of 8, or that are named in `as_they_are`, are not rounded.
+// multiple of 32 or, if there is none, of 8. The GPU's kernels are faster with multiples of 64 than
+// with other sizes, so on a GPU it is the largest such multiple of 128 or, if there is none, of 64;
+// if that does not exist either, it is the size used on a host. Matrices whose columns are not a
+// multiple of 8, or that are named in `as_they_are`, are not rounded.
 //
 // On a host, 4-bit weights whose source has groups of 32 columns, or of a multiple of 32, keep
 // their 4-bit codes. The new group is then the largest suitable multiple of the source's group, at

@@ -239,8 +239,9 @@ result<nothing> check(const synth::recipe& r) {
                              std::to_string(r.hidden_size));
 }
 
-/// llama.cpp infers the kind of positions from the number of layers: 32 layers have rotary
-/// positions, 40 have ALiBi. With any other number of layers it would apply no positions at all.
+/// llama.cpp infers the kind of positions from the number of layers: a model of 32 layers has
+/// rotary positions, a model of 40 layers has ALiBi. With any other number of layers it would apply
+/// no positions at all.
 result<nothing> check_gguf(const synth::recipe& r) {
   const std::int32_t layers = r.alibi ? layers_of_13b : layers_of_7b;
   if (r.n_layers == layers) return nothing{};

@@ -22,7 +22,8 @@ void read_gguf_vocabulary(gguf_reader& file, const checkpoint& weights, bool may
                           model_spec& spec);
 
 /// Sets the rotary kind and frequencies: base^(-2i / rotary_dim), divided by the factors in the
-/// tensor names.rope_factors and then scaled by read_gguf_scaling(). Call read_gguf_sizes() first.
+/// tensor that spec.names.rope_factors names, and then scaled by read_gguf_scaling(). Call
+/// read_gguf_sizes() first.
 void read_gguf_rotary(gguf_reader& file, const checkpoint& weights, gpu::rope_kind kind,
                       model_spec& spec);
 

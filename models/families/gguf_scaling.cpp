@@ -37,8 +37,9 @@ void scale_yarn(float trained, float base, double factor, model_spec& spec,
     const double divided = std::clamp(y, 0.0f, 1.0f);
     freq[i] = freq[i] / factor * divided + freq[i] * (1 - divided);
   }
-  // YaRN multiplies cos and sin by the magnitude 1 + 0.1 ln(factor). ggml's rope op multiplies by
-  // it. llama.cpp computes it too, but divides by it once, so in total it counts once.
+  // YaRN multiplies cos and sin by the magnitude m = 1 + 0.1 ln(factor). ggml's rope op multiplies
+  // by m. llama.cpp also gives that op a factor of its own, but this is m / m, so m is applied once
+  // in total.
   if (factor > 1) spec.rope.magnitude *= static_cast<float>(1 + 0.1 * std::log(factor));
 }
 

@@ -11,8 +11,8 @@
 namespace twill::models::families {
 
 /// Scales `freq` and sets rope.magnitude. `freq` holds the frequencies of spec.rope, already
-/// divided by the factors in the file's tensor names.rope_factors; `base`, above 0, is the base of
-/// the frequencies. YaRN lengthens spec.context_length, which must be set.
+/// divided by the factors in the tensor that spec.names.rope_factors names; `base`, above 0, is the
+/// base of the frequencies. YaRN lengthens spec.context_length, which must be set.
 /// // freq: (rotary_dim / 2)
 void read_gguf_scaling(gguf_reader& file, double base, model_spec& spec, std::vector<double>& freq);
 

@@ -13,10 +13,11 @@
 
 namespace twill::models::families {
 
-/// Sets the kind (half_split), the frequencies and the rule of their growth (rope_growth in
-/// models/spec.hpp) of spec.rope from `rope_theta`, `rope_scaling` (or `rope_parameters`) and
-/// `partial_rotary_factor`. Also scales spec.context_length if the kind of scaling lengthens it.
-/// spec.head_dim and spec.context_length must be set. Reports failures to `config`.
+/// Sets the kind (half_split) of spec.rope, the frequencies, and the rule by which they change with
+/// the sequence's length (rope_growth in models/spec.hpp), from `rope_theta`, `rope_scaling` (or
+/// `rope_parameters`) and `partial_rotary_factor`. Also scales spec.context_length if the kind of
+/// scaling lengthens it. spec.head_dim and spec.context_length must be set. Reports failures to
+/// `config`.
 void read_rotary(config_reader& config, model_spec& spec);
 
 /// Returns the context length after scaling by `factor` has lengthened it; at most 2^26.

@@ -28,8 +28,8 @@ struct packed_weights {
   std::int64_t tables = 0; ///< the embedding, and the head if it is a separate matrix
   std::int64_t layers = 0; ///< the matrices of all layers
   std::int64_t mlps = 0;   ///< the part of `layers` that does not belong to attention
-  std::int64_t small = 0;  ///< norms, biases, positions and projections, which are always on the
-                           ///< device
+  std::int64_t small = 0;  ///< weights that are always on the device: norms, biases, learned
+                           ///< positions, and projections between embeddings and hidden states
   std::int64_t matrices() const { return tables + layers; }
   std::int64_t all() const { return matrices() + small; }
 };
@@ -49,7 +49,8 @@ struct streamed_weights {
 
 /// Estimates the device memory that decoder::load() will take for the matrices (layers, embedding
 /// and output head) when options.offload says that weights are streamed. Weights that are always on
-/// the device (packed_weights::small: norms, biases, positions and projections) are not counted.
+/// the device (packed_weights::small) are not counted: norms, biases, learned positions, and the
+/// projections between embeddings and hidden states.
 streamed_weights estimate_streamed_weights(const model_spec& spec, const checkpoint& weights,
                                            const decoder_options& options);
 

@@ -1,6 +1,6 @@
 // int4_weights: a checkpoint whose dense matrices are rounded to 4 bits in groups of 64 columns,
-// with a scale and an offset each, as FlexGen compresses weights (arXiv:2303.06865, section 5).
-// Lossy.
+// with a scale and an offset each, as FlexGen compresses weights (arXiv:2303.06865, section 5). The
+// rounding is lossy.
 //
 // The result keeps `source` alive and has its thread safety. Values are rounded to nearest while
 // they are packed; no rounded copy is stored. Three kinds of matrices stay unchanged: those that

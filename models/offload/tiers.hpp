@@ -17,9 +17,10 @@ struct placed_bytes {
 
 /// FlexGen's rule (Sheng et al., arXiv:2303.06865): the tensors are laid end to end, the tiers take
 /// their shares of the total length in the order disk, host, device, and each tensor goes to the
-/// tier into whose share its middle falls. Deterministic. Unlike in FlexGen, which splits every
-/// layer alike, the shares count all tensors so far, including the bytes in `before`: if the few
-/// large tensors of one layer give a tier too much, the next layer gives that tier less.
+/// tier into whose share its middle falls. The result is deterministic. `before` has the bytes of
+/// the tensors that are placed already. Unlike in FlexGen, which splits every layer alike, the
+/// shares count all tensors so far, those in `before` too: if the few large tensors of one layer
+/// give a tier too much, the next layer gives that tier less.
 std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted,
                                const placed_bytes& before = {});
 

@@ -12,8 +12,8 @@ inline std::uint16_t narrow_bf16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
-/// Rounds to IEEE 754 binary16. Subnormal results are rounded by adding 0.5 in f32, because the
-/// last place of f32 is 2^-24 there.
+/// Rounds to IEEE 754 binary16. Subnormal results, which are multiples of 2^-24, are rounded by
+/// adding 0.5 in f32, because f32 values from 0.5 to 1 are multiples of 2^-24 too.
 inline std::uint16_t narrow_f16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = (bits >> 16) & 0x8000U;

@@ -5,8 +5,9 @@
 namespace twill::models::synth {
 namespace {
 
-// Codes are 1..15 (with 8 bits 1..255), and the middle code is twice as likely as each other code.
-// Their mean is therefore the middle; the constants are their standard deviations.
+// Codes are 1..15 (with 8 bits 1..255), and the middle code is twice as likely as any other. The
+// probabilities are symmetric around the middle code, which is therefore the mean. The constants
+// are the standard deviations of the codes.
 constexpr double code_deviation_4 = 4.1833;
 constexpr double code_deviation_8 = 73.611;
 

@@ -1,5 +1,5 @@
-// Writes tokenizer.json in the format of Hugging Face's tokenizers library: byte-level BPE, as
-// three published kinds of tokenizers have it.
+// Writes tokenizer.json in the format of Hugging Face's tokenizers library: byte-level BPE, as in
+// the tokenizers of Llama 3, Qwen and SmolLM.
 #include "config/base/json_text.hpp"
 #include "config/base/value.hpp"
 #include "models/synth/tokenizer_files.hpp"

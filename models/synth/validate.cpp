@@ -49,8 +49,8 @@ result<nothing> check_family_options(const recipe& r) {
       {!r.pre_norm, "pre-norm"},        {r.alibi, "alibi"},
       {r.rope_theta != 10000, "theta"}, {r.rope_ratio != 1, "rope-ratio"},
       {r.attention_bias, "bias"},       {r.tied_head, "tied"}};
-  // Only the preset `null`, which computes nothing, may have a chosen duration and chosen failures
-  // of steps; those of a real model follow from its computation.
+  // Only the preset `null`, which computes nothing, may state how long a step lasts and how often a
+  // step fails. For a real model both follow from its computation.
   if (r.preset != "null" && r.step_us > 0) return refuse("step-us");
   if (r.preset != "null" && r.fault_every_s > 0) return refuse("fault-every");
   for (const auto& [set, option] : used)

@@ -1,8 +1,8 @@
 // blocks: exact decoding of ggml's quantised blocks into codes, scales and offsets.
 //
 // value = scale * code + offset. In the kinds Q2_K to Q6_K, a scale is the product of an f16 and a
-// small integer, which f32 holds exactly. The layouts are those of ggml's block_q* structures. The
-// functions are pure.
+// small integer; f32 holds this product exactly. The layouts are those of ggml's block_q*
+// structures. The functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -8,9 +8,9 @@
 
 namespace twill::models::gguf {
 
-/// `head` is the beginning of a file. The result is at most head.size() if `head` contains all
-/// headers, or if the headers are invalid whatever bytes follow. Otherwise the result is larger
-/// than head.size(), and the headers end at that offset or later.
+/// `head` is the beginning of a file. Returns the offset where the headers end if `head` contains
+/// all of them, and head.size() if `head` shows that they are invalid. Otherwise more bytes are
+/// needed: the result is then larger than head.size(), and the headers end at that offset or later.
 std::uint64_t header_extent(std::span<const std::byte> head);
 
 } // namespace twill::models::gguf

@@ -1,8 +1,9 @@
 // metadata: the key-value section of a GGUF file, with checked getters.
 //
-// A plain value that owns its strings; immutable once read, any thread may read it. All integer
-// widths become int64 (a u64 beyond that becomes a double), both float widths double, bool arrays
-// int64 arrays of 0 and 1. Getters fail with missing_metadata or bad_metadata, naming the key.
+// A plain value that owns its strings; immutable once read, any thread may read it. Integers of
+// every width become int64, but a single u64 that is too large for int64 becomes a double. Floats
+// of both widths become double. Arrays of bools become int64 arrays of 0 and 1. Getters fail with
+// missing_metadata or bad_metadata, naming the key.
 #pragma once
 
 #include <cstdint>

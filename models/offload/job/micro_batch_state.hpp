@@ -46,8 +46,8 @@ struct staged_ranges {
 };
 staged_ranges ranges_of(std::span<const job_sequence> sequences, std::int32_t block_tokens);
 
-/// The sizes that determine the numbers of KV blocks in a staged layer. Full blocks of all
-/// sequences have the first `n_blocks` numbers, and one partial block per sequence has a number
+/// The sizes that determine which number identifies each KV block of a staged layer. Full blocks of
+/// all sequences have the first `n_blocks` numbers, and one partial block per sequence has a number
 /// after them (see streams/kv_backing.hpp).
 struct staged_numbering {
   std::int32_t sequences = 0; ///< sequences of a micro-batch; 0: no layer is staged

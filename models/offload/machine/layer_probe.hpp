@@ -17,10 +17,10 @@ namespace twill::models::offload {
 /// Each measurement is repeated for this many seconds, and at least twice.
 inline constexpr double probe_budget_s = 0.3;
 
-/// Sets `device_flops`, `device_kv_bytes_per_s` and `layer` of `on` from three kinds of measured
-/// times: of prompts, of several decodes in one step, and of the time that a longer context adds to
-/// a step. While it runs it needs device memory for one layer and for 256 rows of activations. Call
-/// it on the device's thread.
+/// Sets `device_flops`, `device_kv_bytes_per_s` and `layer` of `on` from the measured times of
+/// three kinds of steps: a prompt, several decodes, and decodes with a long context, whose time is
+/// compared with that of decodes with a short one. While it runs it needs device memory for one
+/// layer and for 256 rows of activations. Call it on the device's thread.
 result<nothing> probe_layer(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
                             const compute_choice& types, const offload_model& shape,
                             double budget_s, machine_description& on);

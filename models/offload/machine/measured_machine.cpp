@@ -93,9 +93,9 @@ double processor_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Writes a file and reads it as a run with streamed weights would. Reads go directly into device
-/// memory if that is host memory, otherwise into the buffers of the I/O workers. The checksum of
-/// one read in `verify_every` is computed, as in such a run.
+/// Writes a file and reads it as a run with streamed weights would. If the device is the CPU, whose
+/// device memory is host memory, reads go directly into it; otherwise they go into the buffers of
+/// the I/O workers. The checksum of one read in `verify_every` is computed, as in such a run.
 result<disk_rates> measure_store(gpu::device& dev, const config::offload_options& options) {
   constexpr std::int64_t size = 256 * mib;
   const std::int64_t room =

@@ -1,12 +1,12 @@
 // block_schedule: the order of the tasks in which a block of micro-batches passes through tokens
 // and layers.
 //
-// Pure; one thread at a time. The memory is a few numbers per micro-batch. A task is one layer of
-// one step of one micro-batch (a square in FlexGen's figures); step 0 is its prefill, step t > 0
-// decodes its token t. A round is one sweep over the layers in which every micro-batch that is
-// alive takes one step; a layer's weights are fetched once per round for all of them. FlexGen's two
-// orders (arXiv 2303.06865, section 4.2 and appendix A.2) differ only in which micro-batches enter
-// a round:
+// The free functions are pure. One thread at a time may use a schedule_cursor, which keeps a few
+// numbers per micro-batch. A task is one layer of one step of one micro-batch (a square in
+// FlexGen's figures); step 0 is the micro-batch's prefill, and step t > 0 decodes its token t. A
+// round is one sweep over the layers in which every micro-batch that is alive takes one step; a
+// layer's weights are fetched once per round for all of them. FlexGen's two orders (arXiv
+// 2303.06865, section 4.2 and appendix A.2) differ only in which micro-batches enter a round:
 //   zigzag    A waiting micro-batch enters as soon as fewer than `max_alive` are alive, so in the
 //             first round that many enter. The loops nest as token -> layer -> micro-batch, and
 //             micro-batches of equal length are always at the same token.

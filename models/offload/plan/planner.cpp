@@ -170,8 +170,9 @@ class size_search {
 public:
   explicit size_search(const plan_request& request) : request_(request) {}
 
-  /// Tries the largest sizes first. Most other candidates are then skipped, because the upper bound
-  /// of their speed is below the best speed found.
+  /// Tries plans with the largest micro-batches first and, among plans with equal ones, those with
+  /// the most micro-batches. A plan is skipped if the upper bound of its speed is not above the
+  /// best speed found so far, which is so for most of the smaller plans.
   void run() {
     const auto batches = sizes_up_to(request_.n_batches, request_.max_batches);
     for (const auto size : sizes_up_to(request_.batch_size, request_.max_batch_size))

@@ -1,13 +1,13 @@
 // planner: searches the batch sizes, the shares of the memory tiers and the schedule with which an
 // offline job runs a model that does not fit on its device.
 //
-// The functions are pure. It searches the size and number of micro-batches, their order and stagger
-// (block_schedule), where attention runs, and the tiers of weights, KV and activations for the most
-// tokens per second (cost_model) within the memory of three tiers (plan_memory). For fixed sizes,
-// choosing the shares of the tiers is a small convex problem: hill climbing starts from the best
-// plan that keeps each kind of bytes in a single tier, and moves bytes between tiers, one kind
-// alone or two kinds in exchange. A user may fix any of the searched values. FlexGen's paper
-// describes such a policy search, but its authors did not release one.
+// The functions are pure. The planner searches the size and number of micro-batches, their order
+// and stagger (block_schedule), where attention runs, and the tiers of weights, KV and activations
+// for the most tokens per second (cost_model) within the memory of three tiers (plan_memory). For
+// fixed sizes, choosing the shares of the tiers is a small convex problem: hill climbing starts
+// from the best plan that keeps each kind of bytes in a single tier, and moves bytes between tiers,
+// one kind alone or two kinds in exchange. A user may fix any of the searched values. FlexGen's
+// paper describes such a policy search, but its authors did not release one.
 #pragma once
 
 #include <cstdint>

@@ -7,9 +7,10 @@
 namespace twill::models::offload {
 namespace {
 
-/// Rounds with equal numbers of prefills and decodes (one mix) are sorted by the length of their
-/// context and divided into at most this many groups; all rounds of a group count as having its
-/// mean context. That is exact enough, because the cost is convex and nearly linear in the context.
+/// Rounds that have the same number of prefills and the same number of decodes (one mix) are sorted
+/// by the length of their context and divided into at most this many groups; all rounds of a group
+/// count as having its mean context. That is exact enough, because the cost is convex and nearly
+/// linear in the context.
 constexpr std::size_t points_per_mix = 8;
 
 using mix = std::pair<std::int32_t, std::int32_t>; // prefills, decodes

@@ -3,10 +3,10 @@
 // buffer (staging_buffers), and after the task it stores the state again.
 //
 // A state belongs to a chunk, which is a group of rows of a micro-batch's step. All states of a
-// micro-batch are kept in one tier; the shares of the tiers are numbers of micro-batches. Threads:
-// call all functions on the thread that owns the device; io_pool's workers copy. The stream owns
-// its host memory, file and buffers. Bytes from the disk are checked against their checksum.
-// Failure: after a copy has failed, every acquire() fails.
+// micro-batch are kept in one tier; the shares of the tiers are percentages of the micro-batches.
+// Threads: call all functions on the thread that owns the device; io_pool's workers copy. The
+// stream owns its host memory, file and buffers. Bytes from the disk are checked against their
+// checksum. Failure: after a copy has failed, every acquire() fails.
 #pragma once
 
 #include <cstdint>

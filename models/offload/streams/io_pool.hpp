@@ -1,10 +1,10 @@
 // io_pool: the part of the I/O threads (io_threads.hpp) that one stream of weights, KV or hidden
-// states uses. For each task that may run at once it has a copy stream and a page-aligned bounce
-// buffer, which a transfer needs besides a thread.
+// states uses. The pool has a copy stream and a page-aligned bounce buffer for each of the tasks
+// that may run simultaneously, because a transfer needs both besides a thread.
 //
 // Thread safety: post() and order() may be called from any thread. Tasks start in the order they
-// were posted; several run at once. They must not throw. The destructor drops tasks that have not
-// begun and waits for those that have.
+// were posted; several run simultaneously. They must not throw. The destructor drops tasks that
+// have not begun and waits for those that have.
 #pragma once
 
 #include <cstddef>

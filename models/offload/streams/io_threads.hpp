@@ -42,9 +42,10 @@ public:
   /// `slot` is a number below io_share::most that no other running task of the same user has.
   using task = std::function<void(std::size_t slot)>;
   /// Asks the owner of the threads to serve an order. It is called with the order's number, on the
-  /// thread that placed the order, when fewer than half of `orders_ahead` orders are served in
-  /// advance and every earlier notification was followed by serve() or serve_all(). If it returns
-  /// false or throws, all waiting orders begin at once.
+  /// thread that placed the order, when two conditions hold: serve() lets fewer than half of
+  /// `orders_ahead` later orders begin as soon as they are placed, and every earlier notification
+  /// was followed by serve() or serve_all(). If it returns false or throws, all waiting orders
+  /// begin at once.
   using order_notifier = std::function<bool(std::uint64_t number)>;
   static constexpr std::uint64_t orders_ahead = 64;
 

@@ -195,10 +195,10 @@ result<nothing> kv_backing::keep_filled(std::int32_t layer, std::int32_t batch,
                                         const std::vector<block_range>& blocks) const {
   for (block_span s : spans_of(blocks, block_location::in_partial_blocks, options_.sequences))
     while (s.count > 0) {
-      // The segment (the full KV blocks of one layer and micro-batch) has the blocks i of all
-      // sequences side by side, in the order of the sequences. The partial blocks of these
-      // sequences are side by side in the same order, so blocks are copied together up to the last
-      // sequence.
+      // In the segment (the full KV blocks of one layer and micro-batch), the blocks i of all
+      // sequences are side by side in the order of the sequences, followed by the blocks i + 1. The
+      // partial blocks are in the order of the sequences too. One copy can therefore move the
+      // blocks i of several adjacent sequences, but it ends at the last sequence.
       const std::int32_t sequence = s.first % options_.sequences;
       const std::int32_t n = std::min(s.count, options_.sequences - sequence);
       const unsigned char* from = partial_blocks(layer, batch) + sequence * strides_.plain;

@@ -1,5 +1,5 @@
-// kv_backing: stores the KV of an offline job that is not kept on the device, in host memory or on
-// disk, and copies it to the device and back.
+// kv_backing: stores, in host memory or on disk, that part of an offline job's KV which is not kept
+// on the device, and copies it to the device and back.
 //
 // The KV of one layer and one micro-batch consists of a segment and of partial blocks. The segment
 // has the full KV blocks. Block i of sequence s has the number i * sequences + s, so that sequences

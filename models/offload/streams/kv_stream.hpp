@@ -41,7 +41,7 @@ public:
   /// Begins to load the blocks `used` if no buffer holds the segment yet and a buffer is idle.
   void load_ahead(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& used);
   /// Waits until the blocks `used` of the segment (the full KV blocks of one layer and micro-batch)
-  /// are on the device, and returns where the segment is there.
+  /// are on the device, and returns the segment's location in device memory.
   result<gpu::kv_layer> acquire(std::int32_t layer, std::int32_t batch,
                                 const std::vector<block_range>& used);
   /// Call this once the schedule task that uses the KV of this layer and micro-batch is launched.

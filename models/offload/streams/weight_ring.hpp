@@ -66,8 +66,8 @@ private:
   /// The end of one I/O worker's copies into a buffer: a gpu::marker (an event) on the worker's
   /// copy stream. In `arrivals`, `now` has the markers of the buffer's current content, and
   /// `before` those of its previous content, even if no step used that content. The lock of
-  /// `buffers_` guards `pending` in `now`. It does not guard `before` and the markers in `now`:
-  /// only the workers use them, while the buffer is being filled.
+  /// `buffers_` guards the member `pending` of each arrival in `now`. It guards neither `before`
+  /// nor the markers in `now`: only the workers use them, while the buffer is being filled.
   struct arrival {
     gpu::marker end;
     bool pending = false; ///< the device does not wait for `end` yet
