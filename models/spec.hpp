@@ -1,6 +1,6 @@
 // model_spec: everything about a decoder that differs between families, as data.
 //
-// A plain value. A family's reader fills it in, and models/decoder runs any spec.
+// model_spec is a plain value. A family's reader fills it in, and models/decoder runs any spec.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // gguf_common: functions that read what all architectures of GGUF files have in common.
 //
-// Pure functions of the file; they report failures to the gguf_reader.
+// The functions are pure: they depend on the file alone, and report failures to the gguf_reader.
 #pragma once
 
 #include "models/checkpoint/checkpoint.hpp"

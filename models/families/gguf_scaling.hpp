@@ -1,6 +1,6 @@
 // gguf_scaling: scales rotary frequencies as a GGUF file demands, with llama.cpp's formulas.
 //
-// Pure function; it reports failures to the gguf_reader.
+// The function is pure; it reports failures to the gguf_reader.
 #pragma once
 
 #include <vector>

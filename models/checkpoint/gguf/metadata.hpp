@@ -1,9 +1,9 @@
 // metadata: the key-value section of a GGUF file, with checked getters.
 //
-// A plain value that owns its strings; immutable once read, any thread may read it. Integers of
-// every width become int64, but a single u64 that is too large for int64 becomes a double. Floats
-// of both widths become double. Arrays of bools become int64 arrays of 0 and 1. Getters fail with
-// missing_metadata or bad_metadata, naming the key.
+// metadata is a plain value that owns its strings. It does not change once it is read from a file,
+// so any thread may read it. Integers of every width become int64, but a single u64 that is too
+// large for int64 becomes a double. Floats of both widths become double. Arrays of bools become
+// int64 arrays of 0 and 1. Getters fail with missing_metadata or bad_metadata, naming the key.
 #pragma once
 
 #include <cstdint>

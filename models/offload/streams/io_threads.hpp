@@ -10,8 +10,8 @@
 // An order is a list of tasks that belong together, such as the transfers of one group of weights.
 // Orders are numbered from 1, and the tasks of an order begin once it is served. Serving one order
 // also serves every order queued before it and up to `orders_ahead` later ones, so most orders need
-// no notification of their own. Without an `order_notifier` every order begins at once; in a daemon
-// the notifier sends a message to the offloader actor, which serves the order.
+// no notification of their own. Without an `order_notifier` every order begins immediately; in a
+// daemon the notifier sends a message to the offloader actor, which serves the order.
 //
 // The destructor ends idle threads but does not wait for running tasks, since a disk may hang. A
 // task must therefore own everything it uses, unless its user waits for the end of the task.
@@ -45,7 +45,7 @@ public:
   /// thread that placed the order, when two conditions hold: serve() lets fewer than half of
   /// `orders_ahead` later orders begin as soon as they are placed, and every earlier notification
   /// was followed by serve() or serve_all(). If it returns false or throws, all waiting orders
-  /// begin at once.
+  /// begin immediately.
   using order_notifier = std::function<bool(std::uint64_t number)>;
   static constexpr std::uint64_t orders_ahead = 64;
 
