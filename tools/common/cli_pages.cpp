@@ -12,8 +12,8 @@
 namespace twill::tools {
 namespace {
 
-/// Escapes the text so that roff prints it literally. A line must not begin with a control
-/// character of roff.
+/// Escapes the text so that roff prints it literally. A line that begins with a dot or an
+/// apostrophe would be a roff command, so "\&" is put before it.
 std::string roff(std::string_view text) {
   std::string out;
   bool at_start = true;

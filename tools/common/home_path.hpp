@@ -1,5 +1,5 @@
 // home_path: expands '~' at the beginning of paths that no shell has expanded, such as those in a
-// configuration file or after "--model=". Any thread.
+// configuration file or after "--model=". Any thread may call it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// models_folder: the folders on this machine into which models are pulled. Any thread may call.
+// models_folder: the folders on this machine into which models are pulled. Any thread may call the
+// functions.
 #pragma once
 
 #include <filesystem>

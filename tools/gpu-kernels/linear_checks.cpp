@@ -47,8 +47,9 @@ constexpr form forms[] = {
 
 constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 64};
 /// Numbers of rows of activations for the layers of known models (layers_of()). The last number
-/// stands for a prompt. It is reduced for matrices with many outputs, so that there are at most
-/// `most_seed_outputs` outputs, because the host compares the bits of all of them.
+/// stands for a prompt. It is reduced for matrices with many outputs per row of activations, so
+/// that all rows together have at most `most_seed_outputs` outputs, because the host compares the
+/// bits of all of them.
 constexpr std::array<std::int64_t, 4> seed_row_counts{1, 5, 32, 2048};
 constexpr std::int64_t most_seed_outputs = std::int64_t{16} << 20;
 constexpr std::int64_t small_prompt = 66; ///< rows, at toy shapes

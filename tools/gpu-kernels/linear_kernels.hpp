@@ -24,8 +24,8 @@ std::string kernel_name(const char* weights, gpu::compute_type compute);
 std::vector<bench::seed_layer> layers_of(const options& given);
 /// The compute type that `model.compute` = auto chooses for a layer's weights on a GPU. It depends
 /// on the 16-bit type that a checkpoint's configuration states: AWQ and GPTQ checkpoints state f16,
-/// GGUF files none. For a layer that stands for `model.compute` = w8a8 (8-bit weights and int8
-/// activations), the result is int8.
+/// GGUF files none. For a layer with `int8` set, which is computed as with `model.compute` = w8a8
+/// (8-bit weights and int8 activations), the result is int8.
 gpu::compute_type compute_of(const gpu::device& dev, const bench::seed_layer& seed);
 /// Random weights of a product.
 gpu::weight_source source_of(const bench::seed_layer& seed, const bench::product_shape& s);

@@ -1,6 +1,7 @@
 // Implements the class `space` (gpu/detail/space.hpp), which holds a GPU's memory and runs its
 // kernels, with the CUDA runtime alone. The daemon's implementation, gpu/cuda/cuda_device.cu, also
-// needs Kokkos. The table of ops has only kernels written in CUDA and no portable implementations.
+// needs Kokkos. The table with which this class runs ops (gpu/detail/op_backends.hpp) has only
+// kernels written in CUDA and no portable implementations.
 #include <memory>
 #include <stdexcept>
 #include <string>

@@ -2,7 +2,7 @@
 // their values, and the list of tensors
 // (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 //
-// Plain values; one thread at a time.
+// The objects are plain values. Only one thread at a time may use each of them.
 #pragma once
 
 #include <bit>

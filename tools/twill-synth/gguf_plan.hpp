@@ -1,9 +1,9 @@
 // gguf_plan: lists the tensors of the GGUF file of a recipe (models/synth/recipe.hpp), as
 // llama.cpp's converter would write them.
 //
-// Plain values and pure functions. A tensor of the file consists of some rows of a planned_tensor
-// (models/synth/plan.hpp), under another name and possibly in another order. write_gguf.cpp
-// produces the bytes.
+// The types are plain values, and the functions are pure. A tensor of the file consists of some
+// rows of a planned_tensor (models/synth/plan.hpp), under another name and possibly in another
+// order. write_gguf.cpp produces the bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // output_files: writes files and folders that exist either completely or not at all.
 //
-// One thread. The files of a folder are kept only if keep() is called. Otherwise the destructor
-// removes them, and also the folder if create() made it. Failures name the file and the reason that
-// the system gives.
+// Only one thread at a time may use an object. The files of a folder are kept only if keep() is
+// called. Otherwise the destructor removes them, and also the folder if create() made it. Failures
+// name the file and the reason that the system gives.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // write: writes the checkpoint that a recipe (models/synth/recipe.hpp) describes to disk, using
 // only a few MB of memory.
 //
-// One thread per call. On a failure, or when `progress` returns false, everything written is
-// removed.
+// A call does all its work on the thread that makes it. On a failure, or when `progress` returns
+// false, everything written is removed.
 #pragma once
 
 #include <cstdint>

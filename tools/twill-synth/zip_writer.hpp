@@ -1,9 +1,9 @@
 // zip_writer: writes a ZIP archive of uncompressed entries in one pass (APPNOTE 6.3, ZIP64 where
 // needed).
 //
-// One thread. The sizes of entries must be known in advance; an entry's checksum is written into
-// its header once the entry is complete. The data of each entry starts at a multiple of 64 bytes,
-// as in files of torch.save.
+// Only one thread at a time may use an object. The sizes of entries must be known in advance; an
+// entry's checksum is written into its header once the entry is complete. The data of each entry
+// starts at a multiple of 64 bytes, as in files of torch.save.
 #pragma once
 
 #include <cstddef>

@@ -18,8 +18,8 @@ public:
 
   explicit fleet_member(const endpoint& where);
 
-  /// Records a successful query. If the daemon or one of its models was restarted since the query
-  /// before, before() becomes empty, so that no rates are computed across the restart.
+  /// Records a successful query. If the daemon or one of its models was restarted since the
+  /// previous query, before() returns nothing, so that no rates are computed across the restart.
   void take(daemon_view view);
   /// Records a failed query. The results of earlier queries are dropped.
   void lose(std::string why, standing how = standing::no_answer);

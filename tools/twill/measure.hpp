@@ -27,8 +27,8 @@ struct disk_bandwidth {
 /// empty path, or consists mostly of holes.
 std::optional<disk_bandwidth> measure_disk(const std::string& path, std::int64_t most_bytes);
 
-/// The file of a model whose reading measure_disk() should time: the path itself, or the largest
-/// file if the path is a folder. Empty when there is no such file.
+/// Returns the file of a model that measure_disk() should read: the path itself, or the largest
+/// file if the path is a folder. The result is empty when there is no such file.
 std::string weights_file(const std::string& model_path);
 
 } // namespace twill::tools

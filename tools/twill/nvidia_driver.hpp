@@ -1,7 +1,8 @@
 // nvidia_driver: queries the NVIDIA driver and its GPUs.
 //
 // The functions of libcuda.so.1 are loaded at run time, so that a build without CUDA can report a
-// GPU as well. Any thread may call. A call blocks for up to some seconds while the driver starts.
+// GPU as well. Any thread may call ask_nvidia_driver(). A call blocks for up to some seconds while
+// the driver starts.
 #pragma once
 
 #include <cstdint>

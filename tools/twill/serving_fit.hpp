@@ -37,10 +37,10 @@ struct serving_fit {
   std::optional<models::offload::planned_serving> plan;
 };
 
-/// `model` must have the weights that models::weights_for() returns for `types`, which rounds the
-/// model's weights where w8a8 is computed. With `when` == measuring::never the speeds of the
-/// machine are not measured. A streamed model then has a `plan` only if an earlier run has stored
-/// the speeds.
+/// `model` must have the weights that models::weights_for() returns for `types`. With the compute
+/// type w8a8, these are the model's weights rounded to 8 bits. With `when` == measuring::never the
+/// speeds of the machine are not measured. A streamed model then has a `plan` only if an earlier
+/// run has stored the speeds.
 serving_fit fit_for_serving(gpu::device& dev, const models::model& model,
                             const models::compute_choice& types, const config::options& options,
                             models::offload::measuring when);

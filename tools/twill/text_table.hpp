@@ -1,5 +1,5 @@
-// text_table: lays out a table of text for the width of a terminal. Plain values; any thread may
-// call.
+// text_table: lays out a table of text for the width of a terminal. The functions are pure; any
+// thread may call them.
 #pragma once
 
 #include <cstddef>

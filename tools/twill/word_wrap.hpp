@@ -5,7 +5,7 @@
 // continuation lines of a list item are indented like the item's text. Character widths come from
 // wcwidth(), so the locale's LC_CTYPE must be a UTF-8 one. The text must contain no control
 // characters except newline and tab; printable() ensures that. The output does not depend on where
-// the text was split into pieces. A plain value; no errors.
+// the text was split into pieces. An object is a plain value, and its calls cannot fail.
 #pragma once
 
 #include <cstddef>

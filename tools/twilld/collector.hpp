@@ -9,7 +9,7 @@ namespace twill::tools {
 /// Returns a function that posts OpenTelemetry spans of requests to the path /v1/traces below
 /// `options.endpoint`, or to the endpoint itself when it already has this path. Throws
 /// std::runtime_error when the endpoint is not a valid address. When the collector cannot be
-/// reached, a later post reports status 0.
+/// reached, the returned function does not throw but returns the HTTP status 0.
 net::tracer::post post_to(const config::tracing_options& options);
 
 } // namespace twill::tools

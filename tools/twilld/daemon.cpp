@@ -311,8 +311,9 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   const file_reader read = [keeper](const std::string& path) {
     return keeper ? keeper->read(path) : read_file(path, max_file_bytes);
   };
-  // A reload compares with the configured paths, so `config.options` keeps them, and only
-  // `effective` gets the path that is found for an empty `model.path`.
+  // A reload compares the new configuration with `config.options`, which therefore keeps the paths
+  // as they were configured. Only `effective` gets the path that is found for an empty
+  // `model.path`.
   config::options effective = config.options;
   auto tenants = read_keys_file(config.options, read);
   if (!tenants.ok()) throw std::runtime_error(tenants.detail());

@@ -3,7 +3,7 @@
 // fetched one after another. The progress is reported to the log, the terminal and the service
 // manager.
 //
-// Any thread may call. The object must outlive the engine that uses its finder().
+// Any thread may call the functions. The object must outlive the engine that uses its finder().
 #pragma once
 
 #include <atomic>

@@ -4,8 +4,8 @@
 //
 // Without $NOTIFY_SOCKET every function does nothing. Create the object before any other thread
 // exists, because the constructor removes the protocol's variables from the environment; afterwards
-// any thread may call. A message that cannot be delivered causes one warning in the log and no
-// other harm.
+// any thread may call the functions. A message that cannot be delivered causes one warning in the
+// log and no other harm.
 #pragma once
 
 #include <chrono>

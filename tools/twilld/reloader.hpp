@@ -5,9 +5,9 @@
 // A reload changes everything or nothing: when any file has a fault, the previous settings stay in
 // force. Running requests and open connections are not disturbed.
 //
-// Threads: any thread may call. Files are read on the reloader's own thread, one reload after
-// another, because a file system may hang. drain_timeout() and order() do not wait for that thread,
-// and close() abandons the thread if it hangs.
+// Threads: any thread may call the functions. Files are read on the reloader's own thread, one
+// reload after another, because a file system may hang. drain_timeout() and order() do not wait for
+// that thread, and close() abandons the thread if it hangs.
 #pragma once
 
 #include <atomic>

@@ -99,8 +99,8 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
           const bool elsewhere = !at.has_origin_of(settings_.endpoint);
           // A file store, the host to which the hub redirects downloads, refuses an address whose
           // signature has expired. A retry then starts at the hub, which gives a newly signed
-          // address. The signature is in the query, so an address without a query is another hub
-          // and not a file store.
+          // address. The signature is in the query, so a redirect to an address without a query
+          // leads to another hub and not to a file store.
           const bool is_store = elsewhere && at.target.find('?') != at.target.npos;
           if (is_store && head.status >= 400 && head.status < 500)
             throw busy_error(at.host + " answers with status " + std::to_string(head.status), 0s);

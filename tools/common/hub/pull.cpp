@@ -335,7 +335,8 @@ std::unique_ptr<model_preview> preview(const model_reference& named, const pull_
   if (!settings_of_environment().offline) {
     try {
       // The hub is asked even when the cache has the model. The cache may have only some of the
-      // repository's files, and from those, other files could be chosen than from all of them.
+      // repository's files, and a choice among only these could differ from the choice among all
+      // files.
       pull_operation operation(named, events);
       if (auto whole = operation.find_whole()) return std::make_unique<whole_model>(whole->path);
       return std::make_unique<headers_alone>(operation.make_skeleton());

@@ -137,8 +137,9 @@ std::vector<gguf_model> with_label(const std::vector<gguf_model>& models,
   for (const auto& model : models)
     if (has_label(model.name, label)) found.push_back(model);
   if (found.size() < 2) return found;
-  // "UD-Q4_K_XL" is another recipe for the quantisation "Q4_K_XL". It is chosen only when the label
-  // says "UD" or no other model matches.
+  // "UD-Q4_K_XL" is another recipe for the quantisation "Q4_K_XL". A model with "UD" is chosen only
+  // when `label`, the quantisation that the user named, contains "UD" or when no other model
+  // matches.
   std::vector<gguf_model> plain;
   for (const auto& model : found)
     if (has_label(label, "UD") || !has_label(model.name, "UD-" + label)) plain.push_back(model);

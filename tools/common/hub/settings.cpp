@@ -65,8 +65,8 @@ std::string find_token() {
   return token;
 }
 
-/// Parses the variable `name`, such as "http://user:password@proxy:3128"; scheme and user are
-/// optional.
+/// Parses the value of the environment variable `name`. A value is an address such as
+/// "http://user:password@proxy:3128"; scheme and user are optional.
 std::optional<proxy_server> read_proxy(const char* name) {
   auto text = variable(lower(name).c_str());
   if (text.empty()) text = variable(name);

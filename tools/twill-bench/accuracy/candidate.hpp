@@ -23,11 +23,12 @@ struct candidate {
   std::vector<token_sequence> sequences;
 };
 
-/// Opens a folder with golden.json and measures with its prompts and greedy tokens.
+/// Opens a folder with golden.json. The model will be measured with the prompts and greedy tokens
+/// of this file.
 models::result<candidate> open_golden(const std::string& folder, const std::string& name);
 
-/// Opens any model and measures with a text, which is cut into windows of at most the model's
-/// context length.
+/// Opens any model. The model will be measured with `text`, which is cut into windows of at most
+/// the model's context length.
 models::result<candidate> open_with_text(const std::string& path, const std::string& text);
 
 /// Folders at or below `root` that have a golden.json, sorted.

@@ -33,8 +33,9 @@ struct disk_reading {
 
 class disk_reader {
 public:
-  /// Writes a file of its own where `file` is empty, then begins to read. Throws std::runtime_error
-  /// when the folder or the file is missing, or when there is too little space or memory.
+  /// If `settings.file` is "", writes a file of its own into the folder `settings.dir`. Then begins
+  /// to read. Throws std::runtime_error when the file or the folder is missing, or when there is
+  /// too little space or memory.
   explicit disk_reader(const disk_reading& settings);
   disk_reader(const disk_reader&) = delete;
   disk_reader& operator=(const disk_reader&) = delete;

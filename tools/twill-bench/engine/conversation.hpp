@@ -1,5 +1,5 @@
 // conversation: makes requests from the turns of a conversation. Each request carries all earlier
-// prompts and answers. One thread.
+// prompts and answers. Only one thread at a time may use an object.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // exchange: one request while it runs. It takes the payloads that arrive, with their arrival times,
 // and fills the record of the request.
 //
-// It contains no sockets, so that tests of the timing rules can use made-up clocks. One thread.
+// It contains no sockets, so that tests of the timing rules can use made-up clocks. Only one thread
+// at a time may use an object.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // HTTP head. Bytes after the head that arrived in the same read stay in this object, for the code
 // that reads frames.
 //
-// One thread. The object lives as long as the handshake.
+// Only one thread may use an object. The object lives as long as the handshake.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -68,9 +68,9 @@ private:
 
   static constexpr std::string_view head_end = "\r\n\r\n";
 
-  /// The number of bytes of `held_`, which were read but not yet passed on, that may be passed on
-  /// now: those up to the end of the HTTP head. When the whole head has been passed on, the result
-  /// is all of `held_`, which is then the body of a reply that declines the handshake.
+  /// `held_` has the bytes that were read but not yet passed on. Returns how many of them may be
+  /// passed on now: those up to the end of the HTTP head. When the whole head has been passed on,
+  /// the result is all of `held_`, which is then the body of a reply that declines the handshake.
   std::size_t head_bytes() const {
     std::size_t matched = matched_;
     for (std::size_t i = 0; i < held_.size() && matched_ < head_end.size(); ++i)

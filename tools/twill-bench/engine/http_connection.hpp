@@ -1,5 +1,5 @@
 // http_connection: a socket, the bytes that were read from it, and the deadline of its operations.
-// One thread. Pending operations keep the object alive.
+// Only one thread may use an object. Pending operations keep the object alive.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -1,5 +1,6 @@
 // http_reply: parses one HTTP/1.1 reply from a byte stream. It uses Beast's parser without Beast's
-// sockets, so that all chunks that one read brought are parsed in one pass. One thread.
+// sockets, so that all chunks that one read brought are parsed in one pass. Only one thread at a
+// time may use an object.
 #pragma once
 
 #include <boost/beast/core/buffers_range.hpp>

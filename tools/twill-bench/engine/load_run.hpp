@@ -2,9 +2,9 @@
 // prompts, sends the warm-ups, runs the load and computes the figures. `serve`, `sweep`, `campaign`
 // and `versus` all use it.
 //
-// Its calls block; one thread. Throws std::runtime_error when the server can't be reached or lists
-// no model. SIGINT and SIGTERM end a run early; its result then has the requests that were
-// complete.
+// Its calls block. Only one thread at a time may use an object. Throws std::runtime_error when the
+// server can't be reached or lists no model. SIGINT and SIGTERM end a run early; its result then
+// has the requests that were complete.
 #pragma once
 
 #include <memory>

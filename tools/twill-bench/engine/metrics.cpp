@@ -47,8 +47,9 @@ public:
   }
 
 private:
-  /// Converts a time to whole nanoseconds. With doubles, rounding in start_s + latency_s could put
-  /// the end of a request after the start of another one at the same moment.
+  /// Converts a time to whole nanoseconds. When one request starts at the moment at which another
+  /// one ends, the end as a double, start_s + latency_s, could be rounded to a time after the
+  /// start.
   static std::int64_t nanoseconds(double s) { return std::llround(s * 1e9); }
 
   std::size_t bucket(double at_s) const {

@@ -31,8 +31,8 @@ struct progress_counts {
   std::atomic<std::int64_t> output_tokens{0};
   std::atomic<std::int64_t> ttft_us{0}; ///< sum over `ttfts` requests
   std::atomic<std::int64_t> ttfts{0};
-  /// The HTTP status of a reply that refuses the API key, when it came before any output token;
-  /// nothing more is sent then. Else 0.
+  /// 0, or the HTTP status of a reply that refused the API key before any output token had arrived.
+  /// No further request is sent after such a reply.
   std::atomic<int> refused_status{0};
 };
 

@@ -1,7 +1,8 @@
 // token_service: calls the server's own tokenizer over HTTP, so that prompt lengths are those that
 // the server counts.
 //
-// Its calls block; one thread. A server without these routes gives empty results, never an error.
+// Its calls block. Only one thread at a time may use an object. A server without these routes gives
+// empty results, never an error.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 // read are passed to their requests with one time stamp, which is taken as soon as the read
 // completes.
 //
-// One thread. Pending operations keep the object alive.
+// Only one thread may use an object. Pending operations keep the object alive.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

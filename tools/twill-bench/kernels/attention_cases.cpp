@@ -21,8 +21,8 @@ struct sequence {
   gpu::ragged_batch batch;
   std::int32_t n_blocks_of_turn = 0;
   std::int32_t turns = 1;
-  /// Of one of the buffers that runs use in turn: the number of positions, summed over the KV
-  /// heads, and the bytes of the keys (the values take as many).
+  /// Successive runs use `turns` KV buffers in turn. For one buffer, these are the number of
+  /// positions, summed over the KV heads, and the bytes of the keys (the values take as many).
   std::int64_t kv_positions = 0, kv_bytes = 0;
   mutable std::int64_t turn = 0;
 

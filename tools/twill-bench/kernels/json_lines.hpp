@@ -1,9 +1,9 @@
 // json_lines: the file of --json. It gets one line of JSON text for each result as soon as the
 // result is known.
 //
-// Each line is passed to the operating system at once, so a program that is killed leaves all
-// lines that it wrote. One thread. Throws std::runtime_error, which names --json and the file, when
-// the file cannot be written.
+// Each line is passed to the operating system at once, so a program that is killed leaves all lines
+// that it wrote. Only one thread at a time may use an object. Throws std::runtime_error, which
+// names --json and the file, when the file cannot be written.
 #pragma once
 
 #include <cstdio>

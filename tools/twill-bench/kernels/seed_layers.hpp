@@ -1,6 +1,7 @@
-// seed_layers: the shapes of one layer, and the number of layers, of the models with published
-// figures that twill is compared with. gguf_layers and w8a8_layer hold the shapes of models with
-// other weights. The harness of the CUDA kernels (tools/gpu-kernels) measures the same shapes.
+// seed_layers: the shapes of one layer, and the number of layers, of the seed models. For these
+// models, figures of other programs are published, with which twill is compared. gguf_layers and
+// w8a8_layer hold the shapes of models with other weights. The harness of the CUDA kernels
+// (tools/gpu-kernels) measures the same shapes.
 #pragma once
 
 #include <array>

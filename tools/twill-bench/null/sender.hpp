@@ -1,7 +1,7 @@
 // sender: writes bytes to one connection, in the order of the calls to send(). It first writes as
 // much as the socket takes without blocking and keeps the rest in a buffer for asynchronous writes.
 //
-// One thread. A pending write keeps the object alive.
+// Only one thread may use an object. A pending write keeps the object alive.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

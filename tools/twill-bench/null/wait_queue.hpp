@@ -1,7 +1,8 @@
 // wait_queue: coroutines that wait until wake_all() resumes all of them, in the order in which they
 // began to wait.
 //
-// One thread. wake_all() resumes each coroutine itself instead of posting it to the executor.
+// Only one thread may use an object. wake_all() resumes each coroutine itself instead of posting it
+// to the executor.
 #pragma once
 
 #include <boost/asio/async_result.hpp>

@@ -2,8 +2,8 @@
 // steps. The pool of KV blocks is real. No model computes the steps: made-up results of a step are
 // returned at once.
 //
-// One thread. No two requests have the same prompt. A request that ends is replaced by a new one,
-// so the number of waiting requests stays the same.
+// Only one thread at a time may use an object. No two requests have the same prompt. A request that
+// ends is replaced by a new one, so the number of waiting requests stays the same.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,9 @@
 // every server of a plan (plan.hpp), one server at a time, and compares the results. Sweeps that
 // are complete are not measured again, so the same command resumes a campaign.
 //
-// Its calls block; one thread. A server that does not start is reported and left out.
-// FOLDER/MODEL/SERVER holds a sweep and the log of the server, FOLDER/MODEL the comparison.
+// run_campaign() blocks. Only one thread at a time may call it. A server that does not start is
+// reported and left out. FOLDER/MODEL/SERVER holds a sweep and the log of the server, FOLDER/MODEL
+// the comparison.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
 // child: a program that was started for a measurement, in a process group of its own. It ends with
 // this object.
 //
-// One thread. The constructor throws std::runtime_error when the program can't be started. The
-// destructor ends the process group with SIGTERM, and with SIGKILL after `grace`.
+// Only one thread at a time may use an object. The constructor throws std::runtime_error when the
+// program can't be started. The destructor ends the process group with SIGTERM, and with SIGKILL
+// after `grace`.
 #pragma once
 
 #include <sys/types.h>

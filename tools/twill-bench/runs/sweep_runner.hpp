@@ -2,9 +2,9 @@
 // pair of input and output length. It has two phases, latency and throughput, which run one after
 // the other.
 //
-// Its calls block; one thread. The file is written after every phase, so no finished measurement is
-// lost. A phase that Ctrl-C cuts short is not kept. Throws std::runtime_error when the server can't
-// be reached.
+// run_sweep() blocks. Only one thread at a time may call it. The file is written after every phase,
+// so no finished measurement is lost. A phase that Ctrl-C cuts short is not kept. Throws
+// std::runtime_error when the server can't be reached.
 #pragma once
 
 #include <string>

@@ -11,8 +11,8 @@
 
 namespace twill::tools {
 
-/// Reads one object per line: "prompt" (text or a list of token ids; "token_ids" may name the list)
-/// and optionally "max_tokens". Throws client_error with file and line.
+/// Reads one JSON object per line. Its keys are "prompt" (text or a list of token ids), or
+/// "token_ids" instead, and optionally "max_tokens". Throws client_error with file and line.
 std::vector<models::offload::job_prompt>
 read_prompts(const std::string& path, const models::tokenizer& text, std::int32_t max_new);
 

@@ -1,5 +1,5 @@
-// cards: the properties of each GPU that the model on paper (model.hpp) uses. Constant data; any
-// thread may read it.
+// cards: the properties of each GPU that the model on paper (model.hpp) uses. The data is constant;
+// any thread may read it.
 //
 // cards.cpp gives the source of every figure. Where no figure was published, cards.cpp says how
 // it was derived, or that it is an assumption.

@@ -18,10 +18,10 @@ double bytes_of(std::int64_t rows, const shape& s) {
                              2 * rows * s.outputs + 2 * s.outputs);
 }
 
-/// Marlin numbers the tiles of the weight matrix along one column of tiles after the other. Each
-/// thread block takes a stripe, which is `tiles_of_block` consecutive tiles. Returns the largest
-/// number of stripes that have tiles in one column. Stripes that share a column add their sums one
-/// after the other.
+/// Marlin numbers the tiles of the weight matrix column by column, from the top to the bottom of
+/// each column. Each thread block takes a stripe, which is `tiles_of_block` consecutive tiles.
+/// Returns the largest number of stripes that have tiles in one column. Stripes that share a column
+/// add their sums one after the other.
 std::int64_t most_stripes(std::int64_t k_tiles, std::int64_t n_tiles, std::int64_t tiles_of_block) {
   std::int64_t most = 1;
   for (std::int64_t n = 0; n < n_tiles; ++n)

@@ -2,15 +2,15 @@
 // (IST-DASLab/marlin, marlin_cuda_kernel.cu), with counts taken from its source. The functions are
 // pure.
 //
-// The published figures are those of Marlin's bench.py in vllm #2497: four products of a layer of a
-// 13B model ("Llama13B" in bench.py), with one scale per column. As in bench.py, a figure is the
-// sum of the four products' bytes divided by the sum of their seconds. bench.py does not print
-// shapes. The four shapes here are those whose multiply-adds match the published TFLOP/s and
-// seconds of batch 4,000 to within 0.03 %. The comment in vllm #2497 says "A100" but not which one.
-// The fp16 products beside the figures ran at 1,482 GB/s, which an A100-40G only just reaches and
-// an A100-80G reaches with ease. The report prints the prediction for both cards; the check in
-// twill's tests uses the 40G, on which the published figures of the seed models (seed_layers.hpp)
-// were measured.
+// The published figures were measured with Marlin's bench.py and posted in a comment on the pull
+// request vllm #2497: four products of a layer of a 13B model ("Llama13B" in bench.py), with one
+// scale per column. As in bench.py, a figure is the sum of the four products' bytes divided by the
+// sum of their seconds. bench.py does not print shapes. The four shapes here are those whose
+// multiply-adds match the published TFLOP/s and seconds of batch 4,000 to within 0.03 %. The
+// comment says "A100" but not which one. The fp16 products that it lists next to Marlin's ran at
+// 1,482 GB/s, which an A100-40G only just reaches and an A100-80G reaches with ease. The report
+// prints the prediction for both cards; the check in twill's tests uses the 40G, on which the
+// published figures of the seed models (seed_layers.hpp) were measured.
 #pragma once
 
 #include <array>

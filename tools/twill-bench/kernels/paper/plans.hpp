@@ -1,5 +1,5 @@
-// plans: the constants of twill's CUDA kernels that the model on paper (model.hpp) counts with.
-// Constant data.
+// plans: the constants of twill's CUDA kernels that the model on paper (model.hpp) counts with. The
+// data is constant.
 //
 // To correct the model, change the constants here. Instruction and register counts come from
 // `tools/check-cuda`, which reads them from the machine code. The shapes of thread blocks come from
@@ -29,8 +29,9 @@ struct gemm_plan {
   /// Columns between two scalings; every slice of the columns holds whole segments.
   std::int32_t segment;
   int group_bytes; ///< bytes of the scale and the zero point of one group
-  /// Instructions per weight of one thread, for 8, 16 and 32 rows; a weight takes 1/32 as many warp
-  /// instructions.
+  /// How many instructions a thread executes for each weight that it handles, for 8, 16 and 32
+  /// rows. A warp instruction is executed by 32 threads at once, so a weight takes 1/32 as many
+  /// warp instructions.
   std::array<double, 3> instructions;
   /// Registers of a thread for 8, 16 and 32 rows with 32 outputs per thread block, and for 32 rows
   /// with 64 outputs.

@@ -188,9 +188,9 @@ std::string text_of(const target& t, double value) {
 /// `excess` is the factor by which the model predicts Marlin to be faster than it was measured.
 void print_target(json_lines& lines, const card& on, const target& t, double excess) {
   const char* const card = on.name;
-  // For cards with mma_share below 1, only one figure of Marlin was published (marlin_h100_* in
-  // marlin.hpp). It does not confirm the model, because the tables that it comes from contain 16 us
-  // per call of unknown cause (see print_marlin()).
+  // The H100 and the H200 are the cards with mma_share below 1. For them only one figure of Marlin
+  // was published (marlin_h100_* in marlin.hpp). It does not confirm the model, because the tables
+  // that it comes from contain 16 us per call of unknown cause (see print_marlin()).
   const bool confirmed = on.mma_share == 1;
   const double slower = t.at_most ? t.figure * excess : t.figure / excess;
   const bool safe = t.at_most ? slower <= t.wanted : slower >= t.wanted;
