@@ -33,9 +33,9 @@ struct grammar_spec {
   std::vector<framed_schema> frames;
   std::string list_begin, list_between, list_end; ///< framed: texts around and between the frames
   bool repeated = false;                          ///< framed: more than one frame may occur
-  /// For the kind `framed`: the answer does not have the JSON object between the fixed texts as
-  /// JSON, but as the arguments of a function call: `key=value, ...)`, with the closing parenthesis
-  /// and with JSON values.
+  /// For the kind `framed`: between the texts `before` and `after` of a frame, the answer does not
+  /// have a JSON object, but the object's members as the arguments of a function call: `key=value,
+  /// ...)`, with JSON values and the closing parenthesis.
   bool as_arguments = false;
 
   bool operator==(const grammar_spec&) const = default;

@@ -1,7 +1,8 @@
 // The clients that may use the server and their limits: the tables [[tenants]], and the file of
 // further keys (`server.keys_file`).
 //
-// Plain values and pure functions, any thread. Keys appear as SHA-256 digests alone.
+// The types are plain values and the functions are pure, so any thread may use them. Keys appear as
+// SHA-256 digests alone.
 #pragma once
 
 #include <cstdint>

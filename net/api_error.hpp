@@ -1,5 +1,5 @@
-// api_error: the error that a client receives when its request is refused or fails. These are plain
-// values that any thread may use.
+// api_error: the error that a client receives when its request is refused or fails. An api_error is
+// a plain value, and any thread may use it.
 //
 // `errc` lists the errors that net/ itself detects; errors of the engine keep their actors::errc
 // code. Only net/error_map.cpp decides which HTTP status, WebSocket close code and type string a

@@ -1,5 +1,5 @@
-// metric_aliases: publishes metric families under other names as well, for `metrics.compat`.
-// Stateless functions; any thread.
+// metric_aliases: publishes metric families under other names as well, for `metrics.compat`. The
+// functions have no state, and any thread may call them.
 #pragma once
 
 #include <prometheus/metric_family.h>

@@ -1,5 +1,5 @@
-// metrics_text: the text of /metrics in Prometheus' format. Any thread may call it; it reads one
-// snapshot of the engine.
+// metrics_text(): returns the text of /metrics in Prometheus' format. Any thread may call it; it
+// reads one snapshot of the engine.
 //
 // Metric names are the prefix `twill_` and vLLM's suffixes, in vLLM's units. With `metrics.compat =
 // "vllm"` the text also has vLLM's own names, labels and older spellings, so that vLLM dashboards

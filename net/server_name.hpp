@@ -35,8 +35,9 @@ std::string_view server_named_in(id_kind kind, std::string_view id);
 std::string describe_absent(id_kind kind, std::string_view id, std::string_view own,
                             std::string_view hint);
 
-/// Returns the end of an error message "must name ..., got": the id that the client sent and, as in
-/// describe_absent(), the names of this server and of the server that the id names.
+/// Returns what follows the words "must name ..., got" in an error message. It is the id that the
+/// client sent and, as in describe_absent(), the names of this server and of the server that the id
+/// names.
 std::string describe_unknown_value(id_kind kind, std::string_view id, std::string_view own);
 
 } // namespace twill::net

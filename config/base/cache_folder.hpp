@@ -1,5 +1,5 @@
 // cache_folder: the folder for files that can be downloaded or computed again, such as the default
-// model and measurements of the machine's speed. Any thread may call it.
+// model and measurements of the machine's speed. Any thread may call the function.
 #pragma once
 
 #include <filesystem>

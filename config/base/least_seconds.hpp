@@ -1,5 +1,5 @@
 // least_seconds: how long a piece of work takes when nothing else disturbs it, which is the least
-// time of several runs. Any thread may call.
+// time of several runs. Any thread may call the functions.
 #pragma once
 
 #include <algorithm>

@@ -5,10 +5,10 @@
 // or a cache. If an account's counter differs from the sum of its holders' amounts, that is a
 // fault.
 //
-// Plain data; one thread at a time. Each part of the program (engine, server, batches) adds its
-// counters and holders to the ledger while it holds its own lock, one part after the other. So
-// while requests run, the records may be of different moments, and an account must balance only
-// when no request runs (is_at_rest()).
+// A ledger is plain data, and only one thread at a time may use it. Each part of the program
+// (engine, server, batches) adds its counters and holders to the ledger while it holds its own
+// lock, one part after the other. So while requests run, the records may be of different moments,
+// and an account must balance only when no request runs (is_at_rest()).
 #pragma once
 
 #include <cstdint>

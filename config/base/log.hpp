@@ -1,9 +1,9 @@
 // Logging facade: no logging library is visible here (spdlog stays in config/base/log.cpp).
 //
-// Any thread may call; lines are written whole. Callers pass a finished string, so that no
-// formatting library is needed in this header. Each line about a request has the request's id in
-// its text. A caller waits until its line is written, unless write_from_thread() was called: then
-// callers do not wait for standard error, and lines that it does not accept in time are dropped and
+// Any thread may call the functions; lines are written whole. Callers pass a finished string, so
+// that no formatting library is needed in this header. Each line about a request has the request's
+// id in its text. A caller waits until its line is written, unless write_from_thread() was called:
+// then callers do not wait, and lines that standard error does not accept in time are dropped and
 // counted.
 #pragma once
 
@@ -20,7 +20,7 @@ enum class level { trace, debug, info, warn, error, off };
 /// The level with this name ("trace" to "off"); nullopt if there is none.
 std::optional<level> level_named(std::string_view name);
 
-/// Sets the least level that is written to standard error. Any thread may call at any time.
+/// Sets the least level that is written to standard error. Any thread may call this at any time.
 void configure(level least);
 
 enum class format {

@@ -1,4 +1,5 @@
-// read_file: reads the whole content of a small file, or fails with a reason. Any thread.
+// read_file: reads the whole content of a small file, or fails with a reason. Any thread may call
+// it.
 #pragma once
 
 #include <cstdint>

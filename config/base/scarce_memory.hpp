@@ -6,8 +6,8 @@
 // requests end. So a failing allocation first uses up a reserve kept for this purpose, then retries
 // for up to a twentieth of a second, and only then throws.
 //
-// Any thread. It affects operator new of the whole process, so only a program may call
-// prepare_for_scarce_memory(), never a library.
+// Any thread may call the functions. prepare_for_scarce_memory() affects operator new of the whole
+// process, so only a program may call it, never a library.
 #pragma once
 
 #include <cstddef>

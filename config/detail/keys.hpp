@@ -1,7 +1,7 @@
 // The table of keys: which options can be configured, where each is stored, and which values are
 // possible.
 //
-// Built once, read only afterwards. This file does not include toml++.
+// The table is built once and never changes afterwards. This file does not include toml++.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The members that a configuration table [models.KEY] may have, one row for each as in
-// config/detail/keys.hpp. A member that the table [model] has too takes its rule and description
-// from there.
+// config/detail/keys.hpp. If the table [model] has a member of that name too, the row has the rule
+// and description of that member.
 #pragma once
 
 #include <span>

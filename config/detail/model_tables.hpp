@@ -1,8 +1,8 @@
 // model_tables: collects the tables `[models.NAME]` of all sources in order of appearance, and
 // checks the rules that involve several of them.
 //
-// One thread. Errors are passed to the complaint_taker callback; correct values are kept even if
-// others are wrong.
+// Only one thread at a time may use an object. Errors are passed to the complaint_taker callback;
+// correct values are kept even if others are wrong.
 #pragma once
 
 #include <cstddef>

@@ -8,9 +8,9 @@
 
 namespace twill::net {
 
-/// Adds the numbers of sockets and of buffered bytes that the server has taken to the ledger `to`
-/// (see config/base/ledger.hpp). The caller adds what the engine and the batch_service have taken.
-/// Any thread may call this.
+/// Adds to the ledger `to` (see config/base/ledger.hpp) how many sockets, buffered bytes and bytes
+/// of stored responses the server has taken. The caller adds what the engine and the batch_service
+/// have taken. Any thread may call this.
 void account(const server_context& context, ledger& to);
 
 } // namespace twill::net

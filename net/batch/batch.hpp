@@ -1,5 +1,6 @@
 // batch: OpenAI's Batch object as a struct, its JSON form, and the parsing and writing of the lines
-// of its input and output files. Plain values and pure functions for any thread.
+// of its input and output files. The types are plain values and the functions are pure, so any
+// thread may use them.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// batch_description: converts a batch to the text of its file in `batches.folder`, and back. Pure
-// functions for any thread.
+// batch_description: converts a batch to the text of its file in `batches.folder`, and back. The
+// functions are pure, and any thread may call them.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace twill::net {
 
-/// No batch description, the text of a batch's file, is larger than this, because
-/// batch_service::create() limits what clients send and batch_input::check() reports at most 100
-/// faults of the input file.
+/// The most bytes of a batch description, the text of a batch's file. No description becomes
+/// larger, because batch_service::create() limits what clients send and batch_input::check()
+/// reports at most 100 faults of the input file.
 inline constexpr std::size_t max_batch_description_bytes = 1024 * 1024;
 
 /// Returns all members of a batch as JSON.

@@ -317,8 +317,8 @@ bool batch_runner::write(active_batch& to, bool succeeded, const std::string& te
   return false;
 }
 
-/// Ends a batch that was cancelled, has expired, or whose server stops. The error file gets a line
-/// for each request without a reply.
+/// Ends a batch that was cancelled or has expired, or that still runs when the server stops and is
+/// not kept on disk. The error file gets a line for each request without a reply.
 void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_status how,
                              const batch_fault& why) {
   std::vector<std::string> unanswered;
@@ -358,8 +358,8 @@ void batch_runner::end_expired(const std::shared_ptr<active_batch>& which) {
              "", 0});
 }
 
-/// Leaves a batch for the next start of the daemon, which sends the lines without a reply again.
-/// Until the process ends, nobody can delete the batch's input file.
+/// Leaves a batch for the next start of the daemon. The daemon then sends again those lines of the
+/// batch that have no reply yet. Until the process ends, nobody can delete the batch's input file.
 void batch_runner::put_away(const std::shared_ptr<active_batch>& which) {
   for (const auto& line : std::list(lines_))
     if (line->owner == which) drop_line(line);
@@ -412,8 +412,9 @@ void batch_runner::arm(clock::time_point began) {
   const auto now = clock::now();
   for (const auto& one : active_) {
     due = std::min(due, one->due);
-    // pump() skipped the batches that had to wait when it began, at the time `began`. The timer
-    // must wake it for such a batch even if the waiting time has ended since.
+    // pump() started at the time `began` and skipped each batch that had to wait longer
+    // (`not_before`). The timer must make pump() run again for such a batch, even if its waiting
+    // time has ended since then, because nothing else would send its lines.
     if (one->not_before > began) due = std::min(due, one->not_before);
   }
   if (due == clock::time_point::max()) return;

@@ -3,8 +3,8 @@
 // the server.
 //
 // Thread safety: any thread may call all functions. The batch thread, to which the constructor's
-// argument `thread` passes functions, must have ended, or run nothing more, before this object is
-// destroyed.
+// argument `thread` passes functions, must have ended before this object is destroyed, or must run
+// no further function from then on.
 #pragma once
 
 #include <functional>

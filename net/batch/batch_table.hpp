@@ -1,8 +1,8 @@
 // batch_table: all batches of the server, in bounded number.
 //
-// Thread safety: any thread; one mutex is held for short sections. Readers get copies. When the
-// table is full, it forgets a batch that has ended: the oldest one of the tenant that has the most
-// ended batches.
+// Thread safety: any thread may call all functions; one mutex is held for short sections. Readers
+// get copies. When the table is full, it forgets a batch that has ended: the oldest one of the
+// tenant that has the most ended batches.
 #pragma once
 
 #include <algorithm>

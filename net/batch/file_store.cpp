@@ -116,8 +116,9 @@ file_store::~file_store() {
   if (temporary_ && !folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
-/// Finds the files of earlier runs. A file ID without its description ID.json was never published.
-/// Such a file is removed if no other daemon uses the folder, unless a batch will continue it.
+/// Finds the files of earlier runs. If the description "file-....json" of a file "file-..." is
+/// missing, the file was never published. Such a file is removed if no other daemon uses the
+/// folder, unless a batch will continue it.
 void file_store::load(const under_way& find_under_way) {
   std::error_code error;
   std::set<std::string> published;

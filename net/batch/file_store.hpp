@@ -1,13 +1,14 @@
 // file_store: the files that clients upload and that batches write, in one folder, limited in bytes
 // and number, in total and for each tenant.
 //
-// Thread safety: any thread; one mutex, which is not held while bytes are written.
-// A file belongs to one tenant, and no other tenant can find it. Without a configured folder, a
-// private temporary folder is created with the first file and removed with the store. A configured
-// folder is read at the start and kept. Beside each file ID there is a file ID.json with the file's
-// name, purpose and tenant. A store locks its folder; so the next store can distinguish leftovers
-// of a killed daemon (temporary folders, and files that were never published) from files in use,
-// and removes the leftovers. Files that a batch will continue are kept.
+// Thread safety: any thread may call all functions; one mutex, which is not held while bytes are
+// written. A file belongs to one tenant, and no other tenant can find it. Without a configured
+// folder, a private temporary folder is created with the first file and removed with the store. A
+// configured folder is read at the start and kept. The name of a file in the folder is its id
+// ("file-..."), and beside it there is a description "file-....json" with the name that the client
+// gave, the purpose and the tenant. A store locks its folder; so the next store can distinguish
+// leftovers of a killed daemon (temporary folders, and files that were never published) from files
+// in use, and removes the leftovers. Files that a batch will continue are kept.
 #pragma once
 
 #include <algorithm>
@@ -79,10 +80,10 @@ public:
     writer(const writer&) = delete;
     writer& operator=(const writer&) = delete;
 
-    /// Fails with errc::storage_full if the store would exceed its limit of bytes, the tenant its
-    /// share of that limit, or if the disk is full, and with errc::busy if the process has no free
-    /// descriptor. The file is then unchanged, and can still be published unless opening it or its
-    /// description was what failed.
+    /// Fails with errc::storage_full if the disk is full, or if the store would exceed its limit of
+    /// bytes or the tenant its share of that limit. Fails with errc::busy if the process has no
+    /// free descriptor. A failed call leaves the file unchanged. The file can still be published,
+    /// unless the file or its description could not be opened.
     result<nothing> append(std::string_view bytes);
     /// Keeps the file for reopen() when the writer is destroyed.
     void keep() { kept_ = true; }

@@ -1,5 +1,5 @@
 // private_file: files that only their owner may read, and the errors for clients when the disk does
-// not accept a file. Any thread.
+// not accept a file. Any thread may call the functions.
 #pragma once
 
 #include <cstdint>

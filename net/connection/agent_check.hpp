@@ -18,10 +18,11 @@
 
 namespace twill::net {
 
-/// Returns "up ready N%" while new requests are accepted, else "drain". N is the percentage of
-/// `all_places`, the number of requests that may run at once, which no running or waiting request
-/// takes. N is at least 1, because 0 would take the daemon out of the rotation while it still has a
-/// queue. `drain` does not disturb the streams that are running, whereas `down` would.
+/// Returns "up ready N%" while new requests are accepted, else "drain". `all_places` is the number
+/// of requests that may run at once, and `taken_places` the number that run or wait. N is the
+/// percentage of places that are free. N is at least 1, because 0 would take the daemon out of the
+/// rotation while it still has a queue. `drain` does not disturb the streams that are running,
+/// whereas `down` would.
 std::string agent_line(bool takes_requests, std::int64_t taken_places, std::int64_t all_places);
 
 class agent_check {

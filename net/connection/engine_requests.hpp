@@ -53,9 +53,9 @@ public:
   /// `from->leave()`.
   key follow(std::shared_ptr<event_source> from);
   void cancel(key which);
-  /// Ends a request because its client asked for the end. For a request that follow() added the
-  /// function returns true: its source ends for all readers, and the end arrives as an event. For
-  /// an engine request it returns false: the request is cancelled and no further event arrives.
+  /// Ends a request because its client asked for the end. Returns true for a request that was added
+  /// by follow(): its source ends for all readers, and the end arrives as an event. Returns false
+  /// for an engine request: the request is cancelled and no further event arrives.
   bool end(key which);
   void cancel_all();
   void pause(key which, pause_reason why);

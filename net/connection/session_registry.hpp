@@ -60,8 +60,8 @@ public:
     return sessions_.size();
   }
   /// Adds all sockets to the ledger `to` (config/base/ledger.hpp), which compares their number with
-  /// the count of open_sockets. A socket that processes a request is in addition added as an object
-  /// that exists, because the ledger may contain such objects only while requests run.
+  /// the count of open_sockets. For a socket that processes a request, the ledger's exists() is
+  /// called too, which shows that the server is not at rest (ledger::is_at_rest()).
   void account(ledger& to) const {
     constexpr std::array names{"arriving sockets", "HTTP sockets", "WebSockets"};
     std::array<std::int64_t, names.size()> counts{};

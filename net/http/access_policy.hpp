@@ -1,4 +1,5 @@
-// access_policy: checks the Host and Origin headers of requests. Immutable; any thread.
+// access_policy: checks the Host and Origin headers of requests. An object never changes, and any
+// thread may use it.
 //
 // A web page of a foreign origin must not be able to use the daemon, neither by its own requests
 // (CORS, WebSocket) nor under a host name that resolves to a loopback address (DNS rebinding).

@@ -169,8 +169,8 @@ private:
     pump();
   }
 
-  /// Parses input and answers requests until a reply has to be waited for; then sends the next
-  /// piece of a file.
+  /// Parses input and answers requests until a reply has to be waited for. If that reply is a file
+  /// and all earlier output has been sent, sends the next piece of the file.
   void pump() {
     while (connection_.accepts_input() && in_.has_work())
       if (!advance()) break;

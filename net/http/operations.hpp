@@ -1,5 +1,5 @@
-// operations: describes each endpoint for clients, for "/routes", "/docs" and "/openapi.json".
-// Immutable; any thread.
+// operations: describes each endpoint for clients, for "/routes", "/docs" and "/openapi.json". The
+// table is constant, and any thread may read it.
 //
 // The table of endpoints contains the handlers; the table of operations describes requests and
 // replies. A test checks that every endpoint has an operation.

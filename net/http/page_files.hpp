@@ -1,6 +1,6 @@
 // page_files: the files of net/page/, which the build embeds into the program. Each script or style
 // is one bundle that includes everything it imports (tools/cmake/twill_embed.cmake generates the
-// definition). Immutable; any thread.
+// definition). The files are constant, and any thread may read them.
 #pragma once
 
 #include <span>

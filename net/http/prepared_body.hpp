@@ -1,4 +1,5 @@
-// prepared_body: a parsed JSON body together with the model that the body names. Any thread.
+// prepared_body: a parsed JSON body together with the model that the body names. Any thread may
+// call the functions.
 #pragma once
 
 #include <memory>

@@ -10,8 +10,8 @@
 namespace twill::net {
 namespace {
 
-/// The reply states if the log cannot be written. The server is ready nevertheless, because
-/// requests are answered as before.
+/// Returns the body of the reply of a server that is ready. If the log cannot be written, the body
+/// says so; the server is ready nevertheless, because requests are answered as before.
 std::string ready_body() {
   std::string out;
   json_writer json(out);

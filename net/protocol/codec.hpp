@@ -24,8 +24,8 @@ namespace twill::net {
 
 struct remembered_response;
 
-/// A function that looks up the response that `previous_response_id` names among the responses that
-/// the tenant may continue. It returns null if there is no such response.
+/// A function that returns the response whose id is `id`, the value of `previous_response_id`, if
+/// the tenant may continue that response. Otherwise it returns null.
 using find_response = std::function<std::shared_ptr<const remembered_response>(
     const std::string& id, const std::string& tenant)>;
 

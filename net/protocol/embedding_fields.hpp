@@ -33,8 +33,8 @@ std::vector<actors::request> read_pooled_inputs(fields& from, const std::string&
                                                 const codec_context& context, bool add_special,
                                                 const actors::request& asked);
 
-/// Refuses a call whose reply would be too large to be held whole in memory. The size of the reply
-/// is `inputs` vectors, each number of which takes `bytes_per_number` bytes.
+/// Refuses a call whose reply would be too large to be held whole in memory. The reply consists of
+/// `inputs` vectors; each number in a vector takes `bytes_per_number` bytes.
 void check_reply_bytes(fields& from, const std::string& field, const codec_context& context,
                        std::size_t inputs, double bytes_per_number);
 

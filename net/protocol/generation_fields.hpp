@@ -1,4 +1,5 @@
-// generation_fields: the part of a request for output that the APIs of twill read alike.
+// generation_fields: reads those fields of a generation request that have the same meaning in
+// several of the APIs that twill serves.
 //
 // Thread-safe: the functions change only their arguments.
 #pragma once
@@ -19,7 +20,8 @@ void set_defaults(const codec_context& context, actors::request& to);
 
 /// Reads the sampling parameters, the options of the prompt, the request's place in the queue and
 /// the format of the output, after set_defaults(). Refuses the fields that twill does not support.
-/// The number of output tokens has one of the names `limits`, and must be at least `least`.
+/// The field with the largest number of output tokens may have any of the names `limits`; its value
+/// must be at least `least`.
 void read_generation(fields& from, const codec_context& context,
                      std::initializer_list<std::string_view> limits, std::int32_t least,
                      actors::request& to);

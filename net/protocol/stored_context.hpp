@@ -1,8 +1,8 @@
 // stored_context: makes the codec_context (the model and the limits that a parser of bodies checks
 // against) with which the body of a stored response is parsed again, in order to show the
-// response's events or result. In place of the configured limits and of a loaded model it has
-// limits so large that a body which was valid when it was stored stays valid. Not thread-safe;
-// refers to its arguments.
+// response's events or result. The context uses neither a loaded model nor the configured limits,
+// but limits so large that a body which was valid when it was stored stays valid. Only one thread
+// at a time may use a stored_context, which refers to its constructor's arguments.
 #pragma once
 
 #include <limits>

@@ -1,6 +1,6 @@
 // stored_reading: builds the event stream or the reply object of a response that was stored over
-// HTTP, and rebuilds the engine request of any stored response. Pure, except for the calls of the
-// engine that it is given.
+// HTTP, and rebuilds the engine request of any stored response. The functions are pure, except that
+// they call the engine that the caller passes.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // file_ops: the system calls that stored responses use. Tests replace the class to simulate faults,
 // crashes and power failures.
 //
-// Thread safety: any thread, as for the system calls. Each function is the system call named in
-// its comment and returns the call's result: -1 with errno set on failure. The callers repeat
-// interrupted reads and writes.
+// Thread safety: any thread may call all functions, as it may call the system calls. Each function
+// is the system call named in its comment and returns the call's result: -1 with errno set on
+// failure. The callers repeat interrupted reads and writes.
 #pragma once
 
 #include <string>

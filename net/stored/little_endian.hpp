@@ -1,5 +1,5 @@
 // little_endian: writes and reads integers as bytes, lowest byte first, on every machine. Any
-// thread.
+// thread may call the functions.
 #pragma once
 
 #include <cstddef>

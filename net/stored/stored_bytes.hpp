@@ -1,5 +1,5 @@
-// stored_bytes: the content of one stored response, in the form in which the files hold it. Plain
-// value, any thread.
+// stored_bytes: the content of one stored response, in the form in which the files hold it. It is a
+// plain value, and any thread may use it.
 #pragma once
 
 #include <string>

@@ -63,8 +63,8 @@ public:
       fail("cannot be synced", error);
       return failure<std::string>{error_, {}};
     }
-    // Writes to the journal, the file of running responses, that the responses with a file of their
-    // own have ended. If this write fails, the next append() repeats it.
+    // A response that has a file of its own has ended. This is written to the journal, the file of
+    // running responses. If the write fails, the next append() repeats it.
     static_cast<void>(made_->journal_.flush());
     for (auto& [number, run] : journal_.content.runs)
       found_.running.push_back(std::move(run.whole));

@@ -109,7 +109,7 @@ public:
   std::int64_t bytes() const;
   std::uint64_t write_failures() const;
 
-  /// Reports to the ledger how much room the responses take. Any thread.
+  /// Reports to the ledger how much room the responses take. Any thread may call this.
   void account(ledger& to) const;
 
 private:

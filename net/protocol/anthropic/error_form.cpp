@@ -28,8 +28,9 @@ std::string_view anthropic_type_of(int http_status) {
   }
 }
 
-/// Returns the beginning of an error message, which is empty unless the prompt was too long. Coding
-/// agents search for this text; if they find it, they shorten the conversation.
+/// Returns "prompt is too long: ", with which the error message must begin, if that was the error,
+/// else "". Coding agents search error messages for these words; if they find them, they shorten
+/// the conversation.
 std::string_view words_before(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
   const bool too_long = code != nullptr && (*code == actors::errc::context_too_long ||

@@ -1,9 +1,9 @@
 // fields: typed reading of the members of one JSON object. The first error is kept; reads after an
 // error do nothing.
 //
-// Not thread-safe; refers to the object, which must outlive it. A null member counts as absent. If
-// a member is absent, reading it leaves the target unchanged. Error messages have the form "`field`
-// must be RULE, got VALUE".
+// Only one thread at a time may use a `fields`. It refers to the JSON object, which must outlive
+// it. A null member counts as absent. If a member is absent, reading it leaves the target
+// unchanged. Error messages have the form "`field` must be RULE, got VALUE".
 #pragma once
 
 #include <cstdint>

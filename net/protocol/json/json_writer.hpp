@@ -1,9 +1,9 @@
 // json_writer: appends JSON text to a string without building a tree, because this code runs once
 // per generated token.
 //
-// Not thread-safe; holds only a reference to the string. Commas are inserted automatically. Calls
-// must nest as JSON does; this is not checked. Ill-formed UTF-8 becomes U+FFFD, so the output is
-// always valid JSON; infinities and NaN become null.
+// Only one thread at a time may use a json_writer. It holds only a reference to the string. Commas
+// are inserted automatically. Calls must nest as JSON does; this is not checked. Ill-formed UTF-8
+// becomes U+FFFD, so the output is always valid JSON; infinities and NaN become null.
 #pragma once
 
 #include <concepts>

@@ -3,7 +3,7 @@
 //
 // Options about loading or computing a model have no effect; neither has a `repeat_last_n` other
 // than 0. Samplers that twill lacks are refused, unless their value turns them off. Options that
-// Ollama does not know either are ignored, as Ollama does.
+// neither twill nor Ollama knows are ignored, as they are by Ollama.
 #pragma once
 
 #include "config/sampling.hpp"

@@ -153,9 +153,10 @@ void ollama_reply::on_end(std::string& out) {
 }
 
 /// Writes durations in nanoseconds, computed from the times of events. `load_duration` is the time
-/// until the request was queued: loading of a model that slept, template and tokenizer.
-/// `prompt_eval_duration` is the time from then to the first token, including the time in the
-/// queue. `eval_duration` is the time from the first token to the end.
+/// until the request was queued. In that time the prompt is built from the template and tokenized,
+/// and a model that slept is loaded. `prompt_eval_duration` is the time from then to the first
+/// token, including the time in the queue. `eval_duration` is the time from the first token to the
+/// end.
 void ollama_reply::add_durations(json_writer& json) const {
   const auto ns = [](steady from, steady to) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();

@@ -25,8 +25,8 @@ ollama_call read_ollama_call(fields& from, const codec_context& context);
 /// Adds the rows of the fields that read_ollama_call() reads, for "/openapi.json".
 void add_ollama_rows(field_rows& to);
 
-/// Makes the call of a request without a prompt. To load a model, the call ends once the model is
-/// loaded. If the client asks to unload the model, the call ends at once and the model stays
+/// Makes the call of a request without a prompt. Such a request asks to load or to unload a model.
+/// A call to load ends once the model is loaded. A call to unload ends at once, and the model stays
 /// loaded, because only the configuration decides when a model is unloaded.
 call load_or_unload(ollama_call asked);
 

@@ -1,6 +1,6 @@
-// render: returns the token ids of a chat or completion request. A router
-// compares these ids with the prefixes that each daemon has cached, in order to choose a daemon.
-// Pure, except that the tokenizer is called; runs on a worker thread.
+// render: returns the token ids of a chat or completion request. A router compares these ids with
+// the prefixes that each daemon has cached, in order to choose a daemon. The functions are pure,
+// except that they call the tokenizer; they run on a worker thread.
 //
 // The routes are vLLM's, /v1/chat/completions/render and /v1/completions/render. A body is parsed
 // by the codec of the route that generates, and is refused if that codec refuses it. A prompt that

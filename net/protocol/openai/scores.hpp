@@ -39,8 +39,9 @@ private:
   std::int64_t prompt_tokens_ = 0;
 };
 
-/// The requests are the first texts, then the second texts. A single first text is compared with
-/// each second text; otherwise the texts are compared pair by pair.
+/// The reply of /v1/score. It expects one request for each text of `text_1`, then one for each text
+/// of `text_2`. If `text_1` is a single text, it is compared with each text of `text_2`; otherwise
+/// the n-th text of `text_1` is compared with the n-th text of `text_2`.
 class score_reply final : public compared_reply {
 public:
   score_reply(reply_identity identity, std::size_t n_first, std::size_t n_second)

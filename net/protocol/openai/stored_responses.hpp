@@ -1,6 +1,6 @@
 // stored_responses: what is stored of a request to the Responses API, and how the parsed request,
-// the response object, the events and the conversation are rebuilt from it. Pure, except for the
-// calls of the engine that it is given.
+// the response object, the events and the conversation are rebuilt from it. The functions are pure,
+// except that they call the engine that the caller passes.
 #pragma once
 
 #include <cstdint>
