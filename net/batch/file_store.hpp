@@ -1,14 +1,14 @@
 // file_store: the files that clients upload and that batches write, in one folder, limited in bytes
 // and number, in total and for each tenant.
 //
-// Thread safety: any thread may call all functions; one mutex, which is not held while bytes are
-// written. A file belongs to one tenant, and no other tenant can find it. Without a configured
-// folder, a private temporary folder is created with the first file and removed with the store. A
-// configured folder is read at the start and kept. The name of a file in the folder is its id
-// ("file-..."), and beside it there is a description "file-....json" with the name that the client
-// gave, the purpose and the tenant. A store locks its folder; so the next store can distinguish
-// leftovers of a killed daemon (temporary folders, and files that were never published) from files
-// in use, and removes the leftovers. Files that a batch will continue are kept.
+// Thread safety: any thread may call all functions. One mutex guards the store and is not held
+// while bytes are written. A file belongs to one tenant, and no other tenant can find it. Without a
+// configured folder, a private temporary folder is created with the first file and removed with the
+// store. A configured folder is read at the start and kept. The name of a file in the folder is its
+// id ("file-..."), and beside it there is a description "file-....json" with the name that the
+// client gave, the purpose and the tenant. A store locks its folder; so the next store can
+// distinguish leftovers of a killed daemon (temporary folders, and files that were never published)
+// from files in use, and removes the leftovers. Files that a batch will continue are kept.
 #pragma once
 
 #include <algorithm>

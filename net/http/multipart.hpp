@@ -1,5 +1,5 @@
-// multipart: splits a multipart/form-data body into its parts (RFC 7578). Pure; parts refer to the
-// body.
+// multipart: splits a multipart/form-data body into its parts (RFC 7578). The functions are pure;
+// the parts refer to the body.
 #pragma once
 
 #include <string>

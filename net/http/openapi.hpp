@@ -1,7 +1,7 @@
 // openapi_text: describes the routes for clients as an OpenAPI 3.1 document
 // (https://spec.openapis.org/oas/v3.1.1), generated from the table of net/http/operations.hpp and
-// the field tables of net/protocol/field_table.hpp. Pure; the document depends only on the version
-// of twill.
+// the field tables of net/protocol/field_table.hpp. The functions are pure; the document depends
+// only on the version of twill.
 //
 // The member "x-twill" of a property is "honoured", "no effect" or "refused". A WebSocket route is
 // described by its reply to a plain GET, because OpenAPI cannot describe WebSocket.

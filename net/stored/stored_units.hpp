@@ -1,5 +1,6 @@
 // Functions and constants that the parts of stored_service share: the bytes that a response counts
-// for, the time, and the delay before a retry. Pure, except for reading the clock.
+// for, the time, and the delay before a retry. The functions are pure, except that unix_ms() reads
+// the clock.
 #pragma once
 
 #include <chrono>

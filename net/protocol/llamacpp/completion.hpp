@@ -1,5 +1,6 @@
-// parse_completion: the codec of llama.cpp's POST /completion and /completions. Pure, except that
-// it draws a seed and that the engine's tokenizer is called for prompts and for `logit_bias`.
+// parse_completion: the codec of llama.cpp's POST /completion and /completions. The function is
+// pure, except that it draws a seed and calls the engine's tokenizer for prompts and for
+// `logit_bias`.
 #pragma once
 
 #include "net/protocol/codec.hpp"

@@ -1,5 +1,5 @@
-// completion_prompts: reads every form that `prompt` of llama.cpp's /completion may have. Pure,
-// except that the engine's tokenizer may be called on the caller's thread.
+// completion_prompts: reads every form that `prompt` of llama.cpp's /completion may have. The
+// functions are pure, except that the engine's tokenizer may be called on the caller's thread.
 #pragma once
 
 #include <string>

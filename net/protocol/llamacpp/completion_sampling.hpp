@@ -1,5 +1,6 @@
-// completion_sampling: reads the fields of llama.cpp's /completion that control sampling. Pure,
-// except that the engine tokenizes strings in `logit_bias`.
+// completion_sampling: reads the fields of llama.cpp's /completion that control sampling. The
+// functions are pure, except that a seed may be drawn and that the engine tokenizes strings in
+// `logit_bias`.
 //
 // A sampler that llama.cpp has and twill lacks is refused by name if the request turns it on. A
 // value that leaves such a sampler off is accepted, because llama.cpp's clients always send such

@@ -1,4 +1,4 @@
-// Formats and parses times as Ollama's API does. Pure, except for moment_now().
+// Formats and parses times as Ollama's API does. All functions but moment_now() are pure.
 #pragma once
 
 #include <chrono>

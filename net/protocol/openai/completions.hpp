@@ -1,5 +1,5 @@
-// parse_completions: the codec of POST /v1/completions. Pure, except that the engine detokenizes a
-// prompt of token ids which is to be echoed.
+// parse_completions: the codec of POST /v1/completions. The functions are pure, except that the
+// engine detokenizes a prompt of token ids which is to be echoed.
 #pragma once
 
 #include "net/protocol/codec.hpp"

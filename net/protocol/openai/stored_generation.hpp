@@ -1,6 +1,6 @@
 // stored_generation: rebuilds the reply and the engine request of a stored chat completion or
-// completion. Pure, except that ask_generation_again() detokenizes a prompt of token ids which is
-// to be echoed.
+// completion. The functions are pure, except that ask_generation_again() detokenizes a prompt of
+// token ids which is to be echoed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // generate: the codecs of Text Generation Inference's own routes. Fields have the meaning that they
-// have in TGI 3. Pure, except that seeds are drawn.
+// have in TGI 3. The functions are pure, except that seeds are drawn.
 #pragma once
 
 #include "net/protocol/codec.hpp"

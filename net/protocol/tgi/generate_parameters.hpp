@@ -1,5 +1,5 @@
-// generate_parameters: reads `parameters` of Text Generation Inference's routes. Pure, except that
-// a seed is drawn.
+// generate_parameters: reads `parameters` of Text Generation Inference's routes. The functions are
+// pure, except that a seed is drawn.
 //
 // Parameters have the meaning that they have in TGI 3. Decoding is greedy unless `do_sample` or a
 // parameter that changes the distribution is set; without `parameters`, tokens are sampled. The
