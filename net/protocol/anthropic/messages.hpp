@@ -1,5 +1,6 @@
 // The codecs of POST /v1/messages and /v1/messages/count_tokens, Anthropic's Messages API. The
-// functions are pure, except that counting calls the engine's tokenizer.
+// functions are pure, except that each reply gets a new id and the current time, and that counting
+// calls the engine's tokenizer.
 //
 // `max_tokens` is an upper bound: coding agents ask for more tokens than many contexts hold, so
 // `max_tokens` is reduced to what the context has left. From `thinking` the template learns only

@@ -1,4 +1,5 @@
-// parse_ollama_chat: the codec of POST /api/chat. The functions are pure.
+// parse_ollama_chat: the codec of POST /api/chat. The functions are pure, except that each reply
+// gets a new id and the current time.
 #pragma once
 
 #include "net/protocol/codec.hpp"

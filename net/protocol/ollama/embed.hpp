@@ -1,5 +1,5 @@
 // The codecs of Ollama's POST /api/embed and its older POST /api/embeddings. The functions are
-// pure.
+// pure, except that a reply measures its time with the clock.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// parse_ollama_generate: the codec of POST /api/generate. The functions are pure.
+// parse_ollama_generate: the codec of POST /api/generate. The functions are pure, except that each
+// reply gets a new id and the current time.
 //
 // The prompt is treated as a user's message and formatted by the model's chat template. With `raw`,
 // or if the model has no template, the prompt is used without change.

@@ -1,4 +1,5 @@
-// What Ollama's POST /api/chat and POST /api/generate have in common. The functions are pure.
+// What Ollama's POST /api/chat and POST /api/generate have in common. The functions are pure,
+// except that each reply gets a new id and the current time.
 #pragma once
 
 #include "net/protocol/codec.hpp"

@@ -1,4 +1,5 @@
-// parse_chat: the codec of POST /v1/chat/completions. The functions are pure.
+// parse_chat: the codec of POST /v1/chat/completions. The functions are pure, except that each
+// reply gets a new id and the current time.
 #pragma once
 
 #include "net/protocol/codec.hpp"

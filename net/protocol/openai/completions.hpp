@@ -1,5 +1,6 @@
-// parse_completions: the codec of POST /v1/completions. The functions are pure, except that the
-// engine detokenizes a prompt of token ids which is to be echoed.
+// parse_completions: the codec of POST /v1/completions. The functions are pure, except that each
+// reply gets a new id and the current time, and that the engine detokenizes a prompt of token ids
+// which is to be echoed.
 #pragma once
 
 #include "net/protocol/codec.hpp"

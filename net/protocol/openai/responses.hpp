@@ -1,6 +1,6 @@
 // parse_response_turn: parses the body of POST /v1/responses, or a WebSocket event response.create,
 // as one turn of a conversation: the new input, what it continues, and the options of the response.
-// The functions are pure.
+// The functions are pure, except that each reply gets a new id and the current time.
 #pragma once
 
 #include <functional>

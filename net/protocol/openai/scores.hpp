@@ -1,5 +1,6 @@
 // The codecs of POST /v1/score, as in vLLM, and of POST /v1/rerank, as in Jina, Cohere and vLLM.
-// Both measure the similarity of texts by the cosine of their embeddings. The functions are pure.
+// Both measure the similarity of texts by the cosine of their embeddings. The functions are pure,
+// except that each reply gets a new id and the current time.
 #pragma once
 
 #include <cstddef>

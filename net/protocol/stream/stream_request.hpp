@@ -1,4 +1,5 @@
-// stream_request: parses a `submit` message of /v1/stream. The functions are pure.
+// stream_request: parses a `submit` message of /v1/stream. The functions are pure, except that each
+// reply gets a new id and the current time.
 #pragma once
 
 #include <cstdint>
