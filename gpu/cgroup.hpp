@@ -15,9 +15,9 @@ namespace twill::gpu {
 struct cgroup_limits {
   /// The lowest memory.max or memory.high of all groups (memory.limit_in_bytes in version 1).
   std::optional<std::int64_t> memory_bytes;
-  /// Bytes that may still be taken before a limit is reached: the lowest difference of all groups
-  /// between a group's limit and its usage. Cached pages that the system would drop first do not
-  /// count as usage.
+  /// Bytes that may still be taken before a limit is reached: a group's limit minus its usage, for
+  /// the group where this difference is lowest. Cached pages that the system would drop first do
+  /// not count as usage.
   std::optional<std::int64_t> free_memory_bytes;
   /// Processor time that cpu.max (cpu.cfs_quota_us) grants, in processors.
   std::optional<double> processors;

@@ -143,9 +143,9 @@ public:
   void download(void* host_dst, const void* device_src, std::size_t bytes);
 
   /// enqueue_upload() and enqueue_download() enqueue a copy and do not wait; the copy runs in order
-  /// with the launched ops. The host memory must be pinned (gpu/copy_stream.hpp) and must not
-  /// change until a marker (a point in the device's work, also in copy_stream.hpp) that is recorded
-  /// after the call has passed.
+  /// with the launched ops. The host memory must be pinned (gpu/copy_stream.hpp). It must not
+  /// change until the device has passed a marker (a point in its work, also in copy_stream.hpp)
+  /// that was recorded after this call.
   void enqueue_upload(void* device_dst, const void* pinned_src, std::size_t bytes);
   void enqueue_download(void* pinned_dst, const void* device_src, std::size_t bytes);
 

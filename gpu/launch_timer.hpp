@@ -30,8 +30,8 @@ struct timing_plan {
   /// buffer cached.
   std::int32_t turn = 1;
   std::int32_t samples = 20; ///< a GPU takes this many; a host takes more where `seconds` allow it
-  /// The time to spend on measuring. After four times this long measuring stops even if it has not
-  /// taken `samples` samples, but it takes at least three samples.
+  /// The time to spend on measuring. After four times this long, measuring stops even if fewer than
+  /// `samples` samples have been taken; but at least three samples are always taken.
   double seconds = 0.3;
   bool graphs = true; ///< false: no launch is captured
 };

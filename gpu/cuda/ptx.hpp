@@ -143,8 +143,8 @@ struct device_ptx {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address_of(offset)), "l"(from)
                  : "memory");
   }
-  /// copy_async(), or, if `zeros` is set, writes 16 zeros: then nothing is read, and `from` may be
-  /// any address of global memory.
+  /// Begins to copy like copy_async(). If `zeros` is set, it begins to write 16 zero bytes instead:
+  /// then nothing is read, and `from` may be any address of global memory.
   __device__ static void copy_async_or_zeros(unsigned offset, const void* from, bool zeros) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address_of(offset)),
                  "l"(from), "r"(zeros ? 0 : 16)

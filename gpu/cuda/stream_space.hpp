@@ -38,8 +38,9 @@ public:
   /// Waits for the work of this device only. If a kernel could not be launched, this call or the
   /// next copy reports the error.
   result<nothing> fence() override;
-  /// After a fault CUDA returns the error of the fault from every later call. CUDA reports any
-  /// other error once, and this function clears it.
+  /// Whether a fault has made the GPU unusable for this process. After a fault CUDA returns the
+  /// error of the fault from every later call. CUDA reports any other error only once; this
+  /// function clears such an error first, so that it does not count as a fault.
   bool is_lost() override;
   std::int64_t outside_bytes() override;
 

@@ -72,7 +72,7 @@ inline int start_kokkos(int threads, [[maybe_unused]] int device_id = -1) {
   const std::lock_guard lock(one_at_a_time);
 #if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
   // Kokkos 3.4 keeps its OpenMP pool in a thread-local variable of the initialising thread, so
-  // launches from other threads would run serially. Drop when Kokkos >= 3.5.
+  // launches from other threads would run serially. Drop `pool` when twill requires Kokkos >= 3.5.
   static Kokkos::Impl::OpenMPExec* pool = nullptr;
 #endif
   if (!Kokkos::is_initialized()) {

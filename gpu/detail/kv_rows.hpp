@@ -15,8 +15,8 @@
 
 namespace twill::gpu::detail {
 
-/// Rotates the pair (a, b) by an angle whose cosine is c and whose sine is s. The loops below
-/// repeat this code instead of calling it, which compilers vectorise better.
+/// Rotates the pair (a, b) by an angle whose cosine is c and whose sine is s. The loops below do
+/// not call this function but repeat its code, because compilers then vectorise them better.
 TWILL_KERNEL_INLINE void rotate_pair(float& a, float& b, float c, float s) {
   const float x = a;
   const float y = b;

@@ -49,9 +49,9 @@ public:
   virtual result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) = 0;
   virtual result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) = 0;
   /// enqueue_upload() and enqueue_download() enqueue a copy that runs in order with the launched
-  /// ops, and do not wait. The host memory must be pinned and must not change until a marker (a
-  /// point in the device's work, see gpu/copy_stream.hpp) that is recorded after the call has
-  /// passed.
+  /// ops, and do not wait. The host memory must be pinned. It must not change until the device has
+  /// passed a marker (a point in its work, see gpu/copy_stream.hpp) that was recorded after this
+  /// call.
   virtual result<nothing> enqueue_upload(void* device_dst, const void* host_src,
                                          std::size_t bytes) = 0;
   virtual result<nothing> enqueue_download(void* host_dst, const void* device_src,
@@ -80,8 +80,8 @@ struct chip_kind {
 };
 
 /// The kinds of chips that device::open() can open beside the host; "auto" takes the first kind
-/// that is present. Tests replace the kinds by use_chips() while no other thread opens a device;
-/// the caller keeps the span's memory valid.
+/// that is present. Tests replace the kinds by use_chips() while no other thread opens a device.
+/// The caller of use_chips() keeps the memory of `kinds` valid.
 std::span<const chip_kind> chips();
 void use_chips(std::span<const chip_kind> kinds);
 

@@ -1,6 +1,6 @@
 // Converts rows of floats to f16 by the processor's F16C instruction, if the build's baseline
-// instruction set has it. The functions are pure. The function has internal linkage, because files
-// compiled for wider instruction sets may use it too.
+// instruction set has it. narrow_to_f16() is pure. It has internal linkage, because files compiled
+// for wider instruction sets may use it too.
 #pragma once
 
 #include <cstdint>

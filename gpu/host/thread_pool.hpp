@@ -6,7 +6,8 @@
 // claim the parts of a job one by one: first the parts of their own share, then unclaimed parts of
 // the other threads' shares. A thread that is not running delays a job only if it has claimed a
 // part. A share is a run of neighbouring parts, and every job is divided into shares in the same
-// way, so that kernels that divide their rows in the same way find them in their core's caches.
+// way. So if two kernels divide their rows into parts in the same way, a thread usually finds its
+// rows of the second kernel in its core's caches.
 //
 // Thread safety: one thread at a time (the device's) may call run(); the calling thread works too,
 // and run() returns when all parts are done. Idle workers spin for tens of microseconds, then
@@ -68,8 +69,8 @@ private:
 
   void run_job(std::uint32_t parts, call c, const void* body);
   /// The first part of the share of thread `index` (a share is a run of neighbouring parts of a
-  /// job); `parts` for an index of threads(). The share of the thread that calls run(), index 0, is
-  /// never empty.
+  /// job); For index == threads() it returns `parts`, the end of the last share. The share of the
+  /// thread that calls run(), index 0, is never empty.
   std::uint32_t first_part(std::uint32_t parts, std::int32_t index) const;
   /// Claims and runs parts of job `number` until none are left, beginning with the share of thread
   /// `index`.

@@ -65,9 +65,9 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
   int kv_head = 0, head = 0, heads = 0; ///< `head` is its first query head, of `heads`
   int begin = 0, end = 0;               ///< the row sees positions [begin, end)
   const std::int32_t* table = nullptr;  ///< of its sequence's blocks
-  /// The current chunk begins at position `chunk_begin`. Counted from there, the row sees the
-  /// chunk's positions [from, to), which lie in sub-tiles [first, first + n) of the chunk
-  /// (decode_shape.hpp).
+  /// The current chunk begins at position `chunk_begin`. Of this chunk the row sees the positions
+  /// [from, to), where `from` and `to` are counted from `chunk_begin`. They lie in sub-tiles
+  /// [first, first + n) of the chunk (decode_shape.hpp).
   int chunk_begin = 0, from = 0, to = 0, first = 0, n = 0;
   /// The piece and the dimension of keys that this thread copies.
   int key_segment = 0, key_dim = 0;
@@ -172,8 +172,9 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
   }
   /// Copies the values of a sub-tile's positions to a slot. `side` threads share the value of one
   /// position, and each of them copies every `side`-th 16 bytes of it. A thread does so for every
-  /// `rows`-th column, which is a position's place in the order of decode_pieces.hpp. Values that
-  /// the row does not see are replaced by zeros, since their memory may hold anything.
+  /// `rows`-th column of the sub-tile; a column is the place of a position in the order of
+  /// decode_pieces.hpp. Values that the row does not see are replaced by zeros, since their memory
+  /// may hold anything.
   TWILL_KERNEL_MEMBER void stage_values(int sub_tile, unsigned slot) {
     constexpr int segments = shape::value_segments;
     constexpr int side = segments <= 4 ? 4 : segments <= 8 ? 8 : 16; // threads of a value

@@ -49,10 +49,11 @@ struct decode_mma : mma_pieces<Shape, Ptx> {
     ptx.store_shared(at + decode_tile_heads * Shape::query_pitch, narrow(ptx.add(x, -widen(part))));
   }
 
-  /// Stores the scores of the piece of positions that the warp computes (8 or 16 positions, see
-  /// decode_shape.hpp); `column` is the first of them in the order of decode_pieces.hpp. score(h,
-  /// column, product) computes a score from the product of query h and a key. If the row sees no
-  /// position of the piece (`seen` is false), all its products are 0.
+  /// Stores the scores of the warp's piece of positions (8 or 16 positions, see decode_shape.hpp).
+  /// A position's column is its place in the order of decode_pieces.hpp; `column` is that of the
+  /// piece's first position. score(h, c, product) computes the score of query h for the position in
+  /// column c from the product of the query and the key. If the row sees no position of the piece
+  /// (`seen` is false), the piece's products count as 0.
   template <class Score>
   TWILL_KERNEL_MEMBER void multiply_keys(unsigned slot, int column, bool seen, const Score& score) {
     float d[Shape::tiles][columns][4] = {};

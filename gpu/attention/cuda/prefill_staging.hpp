@@ -121,9 +121,9 @@ private:
       return value() - (bits & 65535) * (Shape::piece * (Shape::dim - 1));
     }
   };
-  /// What the next step copies. If next_slice is negative, it is sub-tile number next_tile of the
-  /// keys, else tile number next_tile of the values, of which it is slice number next_slice (32
-  /// dimensions).
+  /// What the next step copies of chunk next_chunk. If next_slice is negative, it copies sub-tile
+  /// number next_tile of the keys. Otherwise it copies 32 dimensions (slice number next_slice) of
+  /// tile number next_tile of the values.
   int next_chunk = 0, next_slice = -1, next_tile = 0;
   unsigned next_slot = 0;
   int steps_to_turn = 0; ///< steps until it is this warp's turn to copy

@@ -3,9 +3,9 @@
 // on tensor cores (Dao et al. 2022). Codes of i8 KV are exact in bf16.
 //
 // A pair consists of two neighbours along the dimension that is summed: two dimensions of a key, or
-// the values of two positions. The first element of a pair has an even index. If a row sees only
-// one position of a pair, the other has the weight zero, so a row's bits depend only on its own
-// sequence.
+// the values of two positions. The first element of a pair has an even index. Which positions form
+// a pair thus does not depend on the batch. If a row sees only one position of a pair, the other
+// one has the weight zero and adds nothing. So a row's bits depend only on its own sequence.
 //
 // Only attention_avx512_bf16.cpp may include this header. Everything has internal linkage,
 // for the reason that gpu/host/simd.hpp gives.

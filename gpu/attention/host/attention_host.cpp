@@ -14,9 +14,10 @@ namespace {
 static_assert(host::attention_max_dim ==
               max_head_dim); // attention_kernels.hpp includes no header that knows it
 
-/// A work item is (row, that is, token of the step; KV head; part of the KV head's query heads;
-/// chunk of positions). Neighbouring rows of one sequence form a tile. The item of a tile's first
-/// row computes all rows of the tile, and the items of the other rows do nothing.
+/// A work item is one combination of a row (a token of the step), a KV head, a part of the KV
+/// head's query heads, and a chunk of positions. Neighbouring rows of one sequence form a tile. The
+/// item of a tile's first row computes all rows of the tile, and the items of the other rows do
+/// nothing.
 struct host_items {
   const ragged_batch& batch;
   const attention_args& args;
