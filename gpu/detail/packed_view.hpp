@@ -44,8 +44,8 @@ inline constexpr std::int64_t column_octet = 8;
 inline constexpr std::int64_t activation_group = 32;
 /// int8x2 represents an activation as scale * (residual_ratio * code + residual), where the
 /// residual is the error of rounding to the code. The scale is chosen such that |code| <= 127, and
-/// rounding gives |residual| <= 64. So sums of the products of either come no nearer to saturation
-/// than the sums of int8 do.
+/// rounding gives |residual| <= 64. So the sums of products, with codes as with residuals, come no
+/// nearer to saturation than in int8.
 inline constexpr std::int32_t residual_bits = 7;
 inline constexpr std::int32_t residual_ratio = 1 << residual_bits;
 /// int8x2 on the host uses the residual (the error of rounding an activation to int8) only in

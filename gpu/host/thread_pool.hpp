@@ -69,7 +69,7 @@ private:
 
   void run_job(std::uint32_t parts, call c, const void* body);
   /// The first part of the share of thread `index` (a share is a run of neighbouring parts of a
-  /// job); For index == threads() it returns `parts`, the end of the last share. The share of the
+  /// job). For index == threads() it returns `parts`, the end of the last share. The share of the
   /// thread that calls run(), index 0, is never empty.
   std::uint32_t first_part(std::uint32_t parts, std::int32_t index) const;
   /// Claims and runs parts of job `number` until none are left, beginning with the share of thread

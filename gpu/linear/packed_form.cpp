@@ -108,9 +108,9 @@ void set_lines_form(packed_view& w) {
 
 namespace {
 
-/// Finds out from a few of the source's rows which ways of storing its scales and offsets keep them
-/// exactly. Where the source has `grouped_panels`, which can leave out the codes, a few runs of
-/// rows are read instead.
+/// Finds out from a few of the source's rows which formats can hold its scales and offsets exactly.
+/// It reads single rows with their codes or, where the source has `grouped_panels`, runs of
+/// neighbouring rows without their codes.
 detail::quant_param_facts facts_of_some_rows(const weight_source& source) {
   const bool in_runs = source.grouped_panels != nullptr;
   const std::int64_t run = in_runs ? std::min(grouped_rows::most_rows, source.rows) : 1;

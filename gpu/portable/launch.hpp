@@ -19,8 +19,8 @@ namespace twill::gpu::detail {
 struct team_shape {
   long scratch_bytes = 0;
   /// Lanes (threads) of a team on a GPU, rounded up to whole warps. Up to 512 lanes work for any
-  /// kernel with so few registers that a multiprocessor can hold half its largest number of
-  /// threads.
+  /// kernel whose threads use so few registers that a multiprocessor can hold half of its largest
+  /// number of threads; this half is at least 512 on NVIDIA's GPUs.
   int chip_lanes = 128;
 };
 

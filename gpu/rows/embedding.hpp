@@ -15,8 +15,8 @@ void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids,
                tensor_ref out,                                                   // (n, cols) f32
                bool accumulate = false);
 
-/// ids[i] = drawn[from[i]] where from[i] is not -1. A step thus takes tokens that the previous step
-/// sampled without passing them through the host.
+/// ids[i] = drawn[from[i]] where from[i] is not -1. A step thus takes the tokens that the previous
+/// step sampled; they stay in device memory and do not pass through the host.
 void feed_tokens(device& dev, std::int32_t* ids,             // (n) device
                  const std::int32_t* from,                   // (n) device
                  std::int64_t n, const std::int32_t* drawn); // device

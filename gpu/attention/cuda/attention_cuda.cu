@@ -22,8 +22,8 @@ namespace {
 /// Bytes of shared memory that a block may have on the smallest GPU we support.
 constexpr int most_shared_of_block = 99 * 1024;
 /// The number of blocks that must fit into a multiprocessor at once; the compiler limits the
-/// registers of a kernel accordingly. As many blocks must fit as 228 KiB of shared memory can hold,
-/// the most that any multiprocessor has, but at most four blocks, or at most three where KV is f32
+/// registers of a kernel accordingly. It is the number of blocks that 228 KiB of shared memory can
+/// hold (the most that any multiprocessor has), but at most four, or at most three where KV is f32
 /// or a block has 16 heads.
 template <class Shape>
 constexpr int blocks_at_once() {

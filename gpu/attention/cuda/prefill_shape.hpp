@@ -88,9 +88,9 @@ struct prefill_shape {
   static constexpr unsigned totals_at = slots * slot_bytes;
   static constexpr unsigned queries_at = totals_at + total_bytes;
   static constexpr unsigned known_at = queries_at + query_bytes;
-  /// The offsets of the structs of prefill_work.hpp that shared memory holds to save registers, and
-  /// that are read once per chunk: at rows_at an array of one kept_row for each query row of the
-  /// block, and at block_at the block's kept_block.
+  /// Where shared memory holds the structs of prefill_work.hpp: at rows_at a kept_row for each
+  /// query row of the block, and at block_at the block's kept_block. They are read once per chunk
+  /// and lie in shared memory to save registers.
   static constexpr unsigned rows_at = known_at + 2 * known_bytes;
   static constexpr unsigned block_at = rows_at + 8 * prefill_rows;
   static constexpr int shared_bytes = block_at + 16;

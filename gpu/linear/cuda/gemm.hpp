@@ -77,7 +77,8 @@ struct gemm_args {
 ///                      the larger shape of prefill_gemm.hpp, limited by registers and shared
 ///                      memory
 ///   prefill_small_cost the cost of the smaller shape: see prefill_block in gemm_plan.hpp
-///   x_bytes            bytes of an activation: 2, or 1 for int8, which has x_params
+///   x_bytes            bytes of an activation: 2, or 1 for int8, whose scales and sums of codes
+///                      are in gemm_args::x_params
 ///   halves             mma instructions per step and tile: 2 of 16 columns each, or 1 of 32
 ///   sixteens           true: a lane's columns of a step are the four from 4 * (lane % 4) on in the
 ///                      first 16 and in the second 16; false: they are column octet lane % 4
@@ -99,7 +100,8 @@ struct gemm_args {
 ///   end_segment(part, sum)
 ///                      adds the segment's sums to those of the slice
 ///   end_segment(part, params, sum)
-///                      does so for int8; params are the x_params of the lane's two rows of a tile
+///                      does so for int8; params are the scales and sums of codes (x_params) of
+///                      the lane's two rows of a tile
 ///   load_scales()      is called after end_segment() and loads the next segment's scales
 ///   unswap_tiles(sum)  puts the sums of tile i into sum[i]; only where swaps_tiles is set
 ///   output_of(lane, i, j)

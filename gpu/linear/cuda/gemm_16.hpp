@@ -115,11 +115,11 @@ struct gemm_f16_weights {
 };
 
 /// bf16 weights are stored in pairs of columns, each of which is a register operand of mma without
-/// conversion. A thread copies and reads the four pairs of its octet (8 columns) for the four
-/// outputs that it also has in gemm_w4.hpp. It reads two outputs per load, so that two loads fill
-/// the four registers of a tile of outputs; the registers of a single load of 16 bytes would first
-/// have to be moved. Half of the threads read the two tiles in the opposite order, since the 8-byte
-/// loads would otherwise have bank conflicts.
+/// conversion. A thread (lane) copies and reads the four pairs of octet lane % 4 (8 columns) for
+/// four outputs: those from 4 * (lane / 4) on, as in gemm_w4.hpp. It reads two outputs per load, so
+/// that two loads fill the four registers of a tile of outputs; the registers of a single load of
+/// 16 bytes would first have to be moved. Half of the threads read the two tiles in the opposite
+/// order, since the 8-byte loads would otherwise have bank conflicts.
 template <class Ptx>
 struct gemm_bf16_weights {
   static constexpr int x_bytes = 2, halves = 2;

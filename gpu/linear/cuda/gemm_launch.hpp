@@ -1,5 +1,5 @@
-// Launches the kernels that multiply packed weights: chooses between gemm.hpp and prefill_gemm.hpp
-// and the shape of the blocks. Only CUDA sources may include this header.
+// Launches the kernels that multiply packed weights: chooses a kernel, that of gemm.hpp or of
+// prefill_gemm.hpp, and the shape of its blocks. Only CUDA sources may include this header.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -46,9 +46,9 @@ void launch(cudaStream_t stream, const gemm_args& args) {
   detail::count_launch();
 }
 
-/// Matrices with at least this many outputs use blocks of two pairs of row panels (64 outputs),
-/// which read the activations half as often: the matrix then has enough blocks to keep every
-/// multiprocessor busy.
+/// Matrices with at least this many outputs use blocks of two pairs of row panels (64 outputs). A
+/// block reads the activations once for both pairs, so they are read half as often. Smaller
+/// matrices would have too few such blocks to keep every multiprocessor busy.
 inline constexpr std::int64_t outputs_for_two_pairs = 16384;
 
 template <class Shape>

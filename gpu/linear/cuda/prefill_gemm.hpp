@@ -47,10 +47,11 @@ struct prefill_gemm {
   TWILL_KERNEL_MEMBER int pair_of_block() const { return shape::pair_of(ptx.thread()); }
   TWILL_KERNEL_MEMBER int row_warp() const { return shape::row_warp_of(ptx.thread()); }
 
+  /// The number of 16-byte chunks in a row of activations of one step.
+  static constexpr int row_chunks = shape::row_bytes / 16;
   /// The offset of 16-byte chunk number `chunk` of a row of activations in a slot, which is the
   /// shared memory for one step of 32 columns. With rows of 64 bytes, rows 2 and 3 of every four
   /// have their halves exchanged, so that loads of 8 bytes have no bank conflicts.
-  static constexpr int row_chunks = shape::row_bytes / 16;
   TWILL_KERNEL_MEMBER static unsigned swizzled(int row, int chunk) {
     return static_cast<unsigned>(row * shape::row_bytes +
                                  (row_chunks == 4 ? chunk ^ (row & 2) : chunk) * 16);

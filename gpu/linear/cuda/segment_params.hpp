@@ -147,8 +147,9 @@ struct segment_params {
   }
 
   /// Removes the zero point from a pair of codes. The result is codes * factor + lost in bf16 and
-  /// codes - lost in f16; gemm_w4.hpp and gemm_w8.hpp pass a `lost` that makes this code - zero
-  /// point.
+  /// codes - lost in f16. The callers compute `lost` from the zero point (`zeros` in gemm_w4.hpp
+  /// and gemm_w8.hpp) such that each result is code - zero point, or a 64th of this for 8-bit codes
+  /// in bf16.
   TWILL_KERNEL_MEMBER std::uint32_t without_zero(std::uint32_t codes_of_pair, std::uint32_t lost,
                                                  std::uint32_t factor) const {
     if constexpr (Bf16)

@@ -1,5 +1,5 @@
-// packed_form: chooses the packed layout of a matrix, from its source's shape and from which ways
-// of storing its scales and offsets keep them exactly. The functions are pure.
+// packed_form: chooses the packed layout of a matrix. The choice depends on the source's shape and
+// on which formats can hold its scales and offsets exactly. The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The scales and offsets of a grouped matrix during packing: functions that find which ways of
-// storing keep them exactly and functions that store them. Pure functions on the packer's memory.
+// The scales and offsets of a grouped matrix during packing: functions that find out which formats
+// can hold them exactly, and functions that store them. The functions are pure and work on the
+// packer's memory.
 #pragma once
 
 #include <cmath>

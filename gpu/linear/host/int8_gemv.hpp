@@ -1,6 +1,6 @@
 // The GEMV of int8 compute: the micro-kernel for few rows, over a SIMD policy. Codes are unpacked
-// (and those of grouped_u4_as_u8 widened to 8 bits) as they are loaded. int8_pack.hpp also unpacks
-// by load_segment().
+// (and those of grouped_u4_as_u8 widened to 8 bits) as they are loaded. The function that unpacks
+// them, load_segment(), is also used by int8_pack.hpp.
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"

@@ -37,8 +37,8 @@ const kernels& kernels_for(isa level) {
 }
 
 std::int64_t int8_gemv_rows(weight_kind kind) {
-  // Widening 64 codes takes nine vector instructions and multiplying them by a row takes one, so
-  // that unpacking the codes only once (the GEMM kernel) pays from few rows on.
+  // Widening 64 codes takes nine vector instructions and multiplying them by a row takes one. So
+  // the GEMM kernel, which unpacks the codes only once, is faster from a small number of rows on.
   if (kind == weight_kind::grouped_u4_as_u8) return 8;
 #ifdef TWILL_X86
   // Zen 4 executes 512-bit instructions in two halves. Its products are limited by the multipliers

@@ -17,11 +17,12 @@ namespace twill::gpu::host {
 struct segment_params {
   float scale;
   /// How the offsets of the weights apply to this segment (columns whose products are summed before
-  /// scales apply), in which the activations have the codes q. Where offsets are stored as floats,
-  /// the field holds the bits of the float scale * sum(q), by which an offset is multiplied; where
-  /// offsets are applied once per group, it is the total over the group's segments up to this one.
-  /// Otherwise the field is the start value of the segment's integer sum: int16_start(sum(q)) with
-  /// int16 quant params, else offset_factor * sum(q).
+  /// scales apply), in which the activations have the codes q. Where offsets are stored as floats
+  /// or as zero points, the field holds the bits of the float scale * sum(q), by which the offset
+  /// is multiplied; where offsets are applied once per group, it holds the bits of the total of
+  /// these floats over the group's segments up to this one. In all other matrices the field is the
+  /// start value of the segment's integer sum: int16_start(sum(q)) with int16 quant params, else
+  /// offset_factor * sum(q).
   std::uint32_t offset;
 };
 
@@ -35,8 +36,9 @@ struct quantised_rows {
   /// int8x2: the distance from a row's codes to the codes of its residual (rounding error), and
   /// from its params to those of the residual. Zero where there is no residual.
   std::int64_t residual_values = 0, residual_params = 0;
-  /// int8x2: (m, segments), 1 where the products of a segment of columns include the residual (the
-  /// rounding error); elsewhere the residual codes are zero.
+  /// int8x2: has one flag for each row and segment of columns, (m, segments). The flag is 1 where
+  /// the segment's products include the residual (the rounding error); where it is 0, the residual
+  /// codes are zero.
   std::uint8_t* has_residual = nullptr;
 };
 

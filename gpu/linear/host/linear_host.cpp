@@ -263,8 +263,9 @@ std::int64_t scratch_bytes(const device& dev, const packed_view& w, bool ordered
   const compute_type compute = effective_compute(w, asked);
   const std::int64_t threads = dev.info().threads;
   const prepared_rows rows(w, ordered, compute);
-  // Scratch memory grows with the number of rows, but drops at the number from which rows are
-  // rounded or quantised once instead of by every thread.
+  // Scratch memory grows with the number of rows, but drops once: up to most_in_place rows, every
+  // thread rounds or quantises the rows for itself; more rows are rounded or quantised only once,
+  // for all threads.
   const std::int64_t most_in_place = std::min(m, prepare_in_place / w.cols);
   return std::max(scratch_layout(w, rows, compute, m, threads).bytes(),
                   scratch_layout(w, rows, compute, most_in_place, threads).bytes());

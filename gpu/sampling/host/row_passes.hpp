@@ -39,8 +39,10 @@ weight_tally tally(const float* weights, std::int32_t n, const float (&threshold
 
 double mass_of(const float* weights, std::int32_t n, weight_cut cut);
 
-/// The id at which the running sum of the weights, in the order of ids, passes `target`; the last
-/// id that takes part where rounding leaves the target out of reach.
+/// The id at which the running sum of the weights, in the order of ids, passes `target`. Where
+/// rounding keeps the sum from passing it, the result is the last id that takes part in the draw:
+/// of the run of 1024 entries that should have passed it, or of the whole row. The result is -1 if
+/// no id takes part.
 std::int32_t draw(const float* weights, std::int32_t n, weight_cut cut, double target);
 
 /// Id of the nth entry (from 1) that equals `value`.

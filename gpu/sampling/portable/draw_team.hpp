@@ -45,8 +45,9 @@ struct draw_team {
     const mass_units units(step.batch.vocab);
     const auto is_tie = [&](std::int32_t i) { return f32_to_bits(weights[i]) == threshold; };
 
-    // A tie is a weight that equals the threshold, of which only the first `kept` take part. Finds
-    // the part that holds the last kept tie, how many ties are kept in this part, and the tie's id.
+    // A tie is a weight that equals the threshold. Only the first `kept` ties take part in the
+    // draw. The code below finds the part that holds the last kept tie, how many ties are kept in
+    // this part, and the tie's id.
     using counted = passing<std::int32_t>;
     const auto reaches = [&](std::int32_t before) {
       return [=](const std::int32_t& sum) { return sum >= kept - before; };
