@@ -1,7 +1,8 @@
 // The default model continues requests after the tokens that an earlier run has drawn. The earlier
 // run computed these tokens one by one; the run that continues computes them at once, like a
-// prompt. On a host both give the same bits. The hidden test case is a measurement: it cuts the
-// output of each request after each of its events and continues the request from there.
+// prompt. On a host both give the same bits. The hidden test case measures how often a continued
+// request differs from an undisturbed one: it cuts the output of each request after each of its
+// events and continues the request from there.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

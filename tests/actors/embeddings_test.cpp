@@ -2,7 +2,7 @@
 // models of golden folders, the states are compared with values that transformers computed, and
 // have the same bits however requests are batched and split into steps. With a scripted runner in
 // place of a model (scripted_runner.hpp), the requests are preempted, cancelled and disturbed in
-// every other way in which requests are.
+// every other way in which a request can be disturbed.
 #include <algorithm>
 #include <atomic>
 #include <bit>

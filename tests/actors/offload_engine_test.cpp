@@ -63,9 +63,10 @@ struct real_engine {
   actors::engine_port& port;
 };
 
-/// An engine plans from measurements of this machine, which are cached in a file and vary from day
-/// to day. After a first plan has created the file, this replaces the measurements by those of a
-/// machine on which each pass through the layers waits for weights from the disk.
+/// An engine plans from measurements of this machine where weights and KV lie and how many
+/// sequences run at once. The measurements vary from day to day and are cached in a file in the
+/// folder `cache`. Once an engine has loaded and has written the file, this replaces them by those
+/// of a machine on which each pass through the layers waits for weights from the disk.
 void remember_a_slow_disk(const std::string& cache) {
   std::string key;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache))

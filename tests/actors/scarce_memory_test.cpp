@@ -40,8 +40,8 @@ bool fails() {
 
 } // namespace
 
-// Does what the standard demands of operator new, apart from the failures. It is not inlined, since
-// the compiler would then see its malloc() and warn that the memory is freed by operator delete.
+// Does what the standard demands of operator new, apart from the failures. It is not inlined: if it
+// were, the compiler would see its malloc() and warn that operator delete frees the memory.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   for (;;) {
     if (!fails())

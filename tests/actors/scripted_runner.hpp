@@ -80,9 +80,10 @@ inline std::int32_t next_token(std::uint64_t context_hash, float temperature, st
   return 'a' + static_cast<std::int32_t>((h >> 8) % 26);
 }
 
-/// The value that is stored as the KV of a position: the token and, if the prompt or the sequence
-/// up to the position is longer than `shareable` (0: no bound), also that length, since the RoPE
-/// frequencies of some models depend on it.
+/// The value that is stored as the KV of a position. It holds the token and, if `length` is larger
+/// than `shareable` (0: no bound), also `length`, which is the length of the prompt or of the
+/// sequence up to the position, whichever is longer. It stands for models whose RoPE frequencies
+/// depend on this length.
 inline std::int32_t stored(std::int32_t token, std::int32_t position, std::int32_t prompt_length,
                            std::int32_t shareable) {
   const std::int32_t length = std::max(prompt_length, position + 1);
@@ -98,7 +99,7 @@ inline std::uint64_t hash_of(const std::vector<std::int32_t>& tokens, std::int32
   return h;
 }
 
-/// The log-probability of `token` after what `context_hash` is of.
+/// The log-probability of `token` after the tokens whose hash is `context_hash`.
 inline float score_of(std::uint64_t context_hash, std::int32_t token) {
   const std::uint64_t h = mix(context_hash, static_cast<std::uint64_t>(token));
   return -static_cast<float>((h >> 20) % 4096) / 256.0f;

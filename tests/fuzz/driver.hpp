@@ -1,5 +1,5 @@
-// driver: the interface between the fuzz programs of this folder whose inputs are short texts and
-// their common main().
+// driver: the interface between a common main() and the fuzz programs of this folder whose inputs
+// are short texts.
 //
 // A program defines targets(). driver.cpp has the program's main(), which damages seeds at random
 // or replays a corpus, and LLVMFuzzerTestOneInput for clang's libFuzzer. All of it runs on one
@@ -18,7 +18,7 @@ struct target {
   std::vector<std::string> seeds;
 };
 
-/// By name; each program has its own.
+/// The targets of this program, by name.
 const std::map<std::string, target>& targets();
 
 /// Ends the program when `holds` is false.

@@ -1,11 +1,11 @@
 // fuzz_formats FORMAT SEEDS SECONDS [RANDOM_SEED]: damages copies of the files in the folder SEEDS
 // at random and reads each copy, until SECONDS have passed.
 //
-// FORMAT is safetensors, pytorch, gguf, json, template or model, each of which damages single files
-// (model: a GGUF file, read with its tokenizer and template), or folder, which damages one file of
-// the model folder SEEDS at a time. The program is meant for the sanitizer build. The input that
-// caused a crash stays under the path printed at the start. Reading a damaged copy for more than 20
-// s or with more than 2 GiB of memory ends the program too.
+// FORMAT says how a copy is read. With safetensors, pytorch, gguf, json, template or model (a GGUF
+// file, read with its tokenizer and template) each file is read by itself. With folder, SEEDS is a
+// model folder, and all of it is read with one damaged file at a time. The program is meant for the
+// sanitizer build. The input that caused a crash stays under the path printed at the start. Reading
+// a damaged copy for more than 20 s or with more than 2 GiB of memory ends the program too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

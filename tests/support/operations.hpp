@@ -2,9 +2,9 @@
 // sequence that still fails.
 //
 // A test interprets each operation itself: it takes the operation's four numbers (kind, a, b, c)
-// modulo what its object has at that moment, so every sequence is valid, even after operations were
-// removed. RapidCheck makes the sequences and shrinks the first one that fails: it removes
-// operations and lowers their numbers as long as the property still fails.
+// modulo the numbers of choices that its object offers at that moment, so every sequence is valid,
+// even after operations were removed. RapidCheck makes the sequences and shrinks the first one that
+// fails: it removes operations and lowers their numbers as long as the property still fails.
 #pragma once
 
 #include <cstdint>

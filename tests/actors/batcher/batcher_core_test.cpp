@@ -136,8 +136,8 @@ struct fixture final : session_sink {
       REQUIRE(n <= pool.blocks(id).size() + grown(change, id));
   }
   /// The tokens under which computed blocks are inserted into the prefix cache must be the
-  /// sequence's tokens at these positions; otherwise a later prompt would find the KV of another
-  /// text.
+  /// sequence's tokens at the blocks' positions; otherwise a later prompt would find the KV of
+  /// another text.
   void check_tokens(const prefix_insert& p) {
     ids known = *prompts.at(p.id);
     const std::size_t first = 4 * n_inserted[p.id];

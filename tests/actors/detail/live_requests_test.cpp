@@ -204,16 +204,17 @@ TEST_CASE("turns of clients that do not come back delay nobody once there is roo
     }
     for (int i = 0; i < 10'000; ++i)
       CHECK(table.retry_after_s(client, now) <= 60);
-    // A minute later, the retry times that refused clients were given have passed, although most of
-    // these clients did not come back.
+    // A minute later, the retry times that refused clients were given have passed and delay nobody
+    // any more, although most of these clients did not come back.
     now += std::chrono::seconds(61);
     CHECK(table.retry_after_s(client, now) < 60);
-    // And they are forgotten at once when a request comes and finds room; the rate is not.
+    // Retry times are forgotten at once when a request is admitted while the table is less than
+    // half full. The rate at which requests leave is not forgotten.
     for (int i = 0; i < 10'000; ++i)
       table.retry_after_s(client, now);
     CHECK(enter(1000));
     CHECK(table.retry_after_s(client, now) <= 2);
-    // While it is full they are not.
+    // Retry times are not forgotten when a request is admitted to a table that is nearly full.
     for (request_id id = 1001; id < 1100; ++id)
       enter(id);
     for (int i = 0; i < 400; ++i)

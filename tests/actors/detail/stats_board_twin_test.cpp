@@ -1,6 +1,6 @@
 // stats_board holds the counters, gauges and histograms of an engine. It counts each observation in
-// the histogram bucket that a search through all bounds finds; the lengths of the actors' mailboxes
-// and the figures of tenants are plain sums.
+// the histogram bucket that a search through all bounds finds. The length of an actor's mailbox and
+// the token counts of a tenant equal plain sums of all changes that were reported.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

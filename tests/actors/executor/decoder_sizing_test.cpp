@@ -108,9 +108,9 @@ TEST_CASE("a step's workspace has room for its draws, whatever ops the device ha
   const auto sizes = size_decoder(r.load()).value().options;
   REQUIRE(sizes.max_logit_rows == 200);
   const std::int64_t steps = models::estimate_step_bytes(r.device->info(), r.model->spec, sizes);
-  // The memory that the sampler takes for penalties, biases and masks. One pass of it has room for
-  // 256 token counts of 12 bytes for each of 200 rows, two biases of 8 bytes for each of 50,000
-  // tokens, and masks of one bit for each token in 64 rows.
+  // The memory that the sampler takes for penalties, biases and masks. One pass of the sampler has
+  // room for 256 token counts of 12 bytes for each of 200 rows, two biases of 8 bytes for each of
+  // 50,000 tokens, and masks of one bit for each token in 64 rows.
   const std::int64_t arrays = 200 * 256 * 12 + 2 * 50000 * 8 + 64 * 1563 * 4;
   const std::int64_t on_host = r.load().workspace_bytes(sizes);
   CHECK(on_host >= steps + arrays + 8 * mib);

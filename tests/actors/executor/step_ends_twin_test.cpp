@@ -1,6 +1,6 @@
-// step_ends, which waits for the ends of steps on a device, compared with plain counters, while
-// steps are launched, waited for and ended by the device in random order. The test waits for the
-// callbacks, which come on the thread of step_ends, so nothing depends on timing.
+// step_ends, which waits for the ends of steps on a device, compared with plain counters. In random
+// order, the test launches steps, waits for steps, and lets the device end them. The test waits for
+// the callbacks, which come on the thread of step_ends, so nothing depends on timing.
 #include <atomic>
 #include <memory>
 #include <new>

@@ -2,7 +2,8 @@
 // message) to the block pool. It is compared with references of the block pool and of the KV tiers
 // (host memory and disk). The parts of a change are applied in the order of kv_change's members.
 // Evicted blocks, and blocks that are kept across restarts, are copied to the tiers in the order of
-// their positions in the prefix. A lookup of a prefix that ends in the pool goes on in the tiers.
+// their positions in the prefix. A lookup of a prefix matches blocks of the pool first, and goes on
+// in the tiers where the pool has no more.
 #include <algorithm>
 #include <map>
 #include <memory>

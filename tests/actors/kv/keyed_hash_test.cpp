@@ -1,6 +1,6 @@
-// keyed_hash is SipHash-2-4 as its authors define it. Two cache_scope values (which prompts may
-// share cached blocks) or block_key values (the names of KV blocks) are equal exactly when all
-// their inputs are equal.
+// keyed_hash is SipHash-2-4 as its authors define it. Two kinds of values are computed with it: a
+// cache_scope says which prompts may share cached blocks, and a block_key is the name of a KV
+// block. Two values of one kind are equal exactly when all their inputs are equal.
 #include <array>
 #include <cstdint>
 #include <map>

@@ -1,7 +1,7 @@
-// pool_twin: a plain reference for block_pool. The tree is a map from a whole prefix to the block
-// that holds its end; references are counted anew for every answer; the order of the cached blocks
-// is a list. It is slow, has no hash, and shares no code with the pool but key_after(), which
-// computes the keys of blocks.
+// pool_twin: a plain reference for block_pool. Its prefix tree is a map from a whole prefix to the
+// block that holds its end, its cached blocks are a list in the order of their release, and it
+// counts references anew for every answer. It is slow, has no hash, and shares no code with the
+// pool but key_after(), which computes the keys of blocks.
 //
 // It can be copied, so that a test may try an operation on a copy first.
 #pragma once

@@ -41,8 +41,8 @@ struct written_chat {
 };
 written_chat write_chat(const chat_styles& styles, const actors::request& asked);
 
-/// The request's chat. If its prompt would have more than `most` tokens and the request allows it,
-/// the oldest turns are left out.
+/// The request's chat. While its prompt has more than `most` tokens, the oldest turn is left out.
+/// System messages and the last turn always stay.
 actors::chat_prompt newest_turns_of(const chat_styles& styles, const models::tokenizer& text,
                                     const actors::request& asked, std::size_t most);
 

@@ -38,8 +38,8 @@ class form_reader {
 public:
   explicit form_reader(const small_model& model) : files_(*model.files) {}
 
-  /// The tokens that may follow `output` if `form`, the required format of a request's output, has
-  /// a grammar. Throws `broken` if `output` violates the grammar.
+  /// The tokens that may follow `output`. `form`, the required format of the output, must have a
+  /// grammar. Throws `broken` if `output` violates the grammar.
   next_tokens after(const plain_form& form, const std::vector<std::int32_t>& output);
 
 private:

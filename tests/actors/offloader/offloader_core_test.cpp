@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 namespace offload = twill::models::offload;
 using clock_type = std::chrono::steady_clock;
 
-/// Reads of a disk, held up while it is shut. They pass in the order in which they came.
+/// Holds up the reads of a disk while the gate is shut. They pass in the order in which they came.
 struct gate {
   std::mutex mutex;
   std::condition_variable changed;
@@ -193,14 +193,15 @@ TEST_CASE("fetches of a long queue take turns and are bounded", "[actors]") {
   std::vector<std::shared_ptr<on_disk::outcome>> all;
   for (std::size_t i = 0; i < 300; ++i)
     all.push_back(d.fetch(i % 12));
-  // The last ones were too many and need not wait.
+  // Fetches beyond `most_fetches` are answered at once, without blocks.
   for (std::size_t i = offloader_core::most_fetches; i < all.size(); ++i) {
     CHECK(all[i]->over);
     CHECK(all[i]->n_blocks == 0);
   }
-  // The blocks of the first prefix are read first, except that the four I/O threads may overtake
-  // each other. Each round lets the longest waiting of four reads pass, so after 11 rounds the
-  // first prefix's 8 reads have passed.
+  // Four I/O threads read the blocks of the first prefix first, but a thread may overtake the three
+  // others. Each round lets the longest waiting of four reads pass. So at most three other reads
+  // pass before the last of the first prefix's 8 reads, and all 8 have passed after 8 + 3 = 11
+  // rounds.
   for (int i = 0; i < 11; ++i) {
     REQUIRE(eventually([&] { return d.disk_gate->waiting() == 4; }));
     d.disk_gate->pass(1);

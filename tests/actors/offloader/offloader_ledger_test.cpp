@@ -1,7 +1,8 @@
 // offloader_core, which moves KV blocks between host memory and disk, under random calls, over a
-// disk that fails at times. Each fetch is answered once, with the first blocks of those that it
-// asked for. At the end, the only blocks that still take host memory are those that kv_tiers, the
-// index of the blocks, lists there.
+// disk that fails at times. A fetch asks for a list of blocks. It is answered once, with as many
+// blocks from the start of the list as could be brought to host memory in time. At the end, the
+// only blocks that still take host memory are those that kv_tiers, the index of the blocks, lists
+// there.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

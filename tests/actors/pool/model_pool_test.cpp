@@ -106,8 +106,8 @@ struct pool_fixture {
   std::unique_ptr<actors::engine> engine;
 };
 
-/// Keeps the dispatcher busy: the thread on which the pool reports refusals to clients and submits
-/// requests that waited for a model.
+/// Blocks the pool's dispatcher until free() is called. The dispatcher is the thread on which the
+/// pool reports refusals to clients and submits requests that waited for a model.
 struct busy_dispatcher {
   explicit busy_dispatcher(pool_fixture& b) : fixture(b) {
     auto asked = text_request("x", 1);

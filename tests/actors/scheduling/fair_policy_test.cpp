@@ -74,7 +74,7 @@ public:
     leave(s);
     apply_moves();
   }
-  /// All that wait of a client are out of the line until resume().
+  /// Takes all waiting sequences of a client out of the queue until resume().
   void pause(std::uint64_t client) {
     for (auto at = waiting_.begin(); at != waiting_.end();)
       if (at->second.client == client) {
@@ -410,8 +410,9 @@ struct stepping {
 } // namespace
 
 TEST_CASE("a place of many is taken by weight") {
-  // Another client runs four sequences, which is the limit. The first waiting sequence preempts one
-  // of them if 3 / weight_of_others >= 1 / weight_of_head.
+  // Another client runs four sequences, which is the limit. The first waiting sequence (the head)
+  // preempts one of them if, after that, the other client still runs at least as many sequences for
+  // its weight as the head's client: 3 / weight_of_others >= 1 / weight_of_head.
   struct {
     std::int32_t weight_of_head, weight_of_others;
     bool takes;

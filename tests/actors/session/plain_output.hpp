@@ -42,14 +42,14 @@ struct plain_step {
   bool called = false;                           ///< a whole call stands in the output
 };
 
-/// The bytes as text, each invalid part as U+FFFD. An unfinished character at the end is left out;
-/// if no bytes follow (`over`), it is invalid.
+/// The bytes as text, each invalid part as U+FFFD. An unfinished character at the end is left out
+/// while bytes may follow. If none follow (`over`), it is invalid and becomes U+FFFD.
 std::string plain_text(const std::string& bytes, bool over);
 
-/// Of tokens that end nothing before the last one.
+/// What `ids` read as. No token before the last one may end the output.
 plain_reading read_plainly(const plain_rules& rules, std::span<const std::int32_t> ids);
 
-/// As read_plainly(), with what `ids` had not yet brought without the last of them.
+/// As read_plainly(), and what the last of `ids` adds to the text or to the parts of the output.
 plain_step last_step(const plain_rules& rules, std::span<const std::int32_t> ids);
 
 } // namespace session_tests

@@ -1,5 +1,5 @@
-// grammar_service compiles grammars and caches them. It shares, stores and drops compiled grammars
-// as a plain list does that is ordered by the time of last use.
+// grammar_service compiles grammars and caches them. The test compares which compiled grammars it
+// shares, keeps and drops with a plain list in the order of last use.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -75,7 +75,7 @@ struct kept_answer {
 class service_play {
 public:
   explicit service_play(const operation& setup) {
-    // Exactly some of what is compiled has room, or hardly anything.
+    // The cache has room for exactly the answers that setup.b selects, or for one byte more.
     limits_.cache_bytes = 1;
     for (std::size_t i = 0; i < std::size(forms); ++i)
       if ((setup.b >> i & 1) != 0) limits_.cache_bytes += bytes_of_form(i);

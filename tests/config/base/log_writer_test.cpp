@@ -131,8 +131,9 @@ TEST_CASE("A pipe that nobody reads delays no line, and a notice stands for thos
   CHECK(dropped > n_lines / 2);
   CHECK(writer.unwritten() * 50 <= most_bytes + 64 * 1024);
   // Each notice ("lost N") stands where N lines are missing; the last notice is written although no
-  // line follows it. There is a second notice if the writer begins to take lines only after some
-  // were dropped, since later lines then find room again.
+  // line follows it. There are two notices if the writing thread takes lines out of the queue for
+  // the first time only after some were dropped: later lines then find room, until the queue is
+  // full again.
   std::uint64_t next = 0, received = 0;
   std::string text;
   for (std::size_t at = 0; next < n_lines;) {

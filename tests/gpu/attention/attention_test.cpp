@@ -58,9 +58,9 @@ std::vector<float> normal_floats(std::size_t n, unsigned seed) {
   return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
-/// Expected output rows, computed by the oracle, by (whether products are rounded to bf16,
-/// sequence, position). The expected rows of a shape are the same on every device, so they are
-/// computed once.
+/// Expected output rows, computed by the oracle. The key of a row is whether products are rounded
+/// to bf16, the sequence, and the position. The expected rows of a shape are the same on every
+/// device, so they are computed once.
 using oracle_rows = std::map<std::tuple<bool, std::size_t, std::int32_t>, std::vector<double>>;
 
 /// Sequences with their whole q, k and v, as if every position had been asked for.

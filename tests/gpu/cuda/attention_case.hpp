@@ -220,8 +220,9 @@ struct options {
   bool grid = false;          ///< blocks take turns
   dtype out_type = dtype::f32;
   bool order_records = false; ///< instead of products: see emulator.hpp
-  /// If not empty: the index of each sequence's first row in the step. Then only the rows of
-  /// sequences with a single row are computed.
+  /// If not empty, the kernel computes only the rows of sequences that have a single row in the
+  /// step. The array is ragged_batch::first_token: the index of each sequence's first row in the
+  /// step, and then the number of rows.
   std::vector<std::int32_t> first_token;
 };
 

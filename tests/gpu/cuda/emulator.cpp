@@ -69,9 +69,9 @@ void join(grid_view& to, const grid_view& from) {
     to[block].join(view);
 }
 
-/// The order of a thread's accesses to global memory. What happened before the thread's last fence
-/// becomes visible to other threads by the thread's atomics. What the thread itself receives by the
-/// atomics of other threads counts as before its accesses only after its next fence.
+/// The order of a thread's accesses to global memory. The thread's atomics make visible to other
+/// threads what happened before the thread's last fence. What the thread learns from the atomics of
+/// other threads is ordered before only those of its accesses that follow its next fence.
 struct thread_order {
   grid_view before;   ///< is ordered before the thread's next access
   grid_view fenced;   ///< was ordered before its last fence

@@ -70,9 +70,8 @@ struct grid_shape {
 };
 
 struct block_report {
-  /// Bank conflicts: how many more passes over the banks of shared memory the warps' accesses and
-  /// ldmatrix take than the fewest in which they could be done. Passes of copy_async() are not
-  /// counted.
+  /// Bank conflicts: the passes over the banks of shared memory beyond the fewest possible, for the
+  /// warps' accesses and ldmatrix. Passes of copy_async() are not counted.
   std::int64_t bank_conflicts = 0;
   std::int64_t shared_accesses = 0; ///< of whole warps
 };

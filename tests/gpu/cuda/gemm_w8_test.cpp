@@ -88,8 +88,8 @@ TEST_CASE("cuda products of 8-bit weights sum a row in one order, alone and amon
   check_order(packed.get().view, 64, bf16);
 }
 
-// Row r of the activations is 1 in column r and 0 elsewhere, so each output is one weight: the
-// scale times a code minus its zero point, for all 256 codes and all 256 zero points.
+// Row r of the activations is 1 in column r and 0 elsewhere, so each output is one weight, which is
+// scale * (code - zero point). All pairs of the 256 codes and the 256 zero points occur.
 TEST_CASE("cuda products make every 8-bit code minus every zero point exactly, emulated") {
   auto dev = device::open({.kind = "host", .threads = 1}).value();
   const std::int32_t group = GENERATE(16, 32);

@@ -124,8 +124,8 @@ TEST_CASE("cuda products with silu_mul have the bits of both ops, emulated") {
   const auto size = GENERATE(prefill_size::small, prefill_size::large);
   CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), bf16, static_cast<int>(size));
   // The outputs have two halves, gate and up. A row panel is 16 rows of weights, which give 16
-  // outputs. Each half has five pairs of row panels, which fill one block of threads and a part of
-  // another. For 16-bit weights, a block has two pairs of each half.
+  // outputs. Each half has five pairs of row panels. A block of threads computes four pairs of each
+  // half, or two for 16-bit weights, so the last block is filled in part.
   const std::int64_t outputs = 160, m = 37;
   const matrix w = matrix_of(kind, 2 * outputs, 128, group, form);
   const auto packed = pack(*dev, w.source(), "w").value();

@@ -127,7 +127,7 @@ inline std::vector<float> spiky_floats(std::int64_t n, unsigned seed) {
   return v;
 }
 
-/// A group's offset from code 8 on.
+/// The value that code 8 has in group `g`.
 inline double from_middle(const matrix& w, std::int64_t g) {
   const auto i = static_cast<std::size_t>(g);
   return w.group_offsets[i] + 8.0 * w.scales[i];
@@ -163,7 +163,7 @@ inline matrix with_int16_quant_params(matrix w) {
 /// How activations are rounded in int8 compute.
 struct int8_rounding {
   std::int64_t columns = 32;    ///< that share a scale
-  bool always_residual = false; ///< int8x2: not only where few values dominate
+  bool always_residual = false; ///< int8x2: not only where a few values are much larger
 };
 
 /// What a call computes, and how far a result may be from the exact product.
@@ -176,9 +176,10 @@ struct oracle {
 /// f32 sum errs by at most cols * 2^-24 of the sum of its products' magnitudes; bf16 adds 2^-8 of
 /// it, f16 2^-11. int8 activations err by half a step. A step is the largest magnitude among the
 /// columns that share a scale (32, or as `rounding` says), divided by 127. In int8x2, which has two
-/// int8 numbers for an activation, the step is 128 times smaller where few values dominate their
-/// columns, or everywhere if `rounding` says so. With int16_quant_params, rounding the offsets adds
-/// |value of code 8| / 8 of a step for every 32 columns.
+/// int8 numbers for an activation, the step is 128 times smaller among columns in which a few
+/// values are much larger than the others, or everywhere if `rounding` says so. With
+/// int16_quant_params, rounding the offsets adds |value of code 8| / 8 of a step for every 32
+/// columns.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
                     compute_type compute, int8_rounding rounding = {}) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;

@@ -1,5 +1,5 @@
-// A GPU rotates and stores with another implementation than the host: both must store the same
-// bits.
+// A GPU applies rotary position embedding (RoPE) and stores keys and values with another
+// implementation than the host's: both must give the same bits.
 #include "tests/catch.hpp"
 
 #include <algorithm>

@@ -96,8 +96,9 @@ std::vector<float> normal_values(std::int64_t n, unsigned seed) {
 }
 
 /// Checks that every value differs by half a unit at most from the value before rounding. A unit is
-/// the largest magnitude of the value's group / 127. With grouped_u4_as_u8, the 4-bit codes are
-/// kept and widened to 8 bits, so that a value may differ by another 1/32 of a unit.
+/// the largest magnitude of the value's group / 127. With grouped_u4_as_u8, the codes stay 4-bit
+/// and a rounded factor and base turn each of them into an 8-bit code, so that a value may differ
+/// by another 1/32 of a unit.
 void check_rounded(const gpu::weight_source& s, const std::vector<float>& values) {
   const bool keeps_codes = s.kind == gpu::weight_kind::grouped_u4_as_u8;
   const auto group = static_cast<std::size_t>(s.group), cols = static_cast<std::size_t>(s.cols);

@@ -75,8 +75,9 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Writes the buffers into a shard of their own, and an index that names the buffers, one more
-/// buffer which no shard has, and the folder's weights.
+/// Writes the buffers into a shard of their own, and an index of the whole folder. The index names
+/// the shard of the buffers and the files of the weights, and lists one more buffer, which no file
+/// has.
 void add_buffers(const test::temp_folder& at) {
   test::safetensors_writer w;
   std::string entries;

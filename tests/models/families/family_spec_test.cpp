@@ -1,5 +1,5 @@
-// How families read a config.json: which numbers they take, and which variants are refused, with
-// the key, the rule and the value.
+// How families read a config.json: which numbers they take, and which variants they refuse. The
+// message of a refusal names the key, the rule and the value.
 #include <cmath>
 #include <set>
 #include <string>

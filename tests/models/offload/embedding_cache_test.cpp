@@ -1,6 +1,6 @@
-// Rows of an embedding table that is not on the device equal the table's rows, whichever rows were
-// prefetched. Each block of rows is read once while it stays in the cache, and is requested before
-// it is needed.
+// The cache of an embedding table that is not on the device returns the table's rows unchanged,
+// whichever rows were prefetched. Each block of rows is read once while it stays in the cache, and
+// is requested before it is needed.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ namespace gpu = twill::gpu;
 namespace {
 
 constexpr std::int64_t n_rows = 600, n_cols = 64, block_rows = 16;
-/// Blocks that are there at once: as many as rows of a step.
+/// The number of blocks that the cache holds at once: as many as a step has rows.
 constexpr std::int32_t room = 8;
 
 float value_at(std::int64_t row, std::int64_t col) {

@@ -177,8 +177,9 @@ TEST_CASE("serving an order lets the next orders begin without a notification", 
   order(ahead / 2);
   CHECK(have_run(3 + ahead / 2));
   CHECK(received.size() == 1);
-  // Serving an order also serves up to `orders_ahead` later ones in advance. Fewer than half of
-  // these are left after the next order, so the notifier is called although no order waits yet.
+  // Serving an order also serves up to `orders_ahead` later ones in advance. The notifier asks for
+  // serve() when fewer than half of these are left. The next order leaves fewer than half, so the
+  // notifier is called although no order waits yet.
   const auto asked = order(1);
   CHECK(received.size() == 2);
   CHECK(received.back() == asked);

@@ -1,5 +1,6 @@
-// A plain JSON reader by the grammar of RFC 8259: one function for each rule, a text that is
-// copied, and no library. Tests use it to find out what a damaged text means.
+// A plain JSON reader that uses no library. Before it reads a text, it checks the text by the
+// grammar of RFC 8259, with one function for each rule. Tests use it to find out what a damaged
+// text means.
 #pragma once
 
 #include <cmath>

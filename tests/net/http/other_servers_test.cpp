@@ -1,6 +1,6 @@
 // Routes that clients of other servers use besides generation: TGI's /info, llama.cpp's /props and
-// /slots, health in the Open Inference Protocol; and the error format in which each of them is
-// refused.
+// /slots, health in the Open Inference Protocol. A refused request gets an error in the format of
+// the server that its route comes from.
 #include "net/protocol/api_style.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"

@@ -24,7 +24,8 @@ struct crashed {
   std::set<std::string> erased; ///< the first records of what was erased
 };
 
-/// Runs a script until the process ends at a call of the system; false where it runs to its end.
+/// Runs a script until the process ends at modifying system call number `end_at`. Returns false if
+/// the script runs to its end.
 bool run_until(const std::vector<stored_call>& script, sync_mode how, int end_at, bool in_middle,
                crashed& to) {
   memory_files files;
@@ -90,8 +91,8 @@ bool is_either(const stored_state& state, const crashed& c) {
   return state == c.before || state == c.after;
 }
 
-/// All contents that the response with an id had at any time in a sequence of calls to a
-/// stored_folder (`script`, see stored_script.hpp): `runs` while the response was running, and
+/// For each response id, all contents that this response had in the course of a sequence of calls
+/// to a stored_folder (`script`, see stored_script.hpp): `runs` while the response was running, and
 /// `over` after its end.
 struct history {
   std::multimap<std::string, stored_bytes> runs, over;
