@@ -3,8 +3,8 @@
 
 usage: chat_template_files.py OUT.json          (needs transformers 4.57)
 
-Each case is a set of files beside a tokenizer. `loaded` is what AutoTokenizer made of them, and `chosen` what
-get_chat_template() gives: without tools, with tools, and by the name "rag"; null where it raises.
+Each case is a set of files in a tokenizer's folder. `loaded` are the templates that AutoTokenizer read from them, and `chosen` the
+templates that get_chat_template() returns without tools, with tools, and for the name "rag"; null where it raises an exception.
 """
 import json
 import pathlib

@@ -26,7 +26,7 @@ def from_llama(url, ids, n, top):
     reply = post(url + "/completion", {"prompt": ids, "n_predict": n, "temperature": 0,
                                        "n_probs": top, "cache_prompt": False, "ignore_eos": True,
                                        "return_tokens": True})
-    # It leaves out the probabilities of tokens that end within a character.
+    # llama.cpp's server leaves out the probabilities of tokens that end within a character.
     given = iter(reply["completion_probabilities"])
     entry = next(given, None)
     for token in reply["tokens"]:
@@ -67,13 +67,13 @@ def main():
         ours = from_twill(args.twill, ids, args.tokens, args.top)
         for (a, best, logs_a), (b, logs_b) in zip(theirs, ours):
             if a != b and b == best:
-                break  # an end: told to ignore those, llama.cpp takes the next best instead
+                break  # an end id: with ignore_eos llama.cpp takes the next best token instead
             total += 1
             if a != b:
                 print(f"prompt of {length}: token {b}, llama.cpp has {a}")
                 break
             equal += 1
-            # twill names tokens by text: fewer where two read the same.
+            # twill lists tokens by their texts, so there are fewer where two tokens have the same text.
             if len(logs_a) == len(logs_b):
                 n_logs += len(logs_a)
                 worst = max([worst] + [abs(x - y) for x, y in zip(logs_a, logs_b)])

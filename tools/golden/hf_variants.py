@@ -68,7 +68,7 @@ VARIANTS = {
 
 
 def randomise(model, seed):
-    """Every tensor from one seed: matrices by 1 / sqrt(fan in), norms near 1, biases and heads larger."""
+    """Draws every tensor from one seed: matrices scaled by 1 / sqrt(fan in), norms near 1, biases and heads larger."""
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, tensor in model.named_parameters():
@@ -79,7 +79,7 @@ def randomise(model, seed):
                 tensor.copy_(noise)
             else:
                 tensor.copy_(noise * (3.0 if "lm_head" in name else 1.2) / tensor.shape[1] ** 0.5)
-            tensor.copy_(tensor.to(torch.bfloat16))  # so that what is stored is what is computed with
+            tensor.copy_(tensor.to(torch.bfloat16))  # so that the computation uses the values that are stored
 
 
 def greedy(model, ids):

@@ -15,7 +15,7 @@ VARIABLES = {
                   "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1, "b": [1, 2.0, "é"]}}}]},
                  {"role": "tool", "content": "42", "name": "f"}],
     "html": "<a href='x'>T&C</a>",
-    # Integers beyond 64 bits, and the floats beside them.
+    # Integers of more than 64 bits, and floats of about that size.
     "big": 18446744073709551616, "below": -123456789012345678901234567890, "edge": 9223372036854775808,
     "bigs": [18446744073709551616, {"a": -9223372036854775809}, 9007199254740993, 1e300, 1.0, -0.0, 1e5],
 }

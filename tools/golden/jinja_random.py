@@ -117,8 +117,8 @@ METHODS = {
 
 
 def named(rng, arguments, n_required, fixed=(-1, None)):
-    """A list of arguments; those behind one that is left out are given by name. `fixed` is the
-    place and the value of one that must be there."""
+    """Returns a list of arguments. Arguments after one that is left out are given by name. `fixed` is the
+    place and the value of an argument that must be given."""
     out, by_name = [], False
     for i, (name, values) in enumerate(arguments):
         if i == fixed[0]:
@@ -137,7 +137,7 @@ def named(rng, arguments, n_required, fixed=(-1, None)):
 
 def filters(rng):
     for name, (inputs, arguments, n_required) in FILTERS.items():
-        # Each value of each argument, with many inputs; then all of them at random.
+        # First each value of each argument with many inputs, then random combinations of all values.
         fixed = [(i, value) for i, (_, values) in enumerate(arguments) if name != "tojson" for value in values]
         calls = [(given, one) for one in fixed for given in rng.sample(inputs, min(len(inputs), 5))]
         calls += [(rng.choice(inputs if rng.random() < 0.9 else OTHERS), (-1, None))
@@ -280,8 +280,9 @@ def statements(rng):
 
 
 def left_out(result):
-    """Where twill is more lenient on purpose: it compares values where Python needs their hash, it
-    truncates what has no length, and its range() is a list. An object's address is no result."""
+    """Whether a case is left out. twill is more lenient on purpose: it compares values where Python
+    needs their hash, it truncates values that have no length, and its range() is a list. A result
+    with the address of an object, or of more than 220 characters, is left out, too."""
     message = result.get("message", "")
     lenient = "unhashable" in message or "has no len()" in message or "range" in result.get("text", "")
     return lenient or " at 0x" in result.get("text", "") or len(result.get("text", "")) > 220

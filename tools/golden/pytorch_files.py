@@ -73,7 +73,7 @@ class parameter:
 
 
 class call:
-    """Pickles as a call of `target`."""
+    """An object that is pickled as a call of `target`."""
     def __init__(self, target, *arguments):
         self.target, self.arguments = target, arguments
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/tokenizers/split_patterns.json: where expressions cut texts.
+"""Writes tests/golden/tokenizers/split_patterns.json: where regular expressions of tokenizers split texts.
 
 The reference is Hugging Face's tokenizers (0.22.2: `pip install tokenizers==0.22.2`), which compiles
 the expressions of a tokenizer.json with Oniguruma. Each entry has a list of expressions, applied one
@@ -24,7 +24,7 @@ SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 ASCII_PUNCTUATION = r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]"
 DEEPSEEK3 = (ASCII_PUNCTUATION + r"[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"
              + SPACES)
-# By number, since editors change some of these characters into equivalent ones.
+# Characters are given by number, since editors change some of them into equivalent ones.
 DEEPSEEK_LETTERS = "".join(
     "-".join(chr(int(end, 16)) for end in ends.split("-")) for ends in (
         "41-5a 61-7a b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376 377 37b-37d 37f 386 388-38a "

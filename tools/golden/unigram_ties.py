@@ -4,7 +4,7 @@
 usage: unigram_ties.py OUT.json          (needs tokenizers)
 
 Scores are multiples of a half, so that sums are exact and most texts have several best
-segmentations; which of them is taken is what the file pins. Token 0 is the unknown token.
+segmentations; the file records which of them the library chooses. Token 0 is the unknown token.
 """
 import json
 import random
