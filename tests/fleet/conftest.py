@@ -1,4 +1,4 @@
-"""The fixture `fleet`."""
+"""The fixture `fleet`, which starts daemons and routers for a test."""
 
 import pytest
 from events import Subscriber
@@ -11,7 +11,7 @@ scripted_model = clients.scripted_model
 
 @pytest.fixture
 def fleet():
-    """Makes workers, routers and subscribers that end with the test."""
+    """Starts workers, routers and subscribers, and ends them with the test."""
     made = []
 
     class Maker:

@@ -1,5 +1,5 @@
-"""A subscriber that reads events by msgspec with vLLM's own structs (vllm/distributed/kv_events.py), and what it
-knows of a worker from them."""
+"""A subscriber that decodes KV events by msgspec with vLLM's own structs (vllm/distributed/kv_events.py), and keeps
+what the events say about a worker's blocks."""
 
 import time
 from typing import Any
@@ -15,7 +15,7 @@ class EventBatch(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 
 
 def structs(array: bool):
-    """vLLM's events as maps, and as the arrays that they were before June 2026."""
+    """vLLM's structs of events: as maps, and as arrays, which vLLM wrote before June 2026."""
     options = {"array_like": array, "omit_defaults": True, "gc": False, "tag": True, "forbid_unknown_fields": True}
 
     class BlockStored(msgspec.Struct, **options):
@@ -51,7 +51,7 @@ class Subscriber:
         self.cleared = 0
 
     def take(self, seconds: float = 0.5):
-        """What comes until nothing has come for so long."""
+        """Applies the events that come, until none has come for `seconds`."""
         while self.socket.poll(int(seconds * 1000)):
             topic, number, payload = self.socket.recv_multipart()
             self.topic = topic.decode()

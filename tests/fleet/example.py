@@ -1,4 +1,4 @@
-"""config/examples/fleet as it stands: its workers, its vllm-router, and HAProxy by its file."""
+"""Runs the files of config/examples/fleet as they are: its workers, its vllm-router, and HAProxy with its configuration."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ NAMES = ("w1", "w2", "w3")
 
 
 def put_command(folder: pathlib.Path, name: str, command: str) -> pathlib.Path:
-    """A command of that name, to be found there."""
+    """Writes a script `name` into `folder` that runs `command`."""
     launcher = folder / name
     launcher.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     launcher.chmod(0o755)
@@ -29,7 +29,7 @@ def put_command(folder: pathlib.Path, name: str, command: str) -> pathlib.Path:
 
 
 def put_commands(folder: pathlib.Path) -> pathlib.Path:
-    """Puts vllm-router there, as an installation of the wheel with all it wants would have it, and haproxy."""
+    """Puts the commands vllm-router, as an installed wheel with its dependencies would have it, and haproxy into `folder`."""
     put_command(folder, "vllm-router", f'{sys.executable} {HERE / "launch_vllm_router.py"}')
     if packages := os.environ.get("TWILL_FLEET_LONG"):
         put_command(folder, "sglang-router", f"env PYTHONPATH={packages} {sys.executable} -m sglang_router.cli")
@@ -48,9 +48,9 @@ def answers(address: str) -> bool:
 
 
 class Example:
-    """`worker` makes one that ends with the test. `router`: "vllm-router" or "sglang-router" behind HAProxy, or none.
-    NAME in a setting becomes the name of each worker.
-    `cut`: with `on-marked-down shutdown-sessions`, as the file has it, or without."""
+    """The running example. `worker` is a function that starts a worker which ends with the test. `router` is
+    "vllm-router", "sglang-router" or, for no router behind HAProxy, empty. NAME in a setting becomes the name of each
+    worker. `cut`: whether HAProxy has `on-marked-down shutdown-sessions`, as in the file."""
 
     def __init__(self, worker, router: str, cut: bool, *settings, model: str):
         self.prepare(worker, *settings, model=model)
@@ -128,19 +128,19 @@ class Example:
         return f"{fault}:\n{self.log()[-3000:]}" + "".join(others)
 
     def wait_until_up(self, worker: str):
-        """Until HAProxy gives it new requests; it does so at the start, until a check says otherwise."""
+        """Waits until HAProxy gives the worker new requests, which it does from the start until a check fails."""
         def up() -> bool:
             said = [line for line in self.log().splitlines() if f"Server workers/{worker} " in line]
             return not said or " is UP" in said[-1]
         self.wait_until(up, f"{worker} is not up")
 
     def refused(self) -> list:
-        """HAProxy's log lines of replies of status 500 and above. The letters behind the sizes, such as SH, say at which end
+        """HAProxy's log lines of replies of status 500 and above. The letters behind the sizes, such as SH, say on which side
         and in which phase the request ended (HAProxy's manual, "Session state at disconnection")."""
         return [line for line in self.log().splitlines() if re.search(r"clients~ \S+ [-+/\d]+ 5\d\d ", line)]
 
     def ways(self) -> set:
-        """By which servers requests for text went, as HAProxy names them."""
+        """The servers to which HAProxy sent requests for text, by HAProxy's names."""
         return set(re.findall(r'clients~ \w+/(\S+) .* "POST /v1/completions', self.log()))
 
     def stop(self):

@@ -1,5 +1,5 @@
-"""Debian's HAProxy: the one that is installed, else its program from the package, unpacked into the user's cache. The
-package itself is not installed, since it starts a service."""
+"""Finds Debian's HAProxy: the installed one, else the program of the package, unpacked into the user's cache. The
+package itself is not installed, since it would start a service."""
 
 import os
 import pathlib
@@ -11,7 +11,8 @@ SUBFOLDERS = ("usr/lib", "lib")
 
 
 def find_haproxy() -> tuple:
-    """The program, and where its libraries are beside the system's. FileNotFoundError says why there is none."""
+    """The program, and the folder of libraries that it needs beside those of the system. Raises FileNotFoundError, which
+    says why there is no program."""
     if there := shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"):
         return there, ""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "twill/haproxy"
@@ -32,7 +33,7 @@ def libraries_in(cache: pathlib.Path) -> str:
 
 
 def fault_of(cache: pathlib.Path) -> str:
-    """Why the program in the cache does not run, such as a library that is missing; empty where it does."""
+    """Why the program in the cache does not run, such as a missing library; empty if it runs."""
     if not program_in(cache).exists():
         return "it is not there"
     done = subprocess.run([program_in(cache), "-v"], env={**os.environ, "LD_LIBRARY_PATH": libraries_in(cache)}, capture_output=True,
@@ -62,8 +63,8 @@ def fetch(into: pathlib.Path):
 
 
 def packages() -> list:
-    """haproxy and what it needs that is not installed, by what an installation would install. (What it would fetch lacks the
-    packages that apt has already fetched.)"""
+    """The packages of haproxy and of its missing dependencies: those that apt would install. (The list of what apt would
+    fetch lacks packages that it has already fetched.)"""
     lines = subprocess.run(["apt-get", "install", "--simulate", "-qq", "--no-install-recommends", "haproxy"], capture_output=True,
                            text=True, env={**os.environ, "LC_ALL": "C"}).stdout.splitlines()
     return [line.split()[1] for line in lines if line.startswith("Inst ")]

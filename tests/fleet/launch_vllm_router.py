@@ -1,4 +1,5 @@
-"""Begins a vllm-router by its options, as its own launcher does, which wants half a web framework for another mode."""
+"""Starts vllm-router with the given options, as its own launcher does. That one imports much of a web framework for
+another mode, which is not needed here."""
 
 import argparse
 

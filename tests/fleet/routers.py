@@ -1,6 +1,6 @@
 """Routers that the tests start in front of workers. Each has a name, a `url`, `request` and `post`, and `stop`.
 
-How each is begun here is how it proved right: health by /ready every 2 s, so that a worker that drains gets no more.
+They are started with the options that proved right: they check /ready every 2 s, so that a worker that drains gets no new requests.
 """
 
 import json
@@ -14,12 +14,13 @@ import time
 from example import EXAMPLE, put_commands
 from workers import HERE, clients, free_port
 
-KEY = "sk-twill-probe"  # of the workers that want a key
+KEY = "sk-twill-probe"  # the key of workers that require one
 HEALTH = ("--worker-startup-check-interval", "1", "--health-check-interval-secs", "2")
 
 
 class Started:
-    """A router as processes, from when it is ready until stop(). `suite` is the folder whose packages it needs with --long."""
+    """The processes of a router. The constructor returns when the router is ready; stop() ends them. `suite` is the folder
+    whose packages the router needs, which --long installs."""
 
     name, ready, suite, headers = "", "/health", "", {}
 
@@ -44,14 +45,14 @@ class Started:
         return [sys.executable]
 
     def commands(self) -> list:
-        """What the program is given, one line for each process."""
+        """The arguments of the program: a list for each process."""
         raise NotImplementedError
 
     def environment(self) -> dict:
         return {}
 
     def wait(self):
-        deadline = time.monotonic() + 300  # LiteLLM imports for long on a busy machine
+        deadline = time.monotonic() + 300  # on a busy machine LiteLLM's imports take minutes
         while not self.is_ready():
             assert all(one.poll() is None for one in self.processes), f"{self.name} ended early:\n" + self.text_of_log()[-3000:]
             assert time.monotonic() < deadline, f"{self.name} was not ready within 300 s:\n" + self.text_of_log()[-3000:]
@@ -83,7 +84,7 @@ class Started:
 
 
 class HAProxy(Started):
-    """By the file of config/examples/fleet, without TLS and without a router behind it."""
+    """HAProxy with the file of config/examples/fleet, without TLS and without a router behind it."""
 
     name, ready = "HAProxy", "/ready"
 
@@ -104,7 +105,7 @@ class HAProxy(Started):
                 **{f"FLEET_W{number + 1}": address for number, address in enumerate(addresses)}}
 
     def is_ready(self):
-        """It has found who is not there: the router, and the third worker."""
+        """Whether HAProxy has found that the router and the third worker, which do not exist, are down."""
         return super().is_ready() and all(f"Server {one} is DOWN" in self.text_of_log() for one in ("router/router", "workers/w3"))
 
 
@@ -118,7 +119,7 @@ class VllmRouter(Started):
 
 
 class KvRouter(VllmRouter):
-    """With the given options, and the events of its workers or none."""
+    """vllm-router with the given options, and with the KV events of its workers if `events`."""
 
     def __init__(self, workers, *options: str, events: bool = True):
         self.options = options
@@ -130,8 +131,8 @@ class KvRouter(VllmRouter):
 
 
 class SglangRouter(Started):
-    """Its launcher is `smg launch`; loads are asked for by power_of_two alone. Its circuit breaker takes a full queue (429) for a
-    fault, and then refuses all for 60 s; health checks find faults without it."""
+    """sglang-router. Its launcher is `smg launch`; only the policy power_of_two asks workers for their loads. Its circuit breaker
+    would count a full queue (429) as a fault, and then refuse all requests for 60 s; health checks find faults without it."""
 
     name, suite = "sglang-router", "long"
 
@@ -142,7 +143,7 @@ class SglangRouter(Started):
                  *self.urls()]]
 
     def is_ready(self):
-        """It answers before it has registered its workers, which it does in the background."""
+        """Whether the workers are registered. The router answers before that, since it registers workers in the background."""
         if not super().is_ready():
             return False
         status, _, text = self.request("GET", "/workers", timeout=5)
@@ -150,7 +151,7 @@ class SglangRouter(Started):
 
 
 class LiteLLM(Started):
-    """It answers by keys of its own, and shows workers the key of its configuration. It begins with no other than a master key."""
+    """LiteLLM has keys of its own for clients, and sends workers the key of its configuration. It starts with a master key alone."""
 
     name, ready, suite = "LiteLLM", "/health/liveliness", "long"
     headers = {"Authorization": f"Bearer {KEY}"}
@@ -168,7 +169,7 @@ class LiteLLM(Started):
 
 
 class Dynamo(Started):
-    """Its frontend, and in front of each daemon a worker of Dynamo's, by which alone it reaches one."""
+    """Dynamo's frontend, and in front of each daemon a worker of Dynamo's, since the frontend reaches daemons only by those."""
 
     name, suite = "Dynamo", "dynamo"
 
@@ -181,7 +182,7 @@ class Dynamo(Started):
 
     @staticmethod
     def surroundings(folder) -> dict:
-        """Its processes find each other by a folder, on loopback."""
+        """Dynamo's processes find each other by files in a folder, and connect on loopback."""
         return {"DYN_DISCOVERY_BACKEND": "file", "DYN_FILE_KV": str(folder), "DYN_REQUEST_PLANE": "tcp", "DYN_EVENT_PLANE": "zmq",
                 "DYN_TCP_RPC_HOST": "127.0.0.1", "DYN_TCP_RESPONSE_STREAM_HOST": "127.0.0.1", "HF_HUB_OFFLINE": "1"}
 

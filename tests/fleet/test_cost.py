@@ -1,4 +1,4 @@
-"""What each router adds to a request and to an event of a stream, on an engine that does no work. It wants a quiet machine."""
+"""What each router adds to a request and to an event of a stream, on an engine that does no work. The figures need a quiet machine."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ class Direct:
 
 
 class Asked:
-    """One connection that stays, by which a router is asked again and again."""
+    """A kept connection, on which a router gets one request after another."""
 
     def __init__(self, at):
         self.connection = http.client.HTTPConnection(urlsplit(at.url).netloc, timeout=60)
@@ -74,7 +74,7 @@ def test_what_routers_cost():
                 asked = Asked(at)
                 found = asked.microseconds_of_a_token(), asked.microseconds_of_an_event()
                 asked.connection.close()
-                if number:  # the first warms up
+                if number:  # the first round warms up
                     requests[at.name].append(found[0])
                     events[at.name].append(found[1])
     finally:
@@ -84,5 +84,5 @@ def test_what_routers_cost():
     for name in requests:
         row = [f"{statistics.median(x):8.0f} ({min(x):.0f} to {max(x):.0f})" for x in (requests[name], events[name])]
         print(f"{name:15}" + "".join(f"{cell:>26}" for cell in row))
-    # A measurement, not a gate: only what would be a fault of another kind fails.
+    # This is a measurement, not a gate: the test fails only at a cost so large that something else must be wrong.
     assert statistics.median(requests["vllm-router"]) < statistics.median(requests["direct"]) + 20_000

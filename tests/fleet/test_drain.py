@@ -1,5 +1,5 @@
-"""A worker that ends, and comes back, under load: nothing fails. The workers take turns, so that each three rounds are
-a rolling restart of all."""
+"""A worker is stopped and started again under load, and no request fails. The workers take turns, so that three rounds are
+a rolling restart of all workers."""
 
 import signal
 import time
@@ -20,7 +20,7 @@ def test_nothing_fails_while_workers_are_restarted(fleet, router, cut):
             assert worker.daemon.process.wait(30) == 0
             worker.stop()
             worker.begin()
-            time.sleep(1.1)  # HAProxy has asked since
+            time.sleep(1.1)  # in this time HAProxy has checked the worker
             example.wait_until_up(name)
     print(f"{ROUNDS} restarts: {load.counts()}; WebSockets were closed {len(load.closings)} times, with {set(load.closings)}",
           *example.refused(), sep="\n")
@@ -31,7 +31,7 @@ def test_nothing_fails_while_workers_are_restarted(fleet, router, cut):
 
 
 def test_nothing_fails_while_haproxy_is_reloaded(fleet):
-    """As `systemctl reload haproxy` does it: the process that is replaced ends what it has begun."""
+    """Reloads as `systemctl reload haproxy` does: the process that is replaced finishes the requests that it has."""
     example = fleet.example(router="")
     with Load(example, lanes=2) as load:
         for number in range(5):

@@ -1,4 +1,5 @@
-"""Dynamo's own relay reads KV events, and its router knows by them what a daemon has where. Only --long."""
+"""Dynamo's own relay reads KV events, and its router knows from them which blocks a daemon has in which tier. Only with
+--long."""
 
 import json
 import os
@@ -25,7 +26,7 @@ class Relay:
         self.line("relaying")
 
     def line(self, begins: str) -> str:
-        """The first that begins so: its runtime writes there, too."""
+        """The next line of the output that begins with `begins`. Others are left out, since Dynamo's runtime writes there, too."""
         while not (line := self.process.stdout.readline()).startswith(begins):
             assert line, "the relay ended:\n" + self.log.read_text()[-3000:]
         return line
@@ -65,13 +66,13 @@ def ask(worker, ids):
 
 
 def longest(ids: list, known: set) -> int:
-    """Blocks of the longest beginning that is known."""
+    """The number of blocks of the longest prefix of `ids` that is in `known`."""
     return max((end // 16 for end in range(16, len(ids) + 1, 16) if tuple(ids[:end]) in known), default=0)
 
 
 @pytest.mark.parametrize(("form", "tier"), [("map", ()), ("array", ("kv.host_memory=64MiB",))], ids=["map", "array, host memory"])
 def test_it_knows_what_is_where(fleet, relays, form, tier):
-    """As vLLM's structs read the same events, after evictions, and what lies in host memory."""
+    """The relay agrees with vLLM's structs, which read the same events, after evictions and on blocks in host memory."""
     worker = fleet.worker("kv.events=EVENTS", f"kv.events_format={form}", "kv.memory=8MiB", "scheduler.max_context_tokens=256", *tier)
     relay, reader = relays(worker), fleet.subscriber(worker.events, "", form == "array")
     time.sleep(1)

@@ -1,4 +1,4 @@
-"""What one worker keeps (stored responses, files, batches) is found through HAProxy and the router, whichever it is."""
+"""What one worker keeps (stored responses, files, batches) is found through HAProxy and any router."""
 
 import http.client
 import json
@@ -76,7 +76,7 @@ def test_each_request_reaches_the_worker_that_keeps_what_it_names(fleet, tmp_pat
     last = example.workers[name_in(file["id"])]
     last.kill()
     for path, header in ((f"/v1/files/{file['id']}", {}), ("/v1/files", {"X_Twill_Server": name_in(file["id"])})):
-        exchange(example, "GET", path, status=503, **header)  # not 404: it is not gone for ever
+        exchange(example, "GET", path, status=503, **header)  # not 404, since it will be there again
     last.begin()
     example.wait_until_up(name_in(file["id"]))
     exchange(example, "GET", "/v1/files", X_Twill_Server=name_in(file["id"]))

@@ -1,4 +1,4 @@
-"""A worker that is killed under load, and started again: only streams that it was sending fail."""
+"""A worker is killed under load and started again: only streams that it was sending fail."""
 
 import http.client
 import signal
@@ -20,22 +20,22 @@ def test_a_kill_fails_only_streams_in_flight_there(fleet, router, cut):
             kills.append((name, time.monotonic()))
             worker.kill()
             worker.begin()
-            time.sleep(1.1)  # HAProxy has asked since
+            time.sleep(1.1)  # in this time HAProxy has checked the worker
             example.wait_until_up(name)
     failures = load.failures()
     assert example.ways() == ({"router"} if router else {"w1", "w2", "w3"})
     print(f"{ROUNDS} kills: {load.counts()}, {len(failures)} streams and lanes were cut")
     for one in failures:
         assert one.kind != "reply", "a whole reply is asked for again elsewhere"
-        # A lane does not say where it is, nor does a stream that has had nothing yet. A request may be sent on a socket
-        # that does not know yet.
+        # The worker of a lane is not known, nor that of a stream that has had no event yet. A request may still be sent on a
+        # socket for a moment after the worker was killed.
         assert any(one.begun <= at + 0.5 and at <= one.ended and one.worker in (name, "") for name, at in kills), one
         assert one.worker or one.kind == "lane" or not one.text, one
     assert min(load.counts().values()) > ROUNDS
 
 
 def test_without_the_router_the_workers_answer(fleet):
-    """Also in the seconds before a check finds that it is gone; it is used again when it is back."""
+    """Workers also answer in the seconds before a check finds that the router is gone. A router that is back is used again."""
     example = fleet.example()
     kills = []
     with Load(example) as load:
@@ -56,7 +56,8 @@ def test_without_the_router_the_workers_answer(fleet):
 
 
 def test_a_worker_that_stands_still_holds_up_only_what_it_has(fleet):
-    """As a machine that is gone without a word: HAProxy finds out within seconds, and ends or asks again elsewhere."""
+    """A stopped process stands for a machine that was lost without closing connections: HAProxy finds out within seconds, and
+    ends its requests or sends them to another worker."""
     example = fleet.example(router="")
     worker = example.workers["w1"]
     with Load(example, lanes=2) as load:

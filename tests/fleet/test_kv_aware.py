@@ -8,7 +8,7 @@ TINY = {"max_tokens": 1, "temperature": 0}
 
 
 def conversation(seed: int) -> list:
-    """Unlike all others from its first token."""
+    """A conversation that differs from those of other seeds from its first token."""
     pick = random.Random(seed)
     return [{"role": "user", "content": " ".join(pick.choice(WORDS) for _ in range(150))}]
 
@@ -20,7 +20,7 @@ def ask(at, messages):
 
 
 def went_back(fleet, events: bool) -> tuple:
-    """Of 20 conversations that each warmed one of two workers, how many went on there through a router."""
+    """Starts each of 20 conversations on one of two workers, and counts how many a router continues on the same worker."""
     workers = [fleet.worker("kv.events=EVENTS", "kv.memory=256MiB") for _ in range(2)]
     options = ("--policy", "kv_aware" if events else "round_robin")
     router = fleet.router(workers, *options, events=events)

@@ -1,4 +1,4 @@
-"""What telling of KV blocks costs, on an engine that does no work. It takes minutes and wants a quiet machine."""
+"""What publishing KV events costs, on an engine that does no work. The test takes minutes and needs a quiet machine."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def requests_per_second(worker, folder) -> float:
 
 
 class Drain:
-    """A subscriber that reads and throws away."""
+    """A subscriber that reads events and discards them."""
 
     def __init__(self, endpoint: str):
         self.context, self.bytes, self.ends = zmq.Context(), 0, False
@@ -54,13 +54,13 @@ def test_telling_costs_little(fleet, tmp_path):
     for number in range(ROUNDS + 1):
         order = (off, on) if number % 2 else (on, off)
         rate = {one: requests_per_second(one, tmp_path) for one in order}
-        if number:  # the first warms up
+        if number:  # the first round warms up
             ratios.append(rate[on] / rate[off])
     reader.close()
     print(f"requests/s with events / without, {ROUNDS} by turns: median {statistics.median(ratios):.3f}, "
           f"{min(ratios):.3f} to {max(ratios):.3f}; {reader.bytes} bytes of events")
     assert reader.bytes > 1_000_000
-    assert statistics.median(ratios) >= 0.9  # 0.98 is wanted; see net/kv_events/README.md
+    assert statistics.median(ratios) >= 0.9  # the goal is 0.98; see net/kv_events/README.md
 
 
 def test_a_subscriber_that_stands_still_costs_little_memory_and_no_pause(fleet, tmp_path):

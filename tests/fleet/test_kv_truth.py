@@ -1,4 +1,4 @@
-"""Two seconds after blocks are gone, vllm-router sends nobody there for them."""
+"""Two seconds after a worker has lost blocks, vllm-router sends it no request because of these blocks."""
 
 import signal
 import time
@@ -16,14 +16,15 @@ def fleet_of_two(fleet, *settings):
 
 
 def finds(router, workers, seed: int):
-    """The worker that has what the router sent it for, or None."""
+    """Sends a conversation through the router. Returns the worker that had its prompt cached, or None."""
     before = {one.url: one.cached_tokens() for one in workers}
     ask(router, conversation(seed))
     return next((one for one in workers if one.cached_tokens() - before[one.url] > 100), None)
 
 
 def has(router, worker, seed: int) -> bool:
-    """Whether prompts go to the worker, again and again: what is sent to another one warms that."""
+    """Whether the router sends the conversation to `worker` and it has the prompt cached. (A prompt that is sent to another
+    worker is cached there from then on.)"""
     return finds(router, [worker], seed) is worker
 
 
@@ -37,7 +38,7 @@ def test_a_worker_that_was_killed_and_is_back_has_nothing(fleet):
     first.kill()
     first.begin()
     time.sleep(SOON)
-    # Now the second computes it, and has it for good: a stale index would send it to the first again and again.
+    # Now the second worker computes conversation 1 and keeps it. A stale index would go on sending it to the first worker.
     ask(second.daemon, conversation(1))
     time.sleep(1)
     before = first.cached_tokens()

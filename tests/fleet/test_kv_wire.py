@@ -36,11 +36,11 @@ def test_blocks_of_prompts_are_told_with_their_ids(fleet, form):
     router.take()
     assert router.topic == "kv@me@model"
     assert router.prefixes() == wanted
-    # Another conversation's salt, and ids that are computed again, tell nothing new.
+    # A conversation with a salt, and ids that are computed again, publish no new blocks.
     assert worker.daemon.post("/v1/chat/completions", {**chat("three "), "cache_salt": "mine"})[0] == 200
     assert worker.daemon.post("/v1/chat/completions", chat("one "))[0] == 200
     assert router.take().prefixes() == wanted
-    # Who comes later knows the same.
+    # A subscriber that connects later knows the same blocks.
     late = fleet.subscriber(worker.events, "", form == "array")
     assert late.take(1.5).prefixes() == wanted
     assert router.take().prefixes() == wanted
@@ -56,7 +56,7 @@ def test_evictions_are_told(fleet):
     total = worker.daemon.metric("twill_kv_blocks")
     assert 0 < len(router.prefixes()) <= total
     assert len(router.blocks) > total
-    # Exactly the prompts that are told of are found again.
+    # Exactly the blocks that events have published are found in the cache again.
     for i in range(60):
         ids = render(worker, chat(f"number {i} "))
         told = max((len(one) for one in whole_blocks(ids[:-1]) & router.take(0.05).prefixes()), default=0)
@@ -83,7 +83,7 @@ def test_a_model_that_sleeps_has_no_blocks(fleet, scripted_model):
     assert sources == [{"data_parallel_rank": 0, "endpoint": worker.events, "replay_endpoint": None, "topic": ""}]
     router = fleet.subscriber(worker.events)
     router.take()
-    for _ in range(2):  # asleep, and loaded again
+    for _ in range(2):  # the model falls asleep and is loaded again
         before = router.cleared
         assert worker.daemon.post("/v1/completions", {"model": "one", "prompt": list(range(3, 43)), **SMALL})[0] == 200
         assert worker.daemon.post("/v1/completions", {"model": "two", "prompt": list(range(3, 43)), **SMALL})[0] == 200

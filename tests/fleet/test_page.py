@@ -1,4 +1,4 @@
-"""The commands of config/examples/fleet/README.md, as they are written; only ports are others."""
+"""Runs the commands of config/examples/fleet/README.md as they are written, with other ports."""
 
 import os
 import random
@@ -13,7 +13,7 @@ from workers import clients, free_port
 
 
 def free_tens() -> str:
-    """Four digits that, with 1, 2 or 3 behind them, are free ports."""
+    """Four digits which, followed by 1, 2 or 3, are free ports."""
     while True:
         tens = random.randrange(2000, 3200)
         try:

@@ -1,6 +1,6 @@
-"""Each router answers as its workers do: openai's client and raw HTTP, through a router and beside it.
+"""Each router answers as its workers do. openai's client and raw HTTP send requests through a router and directly to a worker.
 
-What a router does not pass, or answers by itself, stands in tables, which are asserted: a change of a router is seen.
+Tables list what a router does not pass on or answers by itself. Tests assert them, so that a change of a router is seen.
 """
 
 import concurrent.futures
@@ -38,7 +38,7 @@ def workers():
 
 @pytest.fixture(scope="module")
 def locked():
-    """Workers that want a key."""
+    """Workers that require a key."""
     made = [Worker("kv.memory=64MiB", f'server.api_keys=["{KEY}"]', "model.name=locked", model="dummy:null") for _ in range(2)]
     yield made
     for one in made:
@@ -62,7 +62,7 @@ def client_of(at):
 
 
 def ask(at, method: str, path: str, body=None):
-    """Status and text, by a request that shows a key."""
+    """Sends a request with the key; returns its status and text."""
     status, _, text = at.request(method, path, body, headers=BEARER)
     return status, text
 
@@ -140,11 +140,11 @@ ANSWERS = {
 }
 
 
-# What the client makes of an answer that is the router's own.
+# What openai's client raises when a router answers differently from a worker.
 OWN_ANSWERS = {
-    ("sglang-router", "token ids"): openai.UnprocessableEntityError,  # it takes text alone
+    ("sglang-router", "token ids"): openai.UnprocessableEntityError,  # this router takes no prompts of token ids
     ("sglang-router", "token ids, streamed"): openai.UnprocessableEntityError,
-    ("LiteLLM", "token ids, streamed"): TypeError,  # a last piece without text
+    ("LiteLLM", "token ids, streamed"): TypeError,  # its last event has no text
 }
 
 
@@ -154,7 +154,7 @@ def test_answers_are_those_of_a_worker(router, workers, model, kind):
         with pytest.raises(own):
             ANSWERS[kind](client_of(router), model)
         return
-    for _ in workers:  # by turns, where it takes turns
+    for _ in workers:  # once for each worker, since routers may choose them in turns
         assert ANSWERS[kind](client_of(router), model) == ANSWERS[kind](client_of(workers[0]), model)
 
 
@@ -171,7 +171,7 @@ def test_many_streams_at_once_are_each_right_and_spread(router, workers, model):
     before = [at.daemon.metric("twill_prompt_tokens_total") for at in workers]
     with concurrent.futures.ThreadPoolExecutor(32) as pool:
         assert list(pool.map(lambda number: one(router, number), range(32))) == wanted
-    if router.name != "sglang-router":  # its loads are up to 5 s old, so that a burst may go to one worker
+    if router.name != "sglang-router":  # it knows loads of up to 5 s ago, so that a burst may go to one worker
         assert all(at.daemon.metric("twill_prompt_tokens_total") > was for at, was in zip(workers, before))
 
 
@@ -208,7 +208,7 @@ ERRORS = {
     "an input that is a number": ("/v1/responses", {"model": "MODEL", "input": 7}, 400),
     "a prompt of 200 KB": ("/v1/chat/completions", body_of_chat(model="MODEL", messages=[{"role": "user", "content": "hi " * 70_000}]), 400),
 }
-# Where an answer is not the worker's own, bytes and all: the status, and whether it is an error object.
+# Errors that a router does not pass on byte by byte: the status of its own answer, and whether that is an error object.
 OWN_ERRORS = {
     "vllm-router": {"no JSON": (400, False), "a temperature that is text": (422, False)},
     "sglang-router": {
@@ -235,7 +235,7 @@ def test_errors_reach_the_client_unchanged(router, workers, model):
     assert own == OWN_ERRORS.get(router.name, {})
 
 
-# What it answers without a key, and with a wrong one: LiteLLM looks up keys itself, and has no database here; Dynamo has no keys.
+# The statuses of a router without a key and with a wrong key. LiteLLM looks up keys itself and has no database here; Dynamo has no keys.
 OWN_REFUSALS = {"LiteLLM": (500, 400), "Dynamo": (200, 200)}
 
 
@@ -295,7 +295,7 @@ LOST_FIELDS = {
 
 
 def test_fields_beyond_openais_reach_the_worker(router, workers, model):
-    """A value that nobody takes is answered with text only where the field got lost."""
+    """Each field has an invalid value, so a request is answered with text only if the router lost the field."""
     def lost(at):
         return {field for field, value in FIELDS.items()
                 if ask(at, "POST", "/v1/chat/completions", body_of_chat(model=model, **{field: value}))[0] == 200}
@@ -325,8 +325,8 @@ ROUTES = {
     "POST /tokenize": {"prompt": "x"}, "POST /detokenize": {"tokens": [5]}, "POST /v1/tokenize": {"prompt": "x"},
     "POST /v1/completions/render": {"prompt": "x"}, "POST /v1/chat/completions/render": {"messages": ASK},
 }
-NOT_PASSED = {  # where both answer, each in its own form, it is 200
-    "HAProxy": dict.fromkeys(("GET /load", "GET /server_info", "GET /model_info"), 404),  # our example keeps them inside
+NOT_PASSED = {  # the status; 200 where a router has an answer of its own
+    "HAProxy": dict.fromkeys(("GET /load", "GET /server_info", "GET /model_info"), 404),  # the example does not serve these to clients
     "sglang-router": {**dict.fromkeys(ROUTES, 404), "GET /v1/models": 200, "POST /v1/tokenize": 400},
     "LiteLLM": {**{route: 404 for route in ROUTES if route not in ("GET /v1/files", "GET /v1/batches")},
                 "GET /v1/models": 200, "GET /v1/models/MODEL": 200},
@@ -360,7 +360,7 @@ def test_routes_that_are_passed(router, workers, model):
 
 # ---- clients that go away ----
 
-LENGTH = 1000  # of an answer nobody waits for
+LENGTH = 1000  # tokens of an answer that its client does not wait for
 NOT_CANCELLED = {
     "LiteLLM": {"one answer"},
 }
@@ -403,8 +403,8 @@ def test_a_client_that_goes_away_ends_its_request(router, workers, model):
 # ---- loads ----
 
 def test_a_router_knows_its_workers(router, workers, model):
-    """By name, and by load: sglang-router reads /get_load as SGLang answers it, and vllm-router as an object, so that it has -1."""
-    if router.name in ("HAProxy", "LiteLLM", "Dynamo"):  # they show no such lists
+    """A router lists its workers and their loads. vllm-router expects an object from /get_load, not SGLang's list, so that it shows -1."""
+    if router.name in ("HAProxy", "LiteLLM", "Dynamo"):  # these routers list no workers
         assert ask(router, "GET", "/workers")[0] == ask(router, "GET", "/get_loads")[0] == 404
         return
     known = json.loads(ask(router, "GET", "/workers")[1])["workers"]

@@ -1,4 +1,4 @@
-"""WebSockets through HAProxy: to a worker by conversation or key, and ended from either side."""
+"""WebSockets through HAProxy: the conversation or key chooses the worker, and either side may end them."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def test_a_conversation_or_a_key_stays_with_its_worker(fleet):
                 seen = {await worker_for(**how) for _ in range(2)}
                 assert len(seen) == 1
                 by_key.setdefault(next(iter(how)), set()).update(seen)
-        assert min(len(seen) for seen in by_key.values()) > 1  # each way of giving a key counts, and not the address alone
+        assert min(len(seen) for seen in by_key.values()) > 1  # the key decides, however it is given, and not the address alone
         for name in example.workers:
             assert await worker_for(Authorization="Bearer one", X_Twill_Server=name) == name
 

@@ -1,4 +1,4 @@
-"""Workers: daemons at fixed addresses, begun as the clients' tests do."""
+"""Workers: daemons at fixed addresses, started as the tests of clients start them."""
 
 import contextlib
 import importlib.util
@@ -18,8 +18,8 @@ given_ports = set()
 
 
 def free_port() -> int:
-    """Returns each port once. Ports are below those that the kernel gives to connections, one of which might take the port
-    before it is listened on."""
+    """Returns each port once. The ports are below those that the kernel gives to outgoing connections, since such a connection
+    might take the port before a daemon listens on it."""
     while True:
         port = random.randrange(15000, 32000)
         if port in given_ports:
@@ -30,7 +30,7 @@ def free_port() -> int:
 
 
 class Worker:
-    """A twilld at a fixed address, which can be ended and begun again there."""
+    """A twilld at a fixed address, which can be stopped and started again there."""
 
     def __init__(self, *settings: str, **how):
         self.port, self.events_port = free_port(), free_port()
@@ -52,5 +52,5 @@ class Worker:
         self.daemon.end()
 
     def cached_tokens(self) -> float:
-        """Of all prompts so far."""
+        """How many tokens of all prompts so far were cached."""
         return self.daemon.metric("twill_prefix_cache_hits_total")
