@@ -1,4 +1,4 @@
-"""One daemon per session on the real default model, and helpers that every client test uses."""
+"""One daemon for each test session, on the real default model, and helpers that every client test uses."""
 
 import http.client
 import json
@@ -16,13 +16,13 @@ BIN = pathlib.Path(os.environ["TWILL_BIN"])
 
 
 class Daemon:
-    """A running twilld: its address, its metrics, and what ends it."""
+    """A running twilld: its address and metrics, and ways to stop it."""
 
     def __init__(self, *settings: str, model: str = "", folder=None, config=None, environment=None,
                  stderr=None):
         self.folder = tempfile.TemporaryDirectory(dir=folder)
         if folder:
-            pathlib.Path(self.folder.name).chmod(0o777)  # for a daemon that becomes another user
+            pathlib.Path(self.folder.name).chmod(0o777)  # the daemon may change to another user
         address_file = pathlib.Path(self.folder.name) / "address"
         self.log = open(pathlib.Path(self.folder.name) / "log", "w+")
         command = [BIN / "twilld", "--address-file", address_file]
@@ -53,7 +53,7 @@ class Daemon:
         self.ws = f"ws://{self.host}:{self.port}"
 
     def own_door(self, settings, config, folder):
-        """Where to ask for the ledger: an address for administrators, unless the test has its own."""
+        """The address of administrators' routes, where the ledger is read: an address of our own, unless the test configures one."""
         for setting in settings:
             if setting.startswith("server.admin_listen=unix:"):
                 return pathlib.Path(setting.removeprefix("server.admin_listen=unix:"))
@@ -74,7 +74,7 @@ class Daemon:
             connection.close()
 
     def check_ledger(self):
-        """Soon no request runs, and all that requests took has been given back."""
+        """Checks that within 10 s no request runs and all that requests took has been given back."""
         deadline = time.monotonic() + 10
         while (now := self.ledger()) and (not now["at_rest"] or now["faults"]):
             assert time.monotonic() < deadline, "\n".join(
@@ -106,7 +106,7 @@ class Daemon:
         self.folder.cleanup()
 
     def request(self, method: str, path: str, body=None, headers=None, timeout=60):
-        """Status, headers, decoded body of one HTTP exchange."""
+        """Makes one HTTP exchange; returns status, headers and decoded body."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         try:
             if body is not None and not isinstance(body, (bytes, str)):
@@ -162,7 +162,7 @@ def daemon():
 
 @pytest.fixture(scope="session")
 def tool_daemon():
-    """A daemon whose template shows tools; all tests of tools and schemas share it."""
+    """A daemon whose chat template shows tools; all tests of tools and schemas share the daemon."""
     template = pathlib.Path(__file__).resolve().parent / "tools.jinja"
     running = Daemon("model.compute=f32", "kv.memory=256MiB", f"model.chat_template={template}",
                      "model.tool_format=hermes")

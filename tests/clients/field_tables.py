@@ -1,15 +1,15 @@
-"""Of each route that generates: a request, and for each field that is honoured a value that changes the answer.
+"""For each route that generates: a base request, and for each honoured field a value that changes the answer.
 
-A field is `(what both requests have beside the base, the value, what both lack)`, of which the last may be missing.
-`a.b` is the member b of a; LIMIT is the route's own name for the most tokens of the output. A value may be a function of
-the daemon.
+The test of a field compares a request with the field and one without it. A field is `(what both requests have beside the
+base, the value, what both lack)`; the last may be missing. `a.b` is the member b of a; LIMIT is the route's own name for
+the most tokens of the output. A value may be a function of the daemon.
 """
 
 from typing import Any, NamedTuple
 
 
 class Refused(NamedTuple):
-    """A value that is refused, where no other shows that the field is read; the error names the field, or what is said here."""
+    """A value that is refused, if no accepted value shows that the field is read. The error names the field, or `named`."""
     value: Any
     named: str = ""
 
@@ -37,12 +37,13 @@ BASES = {
     "/v1/score": SCORE, "/score": SCORE,
     "/v1/rerank": RANK, "/v2/rerank": RANK, "/rerank": RANK,
 }
-# They have bodies whose fields are documented, and make no tokens and no vectors.
+# Routes whose bodies have documented fields, but which generate no tokens and no vectors.
 GENERATE_NOTHING = {
     "/tokenize", "/v1/tokenize", "/detokenize", "/v1/detokenize", "/apply-template", "/v1/messages/count_tokens",
     "/v1/chat/completions/render", "/v1/completions/render", "/v1/batches", "/api/show", "/api/pull",
 }
-# Answers that repeat fields of their requests, which shows nothing, but for those that have no other effect.
+# Routes whose answers repeat fields of the request. A repeated field does not show that the field is honoured, except for
+# fields that have no other effect (ONLY_REPEATED).
 REPEATING = {"/v1/responses", "/completion", "/completions"}
 ONLY_REPEATED = {"metadata", "user", "reasoning"}
 LIMITS = {
@@ -70,7 +71,7 @@ def turns(words):
 
 
 def longer(path, words):
-    """A field with an input of so many words, more or less."""
+    """A field whose test has an input of about so many words."""
     for name in ("prompt", "input", "text_1", "query"):
         if name in BASES[path]:
             return {name: "word " * words}
@@ -78,7 +79,7 @@ def longer(path, words):
 
 
 def within(parent, table):
-    """The table of the same fields as members of `parent`."""
+    """The table with each field as a member of `parent`."""
     def inside(fields):
         return {name if name == "LIMIT" else f"{parent}.{name}": value for name, value in fields.items()}
     return inside({name: (inside(extra), *rest) for name, (extra, *rest) in table.items()})
@@ -89,7 +90,7 @@ FUNCTION = {"name": "paint", "parameters": {
 TOOL = {"type": "function", "function": FUNCTION}
 FLAT_TOOL = {"type": "function", **FUNCTION}
 MESSAGE_TOOL = {"name": "paint", "input_schema": FUNCTION["parameters"]}
-MANY_WORDS = "word " * 400  # more than the model has room for
+MANY_WORDS = "word " * 400  # more words than the model's context holds
 NO_ROOM = Refused(False, "context limit")
 YES_NO = {"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"]}
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}

@@ -28,8 +28,8 @@ def clients_folder(suite: pathlib.Path) -> pathlib.Path:
     folder = cache / f"clients-{sys.version_info[0]}.{sys.version_info[1]}-{key}"
     if not (folder / ".done").exists():
         print("installing the pinned clients (once)", flush=True)
-        # A file names all that is wanted, with what it needs.
-        # Some packages that lm-eval wants come as sources alone.
+        # A requirements.txt names all packages with their dependencies.
+        # Some packages that lm-eval needs have no wheels.
         binary = [] if suite == EVALS else ["--only-binary=:all:"]
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--target", folder,
                         "--require-hashes", "--no-deps", *binary, "-r", requirements], check=True, stderr=subprocess.DEVNULL)

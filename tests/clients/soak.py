@@ -3,10 +3,10 @@
 
 Drives a twilld from outside: tenants with shares and limits, two models with golden answers that are loaded, put to
 sleep and unloaded, one that computes nothing and whose executor fails once a minute, cancelled requests and broken
-sockets (one request in five), malformed requests, streams and whole replies. Every token is compared with what
-must come, so that one that is lost, doubled or someone else's is found. At rest no block may be in use, all that
-requests took must have been given back, and the memory must be where it was; at the end the daemon drains while streams
-are open.
+sockets (one request in five), malformed requests, streams and whole replies. Every token is compared with the
+expected one, so that a token that is lost, doubled or of another request is found. At rest no KV block may be in use,
+all that requests took must have been given back, and the memory must be what it was; at the end the daemon drains while
+streams are open.
 """
 
 import argparse
@@ -122,7 +122,7 @@ class Expected:
         connection = daemon.connection()
         for seed in range(PROMPTS):
             prompt = f"Conversation {seed % 6}. " + "Once upon a time there was a weaver. " * (1 + seed % 6)
-            for _ in range(5):  # a fault may strike here, too
+            for _ in range(5):  # this request may fail, too
                 body = json.dumps({"model": "null", "prompt": prompt, "seed": seed, "max_tokens": LONGEST,
                                    "return_token_ids": True})
                 connection.request("POST", "/v1/completions", body, {"X-Api-Key": "gold"})
@@ -153,7 +153,7 @@ class Soak:
             self.counts[what] += n
 
     def check(self, ids, expected, whole, what):
-        """Whole answers equal what must come; of others no more than a beginning has come."""
+        """Checks that a whole answer equals the expected one, and that a broken one is a beginning of it."""
         self.count("tokens compared", len(ids))
         if ids != expected[:len(ids)] or (whole and len(ids) != len(expected)):
             with self.lock:
@@ -167,7 +167,7 @@ class Soak:
                 self.busy += 1
             try:
                 self.one(chosen)
-            except Exception as error:  # a thread must not end in silence
+            except Exception as error:  # a failure of the thread must be reported
                 with self.lock:
                     self.wrong.append(f"client {number}: {type(error).__name__}: {error}")
             finally:
@@ -207,7 +207,7 @@ class Soak:
             while len(got) < limit and (part := client.recv(65536)):
                 got += part
             if leaves and len(got) >= limit and chosen.random() < 0.5:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close() sends a TCP reset
         self.judge(got, body, expected, tenant, leaves)
 
     def judge(self, got, body, expected, tenant, leaves):
@@ -287,7 +287,7 @@ class Soak:
         self.count(f"models: {order}")
 
     def rest(self):
-        """Everybody waits until nothing is under way and the models are asleep; the memory then."""
+        """Lets all threads wait until no request is under way and the models are asleep; returns the memory at that time."""
         self.go.clear()
         with self.changed:
             if not self.changed.wait_for(lambda: self.busy == 0, 60):
@@ -314,7 +314,7 @@ class Soak:
         return memory
 
     def drain(self):
-        """SIGTERM while streams are open: each ends or says why, and the daemon ends in time."""
+        """Sends SIGTERM while streams are open: each stream ends or says why it breaks off, and the daemon ends in time."""
         ended = []
 
         def run(seed):
@@ -361,7 +361,8 @@ def unchunked(data):
 
 
 def memory_grew(rests):
-    """By how much the last third of the rests has more than the second, in parts; the first third warms up."""
+    """By which fraction the median memory in the last third of `rests` exceeds that of the second third. The first third warms
+    up."""
     third = max(len(rests) // 3, 1)
     before, after = rests[third:2 * third] or rests[:1], rests[-third:]
     return sorted(after)[len(after) // 2] / sorted(before)[len(before) // 2] - 1

@@ -1,7 +1,7 @@
 """Clients that lose no event of a stored response although the daemon is stopped or killed under them.
 
-A stream reads on with `starting_after`, a little before where it was broken off, and takes each number once: what comes
-again under a number must be the same to the byte.
+A stream continues with `starting_after`, a little before the event where it was broken off, and takes each number once: an
+event that comes again must have the same bytes.
 """
 
 import http.client
@@ -22,7 +22,7 @@ from conftest import BIN
 
 LAST = {"response.completed", "response.incomplete", "response.failed"}
 BROKEN = (OSError, EOFError, http.client.HTTPException, ConnectionClosed, InvalidHandshake, TimeoutError)
-OVERLAP = 3  # events that are read twice on purpose
+OVERLAP = 3  # how many events are read twice on purpose
 
 
 def free_port() -> int:
@@ -32,10 +32,10 @@ def free_port() -> int:
 
 
 class RestartableDaemon:
-    """twilld on one port and with one folder of stored responses, over all its restarts."""
+    """A twilld that keeps its port and its folder of stored responses over restarts."""
 
     def __init__(self, folder, *settings, model="tiny"):
-        """`model`: the name of the default model; None: `settings` name models."""
+        """`model` is the name of the default model, or None if `settings` name models."""
         self.port = free_port()
         self.folder = folder / "responses"
         self.log = folder / "log"
@@ -108,7 +108,7 @@ class RestartableDaemon:
         return json.loads(text)
 
     def ended(self, id, seconds=120):
-        """The response once it has ended."""
+        """Waits until the response has ended, and returns it."""
         deadline = time.monotonic() + seconds
         while (response := self.response(id))["status"] in ("queued", "in_progress"):
             assert time.monotonic() < deadline, response
@@ -124,7 +124,7 @@ class RestartableDaemon:
 
 
 class Stream:
-    """One response and how much of it has been read: `events` by their numbers, as they came."""
+    """One response and what has been read of it: `events` maps numbers to events, as they came."""
 
     def __init__(self, daemon, way, body):
         self.daemon, self.way, self.body = daemon, way, body
@@ -135,7 +135,7 @@ class Stream:
         self.socket = None
 
     def take(self, text: str) -> bool:
-        """One event; whether it is the last. What has no number is no event of the response."""
+        """Takes one event; returns whether it is the last. Data without a number is no event of the response."""
         event = json.loads(text)
         if "sequence_number" not in event:
             assert event.get("error", {}).get("code") in ("interrupted", "shutting_down"), text
@@ -206,7 +206,7 @@ class Stream:
         raise AssertionError(response)
 
     def run(self):
-        """Reads until its end, over all restarts."""
+        """Reads the response to its end, over all restarts."""
         deadline = time.monotonic() + 600
         try:
             while True:
@@ -257,7 +257,7 @@ def break_off(daemon, streams, total: int, restarts: int, resets: int, dice):
 
 
 def content(events) -> list:
-    """What the events say, without what two responses to the same request differ in."""
+    """The events, without the members in which two responses to the same request differ."""
     said = []
     for text in events:
         event = json.loads(text) if isinstance(text, str) else dict(text)

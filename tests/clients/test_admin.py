@@ -1,4 +1,4 @@
-"""The door of administrators from outside: a Unix socket, metrics of tenants, and the log of requests."""
+"""The routes of administrators as a client sees them: a Unix socket, metrics of tenants, and the log of requests."""
 
 import concurrent.futures
 import http.client
@@ -38,7 +38,7 @@ def test_administrators_see_tenants_and_each_request_has_a_line(start_daemon, tm
     body = {"prompt": "My secret word", "max_tokens": 4, "ignore_eos": True}
     status, _ = daemon.post("/v1/completions", body, headers={**key_of("a"), "X-Request-Id": 'my"id'})
     assert status == 200
-    # A reply may be there before the request has left the engine's books.
+    # A reply may arrive before the engine has removed its request.
     counted = r'^twill_tenant_requests_total\{.*tenant="a".*finished_reason="length".*\} 1$'
     deadline = time.monotonic() + 10
     while not re.search(counted, (reply := ask(door, "/metrics"))[1], re.M) and time.monotonic() < deadline:
@@ -136,7 +136,7 @@ def test_the_ledger_names_who_holds_what(start_daemon):
     staying = {"bytes of stored responses", "bytes of stored responses of tenants", "sequences in the executor",
                "open sockets"}
     assert not {one["what"] for one in left["accounts"] if one["taken"]} - staying
-    time.sleep(2.5)  # two looks of the daemon itself
+    time.sleep(2.5)  # the daemon samples its own state twice in this time
     assert "does not add up" not in daemon.text_of_log()
 
 

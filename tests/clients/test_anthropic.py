@@ -38,7 +38,7 @@ def model(client):
 
 @pytest.fixture
 def greedy(model):
-    return dict(model=model, extra_body={"temperature": 0})  # which this package names no more
+    return dict(model=model, extra_body={"temperature": 0})  # the package has no parameter `temperature` any more
 
 
 def test_a_whole_message(client, greedy):
@@ -50,7 +50,7 @@ def test_a_whole_message(client, greedy):
     assert 0 < message.usage.output_tokens <= 12
     repeated = client.messages.create(messages=ASK, system="Answer in one word.", max_tokens=12, **greedy)
     assert repeated.content == message.content
-    assert repeated.usage.cache_read_input_tokens > 0  # and it is not counted twice
+    assert repeated.usage.cache_read_input_tokens > 0  # cached tokens are not counted twice
     assert all_input(repeated.usage) == all_input(message.usage)
 
 
@@ -144,7 +144,7 @@ def test_a_call_that_max_tokens_cuts(client, greedy):
         cut = client.messages.create(**asked)
         assert cut.stop_reason == "max_tokens"
         assert all(block.type == "tool_use" and block.input in ({}, {"city": "Oslo"}, {"city": "Rome"}) for block in cut.content)
-        with client.messages.stream(**asked) as stream:  # which reads what there is of the input after each event
+        with client.messages.stream(**asked) as stream:  # the package parses the incomplete input after each event
             final = stream.get_final_message()
         assert [block.type for block in final.content] == [block.type for block in cut.content]
 
@@ -193,7 +193,7 @@ def test_thinking(start_daemon, scripted_model):
     assert both()[1] == shown
     assert both(thinking={"type": "disabled"})[1] == shown[1:]
 
-    # The template knows of it, and of earlier thoughts.
+    # The template gets the setting, and earlier thoughts.
     def count(**more):
         return client.messages.count_tokens(**{**{k: asked[k] for k in ("model", "messages")}, **more}).input_tokens
 
@@ -243,12 +243,12 @@ def test_lists_of_models_are_of_whoever_asks(start_daemon):
                           "models.b.aliases=['claude-some']")
     client = client_of(daemon)
     assert [model.id for model in client.models.list()] == ["a", "b", "c"]
-    assert [model.id for model in client.models.list(limit=2)] == ["a", "b", "c"]  # of two pages
+    assert [model.id for model in client.models.list(limit=2)] == ["a", "b", "c"]  # the list comes in two pages
     assert [model.id for model in client.models.list(limit=1, before_id="c").data] == ["b"]
     found = client.models.retrieve("claude-some")
     assert (found.id, found.type, found.display_name) == ("b", "model", "b") and found.created_at.year >= 2026
     assert client.messages.create(model="claude-some", messages=ASK, max_tokens=1).model == "b"
-    assert json.loads(daemon.request("GET", "/v1/models")[2])["object"] == "list"  # OpenAI's
+    assert json.loads(daemon.request("GET", "/v1/models")[2])["object"] == "list"  # OpenAI's form of the list
 
 
 def test_the_async_client(tool_daemon, greedy):
@@ -367,7 +367,7 @@ def test_what_a_coding_agent_sends_is_answered(start_daemon):
             counted = client.beta.messages.count_tokens(**{k: body[k] for k in ("model", "messages", "system", "tools", "thinking")})
             assert counted.input_tokens == usage["input_tokens"] + usage["cache_read_input_tokens"] > 1000
             assert data[-2]["delta"]["stop_reason"] in ("max_tokens", "end_turn")
-    # More than the context leaves, as agents ask for; and what they send at their start, or for a title.
+    # A `max_tokens` beyond the context, which agents send; and requests that they send at their start, or for a title.
     assert agent_exchange(daemon, agent_body(LATER_TURNS))[-2]["usage"]["output_tokens"] > 0
     quota = {"model": "claude-small-agent", "max_tokens": 1, "messages": [{"role": "user", "content": "quota"}],
              "metadata": {"user_id": "user_0"}}

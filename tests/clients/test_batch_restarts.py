@@ -16,7 +16,7 @@ from test_tenants import tenant
 
 LONG = bool(os.environ.get("TWILL_LONG"))
 LINES = 40
-# A drain ends what runs soon, so that there is something to go on with.
+# A short drain, so that requests are cut off and have something to continue after the restart.
 SETTINGS = ("kv.memory=256MiB", "server.drain_timeout=50ms", "batches.max_running=3")
 ENDPOINTS = {
     "/v1/chat/completions": lambda i: {"messages": [{"role": "user", "content": f"Count from {i}."}], "max_tokens": 24},
@@ -33,7 +33,7 @@ def with_folder(tmp_path, *settings):
 
 
 def requests(endpoint) -> bytes:
-    """Each eighth is at fault, so that it is answered in the error file."""
+    """Every eighth line is invalid, so that it is answered in the error file."""
     limit = "max_output_tokens" if endpoint == "/v1/responses" else "max_tokens"
     body = ENDPOINTS[endpoint]
     return lines_of(*[(f"line {i}", {**body(i), "temperature": 0, **({limit: -1} if i % 8 == 7 else {})})
@@ -89,7 +89,7 @@ def test_each_line_is_answered_once_over_restarts(tmp_path):
                        for endpoint in ENDPOINTS]
             restarts = 12 if LONG else 3
             for i in range(restarts):
-                # Between so many answers there is a restart; in it, any moment.
+                # Restarts are spread evenly over the answers, each at a random moment.
                 wait_for_answers(client, batches, 2 * LINES * i // (restarts + 1))
                 time.sleep(dice.random() * 0.05)
                 daemon.restart(signal.SIGTERM if i % 3 == 2 else signal.SIGKILL)
@@ -100,7 +100,7 @@ def test_each_line_is_answered_once_over_restarts(tmp_path):
             assert [client.batches.retrieve(one.id) for one in ended] == ended
             assert len(list(client.files.list())) == 6
             names = {path.name for path in (tmp_path / str(round) / "batches").iterdir()}
-            assert len(names) == 2 * 6 + 2 + 1, names  # files and their descriptions, batches, the lock
+            assert len(names) == 2 * 6 + 2 + 1, names  # files with their descriptions, batches, and the lock
 
 
 def test_batches_go_on_for_their_tenant_alone_and_can_be_cancelled(tmp_path):
@@ -143,7 +143,7 @@ def test_a_second_daemon_takes_nothing_up_and_says_so(tmp_path):
             assert "is in use by another process: batches of this one end with it" in second.text_of_log()
             assert json.loads(second.ask("GET", "/v1/batches")[1])["data"] == []
         check(client, batch)
-        # Its input file goes while no daemon runs.
+        # The batch's input file is removed while no daemon runs.
         batch = start(client, upload(client, requests("/v1/responses")), "/v1/responses")
         wait_for_answers(client, [batch], 3)
         daemon.end(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""twill-bench against a daemon behind TLS and keys: over https and wss, with keys from everywhere, and what it says when refused."""
+"""twill-bench against a daemon behind TLS and keys: over https and wss, with keys from every source, and its messages when refused."""
 
 import os
 import subprocess
@@ -37,10 +37,10 @@ def test_bench_speaks_tls_and_checks_certificates(start_daemon, tmp_path):
     assert succeeded(done), done.stderr
     done = serve(f"https://localhost:{daemon.port}", "--no-keep-alive", "--no-stream", *trusted)
     assert succeeded(done), done.stderr
-    # OpenSSL's own variable names the system's authorities.
+    # SSL_CERT_FILE, OpenSSL's own variable, replaces the system's certificate authorities.
     done = serve(f"https://localhost:{daemon.port}", env={"SSL_CERT_FILE": str(TLS / "first.pem")})
     assert succeeded(done), done.stderr
-    # An authority that is not trusted, another's certificate, and a name that it is not for.
+    # The authority is not trusted; the trusted certificate is another one; the certificate is for another name.
     for url, flags in ((f"https://localhost:{daemon.port}", ()), (f"https://localhost:{daemon.port}", ("--cacert", str(TLS / "second.pem"))),
                        (f"https://127.0.0.2:{daemon.port}", trusted)):
         for backend in ("openai", "twill-stream"):
@@ -49,7 +49,7 @@ def test_bench_speaks_tls_and_checks_certificates(start_daemon, tmp_path):
             assert "certificate is not trusted" in done.stderr and "--cacert" in done.stderr, done.stderr
     done = serve(f"https://localhost:{daemon.port}", "--cacert", str(TLS / "first.key"))
     assert done.returncode == 1 and "`--cacert` must be a PEM file with certificates" in done.stderr, done.stderr
-    # TLS to a port without, and none to a port with it.
+    # TLS to a port without TLS, and plain HTTP to a port with TLS.
     plain = start_daemon(model=MODEL)
     for url in (f"https://127.0.0.1:{plain.port}", f"http://127.0.0.1:{daemon.port}"):
         done = serve(url, *trusted)

@@ -11,7 +11,7 @@ NEXT = b"GET /version HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: the-next-one\
 
 
 def talk(daemon, sent: bytes, pieces: int = 0) -> bytes:
-    """All that the daemon says until it closes; the sending half is closed once everything is sent."""
+    """Sends `pieces` and then closes the sending half; returns all that the daemon sends until it closes."""
     with daemon.raw() as client:
         client.settimeout(20)
         reply = b""
@@ -40,7 +40,7 @@ def chunk(data: bytes, extension: bytes = b"") -> bytes:
 
 LENGTH = b"Content-Length: %d" % len(BODY)
 
-# Each is answered with one error and the close: what follows must not be read as a request.
+# Each of these is answered with one error, and the connection is closed: bytes behind it must not be read as a request.
 MALFORMED = {
     "no target": b"GET\r\nHost: localhost\r\n\r\n",
     "two spaces": b"GET  /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -105,7 +105,7 @@ def statuses(reply: bytes) -> list:
 
 
 CLOSE = b"GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-# Each is a request that is served; a second one follows at once.
+# Each of these is a request that is served; a second request follows it at once.
 ODD = {
     "lengths that agree": (post(LENGTH, body=BODY), 200),
     "chunks": (chunks(chunk(BODY), b"0\r\n\r\n"), 200),
@@ -132,7 +132,7 @@ def test_odd_requests_are_read_to_their_end(daemon, name, pieces):
     request, status = ODD[name]
     reply = talk(daemon, request + CLOSE, pieces)
     found = statuses(reply)
-    if status is None:  # refused with the close, or served: never anything else
+    if status is None:  # it may be refused, which closes the connection, or served
         assert found in ([200, 200], [found[0]]) and (found[0] == 200 or 400 <= found[0] < 500), reply
     else:
         assert found == [status, 200], reply
@@ -158,7 +158,7 @@ def test_pipelined_requests_are_answered_in_order(daemon):
 
 
 class WebSocket:
-    """A client that can break every rule."""
+    """A WebSocket client that can break every rule of the protocol."""
 
     def __init__(self, daemon, path: str = "/v1/stream"):
         self.socket = daemon.raw()
@@ -305,20 +305,20 @@ def test_good_frames_are_understood_however_they_come(daemon, name, slowly):
 
 def test_control_frames_between_fragments(daemon):
     one = WebSocket(daemon)
-    half = PING_OP.index(b"\xf0") + 2  # in the middle of a character
+    half = PING_OP.index(b"\xf0") + 2  # the cut is in the middle of a character
     one.send(frame(TEXT, PING_OP[:half], fin=False), frame(PING, b"are you there?"), frame(PONG),
              frame(0, PING_OP[half:half + 1], fin=False), frame(PING, b""), frame(0, PING_OP[half + 1:]))
     got = [one.frame() for _ in range(3)]
     assert sorted(opcode for opcode, _ in got) == [TEXT, PONG, PONG]
     assert json.loads(next(payload for opcode, payload in got if opcode == TEXT)) == PONG_OP
     assert b"are you there?" in [payload for opcode, payload in got if opcode == PONG]
-    # A close between fragments ends the message that never came to its end.
+    # A close frame between fragments ends the connection and the unfinished message.
     one.send(frame(TEXT, b"{", fin=False), frame(CLOSING, b"\x0b\xb8"))
     assert one.close_code() == 3000
     one.socket.close()
 
 
-# RFC 6455 says nothing of codes from 5000 on.
+# RFC 6455 defines no close codes from 5000 on.
 @pytest.mark.parametrize("code", [1000, 1001, 1003, 1007, 1011, 3000, 4999, 5000, 65535])
 def test_a_close_is_answered_and_ends_the_socket(daemon, code):
     one = WebSocket(daemon)

@@ -1,4 +1,4 @@
-"""The ways in: TLS, Unix sockets, several addresses, the daemon's user, and what is warned of."""
+"""Listeners: TLS, Unix sockets, several addresses, the daemon's user, and warnings about unsafe settings."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ TLS = pathlib.Path(__file__).resolve().parent / "tls"
 
 
 def install(folder: pathlib.Path, name: str, mode: int = 0o600):
-    """Puts a pair in place by rename, as certificate tools do."""
+    """Replaces a certificate and its key by renaming files, as certificate tools do."""
     for suffix in ("pem", "key"):
         fresh = folder / f"fresh.{suffix}"
         shutil.copy(TLS / f"{name}.{suffix}", fresh)
@@ -65,7 +65,7 @@ def test_tls(start_daemon, tmp_path):
     with handshake(daemon, context) as client:
         assert client.version() == "TLSv1.3"
         assert client.selected_alpn_protocol() == "http/1.1"
-    # HTTP: a whole reply, a stream, and a body of more than one record.
+    # HTTP: a whole reply, a stream, and a body of more than one TLS record.
     connection = http.client.HTTPSConnection("localhost", daemon.port, context=trust("first"), timeout=60)
     body = {"prompt": "The capital of France is", "max_tokens": 8, "temperature": 0}
     replies = []
@@ -95,7 +95,7 @@ def test_tls(start_daemon, tmp_path):
     told = subprocess.run([BIN / "twill", "tokenize", "hi", "--url", f"https://localhost:{daemon.port}"],
                           capture_output=True, text=True)
     assert told.returncode == 1 and "certificate is not trusted" in told.stderr
-    # What is too old, not TLS, or never ends, is closed, and hurts nobody.
+    # Handshakes that are too old, not TLS, or never end are closed, and other clients are still served.
     old = trust("first")
     old.minimum_version = ssl.TLSVersion.TLSv1
     old.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -128,7 +128,7 @@ def test_a_certificate_is_renewed_without_a_restart(start_daemon, tmp_path):
         assert common_name(daemon) == "twill test second"
         kept.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert kept.recv(65536).startswith(b"HTTP/1.1 200 ")
-    shutil.copy(TLS / "first.pem", tmp_path / "tls.pem")  # not the certificate of this key
+    shutil.copy(TLS / "first.pem", tmp_path / "tls.pem")  # this certificate is not for the key
     daemon.process.send_signal(signal.SIGHUP)
     wait_for_log(daemon, "nothing was reloaded: `server.tls_key` must be the key of")
     assert common_name(daemon) == "twill test second"
@@ -231,7 +231,7 @@ def test_a_stop_does_not_wait_for_a_reload_that_hangs(start_daemon, tmp_path):
     children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(daemon.process.pid)], capture_output=True,
                               text=True).stdout.splitlines()
     [reads] = [int(line.split()[0]) for line in children if "twilld-files" in line]
-    os.kill(reads, signal.SIGSTOP)  # as a file system that does not answer would halt it
+    os.kill(reads, signal.SIGSTOP)  # as if its file system did not answer
     try:
         daemon.process.send_signal(signal.SIGHUP)
         time.sleep(0.2)

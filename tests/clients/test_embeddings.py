@@ -31,7 +31,7 @@ def cosine(a, b):
 
 def test_the_openai_package_gets_vectors_of_length_one(daemon, client):
     model = client.models.list().data[0].id
-    reply = client.embeddings.create(model=model, input=TEXTS)  # base64, which it decodes
+    reply = client.embeddings.create(model=model, input=TEXTS)  # the package asks for base64 and decodes it
     plain = client.embeddings.create(model=model, input=TEXTS, encoding_format="float")
     assert [one.index for one in reply.data] == [0, 1, 2]
     assert reply.model == model and reply.object == "list"
@@ -74,7 +74,7 @@ def test_what_cannot_be_embedded_is_refused_by_name(daemon, client):
         client.embeddings.create(model="no-such-model", input="x")
     status, reply = daemon.post("/v1/embeddings", {"input": ["x"] * 2049})
     assert status == 400 and "2048" in reply["error"]["message"]
-    # Nothing of a failed body stays behind, and the daemon goes on.
+    # Nothing of a failed request stays in the engine, and the daemon serves the next one.
     assert len(embed(daemon, input=TEXTS)) == 3
 
 

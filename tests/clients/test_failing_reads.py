@@ -63,7 +63,7 @@ def wait_ready(daemon, wanted: int, seconds=20.0) -> bytes:
 
 
 def begin_and_hang(daemon, disk):
-    """A request that runs when reads begin to hang, and its thread."""
+    """Lets reads hang and starts a request; returns its thread and the list that gets the reply."""
     replies = []
     disk.say("hang")
     thread = threading.Thread(target=lambda: replies.append(attempt(daemon)))
@@ -74,7 +74,7 @@ def begin_and_hang(daemon, disk):
 def attempt(daemon):
     try:
         return complete(daemon)
-    except OSError as lost:  # the daemon ended first
+    except OSError as lost:  # the daemon ended before it answered
         return 0, str(lost)
 
 
@@ -85,7 +85,7 @@ def test_reads_that_hang_are_told_and_everything_goes_on_once_they_end(daemon_an
     thread, replies = begin_and_hang(daemon, disk)
     began = time.monotonic()
     assert b"scheduler.watchdog" in wait_ready(daemon, 503)
-    assert time.monotonic() - began < 5  # the watchdog's half second
+    assert time.monotonic() - began < 5  # the watchdog reports a stall after half a second
     assert daemon.request("GET", "/health")[0] == 200
     assert daemon.request("GET", "/v1/models")[0] == 200
     disk.say("")
@@ -116,7 +116,7 @@ def test_one_signal_ends_a_daemon_whose_reads_hang(daemon_and_disk):
     wait_ready(daemon, 503)
     daemon.process.terminate()
     began = time.monotonic()
-    assert daemon.process.wait(20) == 1  # drain_timeout, then ten seconds of patience
+    assert daemon.process.wait(20) == 1  # after drain_timeout the daemon waits ten seconds more
     assert time.monotonic() - began < 15
     assert "does not end" in daemon.text_of_log()
     thread.join(30)
@@ -139,7 +139,7 @@ def test_a_disk_that_fails_for_a_while_is_used_again_once_it_has_healed(daemon_a
     _, wanted = complete(daemon)
     disk.say("fail 1")
     status, reply = complete(daemon)
-    assert status >= 500 or status == 200, reply  # tried again after a restart, as long as nothing was streamed
+    assert status >= 500 or status == 200, reply  # a request is tried again after the restart if nothing of it was streamed
     disk.say("")
     deadline = time.monotonic() + 30
     while True:

@@ -11,7 +11,7 @@ from conftest import Daemon
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
 FOLDERS = sorted(p.parent for p in GOLDEN.glob("*/golden.json") if (p.parent / "config.json").exists())
-# Families whose folder or convention says how a conversation is written.
+# Families that have a chat template, in the folder or by convention.
 CHATS = ("baichuan", "chatglm", "mistral", "qwen")
 
 
@@ -34,7 +34,7 @@ def test_there_are_folders():
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)
 def test_all_prompts_at_once_give_the_golden_tokens(folder):
     prompts = json.loads((folder / "golden.json").read_text())["prompts"]
-    # Chunks of 24 tokens, and KV for little more than the longest request: sequences give way to others.
+    # Chunks of 24 tokens, and KV for little more than the longest request, so that sequences are preempted.
     longest = max(len(case["ids"]) + len(case["greedy_ids"]) for case in prompts)
     kv = (longest // 8 + 6) * 8 * kv_bytes_per_token(folder)
     daemon = served(folder, "scheduler.max_step_tokens=24", "kv.block_tokens=8", f"kv.memory={kv}")

@@ -1,4 +1,4 @@
-"""What /openapi.json says of fields: each that is honoured changes a result, for a request with and one without it."""
+"""Each field that /openapi.json lists as honoured changes a result: requests with the field and without it are compared."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ from field_tables import BASES, GENERATE_NOTHING, ONLY_REPEATED, REPEATING, SHOW
 from test_tenants import key_of, tenant
 
 HERE = pathlib.Path(__file__).resolve().parent
-# What one request alone does not show, and where it is shown.
+# Fields whose effect a single request does not show, and the test that shows it.
 ELSEWHERE = {
     "priority": "test_a_lower_priority_is_served_earlier below",
     "cache_salt": "test_a_salt_of_ones_own_shares_no_prefix below",
@@ -21,7 +21,7 @@ ELSEWHERE = {
     "generate": "tests/net/websocket/websocket_test.cpp: over WebSocket alone",
     "parallel_tool_calls": "test_an_answer_has_one_call_where_they_are_not_parallel below",
 }
-# Of two equal requests these differ, by when they were made and by what was cached.
+# Members of answers that differ between two equal requests, by time or by what was cached.
 VARYING = {"id", "call_id", "item_id", "created", "created_at", "seed", "timings", "tokens_cached", "generation_settings",
            "prompt_tokens_details", "input_tokens_details", "input_tokens", "cache_read_input_tokens", "total_duration",
            "load_duration", "prompt_eval_duration", "eval_duration"}
@@ -41,7 +41,7 @@ def daemon(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def slow():
-    """A model that computes nothing, 5 ms for each token; it serves one request at a time, of a client that its key names."""
+    """A model that computes nothing and takes 5 ms for each token. It serves one request at a time; keys tell clients apart."""
     running = Daemon("scheduler.max_running=1", f"tenants=[{tenant('one')}]", model="dummy:null?step-us=5000")
     yield running
     running.stop()
@@ -59,7 +59,7 @@ def fields_of(document, path):
 
 
 def named(properties, use, within=""):
-    """The fields of a use; a member of an object that says the use of its members is `object.member`."""
+    """The fields of one use. For an object whose members have uses of their own, `object.member` stands for a member."""
     found = {}
     for name, about in properties.items():
         members = {key: one for key, one in about.get("properties", {}).items() if "x-twill" in one}
@@ -70,7 +70,7 @@ def named(properties, use, within=""):
 
 
 def with_fields(body, fields):
-    """A body with further fields, of which `a.b` is the member b of a; those that are None are taken out."""
+    """A body with further fields; `a.b` is the member b of a, and a field that is None is removed."""
     body = dict(body)
     for name, value in fields.items():
         outer, _, inner = name.partition(".")
@@ -89,7 +89,7 @@ def ask(daemon, path, body, headers=None):
 
 
 def once(daemon, path, body, known={}):
-    """The reply to a body, which is asked for the first time alone."""
+    """The reply to a body. The request is sent only the first time; later calls return the same reply."""
     key = (daemon.url, path, json.dumps(body))
     if key not in known:
         known[key] = ask(daemon, path, body)
@@ -105,7 +105,7 @@ def steady(value):
 
 
 def comparable(reply, repeated=None):
-    """A reply, or its events or lines, without what differs between two equal requests and without what repeats a field."""
+    """A reply, or its events or lines, without members that differ between equal requests and without repeated fields."""
     status, text = reply
     lines = [line.removeprefix("data:").strip() for line in text.splitlines()]
     parts = [steady(json.loads(line)) for line in lines if line.startswith(("{", "[")) and line != "[DONE]"]
@@ -116,7 +116,7 @@ def comparable(reply, repeated=None):
 
 
 def changed(daemon, path, field, entry):
-    """Whether a value makes another answer of the base's, or is refused where it has to be."""
+    """Whether a value changes the answer of the base request, or is refused if it must be."""
     def value_for(given):
         return given(daemon) if callable(given) else given
 
@@ -134,7 +134,7 @@ def changed(daemon, path, field, entry):
 
 
 def example(about, odd):
-    """A value of a documented type; an odd one where any is taken."""
+    """A value of a documented type; an unusual value where any type is allowed."""
     kind = about.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
     return {"object": {"a": 1}, "array": [], "string": "x", "integer": 3, "number": 3, "boolean": False}.get(kind, odd)

@@ -1,4 +1,4 @@
-"""Pages and clients that mean no good: framing, hosts, origins, keys, and bodies that nobody may send."""
+"""Hostile pages and clients: framing, hosts, origins, keys, and bodies that are not allowed."""
 
 import json
 import os
@@ -13,7 +13,7 @@ SMUGGLED = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def all_bytes(daemon, sent: bytes) -> bytes:
-    """Everything the daemon says to these bytes until it closes."""
+    """Sends bytes; returns everything that the daemon sends until it closes."""
     with daemon.raw() as client:
         client.settimeout(20)
         client.sendall(sent)
@@ -68,7 +68,7 @@ def test_keys_pages_and_bodies(start_daemon):
     daemon = start_daemon("server.api_keys=['sk-secret']", "server.cors_origins=['https://chat.example']",
                           "server.max_per_address=40", "model.name=tiny")
     key = {"Authorization": "Bearer sk-secret"}
-    # A browser sends its key as a subprotocol, and must be answered the other one.
+    # A browser sends its key as a subprotocol; the daemon must answer with the other subprotocol.
     with connect(daemon.ws + "/v1/stream", origin="https://chat.example",
                  subprotocols=["realtime", "openai-insecure-api-key.sk-secret"]) as page:
         assert page.subprotocol == "realtime"
@@ -82,7 +82,7 @@ def test_keys_pages_and_bodies(start_daemon):
     assert status == 204
     assert headers["Access-Control-Allow-Origin"] == "https://chat.example"
     assert "x-stainless-os" in headers["Access-Control-Allow-Headers"]
-    # Where the model lies and what the key is tells nobody.
+    # No route shows where the model is or what the key is.
     _, _, models = daemon.request("GET", "/v1/models", headers=key)
     assert b"/" not in json.loads(models)["data"][0]["root"].encode()
     # Bodies of clients without a key are not read.
@@ -95,7 +95,7 @@ def test_keys_pages_and_bodies(start_daemon):
     assert daemon.post("/v1/completions", {"prompt": "x", "max_tokens": 1}, headers=key)[0] == 200
     for client in keyless:
         client.close()
-    # One address holds only so many sockets.
+    # The number of sockets of one address is limited.
     many = []
     refused = False
     for _ in range(60):
@@ -122,7 +122,7 @@ def test_log_lines_cannot_be_forged(start_daemon):
 
 
 def websocket(daemon, path: str) -> socket.socket:
-    """A WebSocket by hand, which reads only what the test reads."""
+    """A WebSocket over a raw socket, which reads only when the test reads."""
     client = daemon.raw()
     client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
@@ -148,7 +148,7 @@ def test_replies_that_nobody_reads_cost_little(start_daemon):
         try:
             client.sendall(warm_up)
         except OSError:
-            pass  # cut off
+            pass  # the daemon closed the connection
         most = max(most, daemon.memory_bytes())
     deadline = time.monotonic() + 20
     while daemon.post("/v1/completions", {"prompt": "x", "max_tokens": 1})[0] != 200:

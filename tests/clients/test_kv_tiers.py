@@ -1,7 +1,7 @@
 """KV on disk from outside: a daemon that is killed while it writes, and disks that are full, fail or hang.
 
-Whatever the disk does, tokens are those of a daemon that has none, the daemon lives on, and requests that need nothing
-of the disk keep their pace. Most of it takes minutes: `run.py --long`. Figures are printed (`pytest -s`).
+Whatever the disk does, tokens are those of a daemon without tiers, the daemon keeps running, and requests that need nothing
+from the disk stay as fast as before. Most of these tests take minutes and need `run.py --long`. Figures are printed (`pytest -s`).
 """
 
 import http.client
@@ -20,7 +20,7 @@ from conftest import BIN, Daemon
 LONG = pytest.mark.skipif(not os.environ.get("TWILL_LONG"), reason="takes minutes: tests/clients/run.py --long")
 HERE = pathlib.Path(__file__).resolve().parent
 N_PROMPTS, PROMPT_TOKENS, OUTPUT_TOKENS = 10, 150, 6
-# Four prompts fit the device at once.
+# KV of four prompts fits on the device at once.
 SMALL = ("model.compute=f32", "kv.type=f32", "kv.memory=32MiB", "scheduler.max_context_tokens=256")
 
 
@@ -29,7 +29,7 @@ def prompt(who: int) -> list:
 
 
 def turn(daemon, who: int) -> tuple:
-    """The text of one request and how many tokens of its prompt were cached."""
+    """Sends one request; returns its text and how many tokens of its prompt were cached."""
     reply = daemon.complete(prompt(who), max_tokens=OUTPUT_TOKENS, ignore_eos=True)
     cached = (reply["usage"].get("prompt_tokens_details") or {}).get("cached_tokens", 0)
     return reply["choices"][0]["text"], cached
@@ -37,7 +37,7 @@ def turn(daemon, who: int) -> tuple:
 
 @pytest.fixture(scope="module")
 def wanted():
-    """Each prompt's text from a daemon without tiers."""
+    """The answer to each prompt from a daemon without tiers."""
     daemon = Daemon("model.compute=f32", "kv.type=f32", "kv.prefix_cache=false", "scheduler.max_context_tokens=256")
     try:
         return [turn(daemon, who)[0] for who in range(N_PROMPTS)]
@@ -47,7 +47,8 @@ def wanted():
 
 @pytest.fixture
 def bad_disk(tmp_path):
-    """The library that makes a disk bad, what to start a daemon with, and the folder that says how bad it is."""
+    """A library that makes reads and writes of a disk fail or hang: returns the environment to start a daemon with, and the
+    folder in which a test writes how they fail."""
     library = tmp_path / "bad_disk.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "bad_disk.c", "-ldl"], check=True)
     state = tmp_path / "state"
@@ -88,7 +89,7 @@ def test_killed_fifty_times_while_it_writes(tmp_path, wanted):
             assert text == wanted[who], f"life {life}, prompt {who}, {cached} cached tokens"
             turns += 1
             cached_tokens += cached
-        # Another request is under way, so that blocks are being written now.
+        # Another request is running, so that blocks are being written when the daemon is killed.
         thread = threading.Thread(target=attempt, args=(daemon, random.randrange(N_PROMPTS)))
         thread.start()
         time.sleep(random.uniform(0, 0.1))
@@ -97,7 +98,7 @@ def test_killed_fifty_times_while_it_writes(tmp_path, wanted):
     print(f"\n50 kills, {turns} turns between them, {cached_tokens / max(turns, 1):.0f} cached tokens a turn; first "
           f"turns of a life had {cached_at_first / 50:.0f} of {PROMPT_TOKENS}")
     assert cached_at_first > 0
-    # `twill kv purge` says what a running daemon means, and empties the folder without one.
+    # `twill kv purge` refuses while a daemon uses the folder, and empties the folder when none does.
     daemon = Daemon(*tiers(tmp_path / "kv", "kv.keep=true"))
     purge = [BIN / "twill", "kv", "purge", "--dir", tmp_path / "kv"]
     refused = subprocess.run(purge, capture_output=True, text=True)
@@ -109,7 +110,7 @@ def test_killed_fifty_times_while_it_writes(tmp_path, wanted):
 
 
 def churn(daemon, wanted, seconds: float, rng_seed: int, out: list):
-    """Random turns for so long; `out` gets their seconds, cached tokens and whether the text was right."""
+    """Sends random turns for `seconds`; `out` gets each one's seconds, cached tokens and whether the text was right."""
     rng = random.Random(rng_seed)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -138,7 +139,7 @@ def test_a_disk_of_16_mib(tmp_path, wanted, bad_disk):
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs", small],
                              capture_output=True).returncode == 0
     environment, state = bad_disk
-    if not mounted:  # not allowed here: the library says that the disk is full
+    if not mounted:  # mounting is not allowed here, so the library reports a full disk
         (state / "full").write_text(str(16 << 20))
     daemon = Daemon(*tiers(small, "kv.keep=true"), environment={} if mounted else environment)
     try:
@@ -161,8 +162,8 @@ def test_one_percent_of_reads_and_writes_fail(tmp_path, wanted, bad_disk):
     out = serve_for(daemon, wanted, 30)
     hits, failures = daemon.metric("twill_kv_disk_hits_total"), daemon.metric("twill_kv_tier_failures_total")
     print(f"\n1 % errors: {len(out)} turns, {hits:.0f} blocks came from disk, {failures:.0f} transfers failed for good")
-    assert hits > 0  # one transfer in a hundred fails, and is tried again
-    # Every read and write fails: all is computed again.
+    assert hits > 0  # one transfer in a hundred fails and is tried again
+    # Every read and write fails, so that all prompts are computed again.
     (state / "errors").write_text("100 100")
     serve_for(daemon, wanted, 10)
     assert daemon.metric("twill_kv_tier_failures_total") > failures
@@ -184,12 +185,12 @@ def test_a_read_that_hangs_for_a_minute(tmp_path, wanted, bad_disk):
     mean = [sum(s for s, _, _ in part) / len(part) for part in (before, during)]
     print(f"\na read hangs: {len(before)} turns before ({1e3 * mean[0]:.0f} ms each), {len(during)} in {after_s:.0f} s "
           f"while it hangs ({1e3 * mean[1]:.0f} ms each, {max(s for s, _, _ in during):.2f} s at most)")
-    # One request waits for what hangs until it is computed instead; the others do not.
+    # One request waits for the read that hangs, until its blocks are computed instead; the other requests do not wait.
     assert mean[1] < 2 * mean[0] + 0.1
     assert max(s for s, _, _ in during) < 15
     began = time.monotonic()
     daemon.process.terminate()
-    daemon.process.wait(20)  # while the read hangs
+    daemon.process.wait(20)  # the daemon ends although the read hangs
     print(f"SIGTERM while it hangs took {time.monotonic() - began:.1f} s")
     assert time.monotonic() - began < 10
     daemon.stop()

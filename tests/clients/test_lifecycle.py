@@ -101,7 +101,7 @@ def test_a_slow_reader_is_paused_then_cut_off(start_daemon):
                    b"Content-Length: %d\r\n\r\n" % len(bodies) + bodies)
     stream.recv(1000)
     before = daemon.memory_bytes()
-    daemon.wait_metric("twill_kv_blocks_used", 0, 90)  # cut off, everything released
+    daemon.wait_metric("twill_kv_blocks_used", 0, 90)  # the slow reader was cut off and its blocks were released
     assert daemon.memory_bytes() - before < 256 << 20
     assert daemon.complete("x", max_tokens=1)["choices"]
     stream.close()
@@ -145,7 +145,7 @@ def test_a_full_stderr_holds_up_neither_requests_nor_the_end(start_daemon):
     fcntl.fcntl(read, fcntl.F_SETPIPE_SZ, 4096)
     daemon = start_daemon("log.level=debug", stderr=write)
     os.close(write)
-    long_path = "/" + 30_000 * "x"  # which is in the log
+    long_path = "/" + 30_000 * "x"  # the path is written to the log
 
     def fill():
         for _ in range(180):

@@ -54,7 +54,7 @@ def test_every_field_that_is_honoured_changes_a_reply(daemon):
     assert text_of(daemon, **{**hot, "top_k": 1}) == greedy
     assert text_of(daemon, **{**hot, "top_p": 0.001}) == greedy
     assert text_of(daemon, **{**hot, "min_p": 1.0}) == greedy
-    assert text_of(daemon, **{**hot, "samplers": ["top_k"]}, seed=5) != drawn  # no temperature
+    assert text_of(daemon, **{**hot, "samplers": ["top_k"]}, seed=5) != drawn  # without the sampler `temperature`, the text differs
     for fields in ({"repeat_penalty": 5.0}, {"presence_penalty": 2.0, "n_predict": 40}, {"frequency_penalty": 2.0, "n_predict": 40}):
         assert text_of(daemon, **fields) != text_of(daemon, n_predict=fields.get("n_predict", 12))
         assert text_of(daemon, **fields, repeat_last_n=0) == text_of(daemon, n_predict=fields.get("n_predict", 12))
@@ -125,7 +125,7 @@ def test_what_the_server_says_of_itself(daemon):
         assert defaults[name] == used[name], name
     assert "messages" in props["chat_template"] and props["eos_token"]
     deadline = time.monotonic() + 10
-    while True:  # what has just been answered may still be counted
+    while True:  # a request that was just answered may still be counted
         status, slots = get("/slots?fail_on_no_slot=1")
         assert status == 200 and len(slots) == props["total_slots"]
         if not any(slot["is_processing"] for slot in slots):

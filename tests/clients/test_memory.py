@@ -1,4 +1,4 @@
-"""What is reserved, what of it is touched, and what is resident: the same figures in the same words wherever they are told."""
+"""Memory that is reserved, touched and resident: all places that report it show the same figures in the same words."""
 
 import json
 import pathlib
@@ -22,7 +22,7 @@ def sizes(match):
 
 
 def close(a, b, of):
-    """As close as three places let the parts of a sum be."""
+    """Whether `a` and `b` agree within the rounding of a sum whose parts are printed with three digits."""
     return abs(a - b) <= 0.02 * of + (2 << 20)
 
 
@@ -40,13 +40,13 @@ def test_reserved_touched_and_resident_memory_agree_everywhere(start_daemon, tmp
         "device_memory_reserved_bytes", "device_memory_touched_bytes", "device_weights_bytes", "device_kv_bytes",
         "process_resident_memory_bytes", "process_device_memory_bytes", "process_mapped_file_bytes")}
     reserved, touched, weights, kv, resident, device, files = metric.values()
-    # The parts are parts of their sums: nothing is counted twice, nothing is more than there is.
+    # Parts add up to no more than their sums, so that nothing is counted twice.
     assert 0 < weights <= touched < reserved / 2, metric
     assert kv > 100 << 20 and weights + kv < reserved
     assert device == touched and device + files <= resident
     assert abs(resident - daemon.memory_bytes()) < 16 << 20
 
-    # The log line at the start, `status`, `top`, `models` and the administrators' state say so too.
+    # The log line at the start, `status`, `top`, `models` and the administrators' state show the same.
     log = re.search(rf"{SIZE} of device memory are reserved \(weights {SIZE}, KV {SIZE}, steps {SIZE}\) and {SIZE} of them touched",
                     daemon.text_of_log())
     texts = {"log": log}
@@ -58,7 +58,7 @@ def test_reserved_touched_and_resident_memory_agree_everywhere(start_daemon, tmp
         assert close(told[0], reserved, reserved) and close(told[1], weights, weights) and close(told[2], kv, kv), (where, told)
         assert close(told[1] + told[2] + told[3], told[0], told[0]), (where, told)
         assert told[1] <= told[4] * 1.01, (where, told)
-        # Before the first request nothing but weights was touched.
+        # Before the first request only the weights were touched.
         assert close(told[4], touched, touched) if where != "log" else told[4] <= touched * 1.01, (where, told)
     for command in (["status"], ["top", "--once", "--interval", "0.1"]):
         said = twill(*command, "--url", daemon.url)

@@ -1,5 +1,5 @@
 """Several models under one memory budget: each answers with its own golden tokens while others come and go; names,
-limits, faults and sleep as a client sees them."""
+limits, faults and sleeping models as a client sees them."""
 
 import json
 import os
@@ -22,8 +22,8 @@ COMMON = ("kv.type=f32", "kv.memory=4MiB", "scheduler.max_running=16")
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 LONG = bool(os.environ.get("TWILL_LONG"))
 SECONDS = int(os.environ.get("TWILL_POOL_SECONDS") or (600 if LONG else 6))
-# What the daemon may hold beside the budget: actors, threads and buffers of the models that are awake, requests, and
-# what the allocator keeps of models that are gone.
+# Memory that the daemon may have beside the budget: actors, threads and buffers of models that are awake, requests, and
+# memory that the allocator keeps after models were unloaded.
 OVERHEAD = 16 * 2**20
 
 
@@ -61,14 +61,14 @@ def tokens(reply):
 
 
 def held_bytes(daemon):
-    """Memory that is the daemon's alone; pages of mapped files are the page cache's."""
+    """Memory of the daemon alone, without pages of mapped files, which belong to the page cache."""
     status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
     return sum(int(kib) for kib in re.findall(r"Rss(?:Anon|Shmem):\s+(\d+) kB", status)) * 1024
 
 
 @pytest.fixture(scope="module")
 def needs():
-    """Bytes that each model is granted where there is room for all."""
+    """The bytes that each model is granted when there is room for all."""
     daemon = Daemon(*COMMON, "device.memory=256MiB", *tables(**FOLDERS))
     try:
         assert set(states(daemon).values()) == {"asleep"}
@@ -125,11 +125,11 @@ def test_four_models_under_a_budget_for_two(needs):
         assert min(served.values()) >= 3, served
         assert 0 < largest[0] <= budget
         loads = daemon.text_of_log().count("loading model")
-        # A sleeping model leaves nothing behind: the last sixth of the run holds what the one in its middle held.
+        # A sleeping model leaves no memory behind: the last sixth of the run has no more than a sixth in the middle of the run.
         parts = [max(held[len(held) * i // 6:len(held) * (i + 1) // 6]) for i in range(6)]
         print(f"{SECONDS} s, {sum(served.values())} requests, {loads} loads, at most {int(largest[0])} of {budget} bytes "
               f"of the budget; resident {asleep} bytes asleep, at most {parts} by sixths of the run")
-        assert loads >= 8, loads  # each gave way and came back
+        assert loads >= 8, loads  # each model was unloaded for another and loaded again
         assert max(held) < asleep + budget + OVERHEAD
         assert parts[5] < parts[2] + 4 * 2**20
         assert daemon.metric("twill_num_requests_running") == 0
@@ -196,7 +196,7 @@ def test_keep_alive_and_pin(start_daemon):
     wait_state(daemon, "short", "asleep")
     assert daemon.metric("twill_device_memory_reserved_bytes") == used
     assert states(daemon)["pinned"] == "ready"
-    # Counters outlive the engine that counted.
+    # Counters keep their values when the engine that counted them is gone.
     assert daemon.metric("twill_generation_tokens_total") == len(case["greedy_ids"])
     assert tokens(ask(daemon, "short", case)[1]) == case["greedy_ids"]
 
@@ -209,14 +209,14 @@ def test_a_request_for_a_sleeping_model_keeps_its_deadline_and_may_be_cancelled(
     try:
         body = {"model": names[0], "prompt": golden(names[0])[0]["ids"], "max_tokens": 100000, "ignore_eos": True,
                 "stream": True}
-        with daemon.raw() as busy:  # a stream that nobody reads to its end keeps the first model busy
+        with daemon.raw() as busy:  # a stream that is not read to its end keeps the first model busy
             text = json.dumps({**body, "max_tokens": 90})
             busy.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: {daemon.host}\r\nContent-Type: application/json\r\n"
                          f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
             case = golden(names[1])[0]
             status, reply = ask(daemon, names[1], case)
             assert status == 200 and tokens(reply) == case["greedy_ids"]
-        for _ in range(5):  # gone before their model is there
+        for _ in range(5):  # these clients leave before their model is loaded
             with daemon.raw() as gone:
                 text = json.dumps({**body, "model": names[0], "max_tokens": 4})
                 gone.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: {daemon.host}\r\n"

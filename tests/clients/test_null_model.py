@@ -1,4 +1,4 @@
-"""`dummy:null` computes nothing, so that a measurement sees the cost of everything else; requests mean what they always do."""
+"""`dummy:null` computes nothing, so that a measurement sees the cost of all else; requests have the same meaning as with any model."""
 
 import json
 
@@ -16,7 +16,7 @@ def test_a_seed_names_the_text(start_daemon):
     assert first["usage"]["completion_tokens"] == 50
     assert first["choices"][0]["finish_reason"] == "length"
 
-    # A stream says the same, and scores are those of an even choice.
+    # A stream has the same text, and all tokens have the same log-probability.
     status, _, text = daemon.request("POST", "/v1/completions", {**body, "stream": True, "logprobs": 2})
     assert status == 200
     parts = [e["choices"][0] for e in events_of(text) if e.get("choices")]
@@ -24,7 +24,7 @@ def test_a_seed_names_the_text(start_daemon):
     scores = [x for p in parts if p.get("logprobs") for x in p["logprobs"]["token_logprobs"]]
     assert len(scores) == 50 and len(set(scores)) == 1
 
-    # Forms and bans hold.
+    # Constraints on the output and bans of tokens are kept.
     _, chosen = daemon.post("/v1/completions", {**body, "guided_choice": ["left", "right"]})
     assert chosen["choices"][0]["text"] in ("left", "right")
     _, allowed = daemon.post("/v1/completions", {**body, "allowed_token_ids": [300, 301]})

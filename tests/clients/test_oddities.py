@@ -1,4 +1,4 @@
-"""What real clients, operators and machines do that is odd, but no reason to fail or to say a wrong thing."""
+"""Unusual actions of real clients, operators and machines, which must cause no failure and no wrong message."""
 
 import gzip
 import http.client

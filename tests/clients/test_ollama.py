@@ -1,4 +1,4 @@
-"""Ollama's API, driven by its own Python package unmodified, and by bodies as other clients of Ollama send them."""
+"""Ollama's API, through its own Python package, unmodified, and with bodies as other clients of Ollama send them."""
 
 import asyncio
 import json
@@ -99,7 +99,7 @@ def test_options_change_what_they_say(client, name):
     middle = greedy[10:16]
     stopped = say(temperature=0, stop=[middle])
     assert stopped.done_reason == "stop" and stopped.response == greedy[:greedy.index(middle)]
-    # What says how a model is loaded changes nothing.
+    # Options that say how a model is loaded change nothing.
     assert say(temperature=0, num_ctx=512, num_gpu=99, num_thread=3, use_mmap=False, num_keep=4, mirostat=0).response == greedy
 
 
@@ -123,7 +123,7 @@ def test_log_probabilities(client, name):
     assert len(reply.logprobs) == 12
     for one in reply.logprobs:
         assert one.logprob <= 0 and len(one.top_logprobs) == 3
-        assert one.token == one.top_logprobs[0].token  # of a greedy choice
+        assert one.token == one.top_logprobs[0].token  # greedy: the likeliest token is chosen
     _, parts = text_of(client.generate(name, "Hello", options=SHORT, logprobs=True, stream=True), chat=False)
     assert sum(len(part.logprobs or []) for part in parts) == parts[-1].eval_count > 0
 
@@ -153,7 +153,7 @@ def test_what_is_served(client, name, daemon):
     assert running.model == model.model and running.digest == model.digest and running.size_vram == 0
     assert running.expires_at.year > 2900 and running.context_length == 8192
     version = json.loads(daemon.request("GET", "/api/version")[2])["version"]
-    assert [int(part) for part in version.split(".")] >= [0, 6, 4]  # what VS Code asks for
+    assert [int(part) for part in version.split(".")] >= [0, 6, 4]  # VS Code requires this version
     assert daemon.request("HEAD", "/")[0] == daemon.request("HEAD", "/api/tags")[0] == 200
     assert client.pull(name).status == "success"
     assert [part.status for part in client.pull(name + ":latest", stream=True)] == ["success"]
@@ -211,10 +211,10 @@ def test_what_is_too_long_is_cut(start_daemon, scripted_model):
     asked = {"model": name, "messages": turns + ASK, "stream": False}
     alone, cut = client.chat(name, ASK), client.chat(name, turns + ASK)
     assert cut.message.content == "One two." and alone.prompt_eval_count < 224 - 50 < cut.prompt_eval_count <= 224
-    # The package knows no `truncate` for chats.
+    # The package has no `truncate` for chats.
     status, whole = daemon.post("/api/chat", {**asked, "truncate": False})
     assert status == 400 and "context limit" in whole["error"]
-    # A limit of the output is no promise of room for it, and a prompt without turns loses its beginning.
+    # `num_predict` does not require room for so many tokens, and a raw prompt, which has no turns, loses its beginning.
     assert client.chat(name, ASK, options={"num_predict": 10**9}).message.content == "One two."
     raw = client.generate(name, "word " * 500, raw=True)
     assert raw.prompt_eval_count == 224 and raw.response == "One two."
@@ -271,7 +271,7 @@ def test_tools_are_called_and_answered(start_daemon, scripted_model):
     assert status == 200, told
     again = client.chat(name, ask, tools=[look])
     assert again.prompt_eval_count > whole.prompt_eval_count + 10
-    # Without tools calls are text.
+    # In a request without tools, calls are text.
     assert "<tool_call>" in client.chat(name, ask[:1]).message.content
 
 
@@ -289,7 +289,7 @@ def test_thinking_stands_apart(start_daemon, scripted_model):
         assert call(think=False).prompt_eval_count > call(think=True).prompt_eval_count
 
 
-# In the shapes that clients of Ollama send: Open WebUI's chats with every advanced parameter set, its titles and its loaded
+# Requests in the shapes that clients of Ollama send: Open WebUI's chats with every advanced parameter set, its titles and its loaded
 # models; Continue's chats and completions; Zed's agent; LangChain's chats; `ollama run`.
 BODIES = [
     ("/api/chat", {"model": "MODEL:latest", "stream": True, "messages": [

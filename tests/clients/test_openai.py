@@ -42,7 +42,7 @@ def test_models_are_listed_and_retrieved(client, model):
 def test_completion_equals_the_reference_token_by_token(client, model):
     cases = json.loads((GOLDEN / "hf.json").read_text())["prompts"]
     for case in cases:
-        # The reference never takes an end id; min_tokens bans them.
+        # The reference never chooses an end id, so min_tokens must ban end ids here.
         reply = client.completions.create(model=model, prompt=case["text"], max_tokens=64, temperature=0,
                                           extra_body={"min_tokens": 64, "return_token_ids": True})
         assert reply.choices[0].token_ids == case["greedy_ids"]

@@ -1,4 +1,4 @@
-"""Reloads: keys, tenants, limits, log and certificate change while streams run, and no stream notices."""
+"""Reloads: keys, tenants, limits, log and certificate change while streams run, and no stream is disturbed."""
 
 import hashlib
 import http.client
@@ -26,7 +26,7 @@ def digest(key: str) -> str:
 
 
 class Reloading:
-    """A daemon with a configuration of its own; reload() writes it anew and waits for the report."""
+    """A daemon with a configuration file of its own; reload() rewrites the file and waits for the daemon's report."""
 
     def __init__(self, start_daemon, folder: pathlib.Path, text: str, *settings: str):
         self.file = folder / "twilld.toml"
@@ -34,7 +34,7 @@ class Reloading:
         self.keys.write_text(f"stream sha256:{digest('stream-key')}\n")
         self.text = text
         self.file.write_text(text)
-        self.moments = []  # of each reload: when it was asked for, and when its report was there
+        self.moments = []  # for each reload: the times of the request and of the report
         self.wait_before = lambda: None
         self.daemon = start_daemon(*settings, f"server.keys_file={self.keys}", model=TINY, config=self.file)
 
@@ -69,8 +69,8 @@ def test_streams_run_on_over_reloads_of_every_kind(start_daemon, tmp_path):
                           f"server.tls_key={tmp_path}/tls.key", "scheduler.max_running=128", "kv.memory=256MiB")
     daemon = reloading.daemon
     stop = threading.Event()
-    faults, streams = [], []  # of each whole stream: its client, and when its first and its last event came
-    under_way = {}  # of each client that is reading a stream: the events that it has read of it
+    faults, streams = [], []  # for each whole stream: its client, and the times of its first and last event
+    under_way = {}  # for each client that is reading a stream: how many events it has read
     trust = ssl.create_default_context()
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE
@@ -97,7 +97,7 @@ def test_streams_run_on_over_reloads_of_every_kind(start_daemon, tmp_path):
         streams.append((i, times[0], times[-1]))
         return text
 
-    # What a stream has when nothing is reloaded.
+    # The text of a stream when nothing is reloaded.
     alone = stream(0)
     streams.clear()
 
@@ -112,7 +112,7 @@ def test_streams_run_on_over_reloads_of_every_kind(start_daemon, tmp_path):
 
     def wait_for_streams():
         deadline = time.monotonic() + 60
-        # A stream that is nearly over could end before the reload does.
+        # Only streams in their first half count, since a stream that is nearly over could end before the reload does.
         while sum(n < BODY["max_tokens"] // 2 for n in list(under_way.values())) < N_STREAMS * 3 // 4:
             assert time.monotonic() < deadline and not faults, (len(under_way), faults)
             time.sleep(0.001)
@@ -170,7 +170,7 @@ def test_a_reload_changes_what_new_requests_meet(start_daemon, tmp_path):
         report = reloading.reload("[limits]\nmax_choices = 2\n[scheduler]\nmax_queued = 9\n")
         assert "`limits.max_choices` (16 -> 2), `tenants.stream.key_sha256` (1 secret, others than before)" in report
         assert "these changes need a restart: `scheduler.max_queued` (1024 -> 9)" in report
-        # The key is gone: what stays open starts nothing new.
+        # The key was removed: connections that stay open start no new request.
         socket.send(submit)
         frame = socket.recv(timeout=20)
         while "error" not in frame:
@@ -180,7 +180,7 @@ def test_a_reload_changes_what_new_requests_meet(start_daemon, tmp_path):
     status, reply = daemon.post("/v1/completions", body, headers=key("fresh"))
     assert status == 400 and "`n`" in reply["error"]["message"], reply
     assert daemon.post("/v1/completions", {**body, "n": 2}, headers=key("fresh"))[0] == 200
-    # A tenant's budget is in force at once.
+    # A changed budget of a tenant applies at once.
     tenant = '[[tenants]]\nname = "stream"\nkey_sha256 = []\ntokens_per_minute = 10\n'
     assert "`tenants.stream.tokens_per_minute` (0 -> 10)" in reloading.reload(tenant)
     statuses = [daemon.post("/v1/completions", {"prompt": "Once", "max_tokens": 8}, headers=key("fresh"))[0]

@@ -1,4 +1,4 @@
-"""kill -9, again and again: the next daemon serves at once, KV on disk is found, and clients hear of the end."""
+"""kill -9 again and again: the next daemon serves at once, KV on disk is found, and clients see that their streams broke off."""
 
 import http.client
 import json
@@ -61,7 +61,7 @@ def test_a_daemon_that_is_killed_again_and_again_serves_at_once(tmp_path):
             times.append(time.monotonic() - begin)
             reply = json.loads(ask(port, "/v1/completions", {"prompt": prompt, "max_tokens": 1}).read())
             cached.append(reply["usage"]["prompt_tokens_details"]["cached_tokens"])
-            # A client that streams while the daemon dies hears the end of its connection, and no false end of a reply.
+            # When the daemon dies, a client that streams sees its connection end, and no false end of the reply.
             stream = ask(port, "/v1/completions",
                          {"prompt": f"{i}", "max_tokens": 2000, "ignore_eos": True, "stream": True})
             assert stream.readline().startswith(b"data: ")

@@ -1,4 +1,4 @@
-"""What routers in front of several daemons ask of one: ids of requests, load, and an agent check."""
+"""Requests of routers in front of several daemons: ids of requests, load, and the agent check."""
 
 import re
 import signal

@@ -27,7 +27,7 @@ def test_an_echoed_text_scores_as_it_was_generated(daemon):
 
 
 def test_a_choice_scores_the_same_however_it_is_asked(daemon):
-    """What lm-eval's local-completions does for a multiple-choice task, against scores token by token."""
+    """Scores as lm-eval's local-completions asks for them in a multiple-choice task equal scores that are computed token by token."""
     context = tokens_of(daemon, PROMPT)
     for choice in (" Rome", " Oslo", " Paris"):
         ids = tokens_of(daemon, PROMPT + choice)

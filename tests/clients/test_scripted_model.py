@@ -1,4 +1,4 @@
-"""`twill-synth scripted` writes a model whose output is known, so that what twilld makes of it is tested without chance."""
+"""`twill-synth scripted` writes a model whose output is known, so that twilld's handling of the output can be tested exactly."""
 
 PIECES = ["Hel", "lo", " wor", "ld", ", ", "lo", " caf", "\u00e9", " \U0001f600", "<think>", "[TOOL_CALLS]", "\n", "."]
 
@@ -12,6 +12,6 @@ def test_it_answers_every_prompt_with_its_pieces(start_daemon, scripted_model):
             assert status == 200, reply
             choice = reply["choices"][0]
             assert (choice["text"], choice["finish_reason"]) == (expected, "stop")
-            assert reply["usage"]["completion_tokens"] == len(PIECES) + 1  # and the end of the turn
+            assert reply["usage"]["completion_tokens"] == len(PIECES) + 1  # 1: the token that ends the turn
     _, cut = daemon.post("/v1/completions", {"prompt": "x", "stop": [", lo"]})
     assert cut["choices"][0]["text"] == "Hello world"

@@ -1,4 +1,4 @@
-"""Several daemons with names of their own: ids say which one made them, and the others say whose they are."""
+"""Several daemons with names of their own: an id names the daemon that made it, and other daemons answer with that name."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def clients(daemons):
 
 
 def said_of(id, own="b2"):
-    """How a server says that the id in a path is another's."""
+    """The message of a server for an id in a path that belongs to another server."""
     this = f'"{own}"' if own else "which has no name (`server.name`)"
     return f'"{id}" on this server, {this}: the id names the server "a1"; send the request there'
 
@@ -83,7 +83,7 @@ def test_another_server_says_whose_a_response_is(clients):
         error = refused(400, lambda: responses.create(**ASKED, previous_response_id=id))
         assert (error.code, error.param) == ("previous_response_not_found", "previous_response_id")
         assert error.body["message"].endswith(said_of_field(id, own))
-    # Whoever made it has it, until it is deleted.
+    # The server that made the response has it until it is deleted.
     assert clients["a1"].responses.create(**ASKED, previous_response_id=id).previous_response_id == id
     clients["a1"].responses.delete(id)
     gone = refused(404, lambda: clients["a1"].responses.retrieve(id)).body["message"]

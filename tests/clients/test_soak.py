@@ -1,4 +1,4 @@
-"""A short run of soak.py, which says what it does; with --long three minutes of it."""
+"""A short run of soak.py, whose docstring describes it; with --long a run of three minutes."""
 
 import os
 

@@ -1,5 +1,5 @@
-"""Stored chat completions, completions and /v1/stream over resets, SIGTERM and kill -9: each event once by its number, the
-same bytes under the same number, and in the end what an undisturbed run has told, also for several choices and models."""
+"""Stored chat completions, completions and /v1/stream over resets, SIGTERM and kill -9: each number has one event with
+the same bytes, and the whole equals that of an undisturbed run, also for several choices and models."""
 
 import http.client
 import json
@@ -39,7 +39,7 @@ KINDS = {
 
 
 class EventStream(Stream):
-    """Of server-sent events that have ids: `events` are their data. Reads on with the POST and Last-Event-ID, or with GET."""
+    """A stream of server-sent events with ids; `events` are their data. Continues with the POST and Last-Event-ID, or with GET."""
 
     def __init__(self, daemon, way, body, by_post=True):
         super().__init__(daemon, way, {**body, "stream": True, "store": True})
@@ -85,7 +85,7 @@ class EventStream(Stream):
 
 
 class SocketStream(Stream):
-    """Of /v1/stream: `events` are frames, and each socket after the first one resumes behind the last frame."""
+    """A stream of /v1/stream; `events` are frames, and each socket after the first one resumes behind the last frame."""
 
     seq = None
 
@@ -112,7 +112,7 @@ class SocketStream(Stream):
         self.over_socket({"op": "resume", "stored": self.id, **({} if self.seq is None else {"after": self.seq})})
 
     def content(self):
-        """All of each choice, however it was cut into frames."""
+        """The whole content of each choice, however it was cut into frames."""
         told = {}
         for frame in self.events:
             of = told.setdefault(frame.get("choice", 0), {"text": "", "tokens": [], "logprobs": [], "finish": None})
@@ -143,7 +143,7 @@ def finished(streams):
 
 
 def disturb(daemon, requests, restarts, resets, dice):
-    """Runs requests with faults in their middle, and compares. Returns how many were broken off."""
+    """Runs requests with faults in their middle and compares them with undisturbed ones. Returns how many were broken off."""
     calm = finished([stream_of(daemon, way, body).start() for way, body in requests])
     streams = [stream_of(daemon, way, body, dice.random() < 0.7).start() for way, body in requests]
     total = sum(len(one.events) for one in calm)

@@ -1,4 +1,4 @@
-"""Stored responses through the unmodified openai package: in the background, read again and on, cancelled, deleted."""
+"""Stored responses through the unmodified openai package: in the background, read again, resumed, cancelled and deleted."""
 
 import json
 import time
@@ -44,7 +44,7 @@ def other(stored_daemon):
 
 
 def create(client, **asked):
-    """Fields that OpenAI does not have go beside the others."""
+    """Creates a response; fields that OpenAI does not have go into extra_body."""
     own = {name: asked.pop(name) for name in ("seed", "ignore_eos") if name in asked}
     return client.responses.create(**asked, extra_body=own)
 
@@ -59,7 +59,7 @@ def ended(client, response, seconds=60):
 
 
 def told(event):
-    """An event without what two responses of the same text differ in."""
+    """An event without the members in which two responses of the same text differ."""
     said = event.to_dict()
     for name in ("response", "item_id"):
         said.pop(name, None)
@@ -93,7 +93,7 @@ def test_a_stream_that_was_broken_off_is_read_on_from_any_number(client):
         rest = list(client.responses.retrieve(id, stream=True, starting_after=first[-1].sequence_number))
         assert [told(e) for e in first + rest] == [told(e) for e in undisturbed]
         assert rest[-1].response.output_text == undisturbed[-1].response.output_text
-        # It has ended by now: its events are the same.
+        # The response has ended by now, and its events are the same.
         assert list(client.responses.retrieve(id, stream=True, starting_after=n - 1)) == rest
         again = list(client.responses.retrieve(id, stream=True))
         assert [told(e) for e in again] == [told(e) for e in undisturbed]
@@ -226,7 +226,7 @@ def test_a_conversation_goes_on_from_any_stored_response(client):
         history.append({"role": "assistant", "content": made.output_text})
         previous = made.id
         chain.append(made)
-    # An answer holds what was before it, so that deleting that takes nothing away.
+    # A stored response holds the messages before it, so that deleting an earlier response changes nothing.
     branch = dict(**{**ASKED, "temperature": 0}, previous_response_id=chain[1].id)
     before = create(client, **branch).output_text
     client.responses.delete(chain[0].id)
@@ -292,7 +292,7 @@ def test_another_tenant_learns_nothing(client, other, stored_daemon):
             create(other, **ASKED, previous_response_id=id)
         refusals.append(str(refusal.value.body).replace(id, "ID"))
     assert len(set(refusals)) == 1
-    # Nothing of it has touched the owner's.
+    # None of these requests has changed the owner's responses.
     assert client.responses.retrieve(done.id) == done
     assert client.responses.retrieve(running.id).status in RUNNING
     client.responses.cancel(running.id)

@@ -1,4 +1,4 @@
-"""SIGTERM and kill -9 in the middle of stored responses: each goes on with the same tokens, and each event has one number."""
+"""SIGTERM and kill -9 in the middle of stored responses: each continues with the same tokens, and each event keeps its number."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from test_tenants import key_of, tenant
 
 LONG = bool(os.environ.get("TWILL_LONG"))
 TEMPLATE = pathlib.Path(__file__).resolve().parent / "tools.jinja"
-# A drain ends what runs soon, so that there is something to go on with.
+# A short drain, so that responses are cut off and have something to continue after the restart.
 SETTINGS = (f"model.chat_template={TEMPLATE}", "model.tool_format=hermes", "kv.memory=256MiB",
             "server.drain_timeout=50ms")
 
@@ -59,14 +59,14 @@ def without_numbers(said: list) -> list:
 
 
 def check(daemon, one: Stream, expected: list):
-    """A stream that has ended tells what the undisturbed one told, and the daemon tells the same once more."""
+    """Checks that a stream that has ended equals the undisturbed one, and that the daemon gives the same events once more."""
     assert one.error is None, (one.way, one.body, one.error)
     stored = daemon.response(one.id)
     again = Stream(daemon, "sse", {})
     again.id = one.id
     again.go_on()
     if one.way == "background":
-        # It has one event more, `response.queued`, so that the numbers differ.
+        # A background response has one event more, `response.queued`, so that the numbers differ.
         events = [json.loads(text) for text in again.events]
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
         assert events.pop(1)["type"] == "response.queued"
@@ -78,7 +78,7 @@ def check(daemon, one: Stream, expected: list):
 
 
 def wave(daemon, numbers, restarts: int, dice: random.Random, resets: int = 0) -> int:
-    """Streams that all run at once, with restarts and resets in their middle. Returns how many were broken off."""
+    """Runs streams at once, with restarts and resets in their middle. Returns how many were broken off."""
     bodies = [asked(i) for i in numbers]
     expected = undisturbed(daemon, bodies)
     streams = [Stream(daemon, WAYS[(i // len(KINDS) + i) % len(WAYS)], body).start() for i, body in zip(numbers, bodies)]
@@ -99,7 +99,7 @@ def test_streams_go_on_over_restarts(tmp_path):
     waves, width, resets = (10, 20, 10) if LONG else (1, 16, 2)
     (tmp_path / "kv").mkdir(mode=0o700)
     tiers = (f"kv.disk_dir={tmp_path / 'kv'}", "kv.disk_memory=64MiB", "kv.keep=true") if LONG else ()
-    # Whose network is lost comes back within the grace.
+    # A client whose connection is reset comes back within the grace.
     with RestartableDaemon(tmp_path, *SETTINGS, *tiers, "responses.grace=60s") as daemon:
         broken = 0
         for n in range(waves):
@@ -116,14 +116,14 @@ ENDLESS = {**STORY, "max_output_tokens": 7000, "ignore_eos": True}
 
 
 def begun(daemon, body) -> str:
-    """The id of a background response that has some text."""
+    """Starts a background response, waits until it has some text, and returns its id."""
     id = daemon.post({**body, "background": True})["id"]
     events_of(daemon, id, 8)
     return id
 
 
 def events_of(daemon, id, wanted: int) -> list:
-    """The first events of a response that runs."""
+    """The first events of a running response."""
     connection = daemon.connection()
     connection.request("GET", f"/v1/responses/{id}?stream=true", headers=daemon.headers)
     events = []
@@ -137,7 +137,7 @@ def events_of(daemon, id, wanted: int) -> list:
 
 
 def goes_on(daemon):
-    """Waits until the daemon, which has just been started, has drawn tokens."""
+    """Waits until the daemon, which has just been started, has generated tokens."""
     deadline = time.monotonic() + 30
     while daemon.metric("twill_generation_tokens_total") < 3:
         assert time.monotonic() < deadline, daemon.text_of_log()[-3000:]
@@ -166,7 +166,7 @@ def test_what_has_ended_stays_as_it_was(tmp_path):
             daemon.restart(how)
             assert seen() == before
             assert [output(daemon.post(one)) for one in follows] == answers
-            # A conversation that goes on after a restart is kept over the next one.
+            # A conversation that is continued after a restart is kept over the next restart.
             previous, last = last, daemon.post({**follows[0], "store": True})["id"]
             assert previous is None or daemon.response(previous)["previous_response_id"] == ids[0]
 
@@ -179,7 +179,7 @@ def test_nothing_is_written_of_what_is_not_stored_or_deleted(tmp_path):
         kept = daemon.post({**STORY, "input": "Remember the word Xyzzy4."})["id"]
         for id in (running, done):
             assert daemon.ask("DELETE", f"/v1/responses/{id}")[0] == 200
-        deadline = time.monotonic() + 10  # the journal is written anew once a second
+        deadline = time.monotonic() + 10  # the journal is rewritten at most once a second
         while (found := words_in(daemon.folder)) != {b"Xyzzy4"}:
             assert time.monotonic() < deadline, found
             time.sleep(0.1)
@@ -194,7 +194,7 @@ def words_in(folder) -> set:
         try:
             found |= set(re.findall(rb"Xyzzy\d", (folder / name).read_bytes()))
         except FileNotFoundError:
-            pass  # it has just been replaced
+            pass  # the file has just been replaced
     return found
 
 
@@ -278,7 +278,7 @@ def test_what_goes_on_is_still_its_tenants(tmp_path):
                     assert daemon.ask(method, f"/v1/responses/{id}{rest}", headers=key_of("two"))[0] == 404
             assert daemon.response(done)["status"] == "incomplete"
             assert daemon.response(running)["status"] == "in_progress"
-        # It counts against its tenant's limits: that one's next waits for it, and another tenant's does not.
+        # A resumed response counts against its tenant's limits: the tenant's next request waits for it, another tenant's does not.
         waiting = daemon.post({**STORY, "background": True})["id"]
         assert daemon.ask("POST", "/v1/responses", STORY, headers=key_of("two"))[0] == 200
         assert daemon.response(waiting)["status"] in ("queued", "in_progress")
@@ -322,7 +322,7 @@ def test_a_folder_that_cannot_be_used_and_a_damaged_file_are_told(tmp_path):
             assert done.returncode == 1
             last = done.stderr.splitlines()[-1]
             assert f"`responses.folder` {folder} " in last and words in last, done.stderr
-        # What is damaged is as if it were not there, for its owner too, and hurts nothing else.
+        # A damaged response is treated as missing, also for its owner, and other responses are not affected.
         file = daemon.folder / f"{ids[0]}.response"
         damaged = bytearray(file.read_bytes())
         damaged[-20] ^= 1
@@ -345,7 +345,7 @@ def test_who_comes_back_within_the_grace_loses_nothing_and_who_does_not_is_cance
         back.thread.join()
         check(daemon, back, expected)
         assert back.breaks == 1
-        gone.go_on = lambda: None  # it does not come back
+        gone.go_on = lambda: None  # this client does not come back
         gone.start()
         wait_for_events([gone], 10)
         gone.reset()
@@ -355,7 +355,7 @@ def test_who_comes_back_within_the_grace_loses_nothing_and_who_does_not_is_cance
         assert status == "in_progress" or time.monotonic() - left > 1.5
         assert daemon.ended(gone.id)["status"] == "cancelled"
         assert 1.5 < time.monotonic() - left < 10
-        # Who reads on while others have left keeps it running, and the grace begins when the last one leaves.
+        # A client that still reads keeps the response running when others have left; the grace begins when the last one leaves.
         again = Stream(daemon, "sse", ENDLESS)
         again.go_on = lambda: None
         again.start()

@@ -14,7 +14,7 @@ from conftest import Daemon
 LONG = bool(os.environ.get("TWILL_LONG"))
 SECONDS = 60 * float(os.environ.get("TWILL_SOAK_MINUTES") or (3 if LONG else 0.15))
 MAX_FOLDER = 2 * 2**20
-JOURNAL = 2**20  # what the journal may have beside the bound until it is written anew
+JOURNAL = 2**20  # what the journal may take beside the bound until it is rewritten
 ROUTES = {"/v1/responses": ({"input": "Once"}, "max_output_tokens"),
           "/v1/chat/completions": ({"messages": [{"role": "user", "content": "Once"}]}, "max_tokens"),
           "/v1/completions": ({"prompt": "Once"}, "max_tokens")}
@@ -61,7 +61,7 @@ class Clients:
                 self.made += 1
 
     def leave_a_stream(self, dice):
-        """Over /v1/stream: left in the middle and resumed, or left for good."""
+        """A stream over /v1/stream that is left in its middle, and then resumed or not."""
         with connect(self.daemon.ws + "/v1/stream", compression=None) as to:
             to.send(json.dumps({"op": "submit", "id": 1, "prompt": "Once", "max_tokens": 200, "store": True, "credit": 40}))
             frame = json.loads(to.recv(timeout=60))
@@ -80,7 +80,7 @@ def bytes_in(folder) -> int:
         try:
             total += os.stat(folder / name).st_size
         except FileNotFoundError:
-            pass  # replaced or removed just now
+            pass  # the file was replaced or removed meanwhile
     return total
 
 
@@ -109,7 +109,7 @@ def test_the_folder_and_the_memory_stay_where_they_are(tmp_path):
               " ".join(f"{one / mebibyte:.0f}" for one in memory[::max(1, len(memory) // 20)]))
         assert clients.made > 3 * SECONDS
         assert max(folders) <= MAX_FOLDER + JOURNAL
-        if SECONDS >= 60:  # a short run has not filled what it may
+        if SECONDS >= 60:  # in a short run the memory still grows to its bounds
             early = max(memory[len(memory) // 4:len(memory) // 2])
             assert max(memory[len(memory) // 2:]) <= early * 1.05 + 2 * mebibyte
         assert "no file yet" not in daemon.text_of_log() and "takes nothing" not in daemon.text_of_log()

@@ -1,4 +1,4 @@
-"""Tenants by their keys: a flood of one does not hold up another, and limits, models and cached prefixes are each one's own."""
+"""Tenants by their keys: many requests of one tenant do not hold up another, and each tenant has its own limits, models and cached prefixes."""
 
 import concurrent.futures
 import hashlib
@@ -71,7 +71,7 @@ def test_a_flood_of_one_tenant_does_not_hold_up_another(shared):
         with lock:
             done_before = done
         assert status == 200
-        # First come first served would have it wait for all of them.
+        # With first come, first served this request would have waited for all the others.
         assert done_before < 30, done_before
         assert {f.result() for f in flooding} == {200}
 
@@ -91,7 +91,7 @@ def test_the_limits_of_a_tenant_refuse_at_once_and_say_when_to_come_back(shared)
     assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
     assert "tenants.tokens_per_minute" in error["message"]
     assert shared.post("/v1/completions", {**body, "max_tokens": 1}, headers=key_of("one"))[0] == 200
-    # One runs, one waits, and the third is refused.
+    # One request runs, one waits, and the third is refused.
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(
             lambda _: shared.request("POST", "/v1/completions", body, headers=key_of("narrow")), range(8)))

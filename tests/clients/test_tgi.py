@@ -1,4 +1,4 @@
-"""Text Generation Inference's routes, by huggingface_hub's InferenceClient as it is and by plain HTTP; and the health
+"""Text Generation Inference's routes, by huggingface_hub's unmodified InferenceClient and by plain HTTP; and the health
 routes of the Open Inference Protocol."""
 
 import json
@@ -74,7 +74,7 @@ def test_the_client_chats_and_asks_what_is_served(daemon, client):
 
 def test_every_parameter_that_is_honoured_changes_a_reply(daemon):
     greedy = text_of(daemon)
-    assert text_of(daemon, temperature=1.0) == greedy  # and no sampling
+    assert text_of(daemon, temperature=1.0) == greedy  # do_sample is false, so nothing is sampled
     drawn = text_of(daemon, do_sample=True, temperature=2.0, seed=5)
     assert drawn == text_of(daemon, do_sample=True, temperature=2.0, seed=5) != greedy
     assert drawn != text_of(daemon, do_sample=True, temperature=2.0, seed=6)
@@ -87,7 +87,7 @@ def test_every_parameter_that_is_honoured_changes_a_reply(daemon):
 
     word = greedy.split()[2]
     stopped = generate(daemon, stop=[word], details=True)
-    assert stopped["generated_text"] == greedy[:greedy.index(word) + len(word)]  # TGI gives the stop string as well
+    assert stopped["generated_text"] == greedy[:greedy.index(word) + len(word)]  # in TGI the text includes the stop string
     assert stopped["details"]["finish_reason"] == "stop_sequence"
 
     cut = stream_of(daemon, truncate=2, details=True)
@@ -111,7 +111,7 @@ def test_a_seed_that_a_reply_names_gives_the_reply_again(daemon):
     first = generate(daemon, do_sample=True, temperature=2.0, details=True)
     seed = first["details"]["seed"]
     assert text_of(daemon, do_sample=True, temperature=2.0, seed=seed) == first["generated_text"]
-    assert generate(daemon, details=True)["details"]["seed"] is None  # nothing is drawn
+    assert generate(daemon, details=True)["details"]["seed"] is None  # greedy requests have no seed
 
 
 def test_characters_stay_whole_and_an_end_has_its_token(start_daemon, scripted_model):

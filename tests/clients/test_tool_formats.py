@@ -25,8 +25,8 @@ LLAMA = template('<|python_tag|>{"name": "{{ c.function.name }}", "parameters": 
 GLM = template("<|observation|>{{ c.function.name }}\n{{ c.function.arguments | tojson }}")
 PLAIN = template('{{ {"name": c.function.name, "arguments": c.function.arguments} | tojson }}')
 
-# name: template, the parts of the output, which of them are markers, the text before calls, and name, arguments and id of each
-# call; the id that the model wrote none of is the server's own.
+# Format: template, parts of the output, the text before the calls, and for each call its name, arguments and id; where the model
+# writes no id, the server makes one.
 FORMATS = {
     "hermes": (HERMES, ["Well. ", "<tool_call>", '\n{"name": "look", "arguments": ' + NUMBERS + "}\n", "</tool_call>", "\n",
                         "<tool_call>", '{"name": "now", "arguments": {}}', "</tool_call>"],
@@ -74,7 +74,7 @@ def check_format(daemon, text, expected):
         for piece in delta.tool_calls or []:
             one = calls.setdefault(piece.index, [None, None, ""])
             if piece.id:
-                assert one[0] is None  # id and name come once
+                assert one[0] is None  # only the first event of a call has its id and name
                 one[:2] = piece.id, piece.function.name
             one[2] += piece.function.arguments or ""
     assert content == text
@@ -92,7 +92,7 @@ def check_format(daemon, text, expected):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_calls_reach_the_client(start_daemon, scripted_model, name):
-    """Markers are control tokens of their own, and then plain text, in pieces of three characters that split them."""
+    """Markers are first control tokens, and then plain text in pieces of three characters, which split the markers."""
     source, parts, text, expected = FORMATS[name]
     markers = [part for part in parts if MARKER.fullmatch(part)]
     for pieces, control in ((parts, markers), (in_pieces(parts, 3), [])):
@@ -108,7 +108,7 @@ def prompt_of(daemon, **body):
 
 
 def test_a_models_template_for_tools_is_used(start_daemon, scripted_model):
-    """tool_use for requests with tools, a name chooses any, and a broken one hurts no other."""
+    """Requests with tools use the template `tool_use`, a request can name any template, and a broken template affects no other."""
     bare = FORMATS["mistral, names"]
     daemon = start_daemon(model=scripted_model(
         bare[1], control=[part for part in bare[1] if MARKER.fullmatch(part)],
@@ -149,7 +149,7 @@ def test_what_a_client_sends_reaches_the_prompt_digit_by_digit(start_daemon, scr
     for given in values:
         shown = prompt_of(daemon, messages=ASK, chat_template="given", chat_template_kwargs={"given": given})
         assert shown == f"{given}|{json.dumps(given)}|{float(given[0]) == given[0]}"
-    # What is echoed to the client, and what is spelled in an item that it sends back.
+    # Numbers in what is repeated to the client, and in an item that the client sends back.
     client = openai.OpenAI(base_url=daemon.url + "/v1", api_key="none", max_retries=0, timeout=60)
     raw = client.responses.with_raw_response.create(model=daemon.model(), input="x", tools=[
         {"type": "function", "name": "look", "parameters": schema, "strict": False}])

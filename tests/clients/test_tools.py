@@ -1,4 +1,4 @@
-"""Schemas and tools through the official openai package: answers that parse, loops that end."""
+"""Schemas and tools through the official openai package: answers can be parsed, and loops of tool calls end."""
 
 import json
 from typing import Literal
@@ -92,7 +92,7 @@ def test_a_streamed_call_adds_up_to_the_whole(client, model):
 
 
 def test_a_cut_call_is_never_text(client, model):
-    """Wherever max_tokens cuts a call that must be made: a call with what stands of its arguments, and `length`."""
+    """Wherever max_tokens cuts a required call, the answer has a call with the beginning of its arguments, and `length`."""
     choices = {"required": "required", "named": {"type": "function", "function": {"name": "weather"}}}
     for name, choice in choices.items():
         for n in (1, 2, 3, 5, 8, 11):
@@ -120,7 +120,7 @@ def test_tools_whose_schema_is_none_are_refused(client, model):
             client.chat.completions.create(model=model, messages=ASK, tools=tools, tool_choice=choice)
         assert refused.value.param == "tools"
         assert "\"look\"" in refused.value.message and "dict" in refused.value.message
-    # A schema that is one and cannot be enforced leaves a tool that may be called unconstrained.
+    # A valid schema that cannot be enforced still allows a tool to be called, without a constraint.
     tools[0]["function"]["parameters"] = {"type": "array", "unevaluatedItems": False}
     assert client.chat.completions.create(model=model, messages=ASK, tools=tools, max_tokens=4).choices
     with pytest.raises(openai.BadRequestError):
@@ -134,7 +134,7 @@ def test_min_tokens_holds_where_a_form_may_go_on(client, model):
     for more in ({}, {"ignore_eos": True}):
         free = answer(structured_outputs={"regex": "[a-z ]*"}, **more)
         assert free.usage.completion_tokens >= 30, free
-    over = answer(guided_choice=["yes", "no"])  # nothing may follow
+    over = answer(guided_choice=["yes", "no"])  # after the choice the text must end
     assert over.choices[0].message.content in ("yes", "no")
 
 
@@ -214,7 +214,7 @@ def test_of_allowed_tools_others_are_not_called(client, model):
 
 
 def test_a_template_without_tools_is_told_of_them(daemon):
-    """The default model's own template: tools stand in the system message, and calls are JSON."""
+    """The default model's own template: it lists tools in the system message, and calls are JSON."""
     def text_of(**extra):
         tokens = daemon.post("/tokenize", {"messages": ASK, **extra})[1]["tokens"]
         return daemon.post("/detokenize", {"tokens": tokens})[1]["prompt"]

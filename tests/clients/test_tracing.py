@@ -1,4 +1,4 @@
-"""Traces: OpenTelemetry's own decoder reads what twilld sends, and a collector that is gone hurts nobody."""
+"""Traces: OpenTelemetry's own decoder reads what twilld sends, and requests do not suffer when the collector is gone."""
 
 import http.server
 import json
@@ -15,7 +15,7 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 class Collector:
-    """Takes OTLP over HTTP, and keeps the spans."""
+    """A collector that takes OTLP over HTTP, and keeps the spans."""
 
     def __init__(self):
         self.spans, self.resources, self.heads = [], [], []
@@ -41,7 +41,7 @@ class Collector:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def wait_for(self, n: int):
-        """The spans of kind SERVER, in the order of their ends, once there are n of them."""
+        """Waits for n spans of kind SERVER, and returns them in the order of their ends."""
         deadline = time.monotonic() + 20
         while len(roots := [span for span in self.spans if span.kind == Span.SPAN_KIND_SERVER]) < n:
             assert time.monotonic() < deadline, roots
@@ -82,7 +82,7 @@ def test_a_decoder_reads_the_traces_of_http_and_websocket(start_daemon, collecto
             pass
     assert daemon.post("/v1/completions", {**body, "max_tokens": 100000})[0] == 400
     first, *others = collector.wait_for(3)
-    # A socket's span ends behind its last message, so that a quick refusal may be told of before it.
+    # The span of a WebSocket request ends after its last message, so the span of a quick refusal may be exported before it.
     second, refused = sorted(others, key=lambda span: span.status.code == Status.STATUS_CODE_ERROR)
 
     assert collector.heads[0][0] == "/v1/traces"

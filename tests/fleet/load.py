@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 LONG = pytest.mark.skipif("TWILL_LONG" not in os.environ, reason="--long")
-# A router behind HAProxy or none, and whether HAProxy ends what goes on at a worker that a check finds gone.
+# The router behind HAProxy (empty: none), and whether HAProxy ends the sessions at a worker that a check finds dead.
 WAYS = [pytest.param("vllm-router", True, id="vllm-router"), pytest.param("", False, id="HAProxy-without-shutdown-sessions"),
         *(pytest.param(*one, marks=LONG) for one in (("vllm-router", False), ("", True), ("sglang-router", False), ("sglang-router", True)))]
 TOKENS = 200
@@ -25,7 +25,7 @@ ASK = {"model": "assistant", "prompt": "Once", "max_tokens": TOKENS, "ignore_eos
 class Outcome:
     kind: str
     begun: float
-    worker: str = ""     # by the name in the reply's id
+    worker: str = ""     # its name, from the reply's id
     text: str = ""
     failure: str = ""
     ended: float = 0
@@ -101,8 +101,8 @@ class Load:
                 connection.close()
 
     def reply(self, number):
-        """One request after the other on a kept connection. One that is closed between two of them, which shows in the
-        second before its answer has begun, is opened anew, as clients do."""
+        """Sends one request after the other on a kept connection. As clients do, it opens a new connection if the server has
+        closed the old one between two requests, which is found when the second request gets no answer."""
         connection = self.connection()
         kept = False
         while not self.ends:
@@ -129,12 +129,12 @@ class Load:
             self.end(one)
 
     def lane(self, number):
-        # Not the client that blocks: it reads and writes one TLS socket from two threads, which loses requests.
+        # The blocking client of websockets is not used: it reads and writes a TLS socket from two threads, which loses requests.
         asyncio.run(self.requests_of_lane(number))
 
     async def requests_of_lane(self, number):
-        """One request after the other; a socket that is closed between two of them, or before a request had any
-        answer, is opened anew, as clients do."""
+        """Sends one request after the other. As clients do, it opens a new socket if the old one was closed between two
+        requests, or before a request had any answer."""
         lane = None
         while not self.ends:
             one = Outcome("lane", time.monotonic())
@@ -153,7 +153,7 @@ class Load:
                     text += frame.get("text", "")
                     one.failure = str(frame) if "error" in frame else one.failure
                     done = frame.get("done", False)
-                if not answered:  # the daemon ends, and closes the socket, or has only begun
+                if not answered:  # the daemon is ending and closes the socket, or has only just started
                     await (asyncio.wait_for(lane.recv(), 60) if ending else asyncio.sleep(0.05))
                     continue
                 if not one.failure and text != self.text:
