@@ -1,4 +1,4 @@
-"""Tenants by their keys: many requests of one tenant do not hold up another, and each tenant has its own limits, models and cached prefixes."""
+"""Tenants by their keys: many requests of one do not hold up another, and each has its own limits, models and cached prefixes."""
 
 import concurrent.futures
 import hashlib

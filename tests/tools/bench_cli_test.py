@@ -103,7 +103,7 @@ class Disk(unittest.TestCase):
             self.assertRegex(process.stdout.readline(),
                              f"{folder}, (direct reads|reads through the page cache), 8.00 MiB of data, "
                              "4 reads of up to 1.00 MiB under way")
-            self.assertEqual(os.listdir(folder), ["samples.csv"])  # the file that is read has no name
+            self.assertEqual(os.listdir(folder), ["samples.csv"])  # the file that twill-bench reads is unnamed
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
             reported = float(re.fullmatch(r"([\d.]+) GB/s\n", process.communicate(timeout=60)[0])[1])
@@ -130,7 +130,7 @@ class Disk(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"{'3.01 MiB' if knows_holes else '64.0 MiB'} of data", done.stdout)
             self.assertRegex(done.stdout, r"\n[\d.]+ GB/s\n$")
-            self.assertEqual(os.path.getsize(path), (64 << 20) + (12 << 10))  # nothing is written
+            self.assertEqual(os.path.getsize(path), (64 << 20) + (12 << 10))  # twill-bench did not write to the file
 
     def test_what_cannot_be_is_refused_by_name(self):
         for path in ("/no/such/file", "/dev/null", "/tmp"):  # a device and a folder hold no data
@@ -150,7 +150,7 @@ class Disk(unittest.TestCase):
 
 class Kernels(unittest.TestCase):
     def measured(self, *flags):
-        """The device's record and the cases' of a run at toy shapes."""
+        """Runs `twill-bench kernels` at toy shapes; returns the record of the device and those of the cases."""
         with scratch() as folder:
             path = pathlib.Path(folder) / "kernels.jsonl"
             done = run("twill-bench", "kernels", "--device", "host", "--small", "--seconds", "0.001", "--json", str(path), *flags)
@@ -224,7 +224,7 @@ class Kernels(unittest.TestCase):
             self.assertAlmostEqual(sum(kernel["launches"] * kernel["us"] for kernel in same), step["gpu_us"])
             self.assertAlmostEqual(step["rows"] / step["gpu_us"] * 1e6, step["tokens_per_s"])
         for card in ("A100-40G", "A6000", "H100"):
-            for model in models:  # four products, attention twice, and what a layer and a step have besides
+            for model in models:  # four products, attention twice, and the other kernels of a layer and a step
                 self.assertEqual(len(re.findall(rf"\n{card}, {model}: .*\nrows .*(?:\n(?:qkv|o|up|down|attention (?:512|2048)|combine|norm|"
                                                 rf"rope, KV store|activation|embedding|head|choice|choice, merge) +\d.*){{14}}\nstep 512 ", done.stdout)), 1)
         cells = of("cell")
@@ -266,7 +266,7 @@ class Null:
 
 
 class HalfClosing(threading.Thread):
-    """Ends its side of every generation's connection after `before`, and reads on until the client ends its own."""
+    """A server that shuts down its sending side of a connection after `before`, and reads until the client closes."""
 
     EVENT = b'data: {"choices":[{"text":"a","finish_reason":null}]}\n\n'
     HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -440,7 +440,7 @@ class Sweep(unittest.TestCase):
             (pathlib.Path(folder) / "server.py").write_text(SERVER)
             port = free_port()
             gate = os.path.join(folder, "gate")
-            # The warm-up, the test request and the first phase pass; the next phase is what is interrupted.
+            # The warm-up, the test request and the first phase pass; the second phase is interrupted.
             with subprocess.Popen([sys.executable, os.path.join(folder, "server.py"), str(port), "0.2", "5",
                                    gate], stderr=subprocess.DEVNULL) as server:
                 try:

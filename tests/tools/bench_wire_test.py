@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs twill-bench against servers whose bytes, and whose cuts between writes, are all given here."""
+"""Runs twill-bench against servers that send given bytes, in given pieces."""
 
 import base64
 import hashlib
@@ -219,7 +219,7 @@ class Wire(unittest.TestCase):
 
     def test_a_key_that_is_refused_only_by_generations_ends_the_run_with_advice(self):
         class Guarded(Canned):
-            """Lists its models for everybody, and refuses everything else."""
+            """Lists models for every client, and refuses all other requests."""
             asked = 0
 
             def refuse(self, connection):

@@ -1,4 +1,4 @@
-"""A server that speaks as much of twilld's protocol as `twill chat` needs: its answers are a test's own."""
+"""A server with the part of twilld's protocol that `twill chat` needs. A test chooses its answers."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ MODELS = [{"id": "tiny", "family": "llama", "quantization": "F32", "max_model_le
 class ChatServer:
     """Answers each turn by `answer(request)`: a list of texts, or an error's (code, message).
 
-    `requests` are the turns that came. Where `key` is given, requests need it."""
+    `requests` are the turns that came. If `key` is given, requests must have it."""
 
     def __init__(self, answer, models=MODELS, key=None, usage=None):
         self.answer, self.models, self.key, self.usage = answer, models, key, usage
@@ -35,7 +35,7 @@ class ChatServer:
             with connection, connection.makefile("rwb") as stream:
                 self.speak(stream)
         except (OSError, EOFError):
-            pass  # the client left
+            pass  # the client has closed the connection
 
     def speak(self, stream):
         path = stream.readline().split()[1].decode()
@@ -91,7 +91,7 @@ class ChatServer:
         return data
 
     def read_frame(self, stream):
-        """The next text, which may come in several frames. Pings and the like are left out."""
+        """The next text message, which may come in several frames. Control frames are left out."""
         whole = b""
         while True:
             kind, size = self.read_exactly(stream, 2)
@@ -111,7 +111,7 @@ class ChatServer:
                     return whole
 
     def said(self):
-        """What the user said in each turn."""
+        """The text of the user in each turn."""
         return [request["input"][-1]["content"] for request in self.requests]
 
     def __enter__(self):

@@ -21,7 +21,7 @@ NOTE = r"\[\d+ \+ \d+ tokens"
 
 
 class Chat(Terminal):
-    """A chat that has shown its first prompt. The history is in `cache`, or nowhere."""
+    """A chat that has shown its first prompt. The history is in the folder `cache`; without it none is kept."""
 
     def __init__(self, server, *arguments, cache=None, **how):
         where = {"XDG_CACHE_HOME": cache} if cache else {}
@@ -34,26 +34,26 @@ class Chat(Terminal):
             self.wait_for_keys()
 
     def wait_for_keys(self):
-        """A prompt is shown a moment before keys come one by one."""
+        """Waits until the chat gets single keys: it shows its prompt a moment before it switches the terminal."""
         end = time.monotonic() + 20
         while termios.tcgetattr(self.end)[3] & termios.ICANON:
             assert time.monotonic() < end, "keys must come one by one behind a prompt"
             time.sleep(0.01)
 
     def leave(self):
-        self.wait_for_keys()  # else Ctrl-D would be the end of a line that the kernel edits
+        self.wait_for_keys()  # before that, the kernel would take Ctrl-D as the end of a line that it edits
         self.type("\x04")
         return self.ends_with()
 
     def read(self, seconds):
         came = super().read(seconds)
-        self.shown = re.sub(r"\x1b\[\?2004[hl]", "", self.shown)  # which switch bracketed paste
+        self.shown = re.sub(r"\x1b\[\?2004[hl]", "", self.shown)  # without the codes that switch bracketed paste
         return came
 
     def ask(self, text):
-        """Says a line and returns the lines of the reply."""
+        """Types a line and returns the lines of the reply."""
         if self.edits_lines:
-            self.wait_for_keys()  # else the kernel shows the line once more
+            self.wait_for_keys()  # before that, the kernel would show the line once more
         self.type(text + "\r")
         shown = self.wait_for(NOTE)
         self.wait_for("\n> ")
@@ -121,7 +121,7 @@ class Messages(unittest.TestCase):
             chat.wait_for_keys()
             chat.type("and left")
             chat.wait_for("and left")
-            chat.type("\x03")  # the block is given up, and the chat goes on
+            chat.type("\x03")  # ends the block without sending it; the chat continues
             chat.wait_for("\n> ")
             self.assertEqual(chat.ask("g"), ["ok"])
             self.assertEqual(server.said()[len(wanted):], ["g"])
@@ -200,7 +200,7 @@ class Commands(unittest.TestCase):
                     self.assertIn(command, listed)
                 chat.type("tr\ta\t\r")
                 chat.wait_for("oldest turns are left out from now on")
-                chat.type("/model \t\r")  # the other one's name is no text to type
+                chat.type("/model \t\r")  # Tab completes the name of the other model
                 chat.wait_for("come from tiny")
                 chat.type("a\tb\r")
                 chat.wait_for(NOTE)
@@ -231,14 +231,14 @@ class Shown(unittest.TestCase):
             chat.type(line)
             chat.wait_for("(many words ){5}(?s:.*)many words $")
             chat.resize(50, 24)
-            chat.wait_for(r"\r\x1b\[1A\x1b\[J> many words")  # from its first row, of two
+            chat.wait_for(r"\r\x1b\[1A\x1b\[J> many words")  # the line is drawn again from the first of its two rows
             chat.process.send_signal(signal.SIGSTOP)
             os.waitpid(chat.process.pid, os.WUNTRACED)
             modes = termios.tcgetattr(chat.end)
             modes[3] |= termios.ICANON | termios.ECHO  # as a shell does
             termios.tcsetattr(chat.end, termios.TCSANOW, modes)
             chat.process.send_signal(signal.SIGCONT)
-            chat.wait_for(r"\r\x1b\[J> many words")  # where the cursor is by now
+            chat.wait_for(r"\r\x1b\[J> many words")  # the line is drawn again at the cursor
             self.assertFalse(termios.tcgetattr(chat.end)[3] & (termios.ICANON | termios.ECHO))
             chat.type("\r")
             chat.wait_for(NOTE)
@@ -348,7 +348,7 @@ class History(unittest.TestCase):
                 chat.wait_for(NOTE)
             self.assertEqual(server.said(), ["two\nlines"] * 2)
             with Chat(server, cache=cache) as chat:
-                chat.type(PASTE % ("many words\r" * 7000))  # which would be rewritten with each line to come
+                chat.type(PASTE % ("many words\r" * 7000))  # too long for the history, which is rewritten with each line
                 chat.type("\r")
                 chat.wait_for(NOTE)
             self.assertEqual(server.said()[-1], ("many words\n" * 7000).strip())
@@ -420,7 +420,7 @@ class Context(unittest.TestCase):
             chat.wait_for("left out from now on.\\s+> ")
             self.assertEqual(chat.ask("two"), ["ok"])
             self.assertEqual(server.requests[-1]["truncation"], "auto")
-            # All of the conversation is there for the server to choose from.
+            # The whole conversation is sent; the server chooses what to leave out.
             self.assertEqual([item["content"] for item in server.requests[-1]["input"]], ["one", "ok", "two"])
             chat.type("/truncation disabled\r/clear\r")
             chat.wait_for("begins anew")

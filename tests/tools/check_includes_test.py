@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs tools/check_includes.py on made-up trees: each rule is broken once, and each breach must be found."""
+"""Runs tools/check_includes.py on made-up trees: each rule is broken once, and the check must find each violation."""
 
 import contextlib
 import os

@@ -274,7 +274,7 @@ class TwillClient(unittest.TestCase):
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """What a server answers, by path: (status, body)."""
+    """A server for the length of a test; its answers are (status, body) by path."""
     answers = {}
 
     def do_GET(self):
@@ -341,7 +341,7 @@ class TwillTop(unittest.TestCase):
         ("generation_tokens_total", 123456789), ("prompt_tokens_total", 987654321)))
 
     def look(self, columns):
-        """What a terminal of that many columns shows."""
+        """The lines that `twill top` shows in a terminal of so many columns."""
         models = b'{"data":[{"id":"a-model-with-a-long-name-Q4_K_M"}]}'
         with serving({"/ready": (200, b"{}"), "/v1/models": (200, models), "/metrics": (200, self.METRICS.encode())}) as url:
             end, terminal = pty.openpty()
@@ -364,7 +364,7 @@ class TwillTop(unittest.TestCase):
             titles, row = (next(n for n, line in enumerate(lines) if line.startswith(word)) for word in ("MODEL", "a-mod"))
             for title in ("RUN", "WAIT", "KV", "OUT/S", "IN/S", "FIRST ms", "NEXT ms", "ENDED", "FAILED"):
                 end = lines[titles].index(title) + len(title)
-                self.assertNotIn(lines[row][end - 1:end], " ", (title, lines))  # its number ends below it
+                self.assertNotIn(lines[row][end - 1:end], " ", (title, lines))  # a number ends in the same column as its title
                 self.assertIn(lines[row][end:end + 1], (" ", ""), (title, lines))
 
     def test_a_narrow_terminal_says_what_a_wider_one_shows(self):
@@ -454,7 +454,7 @@ class TwillModels(unittest.TestCase):
         for name in ("../beside.gguf", "../beside", beside, "inner/../../beside.gguf", "..", ".", "", "link/beside.gguf",
                      "inner/", "/"):
             self.assertIn("there is no model", self.twill("rm", name, status=1).stderr)
-        self.twill("rm", "link")  # the link alone
+        self.twill("rm", "link")  # removes the link, not its target
         self.assertTrue(os.path.exists(beside))
         self.assertEqual(self.stored(), ["inner"])
 
@@ -462,7 +462,7 @@ class TwillModels(unittest.TestCase):
         big = os.path.join(self.scratch.name, "big")
         shutil.copytree(self.FOLDER, big)
         with open(os.path.join(big, "more.bin"), "wb") as file:
-            file.truncate(2 << 30)  # takes no room, but seconds to copy
+            file.truncate(2 << 30)  # a sparse file, which takes seconds to copy
         pull = subprocess.Popen([os.path.join(BIN, "twill"), "models", "pull", big], stderr=subprocess.PIPE, text=True,
                                 env={**os.environ, "TWILL_MODELS": self.models})
         while pull.poll() is None and not self.stored():

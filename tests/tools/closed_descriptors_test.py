@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts the programs with descriptors 0 to 2 closed: no file that they open may get what they print."""
+"""Starts the programs with descriptors 0 to 2 closed: a file that they open must not get what they print."""
 
 import itertools
 import os

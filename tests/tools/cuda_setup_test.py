@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tools/build cuda and tools/quickstart --gpu do before they compile, with made-up programs of NVIDIA on the PATH."""
+"""Tests what tools/build cuda and tools/quickstart --gpu do before they compile, with fakes of NVIDIA's programs on the PATH."""
 
 import contextlib
 import hashlib
@@ -31,7 +31,7 @@ DRIVER_13 = "| NVIDIA-SMI 580.65.06   Driver Version: 580.65.06   CUDA Version: 
 DRIVER_11 = "| NVIDIA-SMI 470.82.01   Driver Version: 470.82.01   CUDA Version: 11.4 |"
 NO_GPU = "this machine has no NVIDIA driver: nvidia-smi is not on the PATH"
 CONFIG = "#define KOKKOS_VERSION {}\n#define KOKKOS_ENABLE_CUDA\n#define KOKKOS_ARCH_{}\n"
-# In CMake's place: installs a folder where it is told to, and keeps its arguments.
+# A fake of CMake: installs a folder at the given prefix, and logs its arguments.
 CMAKE = """#!/bin/sh
 echo "$@" >> "$FAKES/cmake.log"
 case "$*" in
@@ -52,7 +52,7 @@ def script(path, text):
 
 
 class Fakes(unittest.TestCase):
-    """A folder with bin/ as the whole PATH."""
+    """Tests with a folder whose bin/ is the whole PATH."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -89,7 +89,7 @@ echo "$@" >> "$FAKES/nvcc.log"
     def cards(self, *lines, header=DRIVER_12, status=0):
         listed = "\n".join(lines)
         answers = f"echo '{listed}'; exit {status}"
-        if header == DRIVER_11:  # which knows less of the cards
+        if header == DRIVER_11:  # this driver's nvidia-smi has fewer fields
             answers = """case "$*" in
   *compute_cap*) echo 'Field "compute_cap" is not a valid field to query.'; echo; exit 2 ;;
   *=driver_version\\ *) echo 470.82.01; echo 470.82.01 ;;
@@ -117,7 +117,7 @@ if [ $# = 0 ]; then echo '{header}'; exit; fi
         return str(folder)
 
     def prepare(self, *arguments, **environ):
-        """The exit status, the lines for CMake, and what the user is told."""
+        """The exit status, the lines for CMake, and the messages to the user."""
         out, said = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
             status = prepare_cuda.main([str(self.build), *arguments], {**self.environ, **environ})
@@ -160,7 +160,7 @@ class Nvcc(Fakes):
         old, new = self.nvcc("11.8.89", "old/bin"), self.nvcc("13.0.88", "new/bin")
         script(self.bin / "other-nvcc", "#!/bin/sh\n")
         (self.bin / "nvcc-13").symlink_to(new)
-        self.cards(A100)  # whose driver runs CUDA 12
+        self.cards(A100)  # the card's driver runs CUDA 12
         self.assertEqual(self.taken(CUDA_HOME=str(self.folder / "new")), new)
         self.assertEqual(self.taken(CUDACXX="nvcc-13", CUDA_HOME="/nowhere"), f"{self.bin}/nvcc-13")
         self.assertEqual(self.settings(f"-DCMAKE_CUDA_COMPILER:FILEPATH={new}", Kokkos_ROOT=str(self.folder / "own"))[1]["CMAKE_CUDA_COMPILER"], new)
@@ -296,7 +296,7 @@ class Cards(Fakes):
 
 
 class Here(Fakes):
-    """With --here what this machine could not run is refused."""
+    """With --here, a build that this machine could not run is refused."""
 
     def setUp(self):
         super().setUp()
@@ -321,7 +321,7 @@ class Here(Fakes):
         said = self.refusal("--here")
         self.assertEqual(said, f"the driver must be at least 580 for programs of nvcc 13.0.88 ({self.bin}/nvcc), got 550.54.15, which runs CUDA 12.4 "
                                "and older: update the driver, or install the toolkit of CUDA 12 and name its folder with CUDA_HOME")
-        self.assertIn(said, self.settings()[2])  # a build for another machine goes on
+        self.assertIn(said, self.settings()[2])  # a build for another machine continues
         self.cards(A100, header=DRIVER_13)
         self.assertEqual(self.prepare("--here")[0], 0)
         self.nvcc("12.8.61")
@@ -366,7 +366,7 @@ class Kokkos(Fakes):
         host = pathlib.Path(self.installed(name="host"))
         (host / "include/KokkosCore_config.h").write_text("#define KOKKOS_VERSION 40703\n/* #undef KOKKOS_ENABLE_CUDA */\n")
         self.assertIn("must have CUDA, and has none", self.refusal(Kokkos_ROOT=str(host)))
-        # Who installed a tree between releases has compiled it.
+        # An installed version between two releases is accepted, since it has been compiled.
         self.assertEqual(self.prepare(Kokkos_ROOT=self.installed(40699, name="tree"))[0], 0)
 
     def test_versions_follow_the_releases_list_of_changes(self):
@@ -392,7 +392,7 @@ class Kokkos(Fakes):
         others = {root, self.settings(TWILL_KOKKOS_SOURCE=source, TWILL_CUDA_ARCH="90")[1]["Kokkos_ROOT"]}
         self.nvcc("13.0.99")
         others.add(self.settings(TWILL_KOKKOS_SOURCE=source)[1]["Kokkos_ROOT"])
-        pathlib.Path(source, "core/src/Cuda/Kokkos_Cuda.hpp").write_text("something new")  # as long as before
+        pathlib.Path(source, "core/src/Cuda/Kokkos_Cuda.hpp").write_text("something new")  # the file has the same length as before
         others.add(self.settings(TWILL_KOKKOS_SOURCE=source)[1]["Kokkos_ROOT"])
         self.assertEqual(len(others), 4, others)
 
@@ -438,7 +438,7 @@ class Kokkos(Fakes):
 
             thread = threading.Thread(target=answer, daemon=True)
             thread.start()
-            # A proxy of this machine's user is not asked.
+            # No proxy that this machine's user has set is used.
             with unittest.mock.patch.dict(os.environ, no_proxy="*"), \
                     unittest.mock.patch.object(kokkos, "URL", f"http://127.0.0.1:{server.getsockname()[1]}/x"):
                 self.assertIn("could not be fetched from http://127.0.0.1", self.refusal())
@@ -452,7 +452,7 @@ class Kokkos(Fakes):
 
 
 class Again(Fakes):
-    """What an earlier call configured is kept while it fits."""
+    """The configuration of an earlier call is kept while it fits."""
 
     def setUp(self):
         super().setUp()
@@ -494,7 +494,7 @@ class Again(Fakes):
         self.cards(A100)
         self.assertEqual(self.settings()[0], "keep")
         self.cards("0, 8.9, 550.54.15, NVIDIA L4")
-        self.assertEqual(self.settings()[0], "keep")  # machine code of 8.0 runs on it
+        self.assertEqual(self.settings()[0], "keep")  # machine code for 8.0 runs on this card
         self.configure("90-real")
         how, settings, _ = self.settings()
         self.assertEqual((how, settings["CMAKE_CUDA_ARCHITECTURES"]), ("fresh", "89-real"))
@@ -507,9 +507,9 @@ class Again(Fakes):
                                                         "CMAKE_CUDA_ARCHITECTURES": "80-real",
                                                         "Kokkos_ROOT": root}))
         self.assertEqual(self.settings(TWILL_CUDA_ARCH="80,90")[1]["Kokkos_ROOT"], root)
-        self.assertIn("could not be fetched", self.refusal(TWILL_CUDA_ARCH="90"))  # it would hold code for 8.0 beside that for 9.0
+        self.assertIn("could not be fetched", self.refusal(TWILL_CUDA_ARCH="90"))  # that Kokkos has code for 8.0 beside that for 9.0
         self.nvcc("12.8.61")
-        self.assertIn("could not be fetched", self.refusal())  # another compiler needs another one
+        self.assertIn("could not be fetched", self.refusal())  # another compiler needs another Kokkos
 
     def test_a_list_that_is_cmakes_own_word_is_not_kept(self):
         for words in ("native", "all-major", "OFF", ""):
@@ -518,7 +518,7 @@ class Again(Fakes):
 
     def test_a_kokkos_that_is_gone_is_not_asked_for(self):
         shutil.rmtree(self.root)
-        for arguments in ([], ["--check"]):  # a check that fails says what led to it, too
+        for arguments in ([], ["--check"]):  # --check also says what led to its failure
             status, _, said = self.prepare(*arguments)
             self.assertEqual(status, 1)
             self.assertIn("not taken again: Kokkos_ROOT must be", said)
@@ -540,7 +540,7 @@ class Scripts(Fakes):
         for name in ("build", "quickstart"):
             shutil.copy(ROOT / "tools" / name, self.folder / "tools" / name)
         shutil.copytree(ROOT / "tools/detail", self.folder / "tools/detail", ignore=shutil.ignore_patterns("__pycache__"))
-        # Programs of the copy see no toolkit of this machine and no network, as those in this process do.
+        # Like the modules in this process, the copy must find no toolkit of this machine and no network.
         for name, module, constant in (("toolkit", toolkit, "INSTALLED"), ("kokkos", kokkos, "URL")):
             path = self.folder / f"tools/detail/cuda_setup/{name}.py"
             text, count = re.subn(rf"(?m)^{constant} = .*$", f"{constant} = {getattr(module, constant)!r}", path.read_text())
@@ -591,10 +591,10 @@ class Scripts(Fakes):
         self.assertIn("chat --url ws://127.0.0.1:1 ", (self.folder / "twill.log").read_text())
         self.assertRegex((self.folder / "ninja.log").read_text(), r"-C build/cuda .*twilld twill\n")
         self.assertIn("the GPU computed this reply", said)
-        # It has looked at this machine twice: before anything is fetched, and once all packages are there.
+        # The script has checked this machine twice: before it fetched anything, and when all packages were installed.
         self.assertEqual((self.folder / "nvcc.log").read_text().count("-c "), 2)
         self.assertEqual((self.folder / "nvidia-smi.log").read_text().count("compute_cap"), 2)
-        # A daemon that ends says why by itself, and the script fails.
+        # If the daemon ends, its own message says why, and the script fails.
         script(self.folder / "build/cuda/bin/twilld", "#!/bin/sh\necho no kernels for it >&2\nexit 1\n")
         status, said = self.call("quickstart", "--gpu", "--once", "--listen", "127.0.0.1:0")
         self.assertEqual(status, 1, said)
@@ -615,7 +615,7 @@ class Scripts(Fakes):
         self.assertIn("TWILL_TEST_DEVICE=cuda ctest --test-dir build/cuda -R '^(gpu|cuda_kernels|models_weights|actors)$'", said)
         self.assertIn("tools/gpu-bundle and then tools/gpu-check", said)
         self.assertFalse((self.folder / "build/release").exists())
-        # A second call configures nothing, and another GPU everything.
+        # A second call configures nothing again; a call for another GPU configures everything.
         status, said = self.call("build", "cuda", "twilld")
         self.assertEqual((status, (self.folder / "cmake.log").read_text()), (0, configured), said)
         (self.folder / "build/cuda/CMakeFiles").mkdir()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs twilld and twill together on the default model: they start, chat, complete, tokenize and obey signals."""
+"""Runs twilld and twill together on the default model: they start, chat, complete, tokenize and react to signals."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from programs import BIN, SOURCE, Daemon, default_model, run, scratch
 from terminal import Terminal
 
 MODEL = default_model()
-# The reply is greedy, so that its length does not depend on luck.
+# The reply is greedy, so that its length is always the same.
 LONG_REPLY = ("Write a long essay about the history of the Roman empire.", "--temperature", "0")
 
 
@@ -101,7 +101,7 @@ class Together(unittest.TestCase):
             body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 12, "n": 4, "seed": 1, **how}
             return [choice["message"]["content"] for choice in self.get("/v1/chat/completions", body)["choices"]]
 
-        # What its authors advise; see models/open/known_sampling.cpp.
+        # The sampling that the model's authors advise; see models/open/known_sampling.cpp.
         self.assertEqual(replies(), replies(temperature=0.2, top_p=0.9))
         self.assertNotEqual(replies(), replies(temperature=1, top_p=1))
 
@@ -179,7 +179,7 @@ class Together(unittest.TestCase):
             top.wait_for("SmolLM2-135M-Instruct(?s:.*)SmolLM2-135M-Instruct")
             top.type("q")
             self.assertEqual(top.ends_with(), 0)
-            top.wait_for(r"\x1b\[\?1049l")  # what was on the screen is back
+            top.wait_for(r"\x1b\[\?1049l")  # the previous content of the screen is shown again
 
     def test_the_examples_of_the_guide_work(self):
         with open(os.path.join(SOURCE, "tools/twill/README.md")) as page:
@@ -282,7 +282,7 @@ class Start(unittest.TestCase):
                 log = file.read()
         self.assertEqual(done.returncode, 0, done.stderr + log)
         self.assertIn("twilld.toml: ok\nready at http://127.0.0.1:", done.stdout)
-        self.assertIn("SIGHUP: ", log)  # A reload has a thread of its own: which comes first is open.
+        self.assertIn("SIGHUP: ", log)  # A reload has a thread of its own, so the order of this line and the next is not fixed.
         self.assertRegex(log, "SIGTERM: draining(?s:.*)stopped")
 
     def test_configured_sampling_wins_over_the_models_own(self):

@@ -79,7 +79,7 @@ class Checker(unittest.TestCase):
                          "[a](../reference.md#kv) b ([d](x.md)) [e](https://x.y) [f](#g)\n```\n[b](../README.md)\n```\n")
 
 
-#: What marks a place that knows CUDA, and where it is at home.
+#: Text that shows that a file knows CUDA, and the files that may.
 KNOWS_CUDA = re.compile(r'Kokkos::Cuda|KOKKOS_ENABLE_CUDA|TWILL_CUDA|open_cuda_space|"cuda"|\bor cuda\b|__CUDA\w+__|__HIPCC__')
 CUDAS_OWN = re.compile(r"(^|/)cuda/|^tools/gpu-|^tools/detail/|^tests/(actors|models|tools)/")
 
@@ -127,7 +127,7 @@ class Documentation(unittest.TestCase):
             pages = {str(page.relative_to(docs)) for page in check_docs.pages_below(docs)}
             self.assertLessEqual({"README.md", "guides/team.md", "reference.md", "operators.md", "clients.md"}, pages)
             self.assertEqual(list(check_docs.faults_below(docs, ROOT, PROGRAMS)), [])
-            # Nobody has to know where a page is: the first one leads to all.
+            # Links lead from the first page to all others.
             found, unread = set(), ["README.md"]
             while unread:
                 page = unread.pop()

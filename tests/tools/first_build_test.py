@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tools/quickstart does beside compiling: how far the build is, and the default model fetched meanwhile."""
+"""Tests what tools/quickstart does beside compiling: it shows the progress, and fetches the default model meanwhile."""
 
 import os
 import pathlib
@@ -44,7 +44,7 @@ class Progress(unittest.TestCase):
         while True:
             try:
                 shown += os.read(ours, 4096)
-            except OSError:  # how a terminal ends on Linux
+            except OSError:  # on Linux, reading from a closed terminal raises this
                 break
         os.close(ours)
         return run.wait(), shown.decode()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`twill top` over several daemons: of those that answer it shows all, whatever becomes of the others."""
+"""`twill top` over several daemons shows all daemons that answer, whatever happens to the others."""
 
 import contextlib
 import json
@@ -38,14 +38,14 @@ def of(*urls):
 
 
 def row(text, label):
-    """The words of a daemon's row, or none."""
+    """The words of a daemon's row, or an empty list."""
     line = next((line for line in text.splitlines() if line.startswith(label + " ")), "")
     return re.sub(r"\[.*?\]", "", line).split()
 
 
 @contextlib.contextmanager
 def silent_server():
-    """It takes connections and answers nothing."""
+    """A server that accepts connections and answers nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -115,12 +115,12 @@ class FleetAtATerminal(unittest.TestCase):
             run("twill", "complete", "hello", "--max-tokens", "500", "--url", address)
             shown = all.enter_context(Terminal("top", *of(address, url, silent), "--interval", "0.1", columns=160, rows=30))
             other = re.escape(url.removeprefix("http://"))
-            # The others are there while the silent one is still waited for.
+            # The other daemons are shown while `twill top` still waits for the silent one.
             waits = re.escape(silent.removeprefix("http://"))
             shown.wait_for(rf"east +ready +opt.*\n{other} +ready +opt.*\n{waits} +asking.*\nall +2 ready")
             one.signal(signal.SIGKILL)
             one.ends_with()
-            # Its row keeps its name, and the others stay.
+            # The row of a daemon that is gone keeps its name, and the other rows stay.
             shown.wait_for(rf"east +no answer\b(?s:.)*{other} +ready +opt.*\n(?s:.)*all +1 ready(?s:.)*east: no answer from {address}")
             again = all.enter_context(daemon("--set", "server.name=east", **east))
             again.wait_for("ready in")

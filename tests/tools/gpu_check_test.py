@@ -25,7 +25,7 @@ from gpu_check.parts_daemon import MODELS
 from gpu_check.parts_tests import FAMILIES, LOST, SANITIZED
 from gpu_check.report import LOG_BYTES, TABLE_LINES, Log, Report
 
-# A test program whose cases are the names of this file's arguments; each does what its name says.
+# A fake test program; each of its cases does what its name says.
 STAND_IN = """#!/bin/sh
 case "$1" in
 --list*) printf 'works\\nfails\\ncrashes\\nprints odd bytes\\nfills the disk\\nsays nothing\\nhangs with a child\\n' ;;
@@ -39,7 +39,7 @@ crashes) kill -SEGV $$ ;;
 esac
 """
 
-# test_gpu as it speaks with a GPU, and a compute-sanitizer one tool of which the machine refuses.
+# A fake of test_gpu on a GPU, and of a compute-sanitizer one of whose tools does not run on the machine.
 GPU_STAND_IN = """#!/bin/sh
 case "$1" in
 --list*) printf 'works\ntests no device\n' ;;
@@ -48,7 +48,7 @@ argmax*) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels lau
 *) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 5" ;;
 esac
 """
-# Its planted cases, of which Kokkos ends two; only one of these ends as it should.
+# Fakes of the test cases with planted errors: Kokkos ends two of them, and only one of these ends as it should.
 PLANTED_STAND_IN = f"""#!/bin/sh
 case "$1 $2" in
 "--list-test-names-only [planted]") printf 'an error\\nan end\\nan abort\\n' ;;
@@ -65,7 +65,7 @@ case "$1 $3" in
 *) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 5" ;;
 esac
 """
-# A twilld whose address is there before its words have come through the pipe, as on a busy machine.
+# A fake twilld that writes its address file before its output has come through the pipe, as on a busy machine.
 SLOW_SPEAKER = """#!/bin/sh
 trap 'exit 0' TERM
 while [ "$1" != --address-file ]; do shift; done
@@ -110,7 +110,7 @@ class Scratch(unittest.TestCase):
         self.out, self.children = self.folder / "out", self.folder / "children"
 
     def stand_in(self, **programs):
-        """A bundle of shell scripts."""
+        """Makes a bundle of shell scripts in place of the programs."""
         (self.folder / "bundle/bin").mkdir(parents=True)
         for name, text in programs.items():
             path = self.folder / "bundle/bin" / name
@@ -335,7 +335,7 @@ class EndToEnd(Scratch):
         cls.addClassCleanup(cls.packed.cleanup)
         cls.bundle = pathlib.Path(cls.packed.name) / "bundle"
         cls.bundle.mkdir()
-        (cls.bundle / "about.json").write_text('{"made_by": "tools/gpu-bundle"}', encoding="utf-8")  # so that it is replaced
+        (cls.bundle / "about.json").write_text('{"made_by": "tools/gpu-bundle"}', encoding="utf-8")  # lets gpu-bundle replace the folder
         (cls.bundle / "old").touch()
         done = call(BUNDLE, cls.bundle, "--build", BIN.parent, "--preset", "1")
         assert done.returncode == 0, done.stdout + done.stderr

@@ -41,7 +41,7 @@ class Build(unittest.TestCase):
 
     @unittest.skipUnless(HAS_NVCC, "nvcc is not on this machine")
     def test_the_listed_files_alone_are_built_and_want_a_gpu(self):
-        # Beside the build's programs, so that the next run compiles only what has changed.
+        # The folder is kept beside the build's programs, so that the next run compiles only what has changed.
         folder = pathlib.Path(BIN).parent / "gpu-kernels"
         tree = folder / "tree"
         shutil.rmtree(tree, ignore_errors=True)

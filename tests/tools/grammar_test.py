@@ -38,7 +38,7 @@ class TwillGrammar(unittest.TestCase):
         self.assertEqual(self.check(free, more).returncode, 0)
         self.assertEqual(self.check(free, more, flags=["--strict"]).returncode, 1)
         self.assertEqual(self.check(PERSON, more).returncode, 1)
-        # Masks bound the white space between two parts.
+        # Masks limit the length of the white space between two parts.
         self.assertEqual(self.check(PERSON, '{"name":' + " " * 40 + '"Ann"}').returncode, 0)
         done = self.check(PERSON, '{"name":' + "\n" * 200 + '"Ann"}')
         self.assertEqual(done.returncode, 1, done.stdout)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the commands of config/guides/*.md that are marked as sh, as they are written, on the default model.
 
-Only addresses are others: the ports of a guide become free ones, and a twilld that a guide starts without `--listen` listens on the first
-of them, which TWILL_URL names. A test for each guide says what its commands must print.
+Only addresses are changed: free ports replace the ports of a guide, and a twilld that a guide starts without `--listen` listens on the
+first of them, which TWILL_URL names. A test for each guide says what its commands must print.
 """
 
 import contextlib
@@ -51,14 +51,14 @@ class Guides(unittest.TestCase):
             done = subprocess.Popen(["bash", "-e"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                     cwd=work, env=environment, start_new_session=True)
             try:
-                # A command that fails ends the script; daemons that stayed would hold its output open.
+                # When a command fails, the script ends; daemons that kept running would hold its output open.
                 ended = "trap 'kill $(jobs -p) 2> ignored || true; wait' EXIT\n"
                 output, _ = done.communicate(ended + script + "\nsleep 0.3; kill $(jobs -p); wait; cat log\n", timeout=seconds)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(done.pid, signal.SIGKILL)
                 with contextlib.suppress(OSError), open(os.path.join(work, "nginx.pid")) as file:
-                    os.kill(int(file.read()), signal.SIGTERM)  # a master that is killed leaves its workers
+                    os.kill(int(file.read()), signal.SIGTERM)  # workers of nginx would survive if the master were killed
         self.assertEqual(done.returncode, 0, output)
         for words in expected:
             self.assertRegex(output, words)
@@ -109,7 +109,7 @@ class Guides(unittest.TestCase):
         with open(os.path.join(GUIDES, "gpu.md")) as page:
             script = script_of(page.read())
         self.assertEqual(script.count("twill doctor | grep"), 2)
-        # What was tried is said once, and the program says the same.
+        # The guide and the program must agree about the GPUs that were tried.
         with open(os.path.join(GUIDES, "gpu.md")) as page, open(os.path.join(SOURCE, "tools/twill/nvidia_report.cpp")) as program:
             told, said = page.read(), program.read()
         date = re.search(r"as of (\d{4}-\d\d-\d\d)", told).group(1)

@@ -1,5 +1,5 @@
-"""A server that speaks the routes of Hugging Face's hub which a download needs, and a store of large files beside it,
-as on the hub at another address. Faults can be ordered: cuts, statuses, wrong bytes, answers without ranges."""
+"""A server that speaks the routes of Hugging Face's hub which a download needs, and a store of large files, which has
+an address of its own as at the hub. A test can order faults: cuts, statuses, wrong bytes, answers that ignore a range."""
 
 import contextlib
 import hashlib
@@ -20,7 +20,7 @@ def sha256(content):
 
 
 class Repo:
-    """One repository. `files` are path -> content; those that are large, or end as weights do, are in Git LFS."""
+    """One repository. `files` are path -> content; files that are large, or whose names end as those of weights, are in Git LFS."""
 
     def __init__(self, files, gated=False, private=False, token="hf_right"):
         self.files = dict(files)
@@ -50,8 +50,8 @@ class Hub:
         self.repos = {}
         self.moved = {}  # old id -> new id
         self.requests = []
-        self.faults = []  # each a function of (server, path, begin) -> None, or what to do: see _fault
-        self.listing = None  # in the place of the true one
+        self.faults = []  # functions of (server, path, begin) that return None or a fault: see _fault
+        self.listing = None  # replaces the true list of files
         self.lock = threading.Lock()
         self.hub = self._serve("hub")
         self.store = self._serve("store")
@@ -83,7 +83,7 @@ class Hub:
                 self.answer()
 
             def answer(self):
-                if self.path.startswith("http"):  # a proxy passes it on so
+                if self.path.startswith("http"):  # a request through a proxy has a whole URL
                     self.path = "/" + self.path.split("/", 3)[3]
                 with hub.lock:
                     hub.requests.append((name, self.path, dict(self.headers)))
@@ -93,7 +93,7 @@ class Hub:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
 
-            def handle_error(self, *_):  # a client that refuses the certificate, or leaves
+            def handle_error(self, *_):  # the client refused the certificate, or closed the connection
                 pass
 
         return Server(("127.0.0.1", 0), Handler)
@@ -137,7 +137,7 @@ class Hub:
         self.refuse(handler, 404, "EntryNotFound")
 
     def allowed(self, handler, name, repo):
-        """Answers what may not be read, and tells whether it may."""
+        """Whether the client may read the repository. If not, the request is answered with the refusal."""
         if repo is None:
             self.refuse(handler, 401, "RepoNotFound")
             return False
@@ -212,7 +212,7 @@ class Hub:
         return self.reply(handler, 404)
 
     def send(self, handler, server, path, content, **fields):
-        """The content, or the range of it that is asked for, unless a fault was ordered."""
+        """Sends the content, or the requested range of it, unless a fault was ordered."""
         begin, end, status = 0, len(content), 200
         if found := re.fullmatch(r"bytes=(\d+)-(\d*)", handler.headers.get("Range", "")):
             begin = int(found[1])
@@ -250,7 +250,7 @@ class Hub:
         return None
 
     def _fault(self, server, handler, path, content, begin=0):
-        """Asks the ordered faults. A number cuts the connection after so many bytes; bytes replace the content;
+        """Calls the ordered faults. A number cuts the connection after so many bytes; bytes replace the content;
         "whole" ignores the range; a tuple (status, fields) is an answer; a function writes the body."""
         for fault in list(self.faults):
             what = fault(server, path, begin)

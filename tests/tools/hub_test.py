@@ -27,11 +27,11 @@ from programs import BIN, SOURCE, Daemon, run, scratch
 
 GOLDEN = os.path.join(SOURCE, "tests/golden")
 CERTIFICATES = os.path.join(SOURCE, "tests/clients/tls")
-BIG = 8 << 20  # beside which headers are little
+BIG = 8 << 20  # large, compared with headers
 
 
 def files_of(name):
-    """The golden model as a repository has it, with what belongs to no model."""
+    """The files of a golden model as a repository has them, with further files that do not belong to the model."""
     root = os.path.join(GOLDEN, name)
     files = {"README.md": b"# A model\n", ".gitattributes": b"* text\n", "onnx/model.onnx": b"x" * 5000}
     for folder, _, names in os.walk(root):
@@ -47,7 +47,7 @@ LARGE = SMALL + random.Random(1).randbytes(BIG)
 
 
 def without_tensor(content, part):
-    """A safetensors file without the tensors whose name has that part."""
+    """A safetensors file without the tensors whose names contain `part`."""
     length, = struct.unpack("<Q", content[:8])
     header, data = json.loads(content[8:8 + length]), content[8 + length:]
     kept, bytes_kept = {}, b""
@@ -138,7 +138,7 @@ class Cache(HubTest):
                 self.hub.forget()
                 self.assertEqual(self.pull("hf:org/" + name).stdout.strip(), path)
                 self.assertEqual(self.hub.paths("store"), [])
-                self.assertEqual(len(self.hub.paths("hub")), 1)  # the list of files alone
+                self.assertEqual(len(self.hub.paths("hub")), 1)  # only the list of files was requested
 
     def test_the_cache_has_the_layout_of_huggingface_hub(self):
         done = self.pull("hf:org/tiny")
@@ -147,7 +147,7 @@ class Cache(HubTest):
         self.assertEqual(self.bytes_of(os.path.join(root, "refs/main")), commit.encode())
         self.assertEqual(done.stdout.strip(), os.path.join(root, "snapshots", commit, "m-Q8_0.gguf"))
         self.check_tiny(done)
-        self.assertEqual(sorted(os.listdir(root)), ["blobs", "refs", "snapshots"])  # no folder of scratch is left
+        self.assertEqual(sorted(os.listdir(root)), ["blobs", "refs", "snapshots"])  # no temporary folder is left
 
     def test_files_of_other_programs_are_used(self):
         commit = self.hub.repos["org/tiny"].branches["main"]
@@ -186,7 +186,7 @@ class Cache(HubTest):
         self.hub.forget()
         second = self.pull("org/two").stdout.strip()
         self.assertNotEqual(first, second)
-        self.assertEqual(self.hub.paths("store"), [])  # all weights are there
+        self.assertEqual(self.hub.paths("store"), [])  # all weights are in the cache already
         self.assertEqual(self.bytes_of(os.path.join(second, "generation_config.json")), b'{"temperature": 0.5}')
         repo.branches["v1"] = old
         for revision in ("v1", old):
@@ -208,7 +208,7 @@ class Cache(HubTest):
             self.assertIn("try again later", self.refusal("org/other", "status 503"))
             begin = time.monotonic()
             self.assertEqual(self.pull("org/tiny", HF_ENDPOINT=nobody).stdout.strip(), path)
-            self.assertLess(time.monotonic() - begin, 20)  # asked once: eight tries take half a minute
+            self.assertLess(time.monotonic() - begin, 20)  # one try; eight would take half a minute
             self.assertEqual(self.twill("inspect", "hf:org/tiny", HF_ENDPOINT=nobody).returncode, 0)
 
 
@@ -263,7 +263,7 @@ class Judgement(HubTest):
                     self.hub.repos[name] = Repo({**files, **changed})
                 self.hub.forget()
                 said = self.refusal(name, f"hf:{name} cannot be served, so its weights were not fetched", words)
-                self.assertNotIn(self.cache, said)  # the reference stands for the folder of headers
+                self.assertNotIn(self.cache, said)  # the message names the model by its reference, not by the folder with its headers
                 blobs = self.blobs(name)
                 self.assertFalse([blob for blob, size in blobs.items() if size > 1 << 20], blobs)
                 self.assertFalse([blob for blob in blobs if blob.endswith(".incomplete")])
@@ -274,7 +274,7 @@ class Judgement(HubTest):
             self.assertIn(words, said)
         whole = self.twill("inspect", self.pull("org/tiny").stdout.strip()).stdout
 
-        def facts(text):  # how much memory is free changes from moment to moment
+        def facts(text):  # leaves out how much memory is free, which changes all the time
             return [line for line in text.splitlines() if not re.match("model |  (host )?memory ", line)]
 
         self.assertEqual(facts(said), facts(whole))
@@ -283,7 +283,7 @@ class Judgement(HubTest):
         self.assertEqual(len(self.hub.paths("hub")), 1)  # the listing
 
     def test_long_headers_come_in_as_many_pieces_as_they_need(self):
-        # A vocabulary of which no first piece is enough: 30,000 more keys, 3 MB.
+        # A vocabulary that does not fit into the first pieces: 30,000 more keys, 3 MB.
         count, = struct.unpack("<Q", SMALL[16:24])
         pairs = b"".join(struct.pack("<Q", 90) + b"k%089d" % i + struct.pack("<IB", 0, 1) for i in range(30000))
         long = SMALL[:16] + struct.pack("<Q", count + 30000) + pairs + SMALL[24:]
@@ -306,7 +306,7 @@ class Judgement(HubTest):
         self.assertNotIn("mmproj", said)
         self.assertTrue(self.pull("org/several:q8_0").stdout.strip().endswith("/m-Q8_0.gguf"))
         self.assertTrue(self.pull("org/several:m-BF16.gguf").stdout.strip().endswith("/m-BF16.gguf"))
-        # What is looked at is what would be fetched, also where the cache holds another kind.
+        # `twill inspect` reads the file that would be fetched, even if the cache holds another one.
         self.hub.repos["org/both"] = Repo({"m-Q8_0.gguf": SMALL, "m-Q4_K_M.gguf": LARGE})
         self.pull("org/both:q8_0")
         self.hub.forget()
@@ -486,7 +486,7 @@ class Faults(HubTest):
         self.refusal("org/tiny", "cannot write to", "set HF_HOME", HF_HOME=path)
 
     def test_two_pulls_at_once_make_one_good_file(self):
-        # A slow file system keeps what is removed before it is made again missing for long.
+        # On this slow file system, a link that is removed and made again is missing for a long time.
         slow = self.preload("#include <dlfcn.h>\n#include <unistd.h>\n"
                             "int symlink(const char *to, const char *at) {\n"
                             "  int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, \"symlink\");\n"
@@ -568,7 +568,7 @@ class Access(HubTest):
 
 @contextlib.contextmanager
 def proxy():
-    """An HTTP proxy with tunnels; its address, and the first bytes of all that it was asked."""
+    """An HTTP proxy with tunnels: yields its address, and a list of the first bytes of all requests."""
     listener = socket.create_server(("127.0.0.1", 0))
     asked = []
 
@@ -578,7 +578,7 @@ def proxy():
                 to.sendall(data)
             to.shutdown(socket.SHUT_WR)
 
-    def serve(client):  # closes it
+    def serve(client):  # closes the client when it is done
         head = b""
         while b"\r\n\r\n" not in head:
             data = client.recv(65536)
@@ -665,7 +665,7 @@ class Serving(HubTest):
             file.write('[models.a]\npath = "hf:org/llama"\n[models.b]\npath = "hf:org/tiny:Q8_0"\n')
         checked = run("twilld", "--check-config", path, env=self.env)
         self.assertEqual(checked.returncode, 0, checked.stderr)
-        self.assertNotIn(hashlib.sha256(LARGE).hexdigest(), self.blobs())  # headers alone
+        self.assertNotIn(hashlib.sha256(LARGE).hexdigest(), self.blobs())  # only headers were fetched
         with self.daemon("--config", path) as daemon:
             daemon.wait_for("the model b is here")
             url = daemon.ready()

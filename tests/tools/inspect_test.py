@@ -57,7 +57,7 @@ def renamed(tensors, name):
 
 @contextlib.contextmanager
 def environment(values):
-    """For programs that are started meanwhile."""
+    """Sets environment variables for programs that are started meanwhile."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -112,12 +112,12 @@ class GoodModels(unittest.TestCase):
             path = os.path.join(folder, "larger.gguf")
             written = run("twill-synth", "smollm2-135m?layers=24&hidden=256&mlp=1024&vocab=2000&heads=4&kv-heads=4", path, "--format", "gguf", "--gguf-kind", "F16", "-q")
             self.assertEqual(written.returncode, 0, written.stderr)
-            cache = {"XDG_CACHE_HOME": folder}  # where no speeds of this machine are remembered
+            cache = {"XDG_CACHE_HOME": folder}  # an empty cache, which has no measured speeds of this machine
             limits = ["--set", "device.memory=40MiB", "--set", "kv.memory=2MiB", "--set", "scheduler.max_running=4",
                       "--set", "scheduler.max_step_tokens=32", "--set", f"offload.dir={folder}"]
             in_host, on_disk = [(*limits, "--set", f"offload.host_memory={size}") for size in ("64MiB", "1MiB")]
             places = {in_host: "come from host memory in each step", on_disk: "from the disk of " + folder}
-            for settings, place in places.items():  # nothing is known of this machine yet, and inspect measures little
+            for settings, place in places.items():  # no speeds of this machine are known yet, and `twill inspect` measures little
                 told = run("twill", "inspect", path, *settings, env=cache)
                 self.assertEqual((told.returncode, told.stderr), (0, ""), told.stdout)
                 self.assertRegex(told.stdout, r"(?m)^  fits +streamed: \d+ % of the weights \([\d.]+ MiB\) stay in device memory, .*" + place)
@@ -126,11 +126,11 @@ class GoodModels(unittest.TestCase):
             self.assertEqual(told.returncode, 0, told.stderr)
             self.assertRegex(told.stdout, r"(?m)^  fits +streamed: .*" + places[on_disk])
             self.assertRegex(told.stdout, r"(?m)^  speed +about [\d.e+]+ tokens/s with one request.*, bound by .* measured now")
-            for settings, place in places.items():  # from then on the speeds are known, and it is said where from
+            for settings, place in places.items():  # now the speeds are known, and the output says where they come from
                 told = run("twill", "inspect", path, *settings, env=cache)
                 self.assertRegex(told.stdout, r"(?m)^  fits +streamed: .*" + place)
                 self.assertRegex(told.stdout, r"(?m)^  speed +about .* measured by an earlier run")
-            # What was said is what a daemon does.
+            # A daemon places the weights as `twill inspect` predicted.
             percent = int(re.search(r"streamed: (\d+) %", told.stdout).group(1))
             with environment(cache), Daemon("--model", path, *on_disk) as daemon:
                 placed = daemon.wait_for(r"streaming weights .*: (\d+) % device, (\d+) % host, (\d+) % disk")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twilld on a device that is lost: every stream is told, and the process ends so that a service manager starts it."""
+"""twilld on a device that is lost: every stream ends with an error, and the process ends so that a service manager restarts it."""
 
 import http.client
 import json
@@ -14,11 +14,11 @@ import urllib.parse
 
 from programs import BIN, SOURCE, Daemon, scratch
 
-MAX_TOKENS = 90000  # which take a minute: no stream ends before the device is lost
+MAX_TOKENS = 90000  # they take a minute, so that no stream ends before the device is lost
 
 
 class LosingDaemon(Daemon):
-    """The test's own program, in the place of twilld."""
+    """The test's own program, in place of twilld."""
 
     def __init__(self):
         self.folder = scratch()
@@ -67,7 +67,7 @@ def send_and_read_nothing(url):
 
 
 def tokens_of(url):
-    """What the daemon has generated."""
+    """How many tokens the daemon has generated."""
     connection = connect(url)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
@@ -114,7 +114,7 @@ class LostDevice(unittest.TestCase):
         with LosingDaemon() as daemon, send_and_read_nothing(daemon.ready()):
             wait_until_paused(daemon.ready())
             daemon.lose_the_device()
-            stream(daemon.ready(), [], threading.Event())  # its first step fails
+            stream(daemon.ready(), [], threading.Event())  # the first step of this request fails
             daemon.wait_for("the device is lost")
             began = time.monotonic()
             self.assertEqual(daemon.ends_with(), 1)

@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard of the package, tried with Prometheus' own tools: promtool and a server that scrapes twilld.
+"""Tests the alert rules and the dashboard of the package with Prometheus' own tools: promtool and a server that scrapes twilld.
 
 Skipped where they are not installed (Debian's package prometheus has both). With TWILL_LONG=1, which tools/test --long
 sets, an overload also lets an alert fire.
@@ -96,7 +96,7 @@ def queries_of_dashboard():
 
 
 def queries_of_vllm(model: str):
-    """What the panels of vLLM's dashboard ask, in its present and its earlier spelling.
+    """The queries of the panels of vLLM's dashboard, with present and with earlier names of metrics.
 
     Read from examples/observability/prometheus_grafana/grafana.json of vllm-project/vllm, at 4b5c627c, and from
     examples/online_serving/prometheus_grafana/grafana.json, at 004f771f, as it was before the inter-token latency and
@@ -181,7 +181,7 @@ class Monitoring(unittest.TestCase):
     def test_an_overload_lets_an_alert_fire(self):
         with scratch() as folder, Daemon("--model", MODEL, "--set", "scheduler.max_running=1") as daemon:
             url = daemon.ready()
-            # The rules wait for minutes; here a minute passes in a second.
+            # The rules wait for minutes; the test replaces minutes by seconds.
             rules = pathlib.Path(folder) / "alerts.yaml"
             text = (FOLDER / "alerts.yaml").read_text()
             rules.write_text(re.sub(r"(for: |\[)(\d+)m", lambda found: f"{found[1]}{int(found[2]) + 1}s", text))

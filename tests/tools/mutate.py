@@ -4,10 +4,10 @@
     mutate.py --build DIR [--count 60] [--seed 1] [--only TEXT] [--log FILE] [--limit SECONDS]
 
 A mutant changes one operator, bound, constant or statement in one line of a .cpp file of actors/, models/offload, net/ or
-gpu's dispatch. Mutants are drawn by the seed, spread over the folders. Each is compiled, then judged by the test
-programs that cover its folder, the cheapest first; a failure, a crash or a run beyond the limit kills it. One that does not
-compile is replaced by another. The file is restored after each. The source tree is the one this script lies in: give it a
-checkout of its own (git worktree add), since it writes to sources. DIR is a build of that tree.
+gpu's dispatch. Mutants are drawn by the seed, spread over the folders. Each mutant is compiled, then run through the test
+programs that cover its folder, the cheapest first; a failure, a crash or a run beyond the limit kills it. A mutant that does
+not compile is replaced by another. The source file is restored after each. The script writes to the source tree that it is in,
+so run it in a checkout of its own (git worktree add). DIR is a build of that tree.
 """
 
 import argparse
@@ -36,7 +36,7 @@ AREAS = [
     ("net", 16, ["test_net"]),
     ("gpu", 8, ["test_gpu", "test_models_weights"]),
 ]
-# Of gpu/, what chooses, packs, checks and hands out; kernels have naive loops as oracles.
+# Of gpu/, only code that selects, packs, checks and dispatches is changed: tests compare the kernels with naive loops.
 NOT_DISPATCH = re.compile(r"^gpu/(.*/)?(host|portable|cuda|collectives)/")
 
 SWAPS = [
@@ -58,7 +58,7 @@ def sources(folder: str) -> list:
 
 
 def without_literals(line: str) -> str:
-    """The line with texts and comments blanked, so that places stay the same."""
+    """The line with string literals and comments blanked, so that columns stay the same."""
     blank = lambda m: m.group(0)[0] + " " * (len(m.group(0)) - 2) + m.group(0)[-1]
     line = re.sub(r'"(?:[^"\\]|\\.)*"', blank, line)
     line = re.sub(r"'(?:[^'\\]|\\.)'", blank, line)
@@ -128,7 +128,7 @@ def why_killed(output: str) -> str:
 
 
 def judge(build: pathlib.Path, programs: list, limit: float) -> tuple:
-    """built, killed, by what"""
+    """Returns whether the mutant was built, whether it was killed, and by what."""
     status, output = run(["ninja", "-C", build, "-j1", "-k1", *programs], 600)
     if status != 0:
         return False, False, output[-300:]

@@ -162,7 +162,7 @@ class Offload(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(path) as file:
             rows = list(csv.DictReader(file))
-        self.assertEqual(len(rows), 8)  # the last of three enters in the third round and takes six steps
+        self.assertEqual(len(rows), 8)  # the last of three batches starts in the third round and takes six steps
         for name, column in (("total", "seconds"), ("decode", "decode_seconds")):
             told = float(re.search(name + r" latency: ([\d.]+) s", done.stdout)[1])
             self.assertAlmostEqual(sum(float(row[column]) for row in rows), told, delta=0.002)
@@ -176,7 +176,7 @@ class Offload(unittest.TestCase):
         for order in ("zigzag", "fused"):
             done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "6",
                            "--percent", *"0 0 100 0 100 0".split(), "--search-order", order, "--rounds", path,
-                           "--set", "device.link_gbps=1")  # the link is slow, so that something is always on its way
+                           "--set", "device.link_gbps=1")  # the link is slow, so that a transfer is always running
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(path) as file:
                 rows = list(csv.DictReader(file))

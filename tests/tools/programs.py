@@ -1,4 +1,4 @@
-"""Helpers that the tests of the programs share: they run programs, and a daemon for the length of a test."""
+"""Helpers that the tests of programs share: they run programs, and a daemon for the length of a test."""
 
 import os
 import re
@@ -67,7 +67,7 @@ class Daemon:
         self.process.send_signal(number)
 
     def ends_with(self, timeout=20):
-        """Waits for the end, by when `lines` has the whole log, and returns the exit status."""
+        """Waits until the daemon has ended and `lines` has the whole log, and returns the exit status."""
         status = self.process.wait(timeout)
         self.reader.join(10)
         return status

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs twilld as a service manager does: it tells of its state over $NOTIFY_SOCKET, and takes sockets that were opened
+"""Runs twilld as a service manager does: twilld reports its state over $NOTIFY_SOCKET, and takes sockets that were opened
 for it."""
 
 import json
@@ -20,7 +20,7 @@ MODEL = "dummy:smollm2-135m?layers=1&vocab=704&hidden=96&heads=3&kv-heads=1&mlp=
 
 
 class Manager:
-    """The service manager's end: a folder with its socket, and what came on it."""
+    """The service manager: a folder with its socket, and the messages that came on the socket."""
 
     def __init__(self, watchdog=None):
         self.folder = scratch()
@@ -54,7 +54,7 @@ class Manager:
 
 
 class Managed(Daemon):
-    """A daemon with variables of its own and descriptors that begin at 3."""
+    """A daemon with its own environment variables, and with sockets at descriptors from 3 on."""
 
     def __init__(self, *arguments, env, sockets=(), model=MODEL):
         self.env, self.sockets = env, sockets
@@ -98,7 +98,7 @@ class Notify(unittest.TestCase):
                 manager.wait_for("READY=1", 0)
 
     def test_a_drain_counts_what_is_left(self):
-        # The watchdog makes reports frequent, and the reply outlasts some of them.
+        # The watchdog makes reports frequent; the reply takes longer than several of them.
         with Manager(watchdog=0.15) as manager, Managed(env=manager.environment) as daemon:
             url = daemon.ready()
             body = {"prompt": "on and on", "max_tokens": 1900, "ignore_eos": True, "stream": True, "n": 4}
@@ -133,7 +133,7 @@ class Notify(unittest.TestCase):
                                b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(body), body))
                 manager.wait_for("^STATUS=.*longer than `scheduler.watchdog` allows")
                 self.assertNotIn("WATCHDOG", manager.messages[-1])
-                # It is fed again once the step is over, and not before.
+                # The watchdog is notified again only when the step is over.
                 manager.wait_for("^WATCHDOG=1$", 60)
                 self.assertIn("STATUS=", manager.messages[-1])
                 self.assertIn(b" 200 ", client.recv(64))
@@ -201,13 +201,13 @@ class PassedSockets(unittest.TestCase):
                     socket.create_connection(tcp.getsockname(), 30) as early:
                 local.bind(path)
                 local.listen()
-                # It hears nothing of a model that is not there yet.
+                # This client connects before the model is loaded, and gets no answer until it is.
                 early.sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 with Managed(env={}, sockets=[tcp, local]) as daemon:
                     self.assertIn(f"http://127.0.0.1:{tcp.getsockname()[1]}, unix:{path}",
                                   daemon.wait_for("ready in .*").group())
                     self.assertIn(b" 200 ", early.recv(64))
-                    # Only this machine comes in, so foreign host names are refused.
+                    # Only this machine can connect, so foreign host names are refused.
                     early.close()
                     with socket.socket(socket.AF_UNIX) as late:
                         late.connect(path)
@@ -215,7 +215,7 @@ class PassedSockets(unittest.TestCase):
                         self.assertIn(b" 421 ", late.recv(64))
                     daemon.signal(signal.SIGTERM)
                     self.assertEqual(daemon.ends_with(), 0)
-                # They stay open for the next daemon.
+                # The sockets stay open for the next daemon.
                 self.assertTrue(os.path.exists(path))
                 with Managed(env={}, sockets=[tcp]) as daemon:
                     self.assertEqual(answer(daemon.ready() + "/ready"), 200)
@@ -253,7 +253,7 @@ class Installed(unittest.TestCase):
                 self.assertTrue(os.path.exists(os.path.join(folder, path)), path)
             with open(os.path.join(folder, "lib/systemd/system/twilld.service")) as file:
                 self.assertIn(f"ExecStart={folder}/bin/twilld --config {folder}/etc/twill/twilld.toml", file.read())
-            # What is installed names a model that somebody has still to put there.
+            # The installed configuration names a model that the administrator must still install.
             with open(os.path.join(folder, "etc/twill/twilld.toml"), "r+") as file:
                 text, n = re.subn('(?m)^path = .*', f'path = "{SOURCE}/tests/golden/llama-tiny-fp16"', file.read())
                 self.assertEqual(n, 1)
@@ -264,7 +264,7 @@ class Installed(unittest.TestCase):
                 done = subprocess.run([os.path.join(folder, "bin/twilld"), "--check-config",
                                        os.path.join(folder, *config)], capture_output=True, text=True, timeout=20)
                 self.assertEqual(done.returncode, 0, done.stderr)
-            # Only the helper compiles schemas.
+            # Schemas are compiled by the helper program alone, so this shows that it is found.
             schema = os.path.join(folder, "schema.json")
             with open(schema, "w") as file:
                 file.write('{"type": "integer"}')
@@ -285,7 +285,7 @@ class Pages(unittest.TestCase):
                 self.assertIn("\\fB" + name.replace("-", "\\-") + "\\fR", page, program)
 
     def complete(self, script, *words):
-        """What bash offers for the last word."""
+        """The completions that bash offers for the last word."""
         line = " ".join(f"'{word}'" for word in words)
         program = f"""source "$1"; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}
         _{words[0].replace("-", "_")}; printf '%s\\n' "${{COMPREPLY[@]}}" """

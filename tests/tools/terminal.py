@@ -18,7 +18,7 @@ class Terminal:
     """Runs twill at a terminal, as a user does, and keeps what it shows."""
 
     def __init__(self, *arguments, env=None, columns=0, rows=0):
-        """Without a size the terminal does not tell its own."""
+        """Without `columns` and `rows` the terminal does not report a size."""
         self.shown = ""
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.end, inner = pty.openpty()
@@ -43,7 +43,7 @@ class Terminal:
         return True
 
     def wait_for(self, pattern, timeout=20):
-        """Returns what was shown up to the end of the match. It is forgotten, so that the next call finds what comes
+        """Waits for a match; returns the text shown up to its end, and drops that text, so that the next call finds what comes
         after it."""
         end = time.monotonic() + timeout
         while not (found := re.search(pattern, self.shown)):
@@ -60,7 +60,7 @@ class Terminal:
             self.read(0)
 
     def close(self):
-        """As when the user closes the window."""
+        """Closes the terminal, as when the user closes the window."""
         os.close(self.end)
         self.end = -1
 
