@@ -231,9 +231,9 @@ private:
                                                                   : not_run(*step.plan, why)));
   }
 
-  /// Waits until the device has ended all steps under way, discards their results, and answers as
-  /// if the steps had not run. Called before the sequences' states are removed, because steps that
-  /// the device is still computing may use them.
+  /// Waits until the device has ended all steps under way and discards their results. The batcher
+  /// gets the same answers as for steps that were never run. Called before the sequences' states
+  /// are removed, because steps that the device is still computing may use them.
   void abandon_steps() {
     for (launched_step& step : std::exchange(under_way_, {})) {
       if (step.begun && runner_)

@@ -1,7 +1,8 @@
 // batch_routes: the handlers of /v1/files and /v1/batches, with OpenAI's request and reply formats.
 //
-// The router calls them on the strand of the client's connection. Whole files are read and written
-// on the worker thread, or piece by piece as the client reads.
+// The router calls them on the strand of the client's connection. The disk is read and written on
+// the worker thread; a download reads a piece of the file whenever the client has taken the one
+// before.
 #pragma once
 
 #include "net/http/request_scope.hpp"

@@ -18,10 +18,10 @@ namespace twill::net {
 /// output tokens.
 void set_defaults(const codec_context& context, actors::request& to);
 
-/// Reads the sampling parameters, the options of the prompt, the request's place in the queue and
-/// the format of the output, after set_defaults(). Refuses the fields that twill does not support.
-/// The field with the largest number of output tokens may have any of the names `limits`; its value
-/// must be at least `least`.
+/// Reads the sampling parameters, the options of the prompt, the priority and the format of the
+/// output. The caller has called set_defaults() before. Refuses the fields that twill does not
+/// support. The limit of output tokens may have any of the names `limits`, and must be at least
+/// `least`.
 void read_generation(fields& from, const codec_context& context,
                      std::initializer_list<std::string_view> limits, std::int32_t least,
                      actors::request& to);

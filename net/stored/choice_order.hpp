@@ -27,9 +27,9 @@ public:
   /// event that belongs to no choice is delivered at once, except that an error comes after all
   /// events that still wait.
   void add(const actors::event& ev, std::size_t place, std::deque<std::size_t>& out);
-  /// Must be called with the event of each index that add() has returned, in that order. Sets
-  /// `last` only on the last event of all choices, and sets `use.completion_tokens` to the number
-  /// of tokens up to and including this event.
+  /// Must be called with each event whose index add() has returned, in the order of these indexes.
+  /// Sets `last` only on the last event of all choices, and sets `use.completion_tokens` to the
+  /// number of tokens of all choices up to and including this event.
   void adjust(actors::event& ev);
 
 private:

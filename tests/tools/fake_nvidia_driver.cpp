@@ -1,5 +1,5 @@
 // A fake of the functions of NVIDIA's driver that `twill doctor` calls, for a machine with an A100
-// and a T4. cuInit returns FAKE_CUDA_INIT.
+// and a T4. cuInit returns the number in the environment variable FAKE_CUDA_INIT.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

@@ -269,9 +269,9 @@ gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std:
   return w;
 }
 
-/// A trial that multiplies the matrix by each number of rows in `counts`. The bits of all outputs
-/// are compared between these calls. Every `step`-th output and the last one are also compared with
-/// the reference.
+/// A trial that multiplies the matrix with activations of several numbers of rows, those in
+/// `counts`. A row's outputs must have the same bits in all of these products. Every `step`-th
+/// output and the last one are also compared with the reference.
 trial trial_of(const gpu::device& dev, const gpu::packed_matrix& packed,
                const gpu::weight_source& source, compute_type compute,
                std::span<const std::int64_t> counts, std::int64_t step) {

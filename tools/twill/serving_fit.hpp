@@ -46,8 +46,9 @@ serving_fit fit_for_serving(gpu::device& dev, const models::model& model,
                             models::offload::measuring when);
 
 /// Returns rows of a name and a text: the memory that would be reserved and touched, and whether
-/// the model fits or from where it is streamed. For a streamed model there is also a row with the
-/// speed, for which the machine is measured now when `fit` has no plan.
+/// the model fits or from where it is streamed. For a model whose weights are
+/// streamed there is also a row with the tokens per second that its plan expects or, if `fit` has
+/// no plan, with an upper bound that is measured now.
 std::vector<std::pair<std::string, std::string>> fit_rows(const serving_fit& fit, gpu::device& dev,
                                                           const config::options& options);
 

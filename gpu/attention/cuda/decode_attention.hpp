@@ -173,8 +173,8 @@ struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx
   /// Copies the values of a sub-tile's positions to a slot. `side` threads share the value of one
   /// position, and each of them copies every `side`-th 16 bytes of it. A thread does so for every
   /// `rows`-th column of the sub-tile; a column is the place of a position in the order of
-  /// decode_pieces.hpp. Values that the row does not see are replaced by zeros, since their memory
-  /// may hold anything.
+  /// decode_pieces.hpp. Values of positions that the query must not see are replaced by zeros,
+  /// since their memory may hold anything.
   TWILL_KERNEL_MEMBER void stage_values(int sub_tile, unsigned slot) {
     constexpr int segments = shape::value_segments;
     constexpr int side = segments <= 4 ? 4 : segments <= 8 ? 8 : 16; // threads of a value

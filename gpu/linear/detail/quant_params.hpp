@@ -45,9 +45,9 @@ inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
   return -static_cast<float>(zero) * scale == offset;
 }
 
-/// The largest zero point that is stored in a byte; where a matrix has larger ones, its offsets are
-/// stored instead. For 4-bit codes the limit is lower because kernels subtract the zero point in
-/// bf16.
+/// The largest zero point that is stored in a byte. A matrix with larger zero points stores
+/// scale * zero point, its offset, as a floating-point number instead. For 4-bit codes the limit is
+/// lower because kernels subtract the zero point in bf16.
 constexpr std::int32_t most_zero_point(weight_kind kind) {
   return kind == weight_kind::grouped_u4 ? 127 : 255;
 }

@@ -1,5 +1,5 @@
-// The host implementation of the row ops. A work item is one row or a long range of columns, in
-// loops that compilers vectorise.
+// The host implementation of the row ops. A work item is one row, or a long range of columns of one
+// row. Its loops are written so that compilers vectorise them.
 #include <algorithm>
 
 #include "gpu/detail/rows_backend.hpp"

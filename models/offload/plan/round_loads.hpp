@@ -10,8 +10,9 @@
 
 namespace twill::models::offload {
 
-/// `count` rounds with the same mix of prefills and decodes. context_positions counts only one
-/// sequence of each micro-batch.
+/// `count` rounds of a schedule with the same numbers of prefills and decodes; in a round, each
+/// micro-batch that is alive takes one step. The plan takes all sequences of a micro-batch to be
+/// alike, so context_positions counts one of them for each micro-batch.
 struct round_load {
   double count = 1;
   double n_prefills = 0;        ///< micro-batches that take step 0

@@ -13,8 +13,8 @@
 namespace twill::net {
 
 /// Returns a copy of `of_model` in which llama.cpp's defaults (temperature 0.8, top_k 40, top_p
-/// 0.95, min_p 0.05) replace each value that equals twill's own default, as a value does that
-/// neither the model nor the configuration sets.
+/// 0.95, min_p 0.05) replace each value that equals twill's own default: such a value was most
+/// likely set neither by the model nor by the configuration.
 config::sampling_params llamacpp_defaults(const config::sampling_params& of_model);
 
 /// Reads all sampling fields (`temperature`, ..., `samplers`, `seed`, `logit_bias`, `stop`) and the

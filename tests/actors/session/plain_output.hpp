@@ -1,5 +1,6 @@
-// plain_output: what a client must see of one choice, computed anew from all tokens for every
-// answer: the bytes, the whole text, and the part of the text that later tokens cannot change.
+// plain_output: what a client must see of one choice: the bytes, the whole text, and the part of
+// the text that later tokens cannot change. Each function computes its result from all tokens
+// again.
 #pragma once
 
 #include <cstdint>

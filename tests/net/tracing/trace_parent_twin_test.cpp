@@ -1,5 +1,5 @@
-// A `traceparent` header is read as by a regular expression that follows the standard, whichever of
-// its characters is replaced.
+// The reader of `traceparent` headers accepts and refuses what a regular expression that follows
+// the standard does. The headers are valid ones in which each character in turn is replaced.
 #include "net/tracing/trace_parent.hpp"
 
 #include <algorithm>

@@ -155,8 +155,8 @@ void hub_client::refuse(const model_reference& named, const std::string& what,
   throw client_error(named.text() + ": the hub does not give " + what + status);
 }
 
-/// Calls `attempt` until it succeeds or has failed too often. `attempt` sets its argument to true
-/// when it has received enough bytes to count as progress.
+/// Calls `attempt` until it succeeds, or fails `most_failures` times in a row without progress.
+/// `attempt` sets its argument to true once it has received enough bytes to count as progress.
 template <class Attempt>
 void hub_client::with_retries(const std::string& what, int most_failures, const Attempt& attempt) {
   std::chrono::milliseconds wait = first_wait;

@@ -1,5 +1,5 @@
-// targets: the speeds that twill's kernels are meant to reach, each with the prediction of the
-// model on paper. The functions are pure.
+// targets: the speeds that twill's kernels are meant to reach, each with the speed that the
+// performance model of this folder predicts. The functions are pure.
 //
 // For the A100 and the A6000, shares of bandwidth refer to the data sheet. For the H100 and the
 // H200, the targets are meant for a later run on a real GPU. Their shares refer to the measured
