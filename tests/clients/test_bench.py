@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from conftest import BIN
-from test_doors import TLS, install, with_tls
+from test_listeners import TLS, install, with_tls
 
 BACKENDS = ("openai", "openai-chat", "twill-stream", "responses-ws")
 MODEL = "dummy:null"

@@ -65,7 +65,7 @@ bool has_keys(const std::string& file) {
 
 /// Warns about a server that strangers can use without a key, and about secret files that every
 /// user of the machine can read.
-void warn_of_open_doors(const daemon_config& config, const net::listeners& sockets) {
+void warn_of_open_listeners(const daemon_config& config, const net::listeners& sockets) {
   const auto& server = config.options.server;
   for (const auto& one : sockets.all())
     if (!one.is_local() && !config::needs_keys(config.options))
@@ -297,7 +297,7 @@ int run_daemon(daemon_config config, signal_waiter& signals, const engine_starte
   net::server_listeners sockets{open_listeners(asked, wanted, passed),
                                 open_admin_listener(asked, wanted),
                                 open_agent_listener(asked, wanted)};
-  warn_of_open_doors(config, sockets.clients);
+  warn_of_open_listeners(config, sockets.clients);
   warn_of_plain_keys(asked, sockets.admin);
   // The constructor of file_keeper forks, so it must run before any thread is started.
   std::shared_ptr<file_keeper> keeper; // shared with a reload that hangs

@@ -490,12 +490,12 @@ private:
            std::all_of(under_way_.begin(), under_way_.end(), [](int n) { return n == 0; });
   }
 
-  void step(bool open_doors) {
+  void step(bool with_requests) {
     now_ += 1ms * (random_() % 40);
     if (pool_->wake_at() && *pool_->wake_at() <= now_) pool_->woken(now_);
     settle();
     const std::size_t m = random_() % rules_.size();
-    switch (random_() % (open_doors ? 8 : 4)) {
+    switch (random_() % (with_requests ? 8 : 4)) {
     case 0:
     case 1:
       if (!due_.empty()) finish_one();

@@ -282,7 +282,7 @@ std::string sweep_page(const sweep& of) {
   }
   const sweep_setup& s = of.setup;
   std::string body = "<p>" + escape_markup(s.server.empty() ? s.backend : s.server) + ", " +
-                     escape_markup(s.hardware.empty() ? "hardware not told" : s.hardware) + ", " +
+                     escape_markup(s.hardware.empty() ? "hardware unknown" : s.hardware) + ", " +
                      escape_markup(s.date) + "</p>\n" + rows("Figures of each cell", table) +
                      list(sweep_remarks(of));
   std::vector<chart> charts;

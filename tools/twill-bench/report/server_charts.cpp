@@ -21,7 +21,7 @@ enum class kind { value, rate, mean };
 
 /// A series to draw as one line: a gauge, a counter as a rate, or a histogram as the mean of its
 /// observations.
-struct told_series {
+struct reported_series {
   std::string metric, labels;
   kind shown_as = kind::value;
   std::vector<std::optional<double>> values; // (n_points)
@@ -100,11 +100,11 @@ public:
   }
 
   /// Returns every series whose value changed.
-  std::vector<told_series> read() const {
-    std::vector<told_series> out;
+  std::vector<reported_series> read() const {
+    std::vector<reported_series> out;
     for (const auto& [name, series] : log_) {
       const std::size_t brace = std::min(name.find('{'), name.size());
-      told_series one;
+      reported_series one;
       one.metric = name.substr(0, brace);
       one.labels = name.substr(brace);
       if (is_part_of_histogram(one.metric, "_count", "_sum", one.labels)) continue;
@@ -174,7 +174,7 @@ private:
 };
 
 /// The unit of the axis: 1e6 where the numbers are too long for it, else 1.
-double unit_of(const told_series& series) {
+double unit_of(const reported_series& series) {
   double most = 0;
   for (const auto& value : series.values)
     if (value) most = std::max(most, std::abs(*value));
@@ -190,14 +190,14 @@ chart empty_chart(std::string title, std::string unit, const std::vector<std::st
   return out;
 }
 
-void add_line(chart& to, std::string name, const told_series& series, double factor) {
+void add_line(chart& to, std::string name, const reported_series& series, double factor) {
   chart_series line{std::move(name), series.values};
   for (auto& value : line.values)
     if (value) value = *value * factor;
   to.series.push_back(std::move(line));
 }
 
-chart own_chart(const told_series& one, bool alone, const std::vector<std::string>& places) {
+chart own_chart(const reported_series& one, bool alone, const std::vector<std::string>& places) {
   const double unit = unit_of(one);
   const char* what = one.shown_as == kind::rate   ? "per second"
                      : one.shown_as == kind::mean ? "mean"
@@ -217,15 +217,15 @@ server_chart_list server_charts(const scrape_log& server) {
   const auto all = from.read();
   const auto places = from.places();
   server_chart_list out;
-  std::set<const told_series*> drawn;
+  std::set<const reported_series*> drawn;
   for (const known_chart& known : known_charts()) {
     chart one = empty_chart(known.title, known.unit, places);
     for (const known_line& line : known.lines) {
-      const auto is_it = [&](const told_series& s) {
+      const auto is_it = [&](const reported_series& s) {
         return without_prefix(s.metric) == line.metric;
       };
       const bool alone = std::count_if(all.begin(), all.end(), is_it) == 1;
-      for (const told_series& series : all) {
+      for (const reported_series& series : all) {
         if (!is_it(series)) continue;
         add_line(one, alone ? line.name : line.name + (" " + series.labels), series, known.factor);
         drawn.insert(&series);
@@ -237,9 +237,9 @@ server_chart_list server_charts(const scrape_log& server) {
     out.known.push_back(std::move(one));
   }
   std::map<std::string, int> named;
-  for (const told_series& one : all)
+  for (const reported_series& one : all)
     ++named[one.metric];
-  for (const told_series& one : all)
+  for (const reported_series& one : all)
     if (drawn.count(&one) == 0)
       out.others.push_back(own_chart(one, named[one.metric] == 1, places));
   return out;

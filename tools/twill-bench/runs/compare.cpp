@@ -90,7 +90,7 @@ std::string about(const named_sweep& run) {
   const sweep_setup& s = run.figures.setup;
   std::string out = "- " + run.name + ": " + s.title;
   if (!s.server.empty()) out += ", " + s.server;
-  out += ", " + (s.hardware.empty() ? "hardware not told" : s.hardware) + ", backend " + s.backend +
+  out += ", " + (s.hardware.empty() ? "hardware unknown" : s.hardware) + ", backend " + s.backend +
          ", " + std::to_string(s.throughput_requests) + " requests for throughput";
   if (s.throughput_concurrency > 0)
     out += " (" + std::to_string(s.throughput_concurrency) + " in flight)";

@@ -144,7 +144,7 @@ std::vector<std::string> sweep_remarks(const sweep& of) {
 std::string sweep_markdown(const sweep& of, const std::string& image) {
   const sweep_setup& s = of.setup;
   std::string out = "# " + s.title + "\n\n## " +
-                    (s.hardware.empty() ? "hardware not told" : s.hardware) + "\n\n## " +
+                    (s.hardware.empty() ? "hardware unknown" : s.hardware) + "\n\n## " +
                     (s.server.empty() ? s.backend : s.server) + "\n\n" + published_table(of) + "\n";
   for (const std::string& line : sweep_remarks(of))
     out += "- " + line + "\n";

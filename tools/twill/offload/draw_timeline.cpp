@@ -29,10 +29,10 @@ models::offload::offload_resource resource_of(models::offload::lane where) {
 
 void write(const std::string& file, const std::string& title,
            std::span<const models::offload::timeline_span> spans) {
-  timeline_picture picture;
-  picture.title = title;
+  timeline_layout layout;
+  layout.title = title;
   std::ofstream out(file);
-  out << timeline_svg(spans, picture);
+  out << timeline_svg(spans, layout);
   if (!out.flush())
     throw client_error("`--timeline` must be a file that can be written, got " + file);
 }

@@ -117,8 +117,8 @@ std::string title_of(const bar& b) {
 
 class drawing {
 public:
-  drawing(std::span<const timeline_span> spans, const timeline_picture& picture)
-      : picture_(picture), width_(std::max(picture.plot_width, 100)) {
+  drawing(std::span<const timeline_span> spans, const timeline_layout& layout)
+      : layout_(layout), width_(std::max(layout.plot_width, 100)) {
     for (const timeline_span& span : spans) {
       rows_[static_cast<std::size_t>(span.resource)].push_back(span);
       end_s_ = std::max(end_s_, span.end_s);
@@ -140,7 +140,7 @@ public:
            "\" font-family=\"sans-serif\" font-size=\"12\">\n"
            "<rect width=\"" +
            size + "\" fill=\"white\"/>\n";
-    out_ += text_at(left, 28, " font-size=\"15\"", picture_.title);
+    out_ += text_at(left, 28, " font-size=\"15\"", layout_.title);
     draw_axis(plot_height);
     draw_rows();
     draw_legend(top + plot_height + axis_height);
@@ -204,7 +204,7 @@ private:
     }
   }
 
-  const timeline_picture& picture_;
+  const timeline_layout& layout_;
   int width_;
   std::array<std::vector<timeline_span>, models::offload::n_offload_resources> rows_;
   std::set<std::int32_t> batches_;
@@ -215,8 +215,8 @@ private:
 
 } // namespace
 
-std::string timeline_svg(std::span<const timeline_span> spans, const timeline_picture& picture) {
-  return drawing(spans, picture).draw();
+std::string timeline_svg(std::span<const timeline_span> spans, const timeline_layout& layout) {
+  return drawing(spans, layout).draw();
 }
 
 } // namespace twill::tools

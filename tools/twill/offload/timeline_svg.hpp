@@ -14,13 +14,13 @@
 
 namespace twill::tools {
 
-struct timeline_picture {
+struct timeline_layout {
   std::string title;     ///< says what ran, or that it was simulated
   int plot_width = 1200; ///< pixels of the time axis; at least 100
 };
 
 /// Returns the text of an SVG file. The spans may have any order.
 std::string timeline_svg(std::span<const models::offload::timeline_span> spans,
-                         const timeline_picture& picture);
+                         const timeline_layout& layout);
 
 } // namespace twill::tools

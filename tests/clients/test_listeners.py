@@ -176,7 +176,7 @@ def test_a_unix_socket_beside_tcp(start_daemon, tmp_path):
     assert not path.exists()
 
 
-def test_open_doors_and_open_secrets_are_warned_of(start_daemon, tmp_path):
+def test_unsafe_listeners_and_readable_secrets_are_warned_of(start_daemon, tmp_path):
     install(tmp_path, "first", 0o644)
     daemon = start_daemon("server.listen=0.0.0.0:0", *with_tls(tmp_path), "server.max_connections=1000000")
     log = daemon.text_of_log()
