@@ -240,7 +240,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   auto skipped = result.skipped.begin();
   for (std::size_t i = 0; i < plan->rows.size(); ++i) {
     const planned_row& row = plan->rows[i];
-    expect_rows(*plan, i);
+    prefetch_rows(*plan, i);
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
     const bool was_skipped = skipped != result.skipped.end() && *skipped == row.id;
     if (was_skipped) ++skipped;
@@ -283,15 +283,15 @@ void batcher_core::note_drawn(sequence& s, sequence_id id, std::int32_t token,
 /// Prefetches into the CPU cache the records of sequences that come after row i in the plan,
 /// because the records of many sequences are scattered over memory. The caller loops over the rows;
 /// a row is one sequence's part of the step.
-void batcher_core::expect_rows(const step_plan& plan, std::size_t i) const {
+void batcher_core::prefetch_rows(const step_plan& plan, std::size_t i) const {
   constexpr std::size_t far = 16, near = 8;
   if (i + far < plan.rows.size()) {
     groups_.prefetch(plan.rows[i + far].id);
     scheduler_.prefetch(plan.rows[i + far].id);
   }
   if (i + near < plan.rows.size()) {
-    groups_.expect_sequence(plan.rows[i + near].id);
-    scheduler_.expect_sequence(plan.rows[i + near].id);
+    groups_.prefetch_sequence(plan.rows[i + near].id);
+    scheduler_.prefetch_sequence(plan.rows[i + near].id);
   }
 }
 

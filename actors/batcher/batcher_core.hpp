@@ -118,7 +118,7 @@ private:
   step_plan_ptr send_plan(step_plan plan, std::int32_t preempted);
   void note_opened(steady_clock::time_point now);
   void note_first_admission(const sequence& s, std::int32_t n_loaded);
-  void expect_rows(const step_plan& plan, std::size_t i) const;
+  void prefetch_rows(const step_plan& plan, std::size_t i) const;
   void note_drawn(sequence& s, sequence_id id, std::int32_t token, steady_clock::time_point now,
                   step_counts& counts);
   void set_limits(const batcher_limits& limits);

@@ -88,9 +88,9 @@ public:
   const sequence* find_sequence(sequence_id id) const { return sequences_.find(id); }
   sequence& at(sequence_id id) { return sequences_.at(id); }
   /// Prefetches memory into the CPU cache: first call prefetch() for a sequence that will soon be
-  /// used, then expect_sequence(), after work on a few other sequences.
+  /// used, then prefetch_sequence(), after work on a few other sequences.
   void prefetch(sequence_id id) const { sequences_.prefetch(id); }
-  void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
+  void prefetch_sequence(sequence_id id) const { sequences_.prefetch_value(id); }
   const sequence& at(sequence_id id) const { return sequences_.at(id); }
   static group& group_of(const sequence& s) { return *s.owner; }
 

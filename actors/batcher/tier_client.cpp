@@ -64,8 +64,8 @@ bool tier_client::start_fetch(const prefix_match& match, sequence_groups::fetche
   ++fetched.n_fetches;
   fetched.first = n_blocks;
   fetched.fetch_id = begin(match.id, now, match.tier_keys.size());
-  // The tiers (host memory and disk) get an earlier deadline than `patience`. So they answer with
-  // the blocks that they have read by then, and the fetch is given up only if they hang.
+  // The tiers (host memory and disk) get an earlier deadline than `patience`. At that deadline they
+  // answer with the blocks that they have read, so the fetch is given up only if they hang.
   const auto patience = speeds.patience(match.tier_keys.size());
   tiers_->fetch({fetched.fetch_id, match.tier_keys, now + patience * 3 / 4}, patience);
   return true;

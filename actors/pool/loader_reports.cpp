@@ -8,32 +8,32 @@
 namespace twill::actors {
 
 void record_opened(std::size_t m, result<opened_model>& opened, pooled_models& models,
-                   pool_state& memory, bool draining) {
+                   pool_state& state, bool draining) {
   const auto now = std::chrono::steady_clock::now();
-  const bool was_fetched = memory.now(m) == pool_state::phase::fetching;
+  const bool was_fetched = state.now(m) == pool_state::phase::fetching;
   // waiting requests learn of the failure from their refusal
-  const bool somebody_waits = memory.waiting(m) > 0;
+  const bool somebody_waits = state.waiting(m) > 0;
   if (opened.ok()) {
     models.take_files(m, std::move(opened).value());
-    memory.opened(m, models.files(m)->need_bytes, now);
+    state.opened(m, models.files(m)->need_bytes, now);
     if (was_fetched) log::info("the model " + models.id(m) + " is here");
   } else {
-    memory.open_failed(m, opened.detail(), now);
+    state.open_failed(m, opened.detail(), now);
     if (!somebody_waits && !draining)
       log::error("the model " + models.id(m) + " cannot be served: " + opened.detail());
   }
 }
 
 void record_loaded(std::size_t m, result<std::unique_ptr<engine>>& started, pooled_models& models,
-                   pool_state& memory, const config::options& options) {
+                   pool_state& state, const config::options& options) {
   const auto now = std::chrono::steady_clock::now();
   if (started.ok()) {
     started.value()->reload(options);
     models.take_engine(m, std::move(started).value());
-    memory.loaded(m, now);
+    state.loaded(m, now);
   } else {
     log::error("the model " + models.id(m) + " cannot be loaded: " + started.detail());
-    memory.load_failed(m, started.detail(), now);
+    state.load_failed(m, started.detail(), now);
   }
 }
 

@@ -20,10 +20,10 @@ namespace twill::actors {
 /// logged unless a request waits for the model, since its client then gets the reason, or unless
 /// the pool is draining.
 void record_opened(std::size_t m, result<opened_model>& opened, pooled_models& models,
-                   pool_state& memory, bool draining);
+                   pool_state& state, bool draining);
 /// Adds a model's engine to `models`. The engine was started with the options of the daemon's
 /// start; it now gets `options`, which may have been reloaded since then.
 void record_loaded(std::size_t m, result<std::unique_ptr<engine>>& started, pooled_models& models,
-                   pool_state& memory, const config::options& options);
+                   pool_state& state, const config::options& options);
 
 } // namespace twill::actors

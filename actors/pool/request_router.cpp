@@ -42,9 +42,9 @@ request_error shutting_down() {
   return {errc::shutting_down, "the server is shutting down; retry later", ""};
 }
 
-request_router::request_router(std::mutex& mutex, pool_state& memory, const pooled_models& models,
+request_router::request_router(std::mutex& mutex, pool_state& state, const pooled_models& models,
                                std::function<void()> wake)
-    : mutex_(mutex), state_(memory), models_(models), wake_(std::move(wake)) {}
+    : mutex_(mutex), state_(state), models_(models), wake_(std::move(wake)) {}
 
 engine_port* request_router::take_in(const held_request_ptr& held, const config::options& options) {
   requests_.add(held);

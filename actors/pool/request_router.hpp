@@ -30,7 +30,7 @@ namespace twill::actors {
 
 class request_router {
 public:
-  request_router(std::mutex& mutex, pool_state& memory, const pooled_models& models,
+  request_router(std::mutex& mutex, pool_state& state, const pooled_models& models,
                  std::function<void()> wake);
 
   const held_requests& requests() const { return requests_; }

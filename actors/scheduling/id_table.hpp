@@ -56,10 +56,10 @@ public:
     shift_ = first_shift;
     size_ = 0;
   }
-  /// Prefetches into the CPU cache the slot that a look-up of the id touches first. expect_value(),
-  /// called some look-ups later, prefetches the value.
+  /// Prefetches into the CPU cache the slot that a look-up of the id touches first.
+  /// prefetch_value(), called some look-ups later, prefetches the value.
   void prefetch(std::uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
-  void expect_value(std::uint64_t id) const {
+  void prefetch_value(std::uint64_t id) const {
     if (const T* value = find(id)) __builtin_prefetch(value);
   }
   /// Calls f(id, value) for all entries, in no particular order. `f` must neither add nor erase

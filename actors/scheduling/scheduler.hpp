@@ -89,9 +89,9 @@ public:
   /// `draws` says whether the plan let the row draw a token, and `drew` whether it drew one.
   void row_done(sequence_id id, bool draws, bool drew);
   /// Prefetches memory into the CPU cache: first call prefetch() for a sequence for which
-  /// row_done() will soon be called, then expect_sequence(), after work on a few other sequences.
+  /// row_done() will soon be called, then prefetch_sequence(), after work on a few other sequences.
   void prefetch(sequence_id id) const { sequences_.prefetch(id); }
-  void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
+  void prefetch_sequence(sequence_id id) const { sequences_.prefetch_value(id); }
   /// The device lost its KV, and no outstanding step will come back: every sequence must be
   /// computed again. The sequences' blocks and the executor's states are gone, and take_released()
   /// does not report them.

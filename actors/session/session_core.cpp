@@ -80,7 +80,7 @@ void session_core::start(served_model_ptr model, const std::optional<request_err
   if (is_over_) return;
   if (refusal) return end_with(*refusal);
   model_ = std::move(model);
-  if (model_) stats_.set_model(model_->id);
+  stats_.set_model(model_->id);
   request& asked = args_.request;
   if (asked.pooling != pooling::none) drop_output(asked);
   if (const auto error = check_request(asked, *model_, args_.limits)) return end_with(*error);
@@ -438,16 +438,18 @@ void session_core::close(bool aborted, const request_error* error) {
   const std::int64_t cost = used ? use_.prompt_tokens + use_.completion_tokens : 0;
   if (args_.budget != nullptr) args_.budget->settle(paid_, cost);
   note_paid(0);
-  using how = request_end::kind;
+  using kind = request_end::kind;
   request_end end;
-  end.how = aborted            ? how::cancelled
-            : error != nullptr ? how::error
-            : any_length_      ? how::length
-                               : how::stop;
-  end.status = aborted            ? "cancelled"
-               : error != nullptr ? word_of(error->code)
-               : any_length_      ? "length"
-                                  : "stop";
+  if (aborted) {
+    end.how = kind::cancelled;
+    end.status = "cancelled";
+  } else if (error != nullptr) {
+    end.how = kind::error;
+    end.status = word_of(error->code);
+  } else {
+    end.how = any_length_ ? kind::length : kind::stop;
+    end.status = any_length_ ? "length" : "stop";
+  }
   end.use = use_;
   end.earlier_tokens = n_made_;
   end.n_choices = static_cast<std::int32_t>(choices_.size());

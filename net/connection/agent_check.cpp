@@ -25,26 +25,26 @@ agent_check::agent_check(const asio::any_io_executor& strand, listeners& sockets
     : line_(std::move(line)) {
   for (std::size_t i = 0; i < sockets.all().size(); ++i) {
     const asio::generic::stream_protocol protocol(sockets.all()[i].family, 0);
-    entrances_.push_back({acceptor(strand, protocol, sockets.take(i)), asio::steady_timer(strand)});
+    listening_.push_back({acceptor(strand, protocol, sockets.take(i)), asio::steady_timer(strand)});
   }
 }
 
 void agent_check::begin() {
-  for (auto& one : entrances_)
+  for (auto& one : listening_)
     accept(one);
 }
 
 void agent_check::stop() {
   error_code ignored;
-  for (auto& one : entrances_) {
-    one.gate.close(ignored);
+  for (auto& one : listening_) {
+    one.socket.close(ignored);
     one.pause.cancel();
   }
 }
 
-void agent_check::accept(entrance& at) {
-  if (!at.gate.is_open()) return;
-  at.gate.async_accept([this, &at](error_code error, acceptor::protocol_type::socket socket) {
+void agent_check::accept(listening_socket& at) {
+  if (!at.socket.is_open()) return;
+  at.socket.async_accept([this, &at](error_code error, acceptor::protocol_type::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (error) {
       at.pause.expires_after(accept_pause);

@@ -35,14 +35,14 @@ public:
 
 private:
   using acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
-  struct entrance {
-    acceptor gate;
+  struct listening_socket {
+    acceptor socket;
     asio::steady_timer pause;
   };
 
-  void accept(entrance& at);
+  void accept(listening_socket& at);
 
-  std::list<entrance> entrances_;
+  std::list<listening_socket> listening_;
   std::function<std::string()> line_;
 };
 

@@ -43,8 +43,8 @@ void client_acceptor::listen(listeners& sockets, bool admin) {
     if (admin)
       listener = one.family == AF_UNIX ? listener_kind::admin_socket : listener_kind::admin_address;
     const asio::generic::stream_protocol protocol(one.family, 0);
-    entrances_.push_back(std::make_unique<entrance>(acceptor(control_, protocol, sockets.take(i)),
-                                                    control_, listener));
+    listening_.push_back(std::make_unique<listening_socket>(
+        acceptor(control_, protocol, sockets.take(i)), control_, listener));
   }
 }
 
@@ -57,32 +57,33 @@ std::string client_acceptor::reload_certificate(const file_reader& read) {
 }
 
 void client_acceptor::begin() {
-  for (const auto& one : entrances_)
+  for (const auto& one : listening_)
     accept(*one);
 }
 
 void client_acceptor::close() {
   error_code ignored;
-  for (const auto& one : entrances_) {
-    one->gate.close(ignored);
+  for (const auto& one : listening_) {
+    one->socket.close(ignored);
     one->pause.cancel();
   }
 }
 
-void client_acceptor::accept(entrance& at) {
-  if (!at.gate.is_open()) return;
-  at.gate.async_accept(asio::make_strand(io_), [this, &at](error_code error, client_socket socket) {
-    if (error == asio::error::operation_aborted) return;
-    if (error) return retry_accept(at, error);
-    if (at.listener == listener_kind::clients)
-      adopt(std::move(socket));
-    else
-      adopt_administrator(std::move(socket), at.listener);
-    accept(at);
-  });
+void client_acceptor::accept(listening_socket& at) {
+  if (!at.socket.is_open()) return;
+  at.socket.async_accept(asio::make_strand(io_),
+                         [this, &at](error_code error, client_socket socket) {
+                           if (error == asio::error::operation_aborted) return;
+                           if (error) return retry_accept(at, error);
+                           if (at.listener == listener_kind::clients)
+                             adopt(std::move(socket));
+                           else
+                             adopt_administrator(std::move(socket), at.listener);
+                           accept(at);
+                         });
 }
 
-void client_acceptor::retry_accept(entrance& at, error_code error) {
+void client_acceptor::retry_accept(listening_socket& at, error_code error) {
   log::warn("accept: " + error.message());
   at.pause.expires_after(accept_retry_pause);
   at.pause.async_wait([this, &at](error_code cancelled) {

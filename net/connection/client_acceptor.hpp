@@ -53,16 +53,16 @@ private:
   using acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
   /// One address on which clients are accepted.
-  struct entrance {
-    entrance(acceptor a, const strand& control, listener_kind kind)
-        : gate(std::move(a)), pause(control), listener(kind) {}
-    acceptor gate;
+  struct listening_socket {
+    listening_socket(acceptor a, const strand& control, listener_kind kind)
+        : socket(std::move(a)), pause(control), listener(kind) {}
+    acceptor socket;
     asio::steady_timer pause;
     listener_kind listener;
   };
 
-  void accept(entrance& at);
-  void retry_accept(entrance& at, error_code error);
+  void accept(listening_socket& at);
+  void retry_accept(listening_socket& at, error_code error);
   void adopt(client_socket socket);
   void adopt_administrator(client_socket socket, listener_kind listener);
   void begin(arriving_client client);
@@ -70,7 +70,7 @@ private:
   server_context& context_;
   asio::io_context& io_;
   strand control_;
-  std::vector<std::unique_ptr<entrance>> entrances_;
+  std::vector<std::unique_ptr<listening_socket>> listening_;
   std::optional<tls_credentials> tls_;
 };
 

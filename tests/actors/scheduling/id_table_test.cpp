@@ -50,7 +50,7 @@ struct both {
       break;
     case 6:
       table.prefetch(id);
-      table.expect_value(id);
+      table.prefetch_value(id);
       break;
     default:
       demand_equal(table[id], map[id], "the value");
