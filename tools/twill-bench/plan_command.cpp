@@ -5,12 +5,13 @@
 
 #include "tools/twill-bench/commands.hpp"
 #include "tools/twill-bench/plan/load_batcher.hpp"
+#include "tools/twill-bench/plan/request_load.hpp"
 
 namespace twill::bench {
 namespace {
 
 struct plan_arguments {
-  load_batcher_settings settings;
+  load_settings settings;
   std::int32_t steps = 2000;
 };
 
@@ -24,7 +25,7 @@ void print_row(const char* name, std::vector<double> seconds) {
 }
 
 void measure(const plan_arguments& a, bool few_blocks) {
-  load_batcher_settings settings = a.settings;
+  load_settings settings = a.settings;
   settings.few_blocks = few_blocks;
   load_batcher batcher(settings);
   const std::int32_t warm = 2 * settings.running * settings.prompt_tokens / 512 + 200;

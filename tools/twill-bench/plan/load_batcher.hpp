@@ -7,23 +7,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "actors/batcher/batcher_core.hpp"
 #include "actors/kv/block_pool.hpp"
+#include "tools/twill-bench/plan/request_load.hpp"
 
 namespace twill::bench {
-
-struct load_batcher_settings {
-  std::int32_t queued = 10000;
-  std::int32_t running = 1000;
-  std::int32_t prompt_tokens = 512;
-  std::int32_t output_tokens = 256;
-  bool few_blocks = false; ///< KV blocks, not max_running, limit how many requests run
-  bool prefix_cache = true;
-};
 
 /// CPU time of one step in seconds, split by the component that used it.
 struct plan_seconds {
@@ -34,7 +24,7 @@ struct plan_seconds {
 
 class load_batcher final : actors::session_sink {
 public:
-  explicit load_batcher(const load_batcher_settings& settings);
+  explicit load_batcher(const load_settings& settings);
 
   /// Hands the results of the oldest unfinished step to the batcher and plans the next steps.
   plan_seconds step();
@@ -49,19 +39,14 @@ private:
   void failed(actors::request_id, const actors::request_error&) override {}
   void forgotten(actors::request_id) override { ++missing_; }
 
-  void submit();
   void plan(plan_seconds& spent);
-  actors::step_result results_of(const actors::step_plan& plan);
 
-  load_batcher_settings settings_;
   actors::stats_board stats_;
   actors::block_pool pool_;
   actors::batcher_core core_;
-  std::shared_ptr<const config::sampling_params> sampling_;
-  actors::token_ids stop_ids_;
-  std::unordered_map<actors::sequence_id, std::int32_t> outputs_;
+  request_maker requests_;
+  result_maker results_;
   std::vector<actors::step_plan_ptr> sent_;
-  actors::request_id submitted_ = 0;
   std::int32_t missing_ = 0;
 };
 
