@@ -97,7 +97,7 @@ DETAIL_EXCEPTIONS = {
     ("tools/twill-bench/kernels/weights.cpp", "gpu/detail/half.hpp"): "measures kernels on f16 weights",
 }
 # A folder whose files may include another's private headers: it runs those parts alone.
-PRIVATE_READERS = {"tools/gpu-kernels": "gpu"}
+PRIVATE_READERS = {"tools/gpu-kernels": "gpu", "tools/twill-bench/plan": "actors"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -148,6 +148,31 @@ class Disk(unittest.TestCase):
         self.assertIn("--samples", done.stderr)
 
 
+class Plan(unittest.TestCase):
+    tiny = ("--running", "4", "--queued", "8", "--prompt", "64", "--output", "32", "--steps", "100")
+
+    def test_actors_are_timed_from_a_result_to_the_next_plan(self):
+        done = run("twill-bench", "plan", "--actors", "--step-ms", "0", *self.tiny)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("an executor whose steps take 0 ms", done.stdout)
+        rows = re.findall(r"^  (\D+?) +(\d+) +(\d+)((?: +[\d.]+){6})$", done.stdout, re.MULTILINE)
+        self.assertEqual([row[0] for row in rows], ["decode, no end"] * 2 + ["ends are replaced"] * 2 +
+                         ["a queue", "KV blocks are short"])
+        self.assertEqual([row[1:3] for row in rows[:2]], [("1", "0"), ("4", "0")])
+        for *_, figures in rows:
+            median, p99, most, wait_median, wait_p99, step = map(float, figures.split())
+            self.assertTrue(0 < median <= p99 <= most, figures)
+            self.assertTrue(0 <= wait_median <= wait_p99 <= most, figures)
+            self.assertGreater(step, 0)
+        self.assertGreater(float(rows[-1][3].split()[4]), 0)  # the batcher asked the allocator
+
+    def test_a_step_time_is_for_actors_alone(self):
+        done = run("twill-bench", "plan", "--step-ms", "1", *self.tiny)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--actors", done.stderr)
+        self.assertRegex(run("twill-bench", "plan", *self.tiny).stdout, r"the running set is full: 4 run, \d+ wait")
+
+
 class Kernels(unittest.TestCase):
     def measured(self, *flags):
         """Runs `twill-bench kernels` at toy shapes; returns the record of the device and those of the cases."""
