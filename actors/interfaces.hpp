@@ -51,8 +51,10 @@ using session_actor = caf::typed_actor<
 
 /// Owns the accounting of KV blocks.
 using kv_allocator_actor = caf::typed_actor<
-    // batcher: apply one change of leases; the answer holds the ids of the granted blocks.
-    answers<kv_grant, kv_change>,
+    // batcher: apply a change of leases, which uses blocks that were granted before.
+    takes<kv_change>,
+    // batcher: look up prefixes and grant blocks ahead of their use.
+    answers<kv_grant, block_request>,
     // batcher: list which leases have which blocks, for an administrator.
     answers<kv_leases, describe_leases>>;
 

@@ -188,27 +188,46 @@ struct grammar_overdue {};
 /// grammar compiler -> itself: compile the next grammar that waits.
 struct compile_next {};
 
-/// batcher -> kv_allocator: one change of leases, applied in the order of its members.
+/// batcher -> kv_allocator: the batcher has changed leases. The parts are applied in the order of
+/// the members. A change only uses blocks that the batcher was granted before, so it is not
+/// answered.
 struct kv_change {
-  bool reset = false;        ///< the device lost its KV: every lease ends, nothing stays cached
+  /// The device lost its KV or has another size: every lease ends, granted blocks are taken back,
+  /// and nothing stays cached.
+  bool reset = false;
   std::int32_t n_blocks = 0; ///< with a reset: the blocks that the device has from now on
+  std::vector<prefix_insert> prefix_inserts; ///< full blocks that finished steps have computed
+  std::vector<sequence_id> drops;            ///< leases that end
   std::vector<lease_reuse> reuses; ///< leases that begin with a prefix_match of the last kv_grant
   std::vector<lease_growth> grows; ///< blocks to add to a lease; an unknown lease is begun
   std::vector<lease_fork> forks; ///< leases that begin by sharing the first blocks of another lease
   std::vector<lease_copy> copies; ///< leases that get one more block, as the target of a copy
-  std::vector<prefix_insert> prefix_inserts; ///< full blocks that finished steps have computed
-  std::vector<sequence_id> drops;            ///< leases that end
-  std::vector<prefix_query> queries;         ///< prefix lookups, answered by kv_grant::matches
+  /// the blocks for all of `grows`, concatenated, and then those for `copies`
+  std::vector<std::int32_t> blocks;
 };
-/// kv_allocator -> batcher: the answer to a kv_change.
+/// batcher -> kv_allocator: look up the prefixes of sequences that may be admitted next, and grant
+/// blocks ahead of their use. The batcher sends the next request only after the answer has come.
+struct block_request {
+  std::vector<prefix_query> queries;
+  /// Blocks for decodes, which have priority over those of the queries. If negative, the batcher
+  /// has -n_ahead granted blocks to spare, and that many fewer are granted for the queries.
+  std::int64_t n_ahead = 0;
+  /// Blocks to grant in addition, if the sequences of the queries can get all that they lack.
+  std::int64_t n_more = 0;
+};
+/// kv_allocator -> batcher: the answer to a block_request.
 struct kv_grant {
-  std::vector<std::int32_t> blocks;  ///< ids for all of kv_change::grows, concatenated
-  std::vector<std::int32_t> copies;  ///< ids for kv_change::copies, in the same order
-  std::vector<prefix_match> matches; ///< answers to kv_change::queries, in the same order
+  /// Blocks that the batcher may give to sequences. There may be fewer than were asked for, because
+  /// blocks of kept matches are not evicted.
+  std::vector<std::int32_t> blocks;
+  /// Answers to the queries, in their order. The list ends with the first sequence that lacks more
+  /// blocks than can be granted; the match of that sequence is not kept (prefix_match::kept).
+  std::vector<prefix_match> matches;
   /// blocks to be copied to host memory before the next step plan runs
   std::vector<block_spill> spills;
-  std::int64_t free_blocks = 0; ///< blocks that can be granted, cached ones included
-  std::int64_t used_blocks = 0;
+  /// Free and cached blocks that are not granted. Blocks of kept matches are counted too, although
+  /// they cannot be granted before the next request.
+  std::int64_t free_blocks = 0;
 };
 
 /// port -> batcher: report which sequences hold which blocks, for an administrator.

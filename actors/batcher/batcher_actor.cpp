@@ -7,8 +7,8 @@
 #include <span>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 
+#include "actors/batcher/batcher_snapshot.hpp"
 #include "actors/detail/counted_actor.hpp"
 #include "actors/detail/holder_name.hpp"
 
@@ -46,34 +46,30 @@ public:
     pump();
   }
   void use(const offloader_actor& offloader) { offloader_ = offloader; }
-  /// Answers with a snapshot of the scheduler. The batcher handles no other message until the KV
-  /// allocator has listed its leases (which sequence has which blocks), so that leases and
-  /// sequences are of the same moment.
+  /// Answers with a snapshot of the scheduler. Every change of leases (which sequence has
+  /// which blocks) has been sent to the allocator, so the leases that it lists are of this
+  /// moment.
   void describe(const describe_scheduler& order) {
-    ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
-      (*callback)(core_->describe(std::move(leases)));
+    const auto now = std::make_shared<scheduler_snapshot>(core_->describe());
+    ask(self_, kv_, describe_leases{}).then([now, callback = order.callback](kv_leases& leases) {
+      (*callback)(with_blocks(std::move(*now), std::move(leases)));
     });
   }
   /// Answers with a ledger, which lists the resources that each request has taken
   /// (config/base/ledger.hpp). The executor answers between two steps, so its part of the ledger
   /// may be of a later moment than the other parts.
   void account(const ask_ledger& order) {
-    ask(self_, kv_, describe_leases{}).await([this, callback = order.callback](kv_leases& leases) {
-      ledger all = core_->account(leases);
-      all.taken("sessions that the batcher answers", static_cast<std::int64_t>(handles_.size()));
-      for (const auto& [request, session] : handles_)
-        all.held("sessions that the batcher answers", holder_name(request));
-      if (tiers_) tiers_->account(all);
-      if (!executor_) return (*callback)(std::move(all));
-      const auto gathered = std::make_shared<ledger>(std::move(all));
-      ask(self_, executor_, list_states{})
-          .then(
-              [this, callback, gathered](const listed_states& states) {
-                core_->account(states, *gathered);
-                (*callback)(std::move(*gathered));
-              },
-              [callback, gathered](const caf::error&) { (*callback)(std::move(*gathered)); });
-    });
+    const auto all = std::make_shared<ledger>(core_->account());
+    all->taken("sessions that the batcher answers", static_cast<std::int64_t>(handles_.size()));
+    for (const auto& [request, session] : handles_)
+      all->held("sessions that the batcher answers", holder_name(request));
+    if (tiers_) tiers_->account(*all);
+    ask(self_, kv_, describe_leases{})
+        .then(
+            [this, all, holders = core_->holders(), callback = order.callback](kv_leases& leases) {
+              add_leases(leases, holders, *all);
+              account_states(all, callback);
+            });
   }
   /// Applies an order to the core, then carries out the actions that follow from it.
   template <class F>
@@ -83,26 +79,38 @@ public:
   }
 
 private:
-  /// Carries out the actions that batcher_core asks for, until there is none or an answer of the KV
-  /// allocator must come first. Until that answer no other message is handled, so that the state
-  /// from which a step is planned does not change halfway.
+  /// Adds the sequence states that the executor has to the ledger, and answers with it.
+  void account_states(const std::shared_ptr<ledger>& all,
+                      const decltype(ask_ledger::callback)& callback) {
+    if (!executor_) return (*callback)(std::move(*all));
+    ask(self_, executor_, list_states{})
+        .then(
+            [this, callback, all](const listed_states& states) {
+              core_->account(states, *all);
+              (*callback)(std::move(*all));
+            },
+            [callback, all](const caf::error&) { (*callback)(std::move(*all)); });
+  }
+
+  /// Sends the ids of departed sequences, then each possible plan with its kv_change, then the next
+  /// block_request.
   void pump() {
     if (auto left = core_->take_departed(); !left.ids.empty() && outstanding_ > 0)
       tell_first(self_, executor_, std::move(left));
-    for (;;) {
-      auto action = core_->next(steady_clock::now());
-      if (auto* plan = std::get_if<step_plan_ptr>(&action)) {
-        send(*plan);
-        continue;
-      }
-      if (auto* change = std::get_if<kv_change>(&action)) {
-        ask(self_, kv_, std::move(*change)).await([this](kv_grant& grant) {
-          core_->granted(std::move(grant), steady_clock::now());
-          pump();
-        });
-      }
-      return;
+    while (const auto plan = core_->plan(steady_clock::now())) {
+      send(plan);
+      send_change();
     }
+    send_change();
+    if (auto request = core_->take_request())
+      ask(self_, kv_, std::move(*request)).then([this](kv_grant& grant) {
+        core_->granted(std::move(grant), steady_clock::now());
+        pump();
+      });
+  }
+
+  void send_change() {
+    if (auto change = core_->take_change()) tell(self_, kv_, std::move(*change));
   }
 
   void send(const step_plan_ptr& plan) {

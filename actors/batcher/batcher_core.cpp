@@ -25,7 +25,7 @@ batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, ses
       prefixes_({limits.plan.prefix_cache, limits.plan.block_tokens, limits.shareable_length}),
       tiers_(limits.plan.block_tokens, tiers), outputs_(groups_, scheduler_, sessions, orders_) {
   set_limits(limits);
-  grant_.free_blocks = limits.total_blocks;
+  blocks_.reset(limits.total_blocks);
   publish_gauges();
 }
 
@@ -44,8 +44,10 @@ void batcher_core::executor_ready(std::uint64_t generation, const batcher_limits
   observer_.executor_ready(generation, limits);
   if (pipeline_.has_executor()) lose_executor();
   pipeline_.executor_ready(generation);
-  reset_blocks_ = reset_blocks_ || limits.total_blocks != limits_.total_blocks;
+  const bool reset = change_.reset || limits.total_blocks != limits_.total_blocks;
   set_limits(limits);
+  if (reset) reset_blocks();
+  ask_ = true;
   scheduler_.set_limits(limits.plan);
   orders_.refit(limits_);
 }
@@ -59,52 +61,130 @@ void batcher_core::lose_executor() {
     scheduler_.unhold(id);
   scheduler_.forget_device();
   groups_.forget_device();
-  reset_blocks_ = true;
+  reset_blocks();
+}
+
+/// Orders the allocator to end all leases. From now on it has limits_.total_blocks blocks, of which
+/// none is granted.
+void batcher_core::reset_blocks() {
+  change_ = {};
+  change_.reset = true;
+  change_.n_blocks = static_cast<std::int32_t>(limits_.total_blocks);
+  blocks_.reset(limits_.total_blocks);
+  if (request_ == request_state::asked) request_ = request_state::ignored;
 }
 
 // Planning.
 
-batcher_core::action batcher_core::next(steady_clock::time_point now) {
-  TWILL_ASSERT(!awaiting_grant_, "the batcher waits for the allocator's answer");
-  switch (std::exchange(phase_, phase::begin)) {
-  case phase::schedule:
-    // After the allocator's answer, fetches of KV blocks from host memory or disk were begun.
-    // Sequences that wait for a fetch are no longer candidates for admission. The sequences that
-    // are candidates in their place are looked up in the prefix cache now.
-    if (std::exchange(fetches_began_, false))
-      if (auto queries = look_up()) return ask(std::move(*queries), phase::schedule);
-    return schedule(now);
-  case phase::send:
-    return send(now);
-  case phase::begin:
-    break;
-  }
-  auto drops = take_drops();
-  if (pipeline_.has_room())
-    if (auto queries = look_up()) {
-      if (drops) drops->queries = std::move(queries->queries);
-      return ask(drops ? std::move(*drops) : std::move(*queries), phase::schedule);
-    }
-  if (drops) return ask(std::move(*drops), phase::begin);
-  if (pipeline_.has_room()) return schedule(now);
+step_plan_ptr batcher_core::plan(steady_clock::time_point now) {
+  TWILL_ASSERT(change_.blocks.empty(), "take_change() is called after each plan");
+  collect_released();
+  if (pipeline_.has_room() && !should_wait())
+    if (auto planned = plan_rows(now)) return planned;
   publish_gauges();
-  return rest{};
+  return nullptr;
 }
 
-batcher_core::action batcher_core::ask(kv_change change, phase then) {
-  phase_ = then;
-  awaiting_grant_ = true;
-  change.prefix_inserts = prefixes_.take_inserts();
-  return action{std::move(change)};
+/// Whether the plan should wait for the allocator's next answer, because decodes lack blocks that
+/// it may grant. As long as the executor computes a step, that costs no time.
+bool batcher_core::should_wait() const {
+  const bool answer_comes = request_ == request_state::asked || ask_ || !blocks_.is_exact();
+  return pipeline_.n_outstanding() > 0 && answer_comes &&
+         blocks_.ready() < scheduler_.blocks_of_next_decodes().of_one_step;
+}
+
+step_plan_ptr batcher_core::plan_rows(steady_clock::time_point now) {
+  if (prefill_budget_) scheduler_.set_mixed_prompt_tokens(prefill_budget_->prompt_tokens());
+  scheduler_.plan(blocks_.free(), decision_, prefixes_.hits(groups_));
+  // The next plan needs other blocks, or this one needed blocks that were not granted.
+  ask_ =
+      ask_ || !decision_.rows.empty() || scheduler_.decode_left_out() || scheduler_.head_left_out();
+  if (decision_.preempted > 0) {
+    stats_.update(
+        [&](engine_stats& s) { s.preemptions += static_cast<std::uint64_t>(decision_.preempted); });
+  }
+  if (decision_.rows.empty()) {
+    collect_released(); // the sequences that this plan has preempted
+    return plans_.has_spills() ? send_plan(plans_.build_spills(), 0) : nullptr;
+  }
+  auto begun = prefixes_.begin(decision_.opened, groups_);
+  blocks_.reuse(begun.n_evictable);
+  change_.reuses = std::move(begun.reuses);
+  change_.grows = decision_.grows;
+  change_.forks = decision_.forks;
+  change_.copies = decision_.copies;
+  std::size_t n_blocks = decision_.copies.size();
+  for (const lease_growth& g : decision_.grows)
+    n_blocks += static_cast<std::size_t>(g.n_blocks);
+  change_.blocks = blocks_.take(n_blocks);
+  note_opened(now);
+  return send_plan(plans_.build(decision_, change_.blocks, groups_), decision_.preempted);
+}
+
+std::optional<kv_change> batcher_core::take_change() {
+  const bool planned = !change_.grows.empty() || !change_.forks.empty() || !change_.copies.empty();
+  // A plan can preempt a sequence for which it begins a lease. Drops are applied first, so such a
+  // lease ends with the next change.
+  if (!planned) collect_released();
+  change_.prefix_inserts = prefixes_.take_inserts();
+  const bool changed =
+      planned || change_.reset || !change_.prefix_inserts.empty() || !change_.drops.empty();
+  if (!changed) return std::nullopt;
+  ask_ = changed_ = true; // The next answer must say how many blocks are free after this change.
+  return std::exchange(change_, {});
+}
+
+/// Takes the blocks of sequences that have left or were preempted back.
+void batcher_core::collect_released() {
+  std::vector<released_sequence> released;
+  scheduler_.take_released(released);
+  for (const released_sequence& r : released) {
+    if (r.leased) {
+      change_.drops.push_back(r.id);
+      blocks_.note_given_up();
+    }
+    if (r.opened) pipeline_.close(r.id);
+    if (r.gone) observer_.forgotten(r.id);
+    if (const auto over = groups_.release(r)) sessions_.forgotten(*over);
+  }
+}
+
+std::optional<block_request> batcher_core::take_request() {
+  if (request_ != request_state::none || !pipeline_.has_executor()) return std::nullopt;
+  if (!std::exchange(ask_, false)) return std::nullopt;
+  block_request request;
+  // Blocks of a match cannot be granted. So while decodes lack blocks, no prefix is looked up.
+  if (!scheduler_.decode_left_out()) {
+    std::vector<sequence_id> candidates;
+    scheduler_.candidates(candidates);
+    request.queries = prefixes_.queries(candidates, groups_);
+  }
+  // Blocks for two steps of decodes are requested, so that a late answer delays no decode. At most
+  // one block for each running sequence is requested: an admission leaves that many free, so these
+  // blocks never compete with an admission.
+  const auto n_running = static_cast<std::int64_t>(scheduler_.running());
+  request.n_ahead =
+      std::min(scheduler_.blocks_of_next_decodes().of_two_steps, n_running) - blocks_.ready();
+  request.n_more = scheduler_.further_blocks();
+  const bool lacks_blocks = request.n_ahead + request.n_more > 0;
+  if (!std::exchange(changed_, false) && request.queries.empty() && !lacks_blocks)
+    return std::nullopt;
+  prefixes_.drop_matches();
+  blocks_.note_request();
+  request_ = request_state::asked;
+  return request;
 }
 
 void batcher_core::granted(kv_grant grant, steady_clock::time_point now) {
-  TWILL_ASSERT(awaiting_grant_, "the allocator answers each change once");
-  if (tiers_.has_tiers()) observer_.tiers_answered(grant, now);
-  awaiting_grant_ = false;
+  TWILL_ASSERT(request_ != request_state::none, "the allocator answers each request once");
+  observer_.granted(grant, now);
+  if (std::exchange(request_, request_state::none) == request_state::ignored) {
+    ask_ = true;
+    return;
+  }
+  blocks_.add(grant.blocks, grant.free_blocks);
   prefixes_.take_matches(std::move(grant.matches));
-  plans_.add_spills(std::exchange(grant.spills, {}));
-  grant_ = std::move(grant);
+  plans_.add_spills(std::move(grant.spills));
   if (tiers_.has_tiers())
     prefixes_.leave_out([&](const prefix_match& m) { return starts_fetch(m, now); });
 }
@@ -112,18 +192,20 @@ void batcher_core::granted(kv_grant grant, steady_clock::time_point now) {
 /// Starts a fetch if host memory or disk has KV blocks of the sequence that follow those on the
 /// device. Returns whether the sequence now waits for the fetch.
 bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_point now) {
-  sequence& s = groups_.at(match.id);
+  sequence* waits = groups_.find_sequence(match.id);
+  if (waits == nullptr) return true; // it has left since it was looked up
+  sequence& s = *waits;
   // Nothing is fetched for a sequence that cannot be admitted now: its blocks on the device could
   // be evicted while it waits.
   const std::int32_t width = limits_.plan.block_tokens;
   const std::int64_t all = (s.n_known() + width - 1) / width;
   const auto n_blocks = static_cast<std::int32_t>(match.blocks.size());
   if (all - n_blocks + match.n_evictable + static_cast<std::int64_t>(scheduler_.running()) >
-      grant_.free_blocks)
+      blocks_.free().all)
     return false;
   if (!tiers_.start_fetch(match, s.fetched, now)) return false;
   scheduler_.hold(match.id);
-  fetches_began_ = true;
+  ask_ = true; // for the sequences that are candidates in place of this one
   return true;
 }
 
@@ -133,65 +215,7 @@ void batcher_core::fetched(blocks_fetched answer, steady_clock::time_point now) 
   if (waited == 0) return;
   if (sequence* s = groups_.find_sequence(waited)) s->fetched.blocks = std::move(answer.blocks);
   scheduler_.unhold(waited);
-}
-
-std::optional<kv_change> batcher_core::take_drops() {
-  std::vector<released_sequence> released;
-  scheduler_.take_released(released);
-  kv_change change;
-  change.reset = std::exchange(reset_blocks_, false);
-  change.n_blocks = static_cast<std::int32_t>(limits_.total_blocks);
-  for (const released_sequence& r : released) {
-    if (r.leased) change.drops.push_back(r.id);
-    if (r.opened) pipeline_.close(r.id);
-    if (r.gone) observer_.forgotten(r.id);
-    if (const auto over = groups_.release(r)) sessions_.forgotten(*over);
-  }
-  if (!change.reset && change.drops.empty()) return std::nullopt;
-  return change;
-}
-
-std::optional<kv_change> batcher_core::look_up() {
-  std::vector<sequence_id> candidates;
-  scheduler_.candidates(candidates);
-  if (candidates.empty()) return std::nullopt;
-  kv_change change;
-  change.queries = prefixes_.queries(candidates, groups_);
-  return change;
-}
-
-batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
-  if (prefill_budget_) scheduler_.set_mixed_prompt_tokens(prefill_budget_->prompt_tokens());
-  scheduler_.plan(grant_.free_blocks, decision_, prefixes_.hits(groups_));
-  if (decision_.preempted > 0) {
-    stats_.update(
-        [&](engine_stats& s) { s.preemptions += static_cast<std::uint64_t>(decision_.preempted); });
-  }
-  kv_change change;
-  change.reuses = prefixes_.begin_reused(decision_.reuses, groups_);
-  if (decision_.rows.empty()) return rest_or_drop();
-  change.grows = decision_.grows;
-  change.forks = decision_.forks;
-  change.copies = decision_.copies;
-  if (!change.grows.empty() || !change.forks.empty() || !change.copies.empty())
-    return ask(std::move(change), phase::send);
-  grant_.blocks.clear();
-  return send(now);
-}
-
-/// Returns the action for the case that no sequence can be put into the next step: to free the KV
-/// blocks of sequences that have left or were preempted, to copy evicted blocks off the device, or
-/// to wait for the next message.
-batcher_core::action batcher_core::rest_or_drop() {
-  if (auto drops = take_drops()) return ask(std::move(*drops), phase::begin);
-  publish_gauges();
-  if (!plans_.has_spills()) return rest{};
-  return send_plan(plans_.build_spills(), 0);
-}
-
-batcher_core::action batcher_core::send(steady_clock::time_point now) {
-  note_opened(now);
-  return send_plan(plans_.build(decision_, grant_, groups_), decision_.preempted);
+  ask_ = true;
 }
 
 step_plan_ptr batcher_core::send_plan(step_plan plan, std::int32_t preempted) {
@@ -252,7 +276,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     }
     counts.note_row(row.n_tokens);
     sequence& s = groups_.at(row.id);
-    prefixes_.note_computed(row.id, s, row.first_position + row.n_tokens);
+    prefixes_.note_computed(row.id, s, row.first_position + row.n_tokens, groups_);
     if (sequence_groups::group_of(s).scores && s.spec.scores_prompt())
       outputs_.deliver_scores(s, row);
     if (drew) {
@@ -304,8 +328,8 @@ void batcher_core::step_failed(std::uint64_t generation, const std::string& deta
   lose_executor();
 }
 
-scheduler_snapshot batcher_core::describe(kv_leases leases) const {
-  return snapshot_of(groups_, scheduler_, std::move(leases));
+scheduler_snapshot batcher_core::describe() const {
+  return snapshot_of(groups_, scheduler_);
 }
 
 void batcher_core::publish_gauges() {
@@ -314,7 +338,7 @@ void batcher_core::publish_gauges() {
     s.requests_waiting = groups_.n_waiting() + groups_.n_paused();
     s.requests_running = groups_.n_running();
     s.kv_blocks_total = limits_.total_blocks;
-    s.kv_blocks_used = grant_.used_blocks;
+    s.kv_blocks_used = blocks_.used();
     s.kv_block_tokens = limits_.plan.block_tokens;
   });
 }

@@ -1,26 +1,28 @@
 // batcher_core: the logic of the batcher without actors. Its inputs are requests and step results;
 // its outputs are step plans and tokens.
 //
-// One thread at a time. batcher_actor.cpp drives this class: after each message it asks next() for
-// an action, carries the action out at the allocator or the executor, and asks again. A session is
-// the actor that serves one request; answers to sessions go through `session_sink`. The class
-// connects the following parts. Its own state is mainly the point at which the planning of a step
-// waits for the allocator. `sequence_groups` holds requests and drawn tokens, `scheduler` decides
-// what a step computes, `request_orders` begins and ends requests, `prefix_cache_client` makes the
-// queries and insertions for the prefix cache of the allocator, `tier_client` tracks the fetches of
-// KV blocks from host memory and disk (the tiers), and `step_pipeline` tracks the plans that the
-// executor has. `plan_builder` makes the plans, and `output_delivery` brings their results to the
-// sessions.
+// One thread at a time. batcher_actor.cpp drives this class: after each message it sends the plans
+// that plan() returns to the executor, and what take_change() and take_request() return to the KV
+// allocator. The new blocks of a plan were granted before (`block_supply`). plan() waits for the
+// allocator only if decodes lack granted blocks while the executor still has a step to run. A
+// session is the actor that serves one request; answers to sessions go through `session_sink`. The
+// class connects the following parts. `sequence_groups` holds requests and drawn tokens,
+// `scheduler` decides what a step computes, `request_orders` begins and ends requests,
+// `prefix_cache_client` makes the queries and insertions for the prefix cache of the allocator,
+// `tier_client` tracks the fetches of KV blocks from host memory and disk (the tiers), and
+// `step_pipeline` tracks the plans that the executor has. `plan_builder` makes the plans, and
+// `output_delivery` brings their results to the sessions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
+#include <unordered_map>
 
 #include "actors/batcher/batcher_limits.hpp"
 #include "actors/batcher/batcher_observer.hpp"
+#include "actors/batcher/block_supply.hpp"
 #include "actors/batcher/output_delivery.hpp"
 #include "actors/batcher/plan_builder.hpp"
 #include "actors/batcher/prefix_cache_client.hpp"
@@ -37,14 +39,14 @@
 
 namespace twill::actors {
 
+using holder_names_by_sequence = std::unordered_map<sequence_id, std::string>;
+
+/// Adds the allocator's leases to the ledger. `holders` must be of the same moment as the leases.
+/// If it lacks the sequence of a lease, the lease is listed under "sequence ID".
+void add_leases(const kv_leases& leases, const holder_names_by_sequence& holders, ledger& to);
+
 class batcher_core {
 public:
-  /// Nothing can be done until the next message.
-  struct rest {};
-  /// The next action of the batcher: wait, ask the KV allocator for a change of the blocks that
-  /// sequences have, or send a plan to the executor.
-  using action = std::variant<rest, kv_change, step_plan_ptr>;
-
   /// KV blocks are copied to and from host memory and disk through `tiers`; if it is null, blocks
   /// stay on the device. Every input and decision is reported to `observer`, which must outlive
   /// this object.
@@ -55,25 +57,31 @@ public:
   batcher_core& operator=(const batcher_core&) = delete;
 
   // Orders from sessions and from the supervisor.
-  void submit(const submit_prompt& prompt) { orders_.submit(prompt, limits_); }
+  void submit(const submit_prompt& prompt) { orders().submit(prompt, limits_); }
   void finish_choice(request_id request, std::int32_t choice) {
-    orders_.finish_choice(request, choice);
+    orders().finish_choice(request, choice);
   }
-  void release(request_id request) { orders_.release(request); }
-  void pause(request_id request) { orders_.pause(request); }
-  void resume(request_id request) { orders_.resume(request); }
+  void release(request_id request) { orders().release(request); }
+  void pause(request_id request) { orders().pause(request); }
+  void resume(request_id request) { orders().resume(request); }
   /// Ends the request with errc::queue_timed_out, unless it was scheduled.
-  void waited_too_long(request_id request) { orders_.waited_too_long(request); }
+  void waited_too_long(request_id request) { orders().waited_too_long(request); }
   /// An executor takes plans of this generation (load of the model) from now on. Its KV cache may
   /// be smaller than that of the generation before. A request that no longer fits gets a lower
   /// output limit if its client set none; otherwise it fails.
   void executor_ready(std::uint64_t generation, const batcher_limits& limits);
 
-  /// Returns the next action. If it is a kv_change, nothing but granted() may be called until the
-  /// allocator has answered, so that the state from which a step is planned does not change
-  /// halfway.
-  action next(steady_clock::time_point now);
-  /// Takes the allocator's answer to the kv_change that next() returned last.
+  /// Returns the next step plan, or null if no other plan can be sent now. Until the driver has
+  /// called take_change(), plan() must not be called again.
+  step_plan_ptr plan(steady_clock::time_point now);
+  /// Returns what has changed in the leases (which sequence has which blocks) since the last call,
+  /// or nullopt. The allocator must apply the changes in the order in which they were returned, and
+  /// before it handles any later block_request.
+  std::optional<kv_change> take_change();
+  /// Returns the next block_request, or nullopt if there is nothing to request, a request is
+  /// outstanding, or no executor is ready. take_change() must have been called before.
+  std::optional<block_request> take_request();
+  /// Takes the answer to the last take_request(). Plans may have been made since then.
   void granted(kv_grant grant, steady_clock::time_point now);
   /// Returns the sequences that have ended since the last call although an outstanding step of this
   /// generation still computes tokens of them. The executor is to skip the rows of these sequences;
@@ -96,25 +104,29 @@ public:
   void step_failed(std::uint64_t generation, const std::string& detail,
                    bool device_is_lost = false);
 
-  /// Returns the snapshot of the scheduler. It includes `leases`, which must be of this moment too.
-  scheduler_snapshot describe(kv_leases leases) const;
-  /// The ledger of what the batcher counts and of the allocator's `leases` at this moment.
-  ledger account(const kv_leases& leases) const;
+  /// Returns the snapshot of the scheduler, without KV blocks (see with_blocks()).
+  scheduler_snapshot describe() const;
+  /// The ledger of what the batcher counts, without the allocator's leases (see add_leases()).
+  ledger account() const;
+  /// The names under which a ledger lists what sequences hold.
+  holder_names_by_sequence holders() const;
   /// Adds the sequence states that the executor of this generation has.
   void account(const listed_states& states, ledger& to) const;
 
 private:
   using sequence = sequence_groups::sequence;
-  /// Where next() continues: at the beginning, or at the point that needed the allocator's answer.
-  enum class phase : std::uint8_t { begin, schedule, send };
+  /// none: no request is outstanding. asked: one is. ignored: one is, but the blocks were reset
+  /// since it was sent, so its answer will be ignored.
+  enum class request_state : std::uint8_t { none, asked, ignored };
 
-  action ask(kv_change change, phase then);
-  std::optional<kv_change> take_drops();
-  std::optional<kv_change> look_up();
-  action schedule(steady_clock::time_point now);
-  action rest_or_drop();
+  request_orders& orders() {
+    ask_ = true;
+    return orders_;
+  }
+  void collect_released();
   bool starts_fetch(const prefix_match& match, steady_clock::time_point now);
-  action send(steady_clock::time_point now);
+  bool should_wait() const;
+  step_plan_ptr plan_rows(steady_clock::time_point now);
   step_plan_ptr send_plan(step_plan plan, std::int32_t preempted);
   void note_opened(steady_clock::time_point now);
   void note_first_admission(const sequence& s, std::int32_t n_loaded);
@@ -123,6 +135,7 @@ private:
                   step_counts& counts);
   void set_limits(const batcher_limits& limits);
   void lose_executor();
+  void reset_blocks();
   std::string holder_of(sequence_id id) const;
   void publish_gauges();
 
@@ -140,12 +153,12 @@ private:
   step_pipeline pipeline_;
   output_delivery outputs_;
 
-  phase phase_ = phase::begin;
-  bool awaiting_grant_ = false;
-  bool fetches_began_ = false; ///< the allocator's last answer led to a fetch
-  bool reset_blocks_ = false;  ///< the next kv_change begins with a reset
-  step_decision decision_;     ///< decision about the step that is being planned
-  kv_grant grant_;             ///< the allocator's last answer
+  block_supply blocks_;
+  kv_change change_; ///< what take_change() returns next
+  request_state request_ = request_state::none;
+  bool ask_ = false;       ///< a new block_request may be needed
+  bool changed_ = false;   ///< take_change() has returned a change since the last block_request
+  step_decision decision_; ///< decision about the step that is being planned
 };
 
 } // namespace twill::actors

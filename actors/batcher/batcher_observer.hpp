@@ -30,8 +30,8 @@ public:
   virtual void waited_too_long(request_id) {}
   virtual void fetched(std::uint64_t /*fetch_id*/, std::size_t /*n_blocks*/,
                        steady_clock::time_point /*now*/) {}
-  /// The tiers' part of the allocator's answer; called if there are tiers.
-  virtual void tiers_answered(const kv_grant&, steady_clock::time_point /*now*/) {}
+  /// The allocator's answer to the batcher's last request.
+  virtual void granted(const kv_grant&, steady_clock::time_point /*now*/) {}
   /// The result of `plan`, whose rows are not applied yet.
   virtual void step_done(const step_plan& /*plan*/, const step_result&,
                          steady_clock::time_point /*now*/) {}
@@ -48,7 +48,7 @@ public:
   /// A sequence has left for good.
   virtual void forgotten(sequence_id) {}
 
-  /// Nothing is outstanding and nothing can be planned.
+  /// No step is outstanding, and none can be planned before the next message.
   virtual void rested() {}
 
   /// An observer that ignores every notification. It has no state, so any number of batchers on any

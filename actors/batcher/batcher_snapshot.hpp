@@ -1,6 +1,6 @@
 // batcher_snapshot: the snapshot of the scheduler that administrators and dashboards ask for.
 //
-// A free function without state; the batcher's thread calls it.
+// Free functions without state; the batcher's thread calls them.
 #pragma once
 
 #include "actors/batcher/sequence_groups.hpp"
@@ -9,9 +9,10 @@
 
 namespace twill::actors {
 
-/// Returns all sequences with their KV blocks. `leases`, in which the allocator lists the blocks of
-/// each sequence, must be of the same moment as the other arguments.
-scheduler_snapshot snapshot_of(const sequence_groups& groups, const scheduler& running_set,
-                               kv_leases leases);
+/// Returns all sequences, by rising id and without their KV blocks.
+scheduler_snapshot snapshot_of(const sequence_groups& groups, const scheduler& running_set);
+/// Adds the KV blocks of each sequence, and the counts of blocks. `leases`, in which the allocator
+/// lists the blocks of each sequence, must be of the same moment as the snapshot.
+scheduler_snapshot with_blocks(scheduler_snapshot snapshot, kv_leases leases);
 
 } // namespace twill::actors

@@ -32,32 +32,34 @@ step_plan plan_builder::build_spills() {
   return plan;
 }
 
-step_plan plan_builder::build(const step_decision& decision, kv_grant& grant,
+step_plan plan_builder::build(const step_decision& decision, std::span<const std::int32_t> blocks,
                               sequence_groups& groups) {
+  const auto for_grows = blocks.first(blocks.size() - decision.copies.size());
+  const auto for_copies = blocks.last(decision.copies.size());
   step_plan plan;
   for (sequence_id id : decision.opened) {
     const auto& s = groups.at(id);
     plan.opens.push_back({id, s.spec, s.output, s.blocks});
   }
-  enter_blocks(decision, grant, groups);
+  enter_blocks(decision, for_grows, groups);
   plan.copies = std::exchange(copies_, {});
-  enter_copies(decision, grant, groups);
+  enter_copies(decision, for_copies, groups);
   for (sequence_id id : decision.opened)
     add_loads(groups.at(id), plan);
   plan.spills = std::exchange(spills_, {});
   plan.grows = decision.grows;
-  plan.blocks = std::move(grant.blocks);
+  plan.blocks.assign(for_grows.begin(), for_grows.end());
   plan.rows = decision.rows;
   return plan;
 }
 
 /// Enters the granted and the forked blocks into the block tables.
-void plan_builder::enter_blocks(const step_decision& decision, const kv_grant& grant,
+void plan_builder::enter_blocks(const step_decision& decision, std::span<const std::int32_t> blocks,
                                 sequence_groups& groups) {
-  auto granted = grant.blocks.begin();
+  auto granted = blocks.begin();
   for (const lease_growth& g : decision.grows) {
-    auto& blocks = groups.at(g.id).blocks;
-    blocks.insert(blocks.end(), granted, granted + g.n_blocks);
+    auto& table = groups.at(g.id).blocks;
+    table.insert(table.end(), granted, granted + g.n_blocks);
     granted += g.n_blocks;
   }
   for (const lease_fork& f : decision.forks) {
@@ -67,13 +69,13 @@ void plan_builder::enter_blocks(const step_decision& decision, const kv_grant& g
 }
 
 /// Enters the blocks that get a copy, and keeps the copies for the next plan.
-void plan_builder::enter_copies(const step_decision& decision, const kv_grant& grant,
+void plan_builder::enter_copies(const step_decision& decision, std::span<const std::int32_t> blocks,
                                 sequence_groups& groups) {
   for (std::size_t i = 0; i < decision.copies.size(); ++i) {
     const lease_copy& c = decision.copies[i];
     const auto column = static_cast<std::size_t>(c.column);
-    copies_.push_back({groups.at(c.from).blocks[column], grant.copies[i]});
-    groups.at(c.id).blocks.push_back(grant.copies[i]);
+    copies_.push_back({groups.at(c.from).blocks[column], blocks[i]});
+    groups.at(c.id).blocks.push_back(blocks[i]);
   }
 }
 

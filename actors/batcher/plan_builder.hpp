@@ -1,13 +1,15 @@
-// plan_builder: turns a decision of the scheduler and the blocks that the allocator granted for it
-// into the step_plan that the executor gets.
+// plan_builder: turns a decision of the scheduler and the blocks for it into the step_plan that the
+// executor gets.
 //
-// One thread at a time (the batcher's). It enters the granted blocks into the block tables of the
+// One thread at a time (the batcher's). It enters the blocks into the block tables of the
 // sequences. It also stores orders to copy blocks until they go into a later plan: a copy within
 // the device goes into the plan after the one that computes the block, and a spill (a copy of an
 // evicted block to host memory) goes into the next plan, even if that plan computes nothing
 // (build_spills()).
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "actors/batcher/sequence_groups.hpp"
@@ -22,9 +24,10 @@ public:
   void add_spills(std::vector<block_spill> spills);
   bool has_spills() const { return !spills_.empty(); }
 
-  /// Returns the plan that carries out `decision`. `grant` is the allocator's answer to the
-  /// decision's kv_change; its blocks are moved into the plan.
-  step_plan build(const step_decision& decision, kv_grant& grant, sequence_groups& groups);
+  /// Returns the plan that carries out `decision`. `blocks` are those for the decision's grows, and
+  /// then those for its copies.
+  step_plan build(const step_decision& decision, std::span<const std::int32_t> blocks,
+                  sequence_groups& groups);
   /// A plan without rows, only with copies of blocks that are to be kept.
   step_plan build_spills();
 
@@ -32,8 +35,10 @@ public:
   void forget_device();
 
 private:
-  void enter_blocks(const step_decision& decision, const kv_grant& grant, sequence_groups& groups);
-  void enter_copies(const step_decision& decision, const kv_grant& grant, sequence_groups& groups);
+  void enter_blocks(const step_decision& decision, std::span<const std::int32_t> blocks,
+                    sequence_groups& groups);
+  void enter_copies(const step_decision& decision, std::span<const std::int32_t> blocks,
+                    sequence_groups& groups);
 
   std::vector<block_spill> spills_; ///< spills that go into the next plan
   /// copies that go into the next plan; the last plan computes the blocks to be copied

@@ -17,9 +17,9 @@ void block_pool::reset(std::int32_t n_blocks) {
   leases_.clear();
   blocks_.assign(n_blocks > 0 ? static_cast<std::size_t>(n_blocks) : blocks_.size(), {});
   tree_.clear(static_cast<std::int32_t>(blocks_.size()));
-  counted_.assign(blocks_.size(), 0);
+  marks_.assign(blocks_.size(), 0);
   oldest_ = newest_ = nobody;
-  n_cached_ = 0;
+  n_cached_ = n_ahead_ = 0;
   evicted_.clear();
   inserted_.clear();
   free_.clear();
@@ -46,18 +46,10 @@ void block_pool::uncache(std::int32_t block) {
   --n_cached_;
 }
 
-std::int32_t block_pool::take() {
-  if (free_.empty()) {
-    // A parent is released after its last used child, so the block released first is a leaf.
-    const std::int32_t oldest = oldest_;
-    uncache(oldest);
-    if (tree_.has_names()) evicted_.push_back({oldest, tree_.identity(oldest)});
-    tree_.erase(oldest);
-    return oldest;
-  }
-  const std::int32_t block = free_.back();
-  free_.pop_back();
-  return block;
+void block_pool::evict(std::int32_t block) {
+  uncache(block);
+  if (tree_.has_names()) evicted_.push_back({block, tree_.identity(block)});
+  tree_.erase(block);
 }
 
 void block_pool::refer(std::int32_t block) {
@@ -85,16 +77,35 @@ void block_pool::move_tip(lease& l, std::int32_t to) {
   release(std::exchange(l.tip, to));
 }
 
-bool block_pool::grow(sequence_id id, std::int32_t n, std::vector<std::int32_t>& out) {
-  if (n > available()) return false;
-  auto& blocks = leases_[id].blocks;
-  for (std::int32_t i = 0; i < n; ++i) {
-    const std::int32_t block = take();
-    refer(block);
-    blocks.push_back(block);
+void block_pool::grant(std::int64_t n, std::vector<std::int32_t>& out) {
+  const auto hand_out = [&](std::int32_t block) {
+    at(block).references = 1;
     out.push_back(block);
+    ++n_ahead_;
+    --n;
+  };
+  while (n > 0 && !free_.empty()) {
+    const std::int32_t block = free_.back();
+    free_.pop_back();
+    hand_out(block);
   }
-  return true;
+  // A cached block stands in the list after its cached children, and all parents of a matched block
+  // are matched. So the oldest block that was not matched has no child in the tree.
+  for (std::int32_t block = oldest_; n > 0 && block != nobody;) {
+    const std::int32_t next = at(block).after;
+    if (mark_of(block) != n_look_ups_) {
+      evict(block);
+      hand_out(block);
+    }
+    block = next;
+  }
+}
+
+void block_pool::give(sequence_id id, std::span<const std::int32_t> granted) {
+  auto& blocks = leases_[id].blocks;
+  blocks.insert(blocks.end(), granted.begin(), granted.end());
+  n_ahead_ -= static_cast<std::int64_t>(granted.size());
+  TWILL_ASSERT(n_ahead_ >= 0, "a sequence is given only blocks that were granted");
 }
 
 block_pool::lease& block_pool::begin_lease(sequence_id id) {
@@ -134,17 +145,20 @@ std::vector<std::int32_t> block_pool::find(const prefix_query& query) const {
   return path;
 }
 
-void block_pool::look_up(std::span<const prefix_query> queries,
-                         std::vector<prefix_match>& out) const {
-  // blocks that an earlier query of this call has counted are marked with this number
+void block_pool::look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out,
+                         const std::function<bool(const prefix_match&)>& keep) const {
+  // The blocks of kept matches are marked with the number of this look-up. Used blocks are marked
+  // too, because they may be released before the next grant().
   ++n_look_ups_;
   for (const prefix_query& query : queries) {
     prefix_match match{query.id, find(query), 0, {}};
     for (std::int32_t block : match.blocks)
-      if (references(block) == 0 &&
-          std::exchange(counted_[static_cast<std::size_t>(block)], n_look_ups_) != n_look_ups_)
-        ++match.n_evictable;
+      match.n_evictable += references(block) == 0 && mark_of(block) != n_look_ups_ ? 1 : 0;
+    match.kept = !keep || keep(match);
     out.push_back(std::move(match));
+    if (!out.back().kept) return;
+    for (std::int32_t block : out.back().blocks)
+      mark_of(block) = n_look_ups_;
   }
 }
 

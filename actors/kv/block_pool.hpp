@@ -5,16 +5,19 @@
 // actor). A lease is an ordered list of blocks, named by its sequence. A full block whose KV is
 // computed may be inserted into the prefix tree under its tokens. When the last lease of such a
 // block ends, the block stays as a cached block until another lease of its prefix reuses it or it
-// is evicted.
+// is evicted. Blocks are granted ahead of their use: the batcher gives a granted block to a
+// sequence later, without asking.
 //
-// Invariants: used() + cached() + free() == total(). A block is used while it has references: one
-// from each lease that holds it, one from each lease whose tokens end at it in the tree
-// (lease::tip), and one from each used child in the tree. So a cached block has no used child, and
-// every cached block can be evicted.
+// Invariants: used() + ahead() + cached() + free() == total(). A block is used while it has
+// references: one from each lease that holds it, one from each lease whose tokens end at it in the
+// tree (lease::tip), and one from each used child in the tree. So a cached block has no used child,
+// and every cached block can be evicted. A block that was granted ahead is not used and has one
+// reference, which becomes that of the lease that it is given to.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,24 +35,29 @@ public:
   block_pool(std::int32_t n_blocks, std::int32_t block_tokens,
              prefix_tree::hash_function hash = prefix_tree::mixed_hash);
 
-  /// Appends n blocks to `out` and to the lease (list of blocks) of sequence `id`, which gets an
-  /// empty lease first if it has none. Grants all n blocks, or none and returns false. Free blocks
-  /// are taken first, then cached ones: the least recently used first, children before parents.
-  bool grow(sequence_id id, std::int32_t n, std::vector<std::int32_t>& out);
+  /// Appends up to n blocks to `out`: they are granted ahead of their use, and no lease has them
+  /// yet. Free blocks are taken first, then cached ones: the least recently used first, children
+  /// before parents. Blocks that the last look_up() matched and kept are not granted.
+  void grant(std::int64_t n, std::vector<std::int32_t>& out);
+  /// Gives blocks that were granted ahead to the lease (list of blocks) of sequence `id`, which
+  /// gets an empty lease first if it has none.
+  void give(sequence_id id, std::span<const std::int32_t> granted);
   /// Begins a lease (list of blocks) for sequence `id`, which shares the first n blocks of the
   /// lease of sequence `from`. Returns false if `from` has fewer blocks.
   bool fork(sequence_id id, sequence_id from, std::int32_t n);
   /// Ends a lease; blocks that no other lease holds become cached or free. Unknown ids are ignored.
   void drop(sequence_id id);
-  /// Takes all blocks from all sequences and removes all cached prefixes. From now on the pool has
+  /// Takes all blocks, given or not, back and removes all cached prefixes. From now on the pool has
   /// `n_blocks` blocks; 0: as many as before.
   void reset(std::int32_t n_blocks = 0);
 
-  /// Appends one match for each query. Sequences that begin with matched blocks must be given them
-  /// (reuse()) in the order of the queries and before any grow(). Otherwise
-  /// prefix_match::n_evictable (how many of a match's blocks could still be evicted before reuse())
-  /// is wrong, since it counts a block of several matches in the first of them only.
-  void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out) const;
+  /// Appends one match for each query. The matched blocks stay in the tree at least until the next
+  /// look_up(). prefix_match::n_evictable is the number of cached blocks that reuse() would take; a
+  /// block of several matches is counted in the first of them only. If `keep` is given, it is
+  /// called with each match before the match is appended. When it returns false, the match is the
+  /// last one, and its blocks may be granted.
+  void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out,
+               const std::function<bool(const prefix_match&)>& keep = {}) const;
   /// Begins a lease with the blocks of a match; returns false if they have left the tree meanwhile.
   bool reuse(const lease_reuse& begin);
   /// Inserts a sequence's next full blocks into the prefix tree. If the tree already has a block
@@ -64,7 +72,7 @@ public:
     block_identity identity;
   };
   /// Returns the blocks evicted from the prefix tree since the last call, and clears the list. The
-  /// blocks belong to other sequences now, but no step has written to them yet.
+  /// blocks are granted ahead now, and no step has written to them yet.
   std::vector<named_block> take_evicted() { return std::exchange(evicted_, {}); }
   /// Returns the blocks inserted since the last call, and clears the list.
   std::vector<std::int32_t> take_inserted() { return std::exchange(inserted_, {}); }
@@ -79,8 +87,11 @@ public:
   std::int64_t total() const { return static_cast<std::int64_t>(blocks_.size()); }
   std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t cached() const { return n_cached_; }
-  std::int64_t used() const { return total() - free() - cached(); }
-  /// Blocks that grow() can grant.
+  /// Blocks that were granted and that no sequence has been given yet.
+  std::int64_t ahead() const { return n_ahead_; }
+  std::int64_t used() const { return total() - free() - cached() - ahead(); }
+  /// Free and cached blocks. Those of kept matches are counted too, although they cannot be granted
+  /// before the next look_up().
   std::int64_t available() const { return free() + cached(); }
   std::size_t leases() const { return leases_.size(); }
   /// Blocks of a lease; empty if the lease is unknown.
@@ -112,10 +123,13 @@ private:
   };
 
   block_state& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
+  std::uint64_t& mark_of(std::int32_t block) const {
+    return marks_[static_cast<std::size_t>(block)];
+  }
   void cache(std::int32_t block);
   void uncache(std::int32_t block);
   lease& begin_lease(sequence_id id);
-  std::int32_t take();
+  void evict(std::int32_t block);
   void refer(std::int32_t block);
   void release(std::int32_t block);
   void move_tip(lease& l, std::int32_t to);
@@ -126,9 +140,10 @@ private:
   std::vector<std::int32_t> free_;                 ///< free blocks; the last one is taken next
   std::int32_t oldest_ = nobody, newest_ = nobody; ///< ends of the list of cached blocks
   std::int64_t n_cached_ = 0;
-  // (n_blocks) number of the last look_up() that counted the block
-  mutable std::vector<std::uint64_t> counted_;
-  mutable std::uint64_t n_look_ups_ = 0;
+  std::int64_t n_ahead_ = 0;
+  // (n_blocks) number of the last look_up() that matched and kept the block
+  mutable std::vector<std::uint64_t> marks_;
+  mutable std::uint64_t n_look_ups_ = 1;
   prefix_tree tree_;
   id_table<lease> leases_;
   std::vector<named_block> evicted_;   ///< filled only if blocks have names

@@ -5,6 +5,7 @@
 
 #include "actors/detail/counted_actor.hpp"
 #include "actors/kv/apply_change.hpp"
+#include "actors/kv/grant_blocks.hpp"
 
 namespace twill::actors {
 
@@ -27,7 +28,10 @@ kv_allocator_actor::behavior_type kv_allocator_behavior(
   state_of(self).log = std::move(log);
   return {
       [self](const kv_change& change) {
-        return apply_change(*state_of(self).pool, change, state_of(self).tiers.get(),
+        apply_change(*state_of(self).pool, change, state_of(self).log.get());
+      },
+      [self](const block_request& request) {
+        return grant_blocks(*state_of(self).pool, request, state_of(self).tiers.get(),
                             steady_clock::now(), state_of(self).log.get());
       },
       [self](describe_leases) { return describe(*state_of(self).pool); },

@@ -1,5 +1,5 @@
 // kv_allocator: the actor that owns the accounting of the KV blocks. Its logic is in
-// actors/kv/apply_change.hpp.
+// actors/kv/apply_change.hpp and actors/kv/grant_blocks.hpp.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,9 @@ struct prefix_query {
   sequence_id id = 0;
   std::vector<std::int32_t> tokens;
   std::uint64_t scope = 0; ///< only blocks of this scope match (cache_scope.hpp)
+  /// The number of blocks for all known tokens of the sequence. Those that the match lacks are
+  /// granted if possible.
+  std::int32_t n_blocks = 0;
 };
 
 struct prefix_match {
@@ -25,6 +28,8 @@ struct prefix_match {
   std::int32_t n_evictable = 0;     ///< the cached blocks of `blocks` that no earlier match counted
   /// keys of the following blocks, which are in tiers off the device
   std::vector<block_key> tier_keys;
+  /// False: the blocks may be evicted before the next block_request.
+  bool kept = true;
 };
 
 /// The next full blocks of a lease have been computed from `tokens`.

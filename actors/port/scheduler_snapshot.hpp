@@ -31,8 +31,8 @@ struct scheduler_snapshot {
   std::vector<sequence> orphans;   ///< sequences that hold blocks but belong to no request: a leak
   std::int64_t total_blocks = 0;
   std::int64_t used_blocks = 0;
-  std::int64_t free_blocks = 0;
-  std::string cached; ///< blocks that no sequence uses and that stay cached as prefixes
+  std::int64_t free_blocks = 0; ///< free blocks, and granted ones that no sequence has yet
+  std::string cached;           ///< blocks that no sequence uses and that stay cached as prefixes
   /// Blocks that no sequence holds, but that must stay because a block after them in the prefix
   /// tree is in use.
   std::string pinned_by_child;

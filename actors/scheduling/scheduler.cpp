@@ -1,6 +1,7 @@
 #include "actors/scheduling/scheduler.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "config/base/assert.hpp"
 
@@ -116,32 +117,57 @@ void scheduler::apply_moves() {
   moves_.clear();
 }
 
-void scheduler::candidates(std::vector<sequence_id>& out) {
-  out.clear();
+/// Calls visit(sequence) for the waiting sequences that the next plan may admit, in order of
+/// service, until a call returns false.
+template <class F>
+void scheduler::each_admissible(F&& visit) {
   apply_moves();
-  if (!limits_.prefix_cache || queue_.line().empty()) return;
   auto room = static_cast<std::size_t>(limits_.max_running);
   room -= std::min(room, running_.size());
-  if (room == 0) return;
-  // If there were too few free blocks in the last plan for the first sequence of the queue, only
-  // this sequence is looked up, since no other one may be admitted before it.
-  if (head_starved_) room = 1;
-  // Looks up no more sequences than may fit the step, as far as earlier look-ups tell.
+  // If the last plan could not admit the first sequence of the queue, only that sequence is
+  // visited, since no other one may be admitted before it.
+  if (head_starved_ && limits_.prefix_cache) room = std::min<std::size_t>(room, 1);
+  // No more sequences are visited than may fit the step, as far as earlier look-ups tell.
   std::int64_t tokens = limits_.max_step_tokens - running_.prompt_tokens_left();
-  std::int64_t blocks = 0;
   for (const auto& [key, s] : queue_.line()) {
-    if (room == 0 || tokens <= 0 || blocks >= most_blocks_looked_up) return;
+    if (room == 0 || tokens <= 0) return;
     --room;
     const std::int32_t cached = s->blocks > 0 ? s->blocks : s->hint;
     tokens -= cached < 0 ? 1 : std::max(s->known() - cached * limits_.block_tokens, 1);
-    if (s->blocks > 0) continue;
-    blocks += limits_.blocks_for(s->known());
-    out.push_back(key.id);
+    if (!visit(*s)) return;
   }
 }
 
-void scheduler::plan(std::int64_t free_blocks, step_decision& out,
-                     std::span<const prefix_hit> hits) {
+void scheduler::candidates(std::vector<sequence_id>& out) {
+  out.clear();
+  if (!limits_.prefix_cache) return;
+  std::int64_t blocks = 0;
+  each_admissible([&](const scheduled_sequence& s) {
+    if (s.blocks > 0) return true;
+    blocks += limits_.blocks_for(s.known());
+    out.push_back(s.key.id);
+    return blocks < most_blocks_looked_up;
+  });
+}
+
+std::int64_t scheduler::n_followers(sequence_id leader) const {
+  return std::distance(followers_.lower_bound({leader, 0}),
+                       followers_.lower_bound({leader + 1, 0}));
+}
+
+std::int64_t scheduler::further_blocks() {
+  std::int64_t n = 0, copies = 0;
+  each_admissible([&](const scheduled_sequence& s) {
+    if (s.blocks > 0 || !limits_.prefix_cache) n += limits_.blocks_for(s.known()) - s.blocks;
+    if (s.leads) copies += n_followers(s.key.id);
+    return n < most_blocks_looked_up;
+  });
+  for (const sequence_id leader : leaders_under_way_)
+    copies += n_followers(leader);
+  return limits_.copies_blocks ? n + copies : n;
+}
+
+void scheduler::plan(free_blocks free, step_decision& out, std::span<const prefix_hit> hits) {
   out.opened.clear();
   out.rows.clear();
   out.reuses.clear();
@@ -150,15 +176,19 @@ void scheduler::plan(std::int64_t free_blocks, step_decision& out,
   out.copies.clear();
   out.preempted = 0;
   apply_moves();
-  step_filler step(limits_, free_blocks, out);
+  step_filler step(limits_, free, out);
   step.add_decodes(running_);
   step.add_prefills(running_);
   // While a running sequence lacks blocks, no admission may take the blocks that become free.
-  if (step.lacking().decode_blocks == 0) admit(step, hits);
+  if (step.lacking().decode_blocks == 0 && !step.decode_left_out()) admit(step, hits);
   // Followers run in the next step at the earliest, when their leader's KV is computed.
   for (sequence_id leader : step.completed_leaders())
     fork_followers(leader, step, out);
-  head_starved_ = step.lacking().head_blocks > 0;
+  next_decodes_ = step.blocks_of_next_decodes();
+  leaders_under_way_ = step.other_leaders();
+  decode_left_out_ = step.decode_left_out();
+  head_left_out_ = step.head_left_out();
+  head_starved_ = step.lacking().head_blocks > 0 || head_left_out_;
   for (scheduled_sequence* s : choose_preempted(step.lacking(), running_.order(), holding_))
     preempt(*s, out);
   if (out.preempted == 0) share_running_set(step.lacking(), out);
@@ -191,17 +221,19 @@ void scheduler::admit(step_filler& step, std::span<const prefix_hit> hits) {
     if (!step.has_logit_rows()) return;
     prefix_hit hit;
     if (limits_.prefix_cache && s.blocks == 0) {
-      if (hits.empty()) return; // the sequence was not looked up yet; the next plan may admit it
-      hit = hits.front();
-      TWILL_ASSERT(hit.id == key.id, "hits come in the order of the candidates");
-      hits = hits.subspan(1);
+      const auto found = std::find_if(hits.begin(), hits.end(),
+                                      [&](const prefix_hit& h) { return h.id == key.id; });
+      if (found == hits.end()) return; // it was not looked up yet; a later plan may admit it
+      hit = *found;
+      // Most hits come in the order of the queue, so the next one is found at once.
+      if (found == hits.begin()) hits = hits.subspan(1);
       s.hint = hit.n_blocks + hit.n_loaded;
     }
     // Beside the blocks that this sequence needs, one block for each running sequence stays free,
     // so that the admission does not cause a preemption in the next few steps.
     const std::int64_t need = limits_.blocks_for(s.known()) - s.blocks - hit.n_blocks;
     const std::int64_t spare = static_cast<std::int64_t>(running_.size());
-    if (!step.take_blocks_of_head(key, need + hit.n_evictable, spare)) return;
+    if (!step.take_blocks_of_head(key, need, hit, spare)) return;
     i = queue_.admit(i);
     running_.add(s);
     s.where = scheduled_sequence::place::running;

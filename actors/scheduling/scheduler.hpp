@@ -74,10 +74,23 @@ public:
   /// With a prefix cache: returns the sequences that the next plan may admit and that hold no
   /// blocks yet, in order of service.
   void candidates(std::vector<sequence_id>& out);
-  /// Decides the next step. `free_blocks` is the number of blocks that the pool can grant now;
-  /// `hits` says, for each sequence of candidates() in the same order, which of its blocks are
-  /// cached.
-  void plan(std::int64_t free_blocks, step_decision& out, std::span<const prefix_hit> hits = {});
+  /// Returns how many blocks decodes will need in the next one and two steps, as computed by the
+  /// last plan().
+  decode_blocks blocks_of_next_decodes() const { return next_decodes_; }
+  /// Returns how many blocks the next plan may use besides those for decodes and for candidates():
+  /// one for each follower that may get a copy, and those for the sequences that the plan may admit
+  /// without a look-up.
+  std::int64_t further_blocks();
+  /// Decides the next step. `hits` says which blocks of sequences of candidates() are cached; a
+  /// sequence without a hit is not admitted, and neither is any sequence after it. A decode whose
+  /// free block is not ready is left out of the step. While more blocks may be free than
+  /// `free` says, no sequence is preempted for lack of blocks.
+  void plan(free_blocks free, step_decision& out, std::span<const prefix_hit> hits = {});
+  /// In the last plan, a decode was left out although a block for it may be free.
+  bool decode_left_out() const { return decode_left_out_; }
+  /// In the last plan, the head of the queue was not admitted, although blocks for it may be free,
+  /// or because its match was not kept.
+  bool head_left_out() const { return head_left_out_; }
   /// Changes the limit for later plans.
   void set_mixed_prompt_tokens(std::int32_t n) { limits_.mixed_prompt_tokens = n; }
   /// Changes the limits for later plans. Allowed only while no sequence runs: before the first load
@@ -106,8 +119,8 @@ public:
   /// Number of running sequences of a client.
   std::int32_t running_of(std::uint64_t client) const { return running_.of(client); }
   /// The name under which a ledger (a list of who has which resources, config/base/ledger.hpp) has
-  /// the KV blocks that the scheduler counts. batcher_core::account() adds which sequence has which
-  /// of these blocks, as the allocator reports it.
+  /// the KV blocks that the scheduler counts. add_leases() (batcher_core.hpp) adds which sequence
+  /// has which of these blocks, as the allocator reports it.
   static constexpr const char* known_kv_blocks = "KV blocks that the scheduler knows of";
   /// Adds what the scheduler and its policy count for their sequences to the ledger.
   void account(ledger& to, const holder_names& name) const;
@@ -116,6 +129,9 @@ private:
   void move(const moved_sequence& moved);
   void apply_moves();
   scheduled_sequence* find(sequence_id id);
+  template <class F>
+  void each_admissible(F&& visit);
+  std::int64_t n_followers(sequence_id leader) const;
   void admit(step_filler& step, std::span<const prefix_hit> hits);
   void share_running_set(const shortage& lacking, step_decision& out);
   void preempt(scheduled_sequence& s, step_decision& out);
@@ -133,7 +149,10 @@ private:
   waiting_queue queue_{running_};
   service_order holding_; ///< waiting or paused sequences that hold blocks: forked followers
   std::vector<moved_sequence> moves_; ///< used within apply_moves() only, and empty otherwise
-  bool head_starved_ = false;         ///< the last plan had no blocks for the head of the queue
+  bool head_starved_ = false;         ///< the last plan did not admit the head, for lack of blocks
+  bool decode_left_out_ = false, head_left_out_ = false;
+  decode_blocks next_decodes_;
+  std::vector<sequence_id> leaders_under_way_; ///< the last plan has a part of their prompt
   std::set<std::pair<sequence_id, sequence_id>> followers_; ///< (leader, follower)
   std::vector<released_sequence> released_;
 };

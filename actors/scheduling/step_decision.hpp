@@ -48,6 +48,27 @@ struct prefix_hit {
   /// The number of blocks after the first n_blocks that also count as computed: before the step,
   /// their bytes are copied from host memory into newly granted blocks.
   std::int32_t n_loaded = 0;
+  /// False: the cached blocks may have been evicted, so the sequence must be looked up again before
+  /// it is admitted.
+  bool kept = true;
+};
+
+/// The blocks that are free for a plan. Only `ready` of them can be given to sequences in it; the
+/// pool must grant the others first, for a later plan.
+struct free_blocks {
+  free_blocks(std::int64_t n) : all(n), ready(n) {} // NOLINT(*-explicit-*): all are ready
+  free_blocks(std::int64_t n, std::int64_t n_ready, bool is_exact = true)
+      : all(n), ready(n_ready), exact(is_exact) {}
+
+  std::int64_t all;   ///< free blocks, ready or not
+  std::int64_t ready; ///< blocks that were granted and can be used at once
+  bool exact = true;  ///< false: more may be free, since sequences have given up blocks
+};
+
+/// The blocks that running sequences need to decode in the steps after a plan.
+struct decode_blocks {
+  std::int64_t of_one_step = 0;  ///< for one more token of each sequence
+  std::int64_t of_two_steps = 0; ///< for two more tokens of each sequence
 };
 
 /// What scheduler::plan() decided. `rows` may be empty.

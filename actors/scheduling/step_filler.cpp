@@ -9,16 +9,27 @@ namespace twill::actors {
 void step_filler::add_decodes(const running_set& running) {
   for (const auto& [key, s] : running) {
     if (tokens_ == 0) return;
-    if (!s->schedulable() || s->remaining() != 1) continue;
+    if (s->remaining() != 1) continue;
     const std::int32_t need = limits_.blocks_for(s->computed + 1) - s->blocks;
-    if (need > blocks_ || (need > 0 && lacking_.decode_blocks > 0)) {
+    if (!s->schedulable()) {
+      if (s->paused) note_next_decodes(*s); // it may be resumed before the next step
+      continue;
+    }
+    const bool lacks = need > blocks_.all || (need > 0 && lacking_.decode_blocks > 0);
+    if (lacks && blocks_.exact) {
       if (!lacking_.first_starved) lacking_.first_starved = key;
       lacking_.decode_blocks += need;
+      note_next_decodes(*s);
+      continue;
+    }
+    if (lacks || need > blocks_.ready) {
+      decode_left_out_ = true;
+      note_next_decodes(*s);
       continue;
     }
     if (need > 0) {
       s->blocks += need;
-      blocks_ -= need;
+      take_blocks(need);
       out_.grows.push_back({key.id, need});
     }
     add_row(*s, 1);
@@ -36,13 +47,20 @@ void step_filler::add_prefills(const running_set& running) {
 }
 
 bool step_filler::take_blocks_of_head(const priority_key& head, std::int64_t n_blocks,
-                                      std::int64_t spare) {
-  if (n_blocks + spare > blocks_) {
+                                      const prefix_hit& hit, std::int64_t spare) {
+  const std::int64_t no_longer_free = n_blocks + hit.n_evictable;
+  const bool lacks = no_longer_free + spare > blocks_.all;
+  if (lacks && blocks_.exact) {
     lacking_.head = head;
-    lacking_.head_blocks = n_blocks + spare - blocks_;
+    lacking_.head_blocks = no_longer_free + spare - blocks_.all;
     return false;
   }
-  blocks_ -= n_blocks;
+  if (lacks || n_blocks > blocks_.ready || !hit.kept) {
+    head_left_out_ = true;
+    return false;
+  }
+  take_blocks(n_blocks);
+  blocks_.all -= hit.n_evictable;
   return true;
 }
 
@@ -67,8 +85,8 @@ void step_filler::open(scheduled_sequence& s, const prefix_hit& hit) {
 }
 
 bool step_filler::take_block_of_copy(std::int64_t spare) {
-  if (lacking_.decode_blocks > 0 || blocks_ <= spare) return false;
-  blocks_ -= 1;
+  if (lacking_.decode_blocks > 0 || blocks_.all <= spare || blocks_.ready == 0) return false;
+  take_blocks(1);
   return true;
 }
 
@@ -89,11 +107,22 @@ void step_filler::add_row(scheduled_sequence& s, std::int32_t n_tokens) {
   s.in_flight += 1;
   if (row.draws) s.drawing += 1;
   out_.rows.push_back(row);
+  if (row.draws) note_next_decodes(s);
+  if (!s.leads) return;
   // The row may begin after the prompt, if output that an earlier run has drawn is cached.
-  if (s.leads && s.computed >= s.prompt) {
-    completed_leaders_.push_back(s.key.id);
-    s.leads = false;
-  }
+  s.leads = s.computed < s.prompt;
+  (s.leads ? other_leaders_ : completed_leaders_).push_back(s.key.id);
+}
+
+void step_filler::note_next_decodes(const scheduled_sequence& s) {
+  // Most sequences have room for both tokens.
+  if (s.computed + 2 <= s.blocks * limits_.block_tokens) return;
+  const auto need = [&](std::int32_t n_decodes) {
+    return std::max(limits_.blocks_for(s.computed + n_decodes) - s.blocks, 0);
+  };
+  const std::int32_t n_left = s.max_new - s.delivered - s.drawing;
+  if (n_left >= 1) next_decodes_.of_one_step += need(1);
+  if (n_left >= 1) next_decodes_.of_two_steps += need(std::min(n_left, 2));
 }
 
 } // namespace twill::actors

@@ -39,9 +39,9 @@ void replay_line(const trace_line& line,
   if (line.what() == "begin") {
     if (found != batchers.end())
       throw bad_trace("scheduler " + std::to_string(stream) + " begins twice");
-    if (line.number("version") != 2)
-      throw bad_trace("only traces of version 2 can be replayed, got version " +
-                      std::to_string(line.number("version")));
+    if (const auto version = line.number("version"); version != 2 && version != 3)
+      throw bad_trace("only traces of versions 2 and 3 can be replayed, got version " +
+                      std::to_string(version));
     batchers.emplace(stream, std::make_unique<replayed_batcher>(line));
     ++outcome.schedulers;
     return;

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <regex>
 #include <stdexcept>
 #include <utility>
-#include <variant>
 
 #include "actors/kv/apply_change.hpp"
+#include "actors/kv/grant_blocks.hpp"
 #include "models/errc.hpp"
 
 namespace twill::actors {
@@ -62,6 +63,13 @@ std::unordered_map<sequence_id, std::int32_t> hashes_of(std::string_view text) {
   return all;
 }
 
+/// Removes the numbers of blocks from a plan's line. Batchers of version 2 requested the blocks of
+/// one plan at a time, so their block numbers differ.
+void leave_out_blocks(std::string& plan) {
+  static const std::regex numbers(R"re(,"(blocks|copy)":"[^"]*"|@\d+)re");
+  plan = std::regex_replace(plan, numbers, "");
+}
+
 /// The part of `text` around the position where it differs from another text, short enough to read.
 std::string excerpt(const std::string& text, std::size_t differs) {
   constexpr std::size_t before = 200, most = 800;
@@ -73,19 +81,20 @@ std::string excerpt(const std::string& text, std::size_t differs) {
 } // namespace
 
 replayed_batcher::replayed_batcher(const trace_line& begin)
-    : limits_(begin.limits()), has_tiers_(begin.yes("tiers")), trace_(*this),
+    : limits_(begin.limits()), has_tiers_(begin.yes("tiers")),
+      answers_at_once_(begin.number("version") == 2), trace_(*this),
       pool_(static_cast<std::int32_t>(limits_.total_blocks), limits_.plan.block_tokens),
-      core_(limits_, stats_, *this, has_tiers_ ? this : nullptr, trace_) {}
+      core_(limits_, stats_, *this, has_tiers_ ? this : nullptr, trace_) {
+  if (answers_at_once_ && has_tiers_)
+    throw bad_trace("a trace of version 2 of a scheduler with KV tiers cannot be replayed");
+}
 
 void replayed_batcher::see(const trace_line& line) {
   if (!decisions_.empty())
     throw other_decision("the trace goes on with another input, where the replay decides\n  " +
                          excerpt(decisions_.front(), 0));
-  if (grant_.has_value() != (line.what() == "tiers"))
-    throw other_decision(grant_ ? "the replay asks the allocator, and the trace has no answer of "
-                                  "the tiers"
-                                : "the trace has an answer of the tiers, and the replay asks for "
-                                  "none");
+  if (line.what() == "granted" && !grant_)
+    throw other_decision("the trace has an answer of the allocator, and the replay has not asked");
   time_ = std::chrono::nanoseconds(line.number("t"));
   try {
     feed(line);
@@ -96,10 +105,15 @@ void replayed_batcher::see(const trace_line& line) {
 }
 
 void replayed_batcher::compare(const trace_line& line) {
-  const std::string recorded(line.body());
+  std::string recorded(line.body());
   if (decisions_.empty())
     throw other_decision("recorded:\n  " + excerpt(recorded, 0) + "\nreplayed: nothing");
-  if (const std::string& replayed = decisions_.front(); replayed != recorded) {
+  std::string& replayed = decisions_.front();
+  if (answers_at_once_) {
+    leave_out_blocks(recorded);
+    leave_out_blocks(replayed);
+  }
+  if (replayed != recorded) {
     const auto shorter = static_cast<std::ptrdiff_t>(std::min(recorded.size(), replayed.size()));
     const auto parts =
         std::mismatch(recorded.begin(), recorded.begin() + shorter, replayed.begin()).first;
@@ -122,7 +136,7 @@ void replayed_batcher::feed(const trace_line& line) {
   if (what == "late") return core_.waited_too_long(request);
   if (what == "ready") return be_ready(line);
   if (what == "ignored") return;
-  if (what == "tiers") return add_tiers(line);
+  if (what == "granted") return grant(line);
   if (what == "fetched") {
     blocks_fetched answer{line.id("ticket"), {}};
     // An answer that came after its fetch was given up is ignored.
@@ -252,9 +266,9 @@ void replayed_batcher::finish_step(const trace_line& line) {
   core_.step_done(result, now());
 }
 
-void replayed_batcher::add_tiers(const trace_line& line) {
-  kv_grant grant = std::move(*grant_);
-  grant_.reset();
+/// The allocator's answer has come; the line has the tiers' part of it.
+void replayed_batcher::grant(const trace_line& line) {
+  kv_grant grant = *std::exchange(grant_, std::nullopt);
   std::size_t match = 0;
   const number_ranges tier_keys = line.numbers("beyond");
   for (const auto& [n, last] : tier_keys.ranges()) {
@@ -280,29 +294,49 @@ void replayed_batcher::forgotten(request_id request) {
   live_.erase(left);
 }
 
-/// Does what the batcher's actor does, but applies the allocator's part at once.
+/// Does what the batcher's actor does. The allocator's part is applied at once, but its answer
+/// comes with its line of the trace.
 void replayed_batcher::pump() {
   core_.take_departed(); // the trace records which rows were skipped
-  while (!grant_) {
-    auto action = core_.next(now());
-    if (auto* plan = std::get_if<step_plan_ptr>(&action)) {
-      outstanding_.push_back(*plan);
-      continue;
-    }
-    auto* change = std::get_if<kv_change>(&action);
-    if (change == nullptr) return;
-    kv_grant grant = apply_change(pool_, *change);
-    if (!has_tiers_) {
-      core_.granted(std::move(grant), now());
-      continue;
-    }
-    most_tier_keys_.clear();
-    const auto width = static_cast<std::size_t>(limits_.plan.block_tokens);
-    for (std::size_t i = 0; i < grant.matches.size(); ++i)
-      most_tier_keys_.push_back(change->queries[i].tokens.size() / width -
-                                grant.matches[i].blocks.size());
-    grant_ = std::move(grant);
+  if (answers_at_once_) return pump_at_once();
+  while (step_plan_ptr plan = core_.plan(now())) {
+    outstanding_.push_back(std::move(plan));
+    apply();
   }
+  apply();
+  const auto request = core_.take_request();
+  if (!request) return;
+  grant_ = grant_blocks(pool_, *request);
+  most_tier_keys_.clear();
+  const auto width = static_cast<std::size_t>(limits_.plan.block_tokens);
+  for (std::size_t i = 0; i < grant_->matches.size(); ++i)
+    most_tier_keys_.push_back(request->queries[i].tokens.size() / width -
+                              grant_->matches[i].blocks.size());
+}
+
+/// Plans only when the allocator has answered, as the batchers of version 2 did.
+void replayed_batcher::pump_at_once() {
+  for (;;) {
+    while (apply() || answer()) {
+    }
+    step_plan_ptr plan = core_.plan(now());
+    if (!plan && !apply() && !answer()) return;
+    if (plan) outstanding_.push_back(std::move(plan));
+  }
+}
+
+/// Answers the batcher's request; returns whether there is one.
+bool replayed_batcher::answer() {
+  const auto request = core_.take_request();
+  if (request) core_.granted(grant_blocks(pool_, *request), now());
+  return request.has_value();
+}
+
+/// Applies the next kv_change to the pool; returns whether there was one.
+bool replayed_batcher::apply() {
+  const auto change = core_.take_change();
+  if (change) apply_change(pool_, *change);
+  return change.has_value();
 }
 
 } // namespace twill::actors

@@ -33,9 +33,12 @@ private:
   void take_live(request_id request, std::size_t n_tokens);
   void be_ready(const trace_line& line);
   void finish_step(const trace_line& line);
-  void add_tiers(const trace_line& line);
+  void grant(const trace_line& line);
   void feed(const trace_line& line);
   void pump();
+  void pump_at_once();
+  bool apply();
+  bool answer();
   steady_clock::time_point now() const { return steady_clock::time_point{} + time_; }
 
   // session_sink
@@ -58,6 +61,7 @@ private:
 
   batcher_limits limits_;
   bool has_tiers_;
+  bool answers_at_once_; ///< the trace has no lines for the allocator's answers
   stats_board stats_;
   scheduler_trace trace_;
   block_pool pool_;
@@ -66,7 +70,7 @@ private:
   std::uint64_t generation_ = 0;
   std::deque<std::string> decisions_;       ///< decisions that were not compared yet
   std::deque<step_plan_ptr> outstanding_;   ///< oldest first
-  std::optional<kv_grant> grant_;           ///< the pool's answer, which waits for the tiers' part
+  std::optional<kv_grant> grant_;           ///< the pool's answer, which waits for its line
   std::vector<std::size_t> most_tier_keys_; ///< for each match of grant_
   std::unordered_map<request_id, std::size_t> live_; ///< tokens of prompts and of earlier runs
   std::size_t live_tokens_ = 0;

@@ -95,7 +95,7 @@ void scheduler_trace::begin(const std::string& model, const batcher_limits& limi
                           std::chrono::system_clock::now().time_since_epoch())
                           .count();
   members m("begin");
-  m.number("version", 2).number("unix_s", unix_s).text("model", model).yes("tiers", has_tiers);
+  m.number("version", 3).number("unix_s", unix_s).text("model", model).yes("tiers", has_tiers);
   saw(m.limits(limits).body());
 }
 
@@ -190,17 +190,19 @@ void scheduler_trace::fetched(std::uint64_t fetch_id, std::size_t n_blocks,
   sink_.saw(at(now), m.body());
 }
 
-void scheduler_trace::tiers_answered(const kv_grant& grant, steady_clock::time_point now) {
+void scheduler_trace::granted(const kv_grant& grant, steady_clock::time_point now) {
   std::string tier_keys;
+  bool any = false;
   for (const prefix_match& match : grant.matches) {
     if (!tier_keys.empty()) tier_keys += ',';
     tier_keys += std::to_string(match.tier_keys.size());
+    any = any || !match.tier_keys.empty();
   }
   id_ranges spilled;
   for (const block_spill& s : grant.spills)
     spilled.add(static_cast<std::uint64_t>(s.block));
-  members m("tiers");
-  sink_.saw(at(now), m.list("beyond", tier_keys).list("spill", spilled.text()).body());
+  members m("granted");
+  sink_.saw(at(now), m.list("beyond", any ? tier_keys : "").list("spill", spilled.text()).body());
 }
 
 void scheduler_trace::step_done(const step_plan& plan, const step_result& result,

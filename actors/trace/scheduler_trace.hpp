@@ -38,7 +38,7 @@ public:
   void resumed(request_id request) override;
   void waited_too_long(request_id request) override;
   void fetched(std::uint64_t fetch_id, std::size_t n_blocks, steady_clock::time_point now) override;
-  void tiers_answered(const kv_grant& grant, steady_clock::time_point now) override;
+  void granted(const kv_grant& grant, steady_clock::time_point now) override;
   void step_done(const step_plan& plan, const step_result& result,
                  steady_clock::time_point now) override;
   void step_failed(std::uint64_t generation) override;

@@ -517,10 +517,12 @@ void die_once(kind actor, const std::type_info& message) {
 
 TEST_CASE("whichever actor dies, a request for hidden states ends and the next one is served",
           "[actors]") {
-  const message_target deaths[] = {
-      target<actors::start_request>(kind::session),  target<actors::prompt_pooled>(kind::session),
-      target<actors::submit_prompt>(kind::batcher),  target<actors::step_result_ptr>(kind::batcher),
-      target<actors::kv_change>(kind::kv_allocator), target<actors::step_plan_ptr>(kind::executor)};
+  const message_target deaths[] = {target<actors::start_request>(kind::session),
+                                   target<actors::prompt_pooled>(kind::session),
+                                   target<actors::submit_prompt>(kind::batcher),
+                                   target<actors::step_result_ptr>(kind::batcher),
+                                   target<actors::block_request>(kind::kv_allocator),
+                                   target<actors::step_plan_ptr>(kind::executor)};
   for (const message_target& d : deaths) {
     INFO(d.name());
     next_death = &d;

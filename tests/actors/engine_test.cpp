@@ -40,7 +40,8 @@ TEST_CASE("requests of all lengths in a pool that is too small have their solo t
   options.scheduler.max_step_tokens = 24;
   options.scheduler.max_running = 8;
   auto plan = std::make_shared<script>();
-  plan->n_blocks = 40; // 160 positions; two long requests fill it
+  plan->n_blocks = 40;  // 160 positions; two long requests fill it
+  plan->delay_us = 200; // so that the allocator answers before a step ends
   plan->max_context = 160;
   fixture b(options, plan);
   REQUIRE(b.ready());

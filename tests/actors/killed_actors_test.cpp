@@ -143,6 +143,8 @@ TEST_CASE("whichever actor dies at whichever message, requests end and the engin
       {target<actors::kv_grant>(kind::batcher), 3},
       {target<actors::kv_change>(kind::kv_allocator)},
       {target<actors::kv_change>(kind::kv_allocator), 4},
+      {target<actors::block_request>(kind::kv_allocator)},
+      {target<actors::block_request>(kind::kv_allocator), 4},
       {target<actors::load_model>(kind::executor)},
       {target<actors::load_model>(kind::executor), 1},
       {target<actors::step_plan_ptr>(kind::executor)},

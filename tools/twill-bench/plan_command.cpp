@@ -21,7 +21,7 @@ struct plan_arguments {
   std::int32_t step_ms = 2;
 };
 
-/// Steps after which the lengths of the running sequences are spread as they stay.
+/// The number of steps after which the distribution of sequence lengths no longer changes.
 std::int32_t warm_steps(const load_settings& s) {
   return 2 * s.running * s.prompt_tokens / 512 + 200;
 }
@@ -104,8 +104,8 @@ int measure_actors(const plan_arguments& a) {
   std::printf(
       "batcher and KV allocator as actors, an executor whose steps take %d ms\n"
       "  result to plan: from the executor's result to the arrival of the next plan\n"
-      "  allocator: the part of it in which a request of the batcher to the allocator is\n"
-      "  unanswered, from its enqueueing to the handling of the answer; a sum per plan\n"
+      "  allocator: the part of it in which a request to the allocator is outstanding that is\n"
+      "  answered before the plan arrives, from its enqueueing to the handling of the answer\n"
       "  step: the mean time between two plans\n"
       "                                            result to plan         allocator       step\n"
       "  us                      run   wait   median      p99      max   median      p99     "

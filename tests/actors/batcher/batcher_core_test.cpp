@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "actors/batcher/batcher_snapshot.hpp"
 #include "actors/kv/apply_change.hpp"
+#include "actors/kv/grant_blocks.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill::actors;
@@ -61,21 +63,32 @@ struct fixture final : session_sink {
       prompts[next_sequence++] = order.spec.prompt;
     core.submit(order);
   }
-  /// Plays the allocator; plans are collected in `sent`.
+  /// Plays the allocator, which answers before the next plan; plans are collected in `sent`.
   void pump() {
     for (;;) {
-      const auto now = twill::actors::steady_clock::now();
-      auto action = core.next(now);
-      if (auto* plan = std::get_if<step_plan_ptr>(&action)) {
-        sent.push_back(*plan);
-      } else if (auto* change = std::get_if<kv_change>(&action)) {
-        check_inserts(*change);
-        changes.push_back(*change);
-        core.granted(apply_change(pool, *change), now);
-      } else {
-        return;
+      while (apply() || answer()) {
       }
+      const auto plan = core.plan(twill::actors::steady_clock::now());
+      if (plan) sent.push_back(plan);
+      if (!plan && !apply() && !answer()) return;
     }
+  }
+  /// Answers the batcher's request; returns whether there is one.
+  bool answer() {
+    const auto request = core.take_request();
+    if (!request) return false;
+    requests.push_back(*request);
+    core.granted(grant_blocks(pool, *request), twill::actors::steady_clock::now());
+    return true;
+  }
+  /// Applies the next kv_change to the pool; returns whether there was one.
+  bool apply() {
+    const auto change = core.take_change();
+    if (!change) return false;
+    check_inserts(*change);
+    changes.push_back(*change);
+    apply_change(pool, *change);
+    return true;
   }
   /// The oldest plan comes back; `token` is what each row draws.
   void step(std::int32_t token = 7) {
@@ -123,17 +136,17 @@ struct fixture final : session_sink {
   /// Inserts of a lease follow each other from its beginning, or from the blocks it reused.
   void check_inserts(const kv_change& change) {
     if (change.reset) n_inserted.clear();
-    for (const lease_reuse& r : change.reuses)
-      n_inserted[r.id] = r.blocks.size();
     for (const prefix_insert& p : change.prefix_inserts) {
       check_tokens(p);
       n_inserted[p.id] += p.tokens.size() / 4;
       inserted_tokens.insert(inserted_tokens.end(), p.tokens.begin(), p.tokens.end());
     }
+    for (const auto& [id, n] : n_inserted)
+      REQUIRE(n <= pool.blocks(id).size());
     for (sequence_id id : change.drops)
       n_inserted.erase(id);
-    for (const auto& [id, n] : n_inserted)
-      REQUIRE(n <= pool.blocks(id).size() + grown(change, id));
+    for (const lease_reuse& r : change.reuses)
+      n_inserted[r.id] = r.blocks.size();
   }
   /// The tokens under which computed blocks are inserted into the prefix cache must be the
   /// sequence's tokens at the blocks' positions; otherwise a later prompt would find the KV of
@@ -145,15 +158,6 @@ struct fixture final : session_sink {
     const auto at = known.begin() + static_cast<std::ptrdiff_t>(first);
     REQUIRE(p.tokens == ids(at, at + static_cast<std::ptrdiff_t>(p.tokens.size())));
   }
-  static std::size_t grown(const kv_change& change, sequence_id id) {
-    std::size_t n = 0;
-    for (const lease_reuse& r : change.reuses)
-      n += r.id == id ? r.blocks.size() : 0;
-    for (const lease_growth& g : change.grows)
-      n += g.id == id ? static_cast<std::size_t>(g.n_blocks) : 0;
-    return n;
-  }
-
   stats_board stats;
   block_pool pool;
   batcher_limits limits;
@@ -161,6 +165,7 @@ struct fixture final : session_sink {
   batcher_core core;
   std::deque<step_plan_ptr> sent;
   std::vector<kv_change> changes;
+  std::vector<block_request> requests;
   std::vector<request_id> queued_ids, forgotten_ids;
   std::map<request_id, std::vector<token_ready>> tokens;
   std::map<request_id, std::vector<std::vector<prompt_score>>> scores;
@@ -542,16 +547,17 @@ TEST_CASE("where nothing can be admitted, no more than the head of the queue is 
   r.pump();
   r.step();
   r.step();
-  r.changes.clear();
+  r.requests.clear();
   r.step();
-  for (const kv_change& change : r.changes)
-    CHECK(change.queries.size() <= 1);
+  REQUIRE_FALSE(r.requests.empty());
+  for (const block_request& request : r.requests)
+    CHECK(request.queries.size() <= 1);
   r.run_to_the_end();
   for (request_id request = 1; request <= 50; ++request)
     CHECK(r.tokens[request].size() == 20);
 }
 
-TEST_CASE("blocks that come free and the beginnings of the next prompt are one question") {
+TEST_CASE("a drop is sent and the next prompt is looked up") {
   batcher_limits limits;
   limits.plan.prefix_cache = true;
   limits.plan.max_running = 1;
@@ -560,10 +566,10 @@ TEST_CASE("blocks that come free and the beginnings of the next prompt are one q
   r.submit(2, {1, 2, 3, 4, 5}, 1);
   r.pump();
   r.step();
-  const auto drop = std::find_if(r.changes.begin(), r.changes.end(),
-                                 [](const kv_change& c) { return !c.drops.empty(); });
-  REQUIRE(drop != r.changes.end());
-  CHECK(drop->queries.size() == 1);
+  CHECK(std::any_of(r.changes.begin(), r.changes.end(),
+                    [](const kv_change& c) { return !c.drops.empty(); }));
+  CHECK(std::any_of(r.requests.begin(), r.requests.end(),
+                    [](const block_request& b) { return b.queries.size() == 1; }));
   r.run_to_the_end();
   CHECK(r.tokens[2].front().cached_tokens == 4);
 }
@@ -701,10 +707,10 @@ TEST_CASE("a snapshot names the blocks of sequences, and the blocks that belong 
   r.pump();
   twill::actors::kv_leases leases;
   leases.snapshot.total_blocks = 9;
-  const auto running = r.core.describe(leases).sequences;
+  const auto running = with_blocks(r.core.describe(), leases).sequences;
   REQUIRE(running.size() == 1);
   leases.leases = {{running[0].id, "0-1", 2}, {running[0].id + 77, "4", 1}};
-  const auto snapshot = r.core.describe(leases);
+  const auto snapshot = with_blocks(r.core.describe(), leases);
   CHECK(snapshot.total_blocks == 9);
   REQUIRE(snapshot.sequences.size() == 1);
   CHECK(snapshot.sequences[0].id == running[0].id);
@@ -720,7 +726,7 @@ TEST_CASE("a snapshot names the blocks of sequences, and the blocks that belong 
   CHECK(snapshot.orphans[0].blocks == "4");
   CHECK(snapshot.orphans[0].n_blocks == 1);
   r.core.pause(1);
-  CHECK(r.core.describe(leases).sequences[0].paused);
+  CHECK(with_blocks(r.core.describe(), leases).sequences[0].paused);
 }
 
 TEST_CASE("gauges say who runs and who waits") {

@@ -73,7 +73,7 @@ private:
     if (sequences_.size() > 5) return;
     known one;
     for (std::uint32_t i = 0; i < 1 + o.a % 12; ++i)
-      one.tokens.push_back(static_cast<std::int32_t>(o.b + i));
+      one.tokens.push_back(static_cast<std::int32_t>(o.b % 3 + i)); // some begin alike
     one.n_prompt = static_cast<std::int32_t>(one.tokens.size());
     one.scored = o.c % 8 == 0;
     one.scope = o.c % 3;
@@ -99,7 +99,8 @@ private:
     const sequence_id id = any(o);
     known& one = sequences_.at(id);
     const auto n = static_cast<std::int32_t>(o.b % (one.tokens.size() + 1));
-    client_.note_computed(id, groups_.at(id), n);
+    client_.note_computed(id, groups_.at(id), n, groups_);
+    const std::int32_t n_before = one.n_reported;
     // A block is reported when all its tokens are computed and depend on nothing else.
     prefix_insert noted{id, {}, one.scope};
     while (limits_.enabled && is_shareable(one.n_prompt)) {
@@ -111,7 +112,21 @@ private:
       ++one.n_reported;
     }
     if (!noted.tokens.empty()) inserts_.push_back(noted);
+    std::erase_if(matches_, [&](const auto& m) { return is_outdated(m, one, n_before); });
+    check_hits();
     demand_equal(groups_.at(id).n_inserted, one.n_reported, "n_inserted");
+  }
+
+  /// Whether one of the blocks that `computed` has reported since it had n_before goes on where the
+  /// match of a sequence ends.
+  bool is_outdated(const prefix_match& m, const known& computed, std::int32_t n_before) const {
+    const known& waits = sequences_.at(m.id);
+    const auto n = static_cast<std::int32_t>(m.blocks.size());
+    const std::int32_t longer = (n + 1) * limits_.block_tokens;
+    const auto n_tokens = static_cast<std::int32_t>(waits.tokens.size());
+    return n_before <= n && n < computed.n_reported && waits.scope == computed.scope &&
+           !waits.scored && is_shareable(n_tokens) && longer < n_tokens &&
+           part_of(waits.tokens, 0, longer) == part_of(computed.tokens, 0, longer);
   }
 
   void take_inserts() {
@@ -146,6 +161,9 @@ private:
       demand_equal(queries[i].id, candidates[i], "the sequence of a query");
       demand_equal(queries[i].scope, one.scope, "the scope of a query");
       demand(queries[i].tokens == part_of(one.tokens, 0, n), "a query has other tokens");
+      const auto width = static_cast<std::size_t>(limits_.block_tokens);
+      demand_equal(static_cast<std::size_t>(queries[i].n_blocks),
+                   one.tokens.size() / width + (one.tokens.size() % width > 0 ? 1 : 0), "n_blocks");
       prefix_match match{candidates[i], {}, static_cast<std::int32_t>(o.c % 3), {}};
       const auto found = static_cast<std::uint32_t>(n / limits_.block_tokens) + 1;
       for (std::uint32_t k = 0; k < (o.b >> i) % found; ++k)
@@ -156,55 +174,75 @@ private:
     const auto is_left_out = [&](const prefix_match& m) { return (o.c >> m.id & 1) != 0; };
     client_.leave_out(is_left_out);
     std::erase_if(matches, is_left_out);
-    check_hits(matches, o);
-    std::vector<sequence_id> reuses;
-    for (const prefix_match& m : matches)
-      if (!m.blocks.empty() && (o.b >> m.id & 1) == 0) reuses.push_back(m.id);
-    begin(reuses, matches);
-  }
-
-  void check_hits(const std::vector<prefix_match>& matches, const operation& o) {
-    for (const prefix_match& m : matches) { // some blocks of it were fetched before
+    matches_ = matches;
+    for (const prefix_match& m : matches_) { // some blocks of it were fetched before
       auto& fetched = groups_.at(m.id).fetched;
       fetched.first = static_cast<std::int32_t>(o.b % 4);
       fetched.blocks.assign(o.c % 4, nullptr);
     }
+    check_hits();
+    std::vector<sequence_id> opened;
+    for (const auto& [id, one] : sequences_) // some of them were not looked up
+      if ((o.b >> id & 1) == 0) opened.push_back(id);
+    if (o.c / 64 % 4 == 0) std::reverse(opened.begin(), opened.end());
+    begin(opened);
+    if (o.c / 256 % 4 == 0) {
+      client_.drop_matches();
+      matches_.clear();
+    }
+    check_hits();
+  }
+
+  void check_hits() {
     const auto hits = client_.hits(groups_);
-    demand_equal(hits.size(), matches.size(), "the number of hits");
+    demand_equal(hits.size(), matches_.size(), "the number of hits");
     for (std::size_t i = 0; i < hits.size(); ++i) {
-      const auto n = static_cast<std::int32_t>(matches[i].blocks.size());
-      demand_equal(hits[i].id, matches[i].id, "the sequence of a hit");
+      const auto n = static_cast<std::int32_t>(matches_[i].blocks.size());
+      demand_equal(hits[i].id, matches_[i].id, "the sequence of a hit");
       demand_equal(hits[i].n_blocks, n, "n_blocks of a hit");
-      demand_equal(hits[i].n_evictable, matches[i].n_evictable, "n_evictable of a hit");
+      demand_equal(hits[i].n_evictable, matches_[i].n_evictable, "n_evictable of a hit");
       // Fetched blocks go on where the match ends; where one is missing between, none does.
-      const auto first = static_cast<std::int32_t>(o.b % 4);
+      const auto& fetched = groups_.at(matches_[i].id).fetched;
       std::int32_t n_loaded = 0;
-      for (auto k = first; k < first + static_cast<std::int32_t>(o.c % 4); ++k)
-        if (k >= n && first <= n) ++n_loaded;
+      for (auto k = fetched.first; k < fetched.first + std::ssize(fetched.blocks); ++k)
+        if (k >= n && fetched.first <= n) ++n_loaded;
       demand_equal(hits[i].n_loaded, n_loaded, "n_loaded of a hit");
     }
   }
 
-  void begin(const std::vector<sequence_id>& reuses, const std::vector<prefix_match>& matches) {
-    const auto begun = client_.begin_reused(reuses, groups_);
-    demand_equal(begun.size(), reuses.size(), "the number of leases that begin with a match");
-    for (std::size_t i = 0; i < begun.size(); ++i) {
-      const auto match = std::find_if(matches.begin(), matches.end(),
-                                      [&](const auto& m) { return m.id == reuses[i]; });
-      demand_equal(begun[i].id, reuses[i], "the sequence of a lease");
-      demand(begun[i].blocks == match->blocks, "a lease begins with other blocks");
-      demand(groups_.at(reuses[i]).blocks == match->blocks, "a table begins with other blocks");
-      sequences_.at(reuses[i]).n_reported = static_cast<std::int32_t>(match->blocks.size());
-      demand_equal(groups_.at(reuses[i]).n_inserted, sequences_.at(reuses[i]).n_reported,
+  void begin(const std::vector<sequence_id>& opened) {
+    std::vector<prefix_match> expected;
+    std::int64_t n_evictable = 0;
+    for (const sequence_id id : opened) {
+      const auto match =
+          std::find_if(matches_.begin(), matches_.end(), [&](const auto& m) { return m.id == id; });
+      if (match == matches_.end()) continue;
+      if (!match->blocks.empty()) {
+        expected.push_back(*match);
+        n_evictable += match->n_evictable;
+      }
+      matches_.erase(match);
+    }
+    const auto begun = client_.begin(opened, groups_);
+    demand_equal(begun.n_evictable, n_evictable, "the blocks that could have been evicted");
+    demand_equal(begun.reuses.size(), expected.size(),
+                 "the number of leases that begin with a match");
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const sequence_id id = expected[i].id;
+      demand_equal(begun.reuses[i].id, id, "the sequence of a lease");
+      demand(begun.reuses[i].blocks == expected[i].blocks, "a lease begins with other blocks");
+      demand(groups_.at(id).blocks == expected[i].blocks, "a table begins with other blocks");
+      sequences_.at(id).n_reported = static_cast<std::int32_t>(expected[i].blocks.size());
+      demand_equal(groups_.at(id).n_inserted, sequences_.at(id).n_reported,
                    "n_inserted of a lease that begins with a match");
     }
-    demand(client_.hits(groups_).empty(), "matches are left after leases began");
   }
 
   void forget_device() {
     client_.forget_device();
     groups_.forget_device();
     inserts_.clear();
+    matches_.clear();
     for (auto& [id, one] : sequences_)
       one.n_reported = 0;
     demand(client_.hits(groups_).empty(), "a match is left of a device that was lost");
@@ -215,6 +253,7 @@ private:
   sequence_groups groups_;
   std::map<sequence_id, known> sequences_;
   std::vector<prefix_insert> inserts_; ///< noted and not taken yet
+  std::vector<prefix_match> matches_;  ///< those that are left
 };
 
 } // namespace

@@ -10,6 +10,7 @@
 #include "actors/kv/block_pool.hpp"
 #include "actors/kv/cache_scope.hpp"
 #include "actors/kv/prefix_tree.hpp"
+#include "tests/actors/kv/lease_blocks.hpp"
 #include "tests/catch.hpp"
 
 using twill::actors::block_pool;
@@ -17,6 +18,7 @@ using twill::actors::prefix_match;
 using twill::actors::prefix_query;
 using twill::actors::prefix_tree;
 using twill::actors::sequence_id;
+using twill::test::grow;
 using ids = std::vector<std::int32_t>;
 
 namespace {
@@ -35,7 +37,7 @@ prefix_match match_of(const block_pool& pool, const ids& tokens) {
 /// A lease of new blocks over all of `tokens`, entered in the tree and ended.
 ids leave_behind(block_pool& pool, sequence_id id, const ids& tokens, std::int32_t width) {
   ids blocks;
-  REQUIRE(pool.grow(id, static_cast<std::int32_t>(tokens.size()) / width, blocks));
+  REQUIRE(grow(pool, id, static_cast<std::int32_t>(tokens.size()) / width, blocks));
   pool.insert({id, tokens});
   pool.drop(id);
   return blocks;
@@ -66,7 +68,7 @@ public:
     l.n_inserted = l.blocks.size();
     hits += l.blocks.size();
     ids fresh;
-    REQUIRE(pool_.grow(id, lacking, fresh));
+    REQUIRE(grow(pool_, id, lacking, fresh));
     for (std::int32_t b : fresh) {
       for (const auto& [other, o] : leases_)
         REQUIRE(std::count(o.blocks.begin(), o.blocks.end(), b) == 0);
@@ -104,7 +106,7 @@ public:
     leases_.erase(l);
   }
   void check() {
-    REQUIRE(pool_.used() + pool_.cached() + pool_.free() == pool_.total());
+    REQUIRE(pool_.used() + pool_.ahead() + pool_.cached() + pool_.free() == pool_.total());
     std::int64_t cached = 0;
     for (std::int32_t b = 0; b < pool_.total(); ++b)
       cached += pool_.is_cached(b) ? 1 : 0;
@@ -121,8 +123,8 @@ public:
   void fill() {
     ids all;
     const auto n = static_cast<std::int32_t>(pool_.available());
-    REQUIRE_FALSE(pool_.grow(next_, n + 1, all));
-    REQUIRE(pool_.grow(next_, n, all));
+    REQUIRE_FALSE(grow(pool_, next_, n + 1, all));
+    REQUIRE(grow(pool_, next_, n, all));
     REQUIRE(pool_.cached() == 0);
     pool_.drop(next_++);
   }
@@ -180,7 +182,7 @@ TEST_CASE("a prefix is found in its own scope alone", "[actors][policy]") {
     std::map<std::uint64_t, ids> of_scope;
     for (const std::uint64_t scope : {0u, 7u, 8u}) {
       CHECK(found(scope).empty());
-      REQUIRE(pool.grow(scope + 1, 2, of_scope[scope]));
+      REQUIRE(grow(pool, scope + 1, 2, of_scope[scope]));
       pool.insert({scope + 1, prompt, scope});
       pool.drop(scope + 1);
     }
@@ -189,7 +191,7 @@ TEST_CASE("a prefix is found in its own scope alone", "[actors][policy]") {
     CHECK(pool.cached() == 6);
     // Eviction finds them again.
     ids all;
-    REQUIRE(pool.grow(50, 12, all));
+    REQUIRE(grow(pool, 50, 12, all));
     CHECK(found(7).empty());
   }
 }
@@ -221,15 +223,15 @@ TEST_CASE("the least recently used prefix is evicted first, its end before its b
   CHECK(pool.used() == 3);
   pool.drop(4);
   ids taken;
-  REQUIRE(pool.grow(5, 2, taken)); // the free one, then the end of b
+  REQUIRE(grow(pool, 5, 2, taken)); // the free one, then the end of b
   CHECK(match_of(pool, b).blocks.size() == 1);
   CHECK(match_of(pool, c).blocks.size() == 1);
-  REQUIRE(pool.grow(5, 2, taken)); // c, then the end of a
+  REQUIRE(grow(pool, 5, 2, taken)); // c, then the end of a
   CHECK(match_of(pool, c).blocks.empty());
   CHECK(match_of(pool, a).blocks.size() == 2);
-  REQUIRE(pool.grow(5, 2, taken));
+  REQUIRE(grow(pool, 5, 2, taken));
   CHECK(match_of(pool, a).blocks.empty());
-  CHECK_FALSE(pool.grow(5, 1, taken));
+  CHECK_FALSE(grow(pool, 5, 1, taken));
   pool.drop(5);
   CHECK(pool.free() == 6);
 }
@@ -237,19 +239,82 @@ TEST_CASE("the least recently used prefix is evicted first, its end before its b
 TEST_CASE("what is used is not evicted, nor is what leads to it", "[actors][policy]") {
   block_pool pool(4, 1);
   ids first, second, more;
-  REQUIRE(pool.grow(1, 2, first));
-  REQUIRE(pool.grow(2, 2, second));
+  REQUIRE(grow(pool, 1, 2, first));
+  REQUIRE(grow(pool, 2, 2, second));
   pool.insert({1, {5, 6}});
   pool.insert({2, {5, 7}}); // a copy of 5; 7 stands behind the first one's
   pool.drop(1);
   CHECK(pool.used() == 3); // 5 twice and 7
   CHECK(pool.cached() == 1);
-  REQUIRE(pool.grow(3, 1, more));
-  CHECK_FALSE(pool.grow(3, 1, more));
+  REQUIRE(grow(pool, 3, 1, more));
+  CHECK_FALSE(grow(pool, 3, 1, more));
   CHECK(match_of(pool, {5, 7}).blocks == ids{first[0], second[1]});
   pool.drop(2);
   CHECK(pool.cached() == 2);
   CHECK(pool.free() == 1);
+}
+
+TEST_CASE("granted blocks belong to nobody until they are given", "[actors][policy]") {
+  block_pool pool(5, 2);
+  ids granted;
+  pool.grant(3, granted);
+  REQUIRE(granted.size() == 3);
+  CHECK(pool.ahead() == 3);
+  CHECK(pool.used() == 0);
+  CHECK(pool.available() == 2);
+  CHECK(pool.leases() == 0);
+  pool.give(1, {&granted[2], 1});
+  pool.give(2, {granted.data(), 1});
+  CHECK(pool.blocks(1) == ids{granted[2]});
+  CHECK(pool.blocks(2) == ids{granted[0]});
+  CHECK(pool.ahead() == 1);
+  CHECK(pool.used() == 2);
+  pool.drop(1);
+  CHECK(pool.free() == 3);
+  pool.grant(9, granted); // fewer than were asked for
+  CHECK(granted.size() == 6);
+  CHECK(pool.available() == 0);
+  pool.grant(-1, granted);
+  CHECK(granted.size() == 6);
+  pool.reset();
+  CHECK(pool.ahead() == 0);
+  CHECK(pool.free() == 5);
+}
+
+TEST_CASE("matched blocks are not granted before the next look-up", "[actors][policy]") {
+  block_pool pool(4, 2);
+  const ids a{1, 2, 3, 4}, b{5, 6, 7, 8};
+  const ids blocks_a = leave_behind(pool, 1, a, 2);
+  const ids blocks_b = leave_behind(pool, 2, b, 2);
+  CHECK(match_of(pool, a).blocks == blocks_a); // a was used less recently than b
+  ids granted;
+  pool.grant(3, granted);
+  CHECK(granted == ids{blocks_b[1], blocks_b[0]});
+  pool.give(3, granted);
+  pool.drop(3);
+  granted.clear();
+  pool.grant(4, granted);
+  CHECK(granted.size() == 2); // the free ones
+  REQUIRE(pool.reuse({4, blocks_a}));
+  pool.drop(4);
+  pool.grant(1, granted);
+  CHECK(granted.size() == 2); // a is cached again, but still matched
+  CHECK(match_of(pool, b).blocks.empty());
+  pool.grant(1, granted);
+  CHECK(granted.back() == blocks_a[1]);
+}
+
+TEST_CASE("a match that was used is not granted when it is released", "[actors][policy]") {
+  block_pool pool(2, 1);
+  const ids tokens{1, 2};
+  const ids blocks = leave_behind(pool, 1, tokens, 1);
+  REQUIRE(pool.reuse({2, {blocks[0]}}));
+  CHECK(match_of(pool, tokens).n_evictable == 1);
+  pool.drop(2); // the first block was used when it was matched
+  ids granted;
+  pool.grant(1, granted);
+  CHECK(granted.empty());
+  CHECK(match_of(pool, tokens).blocks == blocks);
 }
 
 TEST_CASE("random leases, forks and entries keep the pool's invariants", "[actors][policy]") {

@@ -28,10 +28,12 @@ public:
 
   void apply(const operation& o) {
     const std::uint32_t what = o.kind % 32;
-    if (what < 6)
+    if (what < 5)
       admit(o);
-    else if (what < 10)
-      grow(id_of(o), static_cast<std::int32_t>(o.b % 4), {o.c, 0});
+    else if (what < 8)
+      grant(o.b % 4 == 3 ? pool_.available() + 1 : static_cast<std::int64_t>(o.c % 5) - 1);
+    else if (what < 11)
+      give(id_of(o), o.b % 4, text_of({0, o.a / 6, o.b / 4, o.c}), o.kind / 32);
     else if (what < 13)
       fork(o);
     else if (what < 19)
@@ -57,6 +59,8 @@ public:
       drop(twin_.leases().begin()->first);
     demand_equal_pools(pool_, twin_);
     demand_equal(pool_.used(), std::int64_t{0}, "used() without a lease");
+    demand_equal(pool_.ahead() + pool_.cached() + pool_.free(), pool_.total(),
+                 "granted, cached and free blocks without a lease");
     demand_equal(pool_.cached(), static_cast<std::int64_t>(twin_.tree_size()),
                  "cached() without a lease");
     fill();
@@ -76,14 +80,37 @@ private:
     return 0;
   }
 
-  bool grow(sequence_id id, std::int32_t n, const written_text& text) {
-    if (!twin_.leases().contains(id)) texts_[id] = text;
-    block_list granted{-7}, expected{-7}; // grow() appends
-    const bool is = pool_.grow(id, n, granted);
-    demand_equal(is, twin_.grow(id, n, expected), "grow()");
+  /// Appends to ahead_ what is granted.
+  void grant(std::int64_t n) {
+    block_list granted{-7}, expected{-7}; // grant() appends
+    pool_.grant(n, granted);
+    twin_.grant(n, expected);
     demand(granted == expected,
-           "grow() grants " + written(granted) + ", expected " + written(expected));
-    return is;
+           "grant() grants " + written(granted) + ", expected " + written(expected));
+    ahead_.insert(ahead_.end(), granted.begin() + 1, granted.end());
+  }
+
+  /// Gives up to n of the granted blocks to a lease, which need not be those granted first.
+  void give(sequence_id id, std::size_t n, const written_text& text, std::size_t first = 0) {
+    if (!twin_.leases().contains(id)) texts_[id] = text;
+    if (!ahead_.empty())
+      std::rotate(ahead_.begin(),
+                  ahead_.begin() + static_cast<std::ptrdiff_t>(first % ahead_.size()),
+                  ahead_.end());
+    const auto last = ahead_.begin() + static_cast<std::ptrdiff_t>(std::min(n, ahead_.size()));
+    const block_list given(ahead_.begin(), last);
+    ahead_.erase(ahead_.begin(), last);
+    pool_.give(id, given);
+    twin_.give(id, given);
+  }
+
+  /// Gives a lease blocks that were granted before, and new ones if those are too few. Gives all n
+  /// blocks, or none and returns false.
+  bool grow(sequence_id id, std::size_t n, const written_text& text) {
+    if (n > ahead_.size()) grant(static_cast<std::int64_t>(n - ahead_.size()));
+    if (n > ahead_.size()) return false;
+    give(id, n, text);
+    return true;
   }
 
   void fork(const operation& o) {
@@ -103,6 +130,7 @@ private:
   }
 
   std::vector<prefix_match> ask(const std::vector<prefix_query>& queries) {
+    are_last_ = false;
     std::vector<prefix_match> matches{{99, {1}, 1, {}}}; // look_up() appends
     auto expected = matches;
     pool_.look_up(queries, matches);
@@ -129,11 +157,13 @@ private:
       queries.push_back(query_of(asked_.back(), 10 + i, (o.b + i) % 6));
     }
     matches_ = ask(queries);
+    are_last_ = true;
   }
 
   /// Begins a lease (the blocks of one sequence) with some blocks that an earlier lookup found in
-  /// the prefix tree. These blocks may have left the tree since then. If the tree now holds one of
-  /// these block ids under another prefix, the lookup's result must not be used.
+  /// the prefix tree. If there was another lookup or a reset since then, these blocks may have left
+  /// the tree. If the tree now holds one of these block ids under another prefix, the lookup's
+  /// result must not be used.
   void reuse(const operation& o) {
     const sequence_id id = unused_id();
     if (id == 0 || matches_.empty()) return;
@@ -144,10 +174,13 @@ private:
     bool all_held = true;
     for (const std::int32_t block : begin.blocks)
       all_held = all_held && block < twin_.n_blocks() && twin_.holds(block);
+    demand(all_held || !are_last_, "a match of the last lookup left the tree");
     for (std::size_t i = 0; i < begin.blocks.size(); ++i) {
       if (begin.blocks[i] >= twin_.n_blocks()) return; // the pool has become smaller
       const whole_prefix right{text.scope, text.tokens(0, (i + 1) * twin_.width())};
-      if (all_held && *twin_.prefix_of(begin.blocks[i]) != right) return;
+      if (!all_held || *twin_.prefix_of(begin.blocks[i]) == right) continue;
+      demand(!are_last_, "a match of the last lookup is of another prefix");
+      return;
     }
     const bool is = pool_.reuse(begin);
     demand_equal(is, twin_.reuse(begin), "reuse()");
@@ -180,9 +213,9 @@ private:
     }
     for (std::size_t i = 0; i < queries.size(); ++i) {
       const std::size_t wanted = queries[i].tokens.size() / twin_.width();
-      const auto lacking = static_cast<std::int32_t>(wanted - matches[i].blocks.size());
+      const std::size_t lacking = wanted - matches[i].blocks.size();
       if (grow(queries[i].id, lacking, texts[i]) && o.kind / 192 % 4 != 0)
-        insert_blocks(queries[i].id, wanted - matches[i].blocks.size());
+        insert_blocks(queries[i].id, lacking);
     }
     for (const prefix_query& query : queries)
       if (o.kind / 768 % 4 != 0) drop(query.id);
@@ -215,12 +248,18 @@ private:
            "take_inserted() has " + written(inserted) + ", expected " + written(expected_inserted));
   }
 
-  /// Everything that is not used can be granted, and no more than that.
+  /// After a lookup that matches nothing, everything that is not used can be granted, and no more
+  /// than that. All granted blocks are given to one lease, which ends.
   void fill() {
     const sequence_id all = 77;
-    const auto n = static_cast<std::int32_t>(pool_.available());
-    demand(!grow(all, n + 1, {}), "more blocks are granted than there are");
-    demand(grow(all, n, {}), "what is available is not granted");
+    ask({});
+    const std::int64_t not_used = pool_.total() - pool_.used();
+    grant(pool_.available() + 1);
+    demand_equal(pool_.available(), std::int64_t{0}, "available() after all was granted");
+    demand_equal(pool_.ahead(), not_used, "ahead() after all was granted");
+    demand_equal_pools(pool_, twin_);
+    give(all, ahead_.size(), {});
+    demand_equal(pool_.ahead(), std::int64_t{0}, "ahead() after all was given");
     demand_equal_pools(pool_, twin_);
     drop(all);
   }
@@ -229,13 +268,17 @@ private:
     const std::int32_t n_blocks = o.a % 2 == 0 ? 0 : size_of(o.b);
     pool_.reset(n_blocks);
     twin_.reset(n_blocks);
+    ahead_.clear();
+    are_last_ = false;
   }
 
   block_pool pool_;
   pool_twin twin_;
+  block_list ahead_; ///< granted blocks that no lease was given yet
   std::map<sequence_id, written_text> texts_;
   std::vector<written_text> asked_;
-  std::vector<prefix_match> matches_; ///< of the last look_up()
+  std::vector<prefix_match> matches_; ///< of the last call of look_up() here
+  bool are_last_ = false;             ///< the pool has looked up nothing since, and was not reset
 };
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/kv/apply_change.hpp"
+#include "actors/kv/grant_blocks.hpp"
 #include "tests/actors/kv/router_view.hpp"
 #include "tests/catch.hpp"
 
@@ -33,16 +34,28 @@ struct pool_with_log {
     pool.name_blocks(log.key());
     log.begin(scope);
   }
-  void change(const kv_change& asked) { apply_change(pool, asked, nullptr, {}, &log); }
+  void change(const kv_change& asked) { apply_change(pool, asked, &log); }
+  /// Returns n blocks at most. What has entered or left the prefix tree is reported.
+  ids grant(std::int64_t n) {
+    block_request request;
+    request.n_more = n;
+    return grant_blocks(pool, request, nullptr, {}, &log).blocks;
+  }
   /// Computes blocks for a new sequence, whose blocks are cached from then on.
-  void compute(sequence_id id, const ids& tokens, std::uint64_t of = scope) {
+  void compute_unreported(sequence_id id, const ids& tokens, std::uint64_t of = scope) {
     kv_change grows, inserts, drops;
-    grows.grows.push_back({id, static_cast<std::int32_t>(tokens.size() / width)});
+    const auto n_blocks = static_cast<std::int32_t>(tokens.size() / width);
+    grows.grows.push_back({id, n_blocks});
+    grows.blocks = grant(n_blocks);
     change(grows);
     inserts.prefix_inserts.push_back({id, tokens, of});
     change(inserts);
     drops.drops.push_back(id);
     change(drops);
+  }
+  void compute(sequence_id id, const ids& tokens, std::uint64_t of = scope) {
+    compute_unreported(id, tokens, of);
+    grant(0);
   }
   std::size_t on_device() {
     router.take(log);
@@ -68,6 +81,17 @@ TEST_CASE("Blocks that enter or leave the prefix tree make events, parents first
     REQUIRE(all.pool.holds(block));
     CHECK(all.router.has(all.pool.identity(block).key, kv_medium::device));
   }
+}
+
+TEST_CASE("Blocks are reported with the next grant, and not at all if it evicts them",
+          "[actors][kv]") {
+  pool_with_log all(6);
+  all.compute_unreported(1, tokens_of(1, 3));
+  CHECK(all.on_device() == 0);
+  CHECK(all.grant(4).size() == 4); // three were free
+  CHECK(all.on_device() == 2);
+  CHECK(all.grant(6).size() == 2);
+  CHECK(all.on_device() == 0);
 }
 
 TEST_CASE("Blocks of another scope are not published, nor blocks behind them", "[actors][kv]") {

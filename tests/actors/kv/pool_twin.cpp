@@ -27,7 +27,7 @@ bool is_child(const whole_prefix& child, const whole_prefix& parent, std::size_t
 
 std::int32_t pool_twin::references(std::int32_t block) const {
   const whole_prefix* own = prefix_of(block);
-  std::int32_t n = 0;
+  std::int32_t n = is_ahead(block) ? 1 : 0;
   for (const auto& [id, l] : leases_) {
     n += static_cast<std::int32_t>(std::count(l.blocks.begin(), l.blocks.end(), block));
     if (own != nullptr && l.tip == *own) ++n;
@@ -57,32 +57,48 @@ void pool_twin::settle() {
     cached_.push_back(block);
 }
 
-std::int32_t pool_twin::take() {
-  std::int32_t block = 0;
-  if (!free_.empty()) {
-    block = free_.back();
-    free_.pop_back();
-    return block;
-  }
-  block = cached_.front();
+std::int64_t pool_twin::used() const {
+  std::int64_t n = 0;
+  for (std::int32_t block = 0; block < n_blocks_; ++block)
+    if (!is_ahead(block) && references(block) > 0) ++n;
+  return n;
+}
+
+void pool_twin::evict(std::int32_t block) {
   const whole_prefix gone = *prefix_of(block);
   for (const auto& [prefix, child] : tree_)
     demand(!is_child(prefix, gone, width_), "the twin evicts a block that has a child");
   if (is_named()) evicted_.push_back({block, identity(block)});
   tree_.erase(gone);
-  cached_.erase(cached_.begin());
-  return block;
+  std::erase(cached_, block);
 }
 
-bool pool_twin::grow(sequence_id id, std::int32_t n, block_list& out) {
-  if (n > free() + cached()) return false;
-  lease& l = leases_[id];
-  for (std::int32_t i = 0; i < n; ++i) {
-    const std::int32_t block = take();
-    l.blocks.push_back(block);
+void pool_twin::grant(std::int64_t n, block_list& out) {
+  for (; n > 0; --n) {
+    std::int32_t block = 0;
+    const auto oldest = std::find_if(cached_.begin(), cached_.end(), [&](std::int32_t cached) {
+      return !matched_.contains(*prefix_of(cached));
+    });
+    if (!free_.empty()) {
+      block = free_.back();
+      free_.pop_back();
+    } else if (oldest != cached_.end()) {
+      block = *oldest;
+      evict(block);
+    } else {
+      return; // every cached block was matched
+    }
+    ahead_.insert(block);
     out.push_back(block);
   }
-  return true;
+}
+
+void pool_twin::give(sequence_id id, const block_list& granted) {
+  lease& l = leases_[id];
+  for (const std::int32_t block : granted) {
+    demand(ahead_.erase(block) == 1, "a lease is given a block that was not granted");
+    l.blocks.push_back(block);
+  }
 }
 
 bool pool_twin::fork(sequence_id id, sequence_id from, std::int32_t n) {
@@ -111,13 +127,16 @@ void pool_twin::reset(std::int32_t n_blocks) {
   leases_.clear();
   cached_.clear();
   free_.clear();
+  ahead_.clear();
+  matched_.clear();
   evicted_.clear();
   inserted_.clear();
   for (std::int32_t block = n_blocks_; block-- > 0;) // the lowest is granted first
     free_.push_back(block);
 }
 
-std::vector<prefix_match> pool_twin::look_up(const std::vector<prefix_query>& queries) const {
+std::vector<prefix_match> pool_twin::look_up(const std::vector<prefix_query>& queries) {
+  matched_.clear();
   std::vector<prefix_match> out;
   std::set<std::int32_t> counted; // by any query of this look-up
   for (const prefix_query& query : queries) {
@@ -126,6 +145,7 @@ std::vector<prefix_match> pool_twin::look_up(const std::vector<prefix_query>& qu
       const auto found = tree_.find({query.scope, first_of(query.tokens, n)});
       if (found == tree_.end()) break;
       match.blocks.push_back(found->second);
+      matched_.insert(found->first);
       if (references(found->second) == 0 && counted.insert(found->second).second)
         ++match.n_evictable;
     }
@@ -203,6 +223,7 @@ void demand_equal_matches(const std::vector<prefix_match>& are,
     demand(are[i].blocks == expected[i].blocks,
            what + " has " + written(are[i].blocks) + ", expected " + written(expected[i].blocks));
     demand_equal(are[i].n_evictable, expected[i].n_evictable, "n_evictable of " + what);
+    demand_equal(are[i].kept, expected[i].kept, "whether the blocks are kept of " + what);
     demand(are[i].tier_keys == expected[i].tier_keys,
            what + " goes on in the tiers by " + std::to_string(are[i].tier_keys.size()) +
                " blocks, expected " + std::to_string(expected[i].tier_keys.size()));
@@ -213,7 +234,10 @@ void demand_equal_pools(const block_pool& pool, const pool_twin& twin) {
   demand_equal(pool.total(), std::int64_t{twin.n_blocks()}, "total()");
   demand_equal(pool.free(), twin.free(), "free()");
   demand_equal(pool.cached(), twin.cached(), "cached()");
+  demand_equal(pool.ahead(), twin.ahead(), "ahead()");
   demand_equal(pool.used(), twin.used(), "used()");
+  demand_equal(pool.used() + pool.ahead() + pool.cached() + pool.free(), pool.total(),
+               "used, granted, cached and free blocks");
   demand_equal(pool.available(), twin.free() + twin.cached(), "available()");
   demand_equal(pool.leases(), twin.leases().size(), "leases()");
   for (const auto& [id, l] : twin.leases())

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/kv/block_pool.hpp"
@@ -40,11 +42,12 @@ public:
     reset(n_blocks);
   }
 
-  bool grow(actors::sequence_id id, std::int32_t n, block_list& out);
+  void grant(std::int64_t n, block_list& out);
+  void give(actors::sequence_id id, const block_list& granted);
   bool fork(actors::sequence_id id, actors::sequence_id from, std::int32_t n);
   void drop(actors::sequence_id id);
   void reset(std::int32_t n_blocks);
-  std::vector<actors::prefix_match> look_up(const std::vector<actors::prefix_query>& queries) const;
+  std::vector<actors::prefix_match> look_up(const std::vector<actors::prefix_query>& queries);
   bool reuse(const actors::lease_reuse& begin);
   void insert(const actors::prefix_insert& computed);
   std::vector<actors::block_pool::named_block> take_evicted() {
@@ -55,6 +58,8 @@ public:
   std::int32_t references(std::int32_t block) const;
   bool holds(std::int32_t block) const { return prefix_of(block) != nullptr; }
   bool is_cached(std::int32_t block) const { return holds(block) && references(block) == 0; }
+  /// The block was granted, and no lease was given it yet.
+  bool is_ahead(std::int32_t block) const { return ahead_.contains(block); }
   bool is_named() const { return naming_.has_value(); }
   actors::block_identity identity(std::int32_t block) const;
   actors::block_key name(const whole_prefix& of) const;
@@ -67,12 +72,13 @@ public:
   std::size_t width() const { return width_; }
   std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t cached() const { return static_cast<std::int64_t>(cached_.size()); }
-  std::int64_t used() const { return n_blocks_ - free() - cached(); }
+  std::int64_t ahead() const { return static_cast<std::int64_t>(ahead_.size()); }
+  std::int64_t used() const;
   const std::map<actors::sequence_id, lease>& leases() const { return leases_; }
   std::size_t tree_size() const { return tree_.size(); }
 
 private:
-  std::int32_t take();
+  void evict(std::int32_t block);
   void settle();
 
   std::size_t width_;
@@ -80,8 +86,10 @@ private:
   std::int32_t n_blocks_ = 0;
   std::map<whole_prefix, std::int32_t> tree_;
   std::map<actors::sequence_id, lease> leases_;
-  block_list cached_; ///< the block that was released first is evicted first
-  block_list free_;   ///< the last is taken next
+  block_list cached_;              ///< the block that was released first is evicted first
+  block_list free_;                ///< the last is taken next
+  std::set<std::int32_t> ahead_;   ///< blocks that were granted and not given yet
+  std::set<whole_prefix> matched_; ///< what the last look_up() found; it stays in the tree
   std::vector<actors::block_pool::named_block> evicted_;
   block_list inserted_;
 };

@@ -94,10 +94,13 @@ void wait_ready(actors::engine_port& port) {
 // ---- actors that die -------------------------------------------------------------------------
 
 using kind = actors::actor_kind;
-const std::array deaths = {
-    target<actors::submit_prompt>(kind::batcher),  target<actors::step_result_ptr>(kind::batcher),
-    target<actors::kv_change>(kind::kv_allocator), target<actors::run_next>(kind::executor),
-    target<actors::token_ready>(kind::session),    target<actors::step_plan_ptr>(kind::executor)};
+const std::array deaths = {target<actors::submit_prompt>(kind::batcher),
+                           target<actors::step_result_ptr>(kind::batcher),
+                           target<actors::kv_change>(kind::kv_allocator),
+                           target<actors::block_request>(kind::kv_allocator),
+                           target<actors::run_next>(kind::executor),
+                           target<actors::token_ready>(kind::session),
+                           target<actors::step_plan_ptr>(kind::executor)};
 std::atomic<const message_target*> next_death{nullptr};
 std::atomic<int> until_death{0};
 std::atomic<std::uint64_t> n_deaths{0};

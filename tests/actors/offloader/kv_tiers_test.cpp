@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/kv/apply_change.hpp"
+#include "actors/kv/grant_blocks.hpp"
 #include "actors/offloader/kv_tiers.hpp"
 #include "tests/actors/kv/router_view.hpp"
 #include "tests/catch.hpp"
@@ -102,6 +103,18 @@ private:
   }
   bool fails() { return pick(0, 99) < faults_; }
 
+  void change(const kv_change& made) {
+    apply_change(*pool_, made, log_.get());
+    unreported_ = unreported_ || !made.prefix_inserts.empty();
+  }
+  kv_grant ask(const block_request& request) {
+    kv_grant grant = grant_blocks(*pool_, request, tiers_.get(), now_, log_.get());
+    ahead_.insert(ahead_.end(), grant.blocks.begin(), grant.blocks.end());
+    unreported_ = false;
+    carry_out(grant);
+    return grant;
+  }
+
   /// What the executor does with a plan: spills before anything is written.
   void carry_out(const kv_grant& grant) {
     for (const block_spill& s : grant.spills) {
@@ -185,12 +198,13 @@ private:
     const sequence_id id = waiting[static_cast<std::size_t>(pick(0, int(waiting.size()) - 1))];
     sequence& s = sequences_.at(id);
     const std::size_t n = s.tokens.size() / width;
-    kv_change asked;
-    asked.queries.push_back(
-        {id, ids(s.tokens.begin(), s.tokens.begin() + std::ptrdiff_t(n * width)), s.scope});
-    kv_grant grant = apply_change(*pool_, asked, tiers_.get(), now_, log_.get());
-    REQUIRE(grant.spills.empty());
-    const prefix_match match = grant.matches.at(0);
+    block_request request;
+    request.queries.push_back({id,
+                               ids(s.tokens.begin(), s.tokens.begin() + std::ptrdiff_t(n * width)),
+                               s.scope, static_cast<std::int32_t>(n)});
+    request.n_ahead = -static_cast<std::int64_t>(ahead_.size());
+    if (pick(0, 3) == 0) request.n_more = pick(0, 4);
+    const prefix_match match = ask(request).matches.at(0);
     const std::size_t own = match.blocks.size();
     const bool ready = s.first <= own && own < s.first + s.fetched.size();
     if (!ready && !match.tier_keys.empty() && pick(0, 3) > 0) {
@@ -210,17 +224,20 @@ private:
       return;
     }
     const auto need = static_cast<std::int32_t>(n - own);
-    if (need + match.n_evictable > pool_->available()) {
+    if (static_cast<std::size_t>(need) > ahead_.size()) {
       ++refused;
       return;
     }
-    kv_change change;
-    if (own > 0) change.reuses.push_back({id, match.blocks});
-    if (need > 0) change.grows.push_back({id, need});
-    grant = apply_change(*pool_, change, tiers_.get(), now_, log_.get());
-    carry_out(grant);
+    if (pick(0, 3) == 0) leave(); // the match stays valid
+    if (!sequences_.contains(id)) return;
+    kv_change admitted;
+    if (own > 0) admitted.reuses.push_back({id, match.blocks});
+    if (need > 0) admitted.grows.push_back({id, need});
+    admitted.blocks.assign(ahead_.begin(), ahead_.begin() + need);
+    ahead_.erase(ahead_.begin(), ahead_.begin() + need);
+    change(admitted);
     s.blocks = match.blocks;
-    s.blocks.insert(s.blocks.end(), grant.blocks.begin(), grant.blocks.end());
+    s.blocks.insert(s.blocks.end(), admitted.blocks.begin(), admitted.blocks.end());
     for (std::size_t i = 0; i < n; ++i) {
       auto& here = device_[static_cast<std::size_t>(s.blocks[i])];
       const std::uint64_t right = content_of(s.tokens, i + 1, s.scope);
@@ -239,7 +256,7 @@ private:
                                    ids(s.tokens.begin() + std::ptrdiff_t(own * width),
                                        s.tokens.begin() + std::ptrdiff_t(n * width)),
                                    s.scope});
-    carry_out(apply_change(*pool_, done, tiers_.get(), now_, log_.get()));
+    change(done);
   }
 
   void leave() {
@@ -247,17 +264,19 @@ private:
     auto at = sequences_.begin();
     std::advance(at, pick(0, int(sequences_.size()) - 1));
     if (at->second.running) {
-      kv_change change;
-      change.drops.push_back(at->first);
-      carry_out(apply_change(*pool_, change, tiers_.get(), now_, log_.get()));
+      kv_change left;
+      left.drops.push_back(at->first);
+      change(left);
     }
     sequences_.erase(at);
   }
 
   void lose_device() {
-    kv_change change;
-    change.reset = true;
-    apply_change(*pool_, change, tiers_.get(), now_, log_.get());
+    kv_change lost;
+    lost.reset = true;
+    change(lost);
+    ahead_.clear();
+    unreported_ = false;
     spilled_.clear();
     std::fill(device_.begin(), device_.end(), 0);
     for (auto& [id, s] : sequences_) {
@@ -269,10 +288,12 @@ private:
   }
 
   void check() {
+    if (unreported_ && pick(0, 2) == 0) ask({});
     REQUIRE(tiers_->consistent());
-    REQUIRE(pool_->used() + pool_->cached() + pool_->free() == pool_->total());
+    REQUIRE(pool_->used() + pool_->ahead() + pool_->cached() + pool_->free() == pool_->total());
+    REQUIRE(pool_->ahead() == static_cast<std::int64_t>(ahead_.size()));
     router_.take(*log_, pick(0, 49) == 0);
-    check_published_on_device();
+    if (!unreported_) check_published_on_device();
     check_published_on_tiers();
   }
 
@@ -323,6 +344,9 @@ private:
   void finish() {
     while (!sequences_.empty())
       leave();
+    REQUIRE(pool_->used() == 0);
+    REQUIRE(pool_->ahead() + pool_->cached() + pool_->free() == pool_->total());
+    ask({});
     while (!reads_.empty())
       read_one();
     tell_spilled();
@@ -343,6 +367,8 @@ private:
   const std::shared_ptr<kv_event_log> log_ = std::make_shared<kv_event_log>();
   twill::testing::router_view router_{key, 0};
   std::vector<std::uint64_t> device_; ///< what each block holds
+  ids ahead_;                         ///< granted blocks that no sequence has yet
+  bool unreported_ = false;           ///< blocks have entered the prefix tree since the last grant
   std::map<sequence_id, sequence> sequences_;
   sequence_id next_ = 1;
   std::vector<kv_tiers::spilled_block> spilled_;
@@ -400,16 +426,17 @@ struct full_device {
     pool.name_blocks(key);
     kv_change change;
     change.grows.push_back({1, n_blocks});
-    blocks = apply_change(pool, change, &tiers).blocks;
+    change.blocks = blocks = evict(tiers, n_blocks).blocks;
+    apply_change(pool, change);
     change = {};
     change.prefix_inserts.push_back({1, tokens, 0});
     change.drops.push_back(1);
-    apply_change(pool, change, &tiers);
+    apply_change(pool, change);
   }
   kv_grant evict(kv_tiers& tiers, std::int32_t n) {
-    kv_change change;
-    change.grows.push_back({2, n});
-    return apply_change(pool, change, &tiers);
+    block_request request;
+    request.n_ahead = n;
+    return grant_blocks(pool, request, &tiers);
   }
   ids tokens, blocks;
   block_pool pool;

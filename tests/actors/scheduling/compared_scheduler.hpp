@@ -117,10 +117,22 @@ public:
     real_.candidates(out);
     demand_same(written(out), written(plain_.candidates()), "who is a candidate");
   }
-  void plan(std::int64_t free_blocks, step_decision& out, std::span<const prefix_hit> hits = {}) {
-    const step_decision expected = plain_.plan(free_blocks, hits);
-    real_.plan(free_blocks, out, hits);
+  void plan(free_blocks free, step_decision& out, std::span<const prefix_hit> hits = {}) {
+    demand_same(std::to_string(real_.further_blocks()), std::to_string(plain_.further_blocks()),
+                "the further blocks");
+    const step_decision expected = plain_.plan(free, hits);
+    real_.plan(free, out, hits);
     demand_same(written(out), written(expected), "the plan");
+    const decode_blocks is = real_.blocks_of_next_decodes();
+    const decode_blocks expected_blocks = plain_.blocks_of_next_decodes();
+    demand_same(std::to_string(is.of_one_step), std::to_string(expected_blocks.of_one_step),
+                "the blocks of the next step's decodes");
+    demand_same(std::to_string(is.of_two_steps), std::to_string(expected_blocks.of_two_steps),
+                "the blocks of the next two steps' decodes");
+    demand_same(std::to_string(real_.decode_left_out()), std::to_string(plain_.decode_left_out()),
+                "whether a decode was left out");
+    demand_same(std::to_string(real_.head_left_out()), std::to_string(plain_.head_left_out()),
+                "whether the head of the queue was left out");
     compare("plan");
   }
   void row_done(sequence_id id, bool draws, bool drew) {

@@ -89,23 +89,31 @@ public:
     return ids;
   }
 
-  step_decision plan(std::int64_t free_blocks, std::span<const prefix_hit> hits) {
+  step_decision plan(free_blocks free, std::span<const prefix_hit> hits) {
     apply_moves();
-    left_ = {limits_.max_step_tokens, free_blocks, limits_.max_logit_rows};
+    left_ = {limits_.max_step_tokens, free.all, free.ready, limits_.max_logit_rows};
     lacks_ = {};
+    exact_ = free.exact;
+    decode_left_out_ = head_left_out_ = false;
+    next_decodes_ = {};
     out_ = {};
-    for (plain_sequence* s : running_set())
-      if (s->may_have_a_row() && s->remaining() == 1 && left_.tokens > 0) decode(*s);
+    for (plain_sequence* s : running_set()) {
+      if (s->remaining() != 1 || left_.tokens == 0) continue;
+      if (s->may_have_a_row())
+        decode(*s);
+      else if (s->paused)
+        note_next_decodes(*s);
+    }
     if (!out_.rows.empty() && limits_.mixed_prompt_tokens > 0)
       left_.tokens = std::min<std::int64_t>(left_.tokens, limits_.mixed_prompt_tokens);
     for (plain_sequence* s : running_set())
       if (s->may_have_a_row() && s->remaining() > 1) add_row(*s, most_tokens(*s));
-    while (lacks_.decode_blocks == 0 && left_.tokens > 0 && !line().empty() &&
+    while (lacks_.decode_blocks == 0 && !decode_left_out_ && left_.tokens > 0 && !line().empty() &&
            admit(*line().front(), hits)) {
     }
     for (const planned_row& row : out_.rows)
       if (at(row.id).computed >= at(row.id).of.prompt_tokens) fork_followers(row.id);
-    head_starved_ = lacks_.head_blocks > 0;
+    head_starved_ = lacks_.head_blocks > 0 || head_left_out_;
     for (plain_sequence* s : who_gives_way(everyone(), lacks_))
       give_way(*s);
     if (out_.preempted == 0) share_running_set();
@@ -134,6 +142,36 @@ public:
         back_to_line(*s);
     }
   }
+  /// Blocks for copies, and for sequences that are admitted without a look-up.
+  std::int64_t further_blocks() {
+    apply_moves();
+    std::int64_t copies = 0, admitted = 0;
+    const auto n_followers = [&](sequence_id leader) {
+      return std::count_if(all_.begin(), all_.end(), [&](const auto& s) {
+        return s->place == plain_sequence::follows && s->of.leader == leader;
+      });
+    };
+    std::int64_t places = limits_.max_running - running();
+    if (head_starved_ && limits_.prefix_cache) places = std::min<std::int64_t>(places, 1);
+    std::int64_t tokens = limits_.max_step_tokens;
+    for (const plain_sequence* s : running_set())
+      if (s->may_have_a_row() && s->remaining() > 1) tokens -= s->remaining();
+    for (const plain_sequence* s : line()) {
+      if (places-- <= 0 || tokens <= 0 || admitted >= 1024) break;
+      const std::int64_t cached = s->blocks > 0 ? s->blocks : s->cached;
+      tokens -=
+          cached < 0 ? 1 : std::max<std::int64_t>(s->known() - cached * limits_.block_tokens, 1);
+      if (s->blocks > 0 || !limits_.prefix_cache) admitted += blocks_for(s->known()) - s->blocks;
+      copies += n_followers(s->of.id);
+    }
+    for (const planned_row& row : out_.rows)
+      if (find(row.id) != nullptr) copies += n_followers(row.id);
+    return limits_.copies_blocks ? admitted + copies : admitted;
+  }
+  /// The blocks for two more tokens of each sequence that draws in the last plan or was left out.
+  decode_blocks blocks_of_next_decodes() const { return next_decodes_; }
+  bool decode_left_out() const { return decode_left_out_; }
+  bool head_left_out() const { return head_left_out_; }
   std::vector<released_sequence> take_released() { return std::exchange(released_, {}); }
   bool has_released() const { return !released_.empty(); }
 
@@ -168,7 +206,7 @@ public:
 
 private:
   struct budget {
-    std::int64_t tokens = 0, blocks = 0, logit_rows = 0;
+    std::int64_t tokens = 0, blocks = 0, ready = 0, logit_rows = 0;
   };
 
   std::int64_t blocks_for(std::int64_t tokens) const {
@@ -208,19 +246,33 @@ private:
   void decode(plain_sequence& s) {
     const std::int64_t need = blocks_for(s.computed + 1) - s.blocks;
     // A sequence that is served later gets no block while an earlier one lacks blocks.
-    if (need > 0 && (need > left_.blocks || lacks_.first_starved)) {
+    const bool lacks = need > 0 && (need > left_.blocks || lacks_.first_starved);
+    if (lacks && exact_) {
       lacks_.decode_blocks += need;
+      note_next_decodes(s);
       if (!lacks_.first_starved) lacks_.first_starved = s.key();
+      return;
+    }
+    if (lacks || need > left_.ready) { // the pool has not granted a block for it yet
+      decode_left_out_ = true;
+      note_next_decodes(s);
       return;
     }
     grow(s, need);
     left_.blocks -= need;
+    left_.ready -= need;
     add_row(s, 1);
   }
   std::int64_t most_tokens(const plain_sequence& s) const {
     const std::int64_t n = std::min(s.remaining(), left_.tokens);
     if (s.of.scored) return std::min(n, left_.logit_rows);
     return left_.logit_rows > 0 ? n : 0;
+  }
+  void note_next_decodes(const plain_sequence& s) {
+    const std::int64_t last = s.computed + s.of.max_new - s.delivered - s.drawing;
+    for (std::int64_t n = 1; n <= 2; ++n)
+      (n == 1 ? next_decodes_.of_one_step : next_decodes_.of_two_steps) +=
+          std::max<std::int64_t>(blocks_for(std::min(s.computed + n, last)) - s.blocks, 0);
   }
   void add_row(plain_sequence& s, std::int64_t n) {
     if (n == 0) return;
@@ -232,6 +284,7 @@ private:
     s.computed += n;
     s.in_flight += 1;
     s.drawing += draws;
+    if (draws) note_next_decodes(s);
   }
   void grow(plain_sequence& s, std::int64_t n) {
     s.blocks += n;
@@ -239,7 +292,7 @@ private:
   }
 
   /// Whether there was room for the head of the line.
-  bool admit(plain_sequence& head, std::span<const prefix_hit>& hits) {
+  bool admit(plain_sequence& head, std::span<const prefix_hit> hits) {
     if (running() >= limits_.max_running) {
       lacks_.running_set_full = true;
       return false;
@@ -247,20 +300,26 @@ private:
     if (left_.logit_rows == 0) return false;
     prefix_hit hit;
     if (limits_.prefix_cache && head.blocks == 0) {
-      if (hits.empty()) return false;
-      hit = hits.front();
-      hits = hits.subspan(1);
-      twill::test::demand(hit.id == head.of.id, "hits come in the order of the line");
+      const auto found = std::find_if(hits.begin(), hits.end(),
+                                      [&](const auto& one) { return one.id == head.of.id; });
+      if (found == hits.end()) return false;
+      hit = *found;
       head.cached = hit.n_blocks + hit.n_loaded;
     }
     const std::int64_t fresh = blocks_for(head.known()) - head.blocks - hit.n_blocks;
     const std::int64_t spare = running();
-    if (fresh + hit.n_evictable + spare > left_.blocks) {
+    const bool lacks = fresh + hit.n_evictable + spare > left_.blocks;
+    if (lacks && exact_) {
       lacks_.head = head.key();
       lacks_.head_blocks = fresh + hit.n_evictable + spare - left_.blocks;
       return false;
     }
+    if (lacks || fresh > left_.ready || !hit.kept) {
+      head_left_out_ = true;
+      return false;
+    }
     left_.blocks -= fresh + hit.n_evictable;
+    left_.ready -= fresh;
     if (hit.n_blocks > 0) out_.reuses.push_back(head.of.id);
     head.blocks += hit.n_blocks;
     head.computed += std::int64_t{hit.n_blocks + hit.n_loaded} * limits_.block_tokens;
@@ -289,8 +348,9 @@ private:
       s->computed = full * limits_.block_tokens;
       if (full > 0) out_.forks.push_back({s->of.id, leader, static_cast<std::int32_t>(full)});
       if (limits_.copies_blocks && part > 0 && lacks_.decode_blocks == 0 &&
-          left_.blocks - running() >= 1) {
+          left_.blocks - running() >= 1 && left_.ready >= 1) {
         left_.blocks -= 1;
+        left_.ready -= 1;
         s->blocks += 1;
         s->computed = before_last;
         out_.copies.push_back({s->of.id, leader, static_cast<std::int32_t>(full)});
@@ -349,6 +409,9 @@ private:
   std::vector<std::unique_ptr<plain_sequence>> all_; ///< in the order of arrival
   std::map<std::uint64_t, std::int64_t> weight_of_;  ///< of the last admission, by client
   std::vector<released_sequence> released_;
+  bool decode_left_out_ = false, head_left_out_ = false;
+  decode_blocks next_decodes_;
+  bool exact_ = true;         ///< the last plan was given the exact number of free blocks
   bool head_starved_ = false; ///< in the last plan
   // Of the plan that is being made.
   budget left_;

@@ -222,8 +222,16 @@ private:
     if (!plenty && !hits.empty() && any.one_in(12)) hits.pop_back();
     const std::int64_t free_blocks =
         plenty ? 100'000 : scale_ * (any.one_in(3) ? any.between(0, 30) : any.between(0, 8));
+    // Not all free blocks were granted ahead.
+    const std::int64_t ready = !plenty && any.one_in(3)
+                                   ? any.between(0, static_cast<std::int32_t>(free_blocks))
+                                   : free_blocks;
+    if (any.one_in(4)) std::reverse(hits.begin(), hits.end());
+    if (!plenty && !hits.empty() && any.one_in(6)) hits.back().kept = false;
     step_decision d;
-    both_.plan(free_blocks, d, hits);
+    both_.plan({free_blocks, ready, plenty || !any.one_in(5)}, d, hits);
+    if (both_.plain().decode_left_out()) ++counts["a decode left out"];
+    if (both_.plain().head_left_out()) ++counts["a head left out"];
     note(d);
     // A plan without rows is not sent.
     if (!d.rows.empty()) outstanding_.push_back(d.rows);

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "tests/actors/kv/lease_blocks.hpp"
 #include "tests/actors/scheduling/simulation.hpp"
 
 using namespace scheduling_tests;
@@ -91,7 +92,7 @@ TEST_CASE("choices share the full blocks of their prompt", "[actors][policy]") {
   CHECK(d.forks[0].n_blocks == 2);
   std::vector<std::int32_t> ids;
   for (const auto& g : d.grows)
-    REQUIRE(pool.grow(g.id, g.n_blocks, ids));
+    REQUIRE(twill::test::grow(pool, g.id, g.n_blocks, ids));
   for (const auto& f : d.forks)
     REQUIRE(pool.fork(f.id, f.from, f.n_blocks));
   CHECK(pool.used() == 3);
@@ -100,7 +101,7 @@ TEST_CASE("choices share the full blocks of their prompt", "[actors][policy]") {
   CHECK(d.rows[1].first_position == 8);
   CHECK(d.rows[1].n_tokens == 2);
   for (const auto& g : d.grows)
-    REQUIRE(pool.grow(g.id, g.n_blocks, ids));
+    REQUIRE(twill::test::grow(pool, g.id, g.n_blocks, ids));
   CHECK(pool.used() == 5);
   pool.drop(1);
   CHECK(pool.used() == 4); // the two shared blocks are still in use

@@ -16,6 +16,7 @@
 #include "actors/kv/block_pool.hpp"
 #include "actors/scheduling/fair_policy.hpp"
 #include "actors/scheduling/scheduler.hpp"
+#include "tests/actors/kv/lease_blocks.hpp"
 #include "tests/actors/scheduling/compared_scheduler.hpp"
 #include "tests/actors/scheduling/plain_fair_policy.hpp"
 #include "tests/catch.hpp"
@@ -341,7 +342,7 @@ private:
 
   /// No block has two owners unless both have the same tokens in it.
   void check_blocks() {
-    REQUIRE(pool_.used() + pool_.cached() + pool_.free() == pool_.total());
+    REQUIRE(pool_.used() + pool_.ahead() + pool_.cached() + pool_.free() == pool_.total());
     std::map<std::int32_t, std::vector<std::int32_t>> prefixes;
     for (const auto& [id, s] : all_) {
       for (std::size_t i = 0; i < s.blocks.size(); ++i) {
@@ -364,7 +365,7 @@ private:
       all_.at(id).open = true;
     for (const lease_growth& g : d.grows) {
       std::vector<std::int32_t> fresh;
-      REQUIRE(pool_.grow(g.id, g.n_blocks, fresh));
+      REQUIRE(twill::test::grow(pool_, g.id, g.n_blocks, fresh));
       for (std::int32_t b : fresh) {
         REQUIRE(busy.count(b) == 0);
         REQUIRE(pool_.references(b) == 1);
@@ -381,7 +382,7 @@ private:
     }
     for (const lease_copy& c : d.copies) {
       std::vector<std::int32_t> fresh;
-      REQUIRE(pool_.grow(c.id, 1, fresh));
+      REQUIRE(twill::test::grow(pool_, c.id, 1, fresh));
       REQUIRE(busy.count(fresh.at(0)) == 0);
       sim_sequence& s = all_.at(c.id);
       s.blocks = pool_.blocks(c.id);

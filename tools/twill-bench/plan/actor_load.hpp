@@ -28,7 +28,8 @@ struct actor_load_times {
   /// From the moment before the executor sends a result to the arrival of the plan that the batcher
   /// makes after it. The batcher keeps two plans outstanding, so plan n + 2 belongs to result n.
   std::vector<double> to_plan;
-  /// The part of `to_plan` in which a request of the batcher to the allocator was unanswered.
+  /// The part of `to_plan` in which a request to the allocator was outstanding that was answered
+  /// before the plan arrived.
   std::vector<double> waits;
   std::vector<double> between; ///< between the arrivals of two plans
   std::int32_t running = 0;    ///< running requests at the end

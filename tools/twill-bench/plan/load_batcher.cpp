@@ -3,10 +3,11 @@
 #include <ctime>
 
 #include <chrono>
+#include <optional>
 #include <utility>
-#include <variant>
 
 #include "actors/kv/apply_change.hpp"
+#include "actors/kv/grant_blocks.hpp"
 
 namespace twill::bench {
 namespace {
@@ -42,21 +43,20 @@ std::int32_t load_batcher::waiting() const {
 void load_batcher::plan(plan_seconds& spent) {
   for (; missing_ > 0; --missing_)
     core_.submit(requests_.next());
-  for (;;) {
-    double began = thread_seconds();
+  for (bool is_planned = true; is_planned;) {
+    const double began = thread_seconds();
     const auto now = clock::now();
-    auto action = core_.next(now);
-    spent.plan += thread_seconds() - began;
-    if (auto* plan = std::get_if<actors::step_plan_ptr>(&action)) {
-      sent_.push_back(std::move(*plan));
-    } else if (auto* change = std::get_if<actors::kv_change>(&action)) {
-      began = thread_seconds();
-      auto grant = actors::apply_change(pool_, *change);
-      spent.allocator += thread_seconds() - began;
-      core_.granted(std::move(grant), now);
-    } else {
-      return;
-    }
+    auto plan = core_.plan(now);
+    const auto change = core_.take_change();
+    auto request = plan ? std::nullopt : core_.take_request();
+    const double planned = thread_seconds();
+    spent.plan += planned - began;
+    is_planned = plan != nullptr || request.has_value();
+    if (plan) sent_.push_back(std::move(plan));
+    if (change) actors::apply_change(pool_, *change);
+    auto grant = request ? actors::grant_blocks(pool_, *request) : actors::kv_grant{};
+    spent.allocator += thread_seconds() - planned;
+    if (request) core_.granted(std::move(grant), now);
   }
 }
 

@@ -19,7 +19,7 @@ namespace twill::bench {
 struct plan_seconds {
   double plan = 0;      ///< the batcher, from the result of a step to the next plan
   double results = 0;   ///< the batcher, with the step's results
-  double allocator = 0; ///< the block allocator, with the changes that the batcher asked for
+  double allocator = 0; ///< the block allocator, applying changes and answering requests
 };
 
 class load_batcher final : actors::session_sink {
