@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "actors/batcher/batcher_snapshot.hpp"
 #include "actors/detail/counted_actor.hpp"
@@ -92,8 +93,8 @@ private:
             [callback, all](const caf::error&) { (*callback)(std::move(*all)); });
   }
 
-  /// Sends the ids of departed sequences, then each possible plan with its kv_change, then the next
-  /// block_request.
+  /// Sends the ids of departed sequences, then each possible plan with its kv_change, then the
+  /// tokens of the last step, then the next block_request.
   void pump() {
     if (auto left = core_->take_departed(); !left.ids.empty() && outstanding_ > 0)
       tell_first(self_, executor_, std::move(left));
@@ -101,6 +102,7 @@ private:
       send(plan);
       send_change();
     }
+    send_tokens();
     send_change();
     if (auto request = core_->take_request())
       ask(self_, kv_, std::move(*request)).then([this](kv_grant& grant) {
@@ -169,9 +171,17 @@ private:
     });
   }
 
+  /// Sends the tokens that wait, each to its session.
+  void send_tokens() {
+    for (auto& [session, token] : tokens_)
+      tell(self_, session, std::move(token));
+    tokens_.clear();
+  }
+
   // session_sink
   template <class Message>
   void tell_session(request_id request, Message&& message) {
+    send_tokens(); // a session gets its messages in their order
     if (auto i = handles_.find(request); i != handles_.end())
       tell(self_, i->second, std::forward<Message>(message));
   }
@@ -183,7 +193,8 @@ private:
     tell_session(request, std::move(pooled));
   }
   void token(request_id request, token_ready token) override {
-    tell_session(request, std::move(token));
+    if (auto i = handles_.find(request); i != handles_.end())
+      tokens_.emplace_back(i->second, std::move(token));
   }
   void failed(request_id request, const request_error& why) override {
     tell_session(request, prompt_failed{why});
@@ -209,6 +220,8 @@ private:
   std::shared_ptr<batcher_observer> observer_;
   std::unique_ptr<batcher_core> core_;
   std::unordered_map<request_id, session_actor> handles_;
+  /// tokens of the last step, which are sent after the next plan
+  std::vector<std::pair<session_actor, token_ready>> tokens_;
 };
 
 batcher_actor::behavior_type
