@@ -42,6 +42,11 @@ public:
     paused_ = false;
     if (batcher_) tell(self_, batcher_, resume_request{id_});
   }
+  /// Whether the message that is being handled comes from the batcher that has the request. A
+  /// batcher that was replaced may go on for a while if it was not the actor that failed.
+  bool is_from_batcher() const {
+    return batcher_ && self_->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(batcher_);
+  }
   void replace(const scheduler_replaced& replaced) {
     if (!batcher_) return; // the session has not started yet, and will start with the new actors
     if (grammars_ != replaced.grammars) core->compiler_lost(replaced.why);
@@ -152,11 +157,21 @@ session_behavior(counted_pointer<session_actor, session_state, actor_kind::sessi
       [core](const grammar_ready& ready) { core->grammar(*ready.answer); },
       [core](grammar_overdue) { core->grammar_overdue(); },
       [core](const encoded_prompt_ptr& answer) { core->encoded(std::move(*answer)); },
-      [core](const prompt_scored& scores) { core->scored(scores); },
-      [core](const prompt_pooled& pooled) { core->pooled(pooled, steady_clock::now()); },
-      [core](prompt_queued) { core->queued(); },
-      [core](const token_ready& drawn) { core->token(drawn, steady_clock::now()); },
-      [core](const prompt_failed& failed) { core->failed(failed.why); },
+      [self, core](const prompt_scored& scores) {
+        if (state_of(self).is_from_batcher()) core->scored(scores);
+      },
+      [self, core](const prompt_pooled& pooled) {
+        if (state_of(self).is_from_batcher()) core->pooled(pooled, steady_clock::now());
+      },
+      [self, core](prompt_queued) {
+        if (state_of(self).is_from_batcher()) core->queued();
+      },
+      [self, core](const token_ready& drawn) {
+        if (state_of(self).is_from_batcher()) core->token(drawn, steady_clock::now());
+      },
+      [self, core](const prompt_failed& failed) {
+        if (state_of(self).is_from_batcher()) core->failed(failed.why);
+      },
       [core](cancel_request) { core->cancel(); },
       [self](pause_request order) { state_of(self).forward(order); },
       [self](resume_request order) { state_of(self).forward(order); },
