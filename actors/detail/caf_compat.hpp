@@ -48,8 +48,9 @@ void tell_from_outside(const Handle& receiver, Message&& message) {
   caf::anon_send(receiver, std::forward<Message>(message));
 }
 
-/// Sends a message from actor `self`; the result has `.then` and `.await`, which wait for the
-/// answer.
+/// Sends a message from actor `self`; the function that is passed to `.then` of the result is
+/// called with the answer. Do not use `.await`: the actor would handle no other message until the
+/// answer comes.
 template <class Self, class Handle, class Message>
 auto ask(Self* self, const Handle& receiver, Message&& message) {
   return self->request(receiver, caf::infinite, std::forward<Message>(message));

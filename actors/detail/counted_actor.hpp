@@ -50,14 +50,10 @@ public:
   }
 
 private:
-  /// Calls the test's probe, if there is one, for a message that is about to be handled. While the
-  /// actor awaits an answer, CAF puts all other messages aside; the probe is called for them when
-  /// they are handled later.
+  /// Calls the test's probe, if there is one, with a message that is about to be handled.
   void show(const caf::mailbox_element& message) {
     const message_probe probe = installed_probe().load(std::memory_order_relaxed);
     if (probe == nullptr || message.content().empty()) return;
-    const auto& awaited = this->awaited_responses_;
-    if (!awaited.empty() && awaited.front().first != message.mid) return;
     // CAF's own types have a number and no type_info.
     if (const std::type_info* type = message.content().type(0).second) probe(Kind, *type);
   }
