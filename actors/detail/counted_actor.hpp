@@ -42,6 +42,9 @@ public:
     super::enqueue(std::move(message), unit);
   }
   caf::invoke_message_result consume(caf::mailbox_element& message) override {
+    // If the probe throws, CAF answers the current message with an error; until super::consume()
+    // sets it, that would be a message that no longer exists.
+    this->current_element_ = &message;
     show(message);
     const auto done = super::consume(message);
     // A message that is skipped is consumed later.
