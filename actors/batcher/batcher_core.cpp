@@ -90,7 +90,14 @@ step_plan_ptr batcher_core::plan(steady_clock::time_point now) {
 bool batcher_core::should_wait() const {
   const bool answer_comes = request_ == request_state::asked || ask_ || !blocks_.is_exact();
   return pipeline_.n_outstanding() > 0 && answer_comes &&
-         blocks_.ready() < scheduler_.blocks_of_next_decodes().of_one_step;
+         blocks_.ready() < most_ahead(scheduler_.blocks_of_next_decodes().of_one_step);
+}
+
+/// Returns how many blocks are requested ahead if decodes need n_blocks, which may count sequences
+/// that the last plan preempted. At most one block for each running sequence is requested: an
+/// admission leaves that many free, so these blocks never compete with an admission.
+std::int64_t batcher_core::most_ahead(std::int64_t n_blocks) const {
+  return std::min(n_blocks, static_cast<std::int64_t>(scheduler_.running()));
 }
 
 step_plan_ptr batcher_core::plan_rows(steady_clock::time_point now) {
@@ -159,12 +166,8 @@ std::optional<block_request> batcher_core::take_request() {
     scheduler_.candidates(candidates);
     request.queries = prefixes_.queries(candidates, groups_);
   }
-  // Blocks for two steps of decodes are requested, so that a late answer delays no decode. At most
-  // one block for each running sequence is requested: an admission leaves that many free, so these
-  // blocks never compete with an admission.
-  const auto n_running = static_cast<std::int64_t>(scheduler_.running());
-  request.n_ahead =
-      std::min(scheduler_.blocks_of_next_decodes().of_two_steps, n_running) - blocks_.ready();
+  // Blocks for two steps of decodes are requested, so that a late answer delays no decode.
+  request.n_ahead = most_ahead(scheduler_.blocks_of_next_decodes().of_two_steps) - blocks_.ready();
   request.n_more = scheduler_.further_blocks();
   const bool lacks_blocks = request.n_ahead + request.n_more > 0;
   if (!std::exchange(changed_, false) && request.queries.empty() && !lacks_blocks)

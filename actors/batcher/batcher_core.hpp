@@ -126,6 +126,7 @@ private:
   void collect_released();
   bool starts_fetch(const prefix_match& match, steady_clock::time_point now);
   bool should_wait() const;
+  std::int64_t most_ahead(std::int64_t n_blocks) const;
   step_plan_ptr plan_rows(steady_clock::time_point now);
   step_plan_ptr send_plan(step_plan plan, std::int32_t preempted);
   void note_opened(steady_clock::time_point now);

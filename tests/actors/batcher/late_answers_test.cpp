@@ -281,6 +281,8 @@ private:
       tell_change();
       ask();
     } while (grant_ && by_chance(at_once_) && take_answer());
+    // No plan is put off if no answer will come.
+    if (!grant_ && core_->plan(tick())) FAIL("a plan was put off for nothing");
   }
   step_plan_ptr plan_one() {
     const std::int64_t free = pool_.available() + pool_.ahead();
@@ -495,7 +497,92 @@ private:
   std::ptrdiff_t n_requests_ = 0; ///< requests since the last message that was not an answer
 };
 
+/// A batcher whose allocator answers when the test wants it to. A block has one token.
+struct slow_allocator final : session_sink {
+  explicit slow_allocator(std::int32_t n_blocks) : pool(n_blocks, 1) {
+    limits.plan = {16, 8, 1};
+    limits.total_blocks = n_blocks;
+    core = std::make_unique<batcher_core>(limits, stats, *this);
+  }
+  void submit(request_id request, std::int32_t n_prompt, std::int32_t max_new) {
+    submit_prompt order;
+    order.request = request;
+    order.spec.prompt = std::make_shared<const ids>(static_cast<std::size_t>(n_prompt), 5);
+    order.spec.max_new = max_new;
+    order.spec.sampling = std::make_shared<const twill::config::sampling_params>();
+    core->submit(order);
+    pump();
+  }
+  void pump() {
+    while (const auto plan = core->plan(steady_clock::now())) {
+      sent.push_back(plan);
+      apply();
+    }
+    apply();
+    if (const auto request = core->take_request()) grant = grant_blocks(pool, *request);
+  }
+  void apply() {
+    if (const auto change = core->take_change()) apply_change(pool, *change);
+  }
+  void answer() {
+    while (grant) {
+      core->granted(*std::exchange(grant, std::nullopt), steady_clock::now());
+      pump();
+    }
+  }
+  void step() {
+    const auto plan = sent.front();
+    sent.pop_front();
+    step_result result;
+    result.generation = plan->generation;
+    result.number = plan->number;
+    for (const planned_row& row : plan->rows)
+      if (row.draws) result.drawn.push_back({row.id, 7});
+    core->step_done(result, steady_clock::now());
+    pump();
+  }
+
+  void queued(request_id) override {}
+  void scored(request_id, prompt_scored) override {}
+  void pooled(request_id, prompt_pooled) override {}
+  void token(request_id, token_ready) override {}
+  void failed(request_id, const request_error&) override {}
+  void forgotten(request_id) override {}
+
+  block_pool pool;
+  batcher_limits limits;
+  stats_board stats;
+  std::unique_ptr<batcher_core> core;
+  std::deque<step_plan_ptr> sent;
+  std::optional<kv_grant> grant;
+};
+
 } // namespace
+
+TEST_CASE("a plan does not wait for blocks of a sequence that was preempted", "[actors][policy]") {
+  slow_allocator r(7);
+  r.submit(1, 2, 5);
+  r.submit(2, 2, 5);
+  r.core->executor_ready(1, r.limits);
+  r.pump();
+  r.answer();
+  REQUIRE(r.sent.size() == 2); // a step with both prompts, and one that decodes both
+  r.step();
+  // The first request takes the last block, and the second one is preempted.
+  REQUIRE(r.sent.size() == 2);
+  REQUIRE(r.sent.back()->rows.size() == 1);
+  r.answer();
+  r.core->release(2);
+  r.pump();
+  r.answer();
+  r.step();
+  REQUIRE(r.sent.size() == 1);
+  REQUIRE(r.grant);
+  r.core->resume(99); // after any order, the batcher asks again if there is anything to ask
+  r.pump();
+  r.answer();
+  CHECK(r.sent.size() == 2);
+}
 
 TEST_CASE("blocks stay apart and requests end, however late the allocator answers",
           "[actors][policy]") {
