@@ -16,6 +16,7 @@
 #include "actors/kv/grant_blocks.hpp"
 #include "config/base/id_ranges.hpp"
 #include "tests/actors/kv/kv_sequences.hpp"
+#include "tests/actors/kv/lease_blocks.hpp"
 #include "tests/actors/kv/pool_twin.hpp"
 #include "tests/actors/offloader/tiers_pair.hpp"
 #include "tests/catch.hpp"
@@ -179,13 +180,7 @@ private:
 
   /// Gives a lease up to n granted blocks, which need not be those granted first. Returns how many.
   std::int32_t give(sequence_id id, std::size_t n, std::size_t first, kv_change& change) {
-    if (!ahead_.empty())
-      std::rotate(ahead_.begin(),
-                  ahead_.begin() + static_cast<std::ptrdiff_t>(first % ahead_.size()),
-                  ahead_.end());
-    const auto last = ahead_.begin() + static_cast<std::ptrdiff_t>(std::min(n, ahead_.size()));
-    const block_list given(ahead_.begin(), last);
-    ahead_.erase(ahead_.begin(), last);
+    const block_list given = take_granted(ahead_, n, first);
     twin_.give(id, given);
     change.blocks.insert(change.blocks.end(), given.begin(), given.end());
     return static_cast<std::int32_t>(given.size());

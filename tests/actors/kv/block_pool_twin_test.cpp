@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/actors/kv/kv_sequences.hpp"
+#include "tests/actors/kv/lease_blocks.hpp"
 #include "tests/actors/kv/pool_twin.hpp"
 #include "tests/catch.hpp"
 #include "tests/support/operations.hpp"
@@ -93,13 +94,7 @@ private:
   /// Gives up to n of the granted blocks to a lease, which need not be those granted first.
   void give(sequence_id id, std::size_t n, const written_text& text, std::size_t first = 0) {
     if (!twin_.leases().contains(id)) texts_[id] = text;
-    if (!ahead_.empty())
-      std::rotate(ahead_.begin(),
-                  ahead_.begin() + static_cast<std::ptrdiff_t>(first % ahead_.size()),
-                  ahead_.end());
-    const auto last = ahead_.begin() + static_cast<std::ptrdiff_t>(std::min(n, ahead_.size()));
-    const block_list given(ahead_.begin(), last);
-    ahead_.erase(ahead_.begin(), last);
+    const block_list given = take_granted(ahead_, n, first);
     pool_.give(id, given);
     twin_.give(id, given);
   }
