@@ -47,7 +47,7 @@ void batcher_core::executor_ready(std::uint64_t generation, const batcher_limits
   const bool reset = change_.reset || limits.total_blocks != limits_.total_blocks;
   set_limits(limits);
   if (reset) reset_blocks();
-  ask_ = true;
+  request_due_ = true;
   scheduler_.set_limits(limits.plan);
   orders_.refit(limits_);
 }
@@ -88,7 +88,7 @@ step_plan_ptr batcher_core::plan(steady_clock::time_point now) {
 /// Whether the plan should wait for the allocator's next answer, because decodes lack blocks that
 /// it may grant. As long as the executor computes a step, that costs no time.
 bool batcher_core::should_wait() const {
-  const bool answer_comes = request_ == request_state::asked || ask_ || !blocks_.is_exact();
+  const bool answer_comes = request_ == request_state::asked || request_due_ || !blocks_.is_exact();
   return pipeline_.n_outstanding() > 0 && answer_comes &&
          blocks_.ready() < most_ahead(scheduler_.blocks_of_next_decodes().of_one_step);
 }
@@ -104,8 +104,8 @@ step_plan_ptr batcher_core::plan_rows(steady_clock::time_point now) {
   if (prefill_budget_) scheduler_.set_mixed_prompt_tokens(prefill_budget_->prompt_tokens());
   scheduler_.plan(blocks_.free(), decision_, prefixes_.hits(groups_));
   // The next plan needs other blocks, or this one needed blocks that were not granted.
-  ask_ =
-      ask_ || !decision_.rows.empty() || scheduler_.decode_left_out() || scheduler_.head_left_out();
+  request_due_ = request_due_ || !decision_.rows.empty() || scheduler_.decode_left_out() ||
+                 scheduler_.head_left_out();
   if (decision_.preempted > 0) {
     stats_.update(
         [&](engine_stats& s) { s.preemptions += static_cast<std::uint64_t>(decision_.preempted); });
@@ -137,7 +137,8 @@ std::optional<kv_change> batcher_core::take_change() {
   const bool changed =
       planned || change_.reset || !change_.prefix_inserts.empty() || !change_.drops.empty();
   if (!changed) return std::nullopt;
-  ask_ = changed_ = true; // The next answer must say how many blocks are free after this change.
+  request_due_ = changed_since_request_ =
+      true; // The next answer must say how many blocks are free after this change.
   return std::exchange(change_, {});
 }
 
@@ -158,7 +159,7 @@ void batcher_core::collect_released() {
 
 std::optional<block_request> batcher_core::take_request() {
   if (request_ != request_state::none || !pipeline_.has_executor()) return std::nullopt;
-  if (!std::exchange(ask_, false)) return std::nullopt;
+  if (!std::exchange(request_due_, false)) return std::nullopt;
   block_request request;
   // Blocks of a match cannot be granted. So while decodes lack blocks, no prefix is looked up.
   if (!scheduler_.decode_left_out()) {
@@ -170,7 +171,7 @@ std::optional<block_request> batcher_core::take_request() {
   request.n_ahead = most_ahead(scheduler_.blocks_of_next_decodes().of_two_steps) - blocks_.ready();
   request.n_more = scheduler_.further_blocks();
   const bool lacks_blocks = request.n_ahead + request.n_more > 0;
-  if (!std::exchange(changed_, false) && request.queries.empty() && !lacks_blocks)
+  if (!std::exchange(changed_since_request_, false) && request.queries.empty() && !lacks_blocks)
     return std::nullopt;
   prefixes_.drop_matches();
   blocks_.note_request();
@@ -182,7 +183,7 @@ void batcher_core::granted(kv_grant grant, steady_clock::time_point now) {
   TWILL_ASSERT(request_ != request_state::none, "the allocator answers each request once");
   observer_.granted(grant, now);
   if (std::exchange(request_, request_state::none) == request_state::ignored) {
-    ask_ = true;
+    request_due_ = true;
     return;
   }
   blocks_.add(grant.blocks, grant.free_blocks);
@@ -208,7 +209,7 @@ bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_po
     return false;
   if (!tiers_.start_fetch(match, s.fetched, now)) return false;
   scheduler_.hold(match.id);
-  ask_ = true; // for the sequences that are candidates in place of this one
+  request_due_ = true; // for the sequences that are candidates in place of this one
   return true;
 }
 
@@ -218,7 +219,7 @@ void batcher_core::fetched(blocks_fetched answer, steady_clock::time_point now) 
   if (waited == 0) return;
   if (sequence* s = groups_.find_sequence(waited)) s->fetched.blocks = std::move(answer.blocks);
   scheduler_.unhold(waited);
-  ask_ = true;
+  request_due_ = true;
 }
 
 step_plan_ptr batcher_core::send_plan(step_plan plan, std::int32_t preempted) {

@@ -119,8 +119,9 @@ private:
   /// since it was sent, so its answer will be ignored.
   enum class request_state : std::uint8_t { none, asked, ignored };
 
+  /// An order changes what the allocator should be asked for.
   request_orders& orders() {
-    ask_ = true;
+    request_due_ = true;
     return orders_;
   }
   void collect_released();
@@ -157,8 +158,9 @@ private:
   block_supply blocks_;
   kv_change change_; ///< what take_change() returns next
   request_state request_ = request_state::none;
-  bool ask_ = false;       ///< a new block_request may be needed
-  bool changed_ = false;   ///< take_change() has returned a change since the last block_request
+  bool request_due_ = false; ///< a new block_request may be needed
+  bool changed_since_request_ =
+      false;               ///< take_change() has returned a change since the last block_request
   step_decision decision_; ///< decision about the step that is being planned
 };
 

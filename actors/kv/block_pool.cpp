@@ -146,7 +146,7 @@ std::vector<std::int32_t> block_pool::find(const prefix_query& query) const {
 }
 
 void block_pool::look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out,
-                         const std::function<bool(const prefix_match&)>& keep) const {
+                         const std::function<bool(const prefix_match&)>& keep) {
   // The blocks of kept matches are marked with the number of this look-up. Used blocks are marked
   // too, because they may be released before the next grant().
   ++n_look_ups_;

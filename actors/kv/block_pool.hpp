@@ -57,7 +57,7 @@ public:
   /// called with each match before the match is appended. When it returns false, the match is the
   /// last one, and its blocks may be granted.
   void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out,
-               const std::function<bool(const prefix_match&)>& keep = {}) const;
+               const std::function<bool(const prefix_match&)>& keep = {});
   /// Begins a lease with the blocks of a match; returns false if they have left the tree meanwhile.
   bool reuse(const lease_reuse& begin);
   /// Inserts a sequence's next full blocks into the prefix tree. If the tree already has a block
@@ -123,9 +123,7 @@ private:
   };
 
   block_state& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
-  std::uint64_t& mark_of(std::int32_t block) const {
-    return marks_[static_cast<std::size_t>(block)];
-  }
+  std::uint64_t& mark_of(std::int32_t block) { return marks_[static_cast<std::size_t>(block)]; }
   void cache(std::int32_t block);
   void uncache(std::int32_t block);
   lease& begin_lease(sequence_id id);
@@ -142,8 +140,8 @@ private:
   std::int64_t n_cached_ = 0;
   std::int64_t n_ahead_ = 0;
   // (n_blocks) number of the last look_up() that matched and kept the block
-  mutable std::vector<std::uint64_t> marks_;
-  mutable std::uint64_t n_look_ups_ = 1;
+  std::vector<std::uint64_t> marks_;
+  std::uint64_t n_look_ups_ = 1;
   prefix_tree tree_;
   id_table<lease> leases_;
   std::vector<named_block> evicted_;   ///< filled only if blocks have names

@@ -15,7 +15,7 @@ namespace {
 /// Looks up the queries' prefixes and returns how many blocks to grant; the pool may have fewer.
 /// Sequences are admitted in the order of their queries. So the first one that lacks more blocks
 /// than can be granted is the last one that is looked up, and its match is not kept.
-std::int64_t match_prefixes(const block_pool& pool, const block_request& request,
+std::int64_t match_prefixes(block_pool& pool, const block_request& request,
                             std::vector<prefix_match>& matches) {
   std::int64_t n = request.n_ahead;
   std::int64_t available = pool.available(); // without the blocks of kept matches

@@ -60,15 +60,15 @@ void measure(const plan_arguments& a, bool few_blocks) {
   print_row("all", all);
 }
 
-/// The value that `share` of the values do not exceed, in microseconds.
+/// The value that `share` of the values do not exceed, in microseconds. Sorts the values.
 double us_at(std::vector<double>& seconds, double share) {
   std::sort(seconds.begin(), seconds.end());
   const auto last = static_cast<double>(seconds.size() - 1);
   return 1e6 * seconds[static_cast<std::size_t>(share * last)];
 }
 
-void measure_actors(const char* name, const plan_arguments& a, const load_settings& load,
-                    std::int32_t warm) {
+void print_actor_row(const char* name, const plan_arguments& a, const load_settings& load,
+                     std::int32_t warm) {
   actor_load_times t = run_actor_load({load, std::chrono::milliseconds(a.step_ms), warm, a.steps});
   double sum = 0;
   for (double s : t.between)
@@ -87,7 +87,7 @@ void measure_decode(const plan_arguments& a, std::int32_t running) {
   load.running = running;
   const std::int32_t warm = running * load.prompt_tokens / 4096 + 200;
   load.output_tokens = 2 * (warm + a.steps + 10); // the shortest output has half as many
-  measure_actors("decode, no end", a, load, warm);
+  print_actor_row("decode, no end", a, load, warm);
 }
 
 void measure_replaced(const char* name, const plan_arguments& a, std::int32_t running,
@@ -96,7 +96,7 @@ void measure_replaced(const char* name, const plan_arguments& a, std::int32_t ru
   load.running = running;
   load.queued = queued;
   load.few_blocks = few_blocks;
-  measure_actors(name, a, load, warm_steps(load));
+  print_actor_row(name, a, load, warm_steps(load));
 }
 
 int measure_actors(const plan_arguments& a) {

@@ -27,7 +27,7 @@ std::uint64_t same_hash(std::int32_t, std::span<const std::int32_t>) {
   return 7;
 }
 
-prefix_match match_of(const block_pool& pool, const ids& tokens) {
+prefix_match match_of(block_pool& pool, const ids& tokens) {
   const prefix_query query{99, tokens};
   std::vector<prefix_match> out;
   pool.look_up({&query, 1}, out);

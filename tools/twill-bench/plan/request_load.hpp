@@ -1,6 +1,6 @@
-// request_load: what a load of many requests on a batcher (actors/batcher) consists of: its
-// settings, the batcher's limits and the number of KV blocks that fit them, the requests, and
-// made-up results of steps, since no model computes any.
+// request_load: the load of many requests that twill-bench puts on a batcher (actors/batcher). It
+// has the settings, the limits and the number of KV blocks that fit them, the requests, and made-up
+// results of steps, since no model computes any.
 //
 // Only one thread at a time may use an object.
 #pragma once
@@ -18,6 +18,7 @@ namespace twill::bench {
 /// Tokens of a KV block.
 inline constexpr std::int32_t load_block_tokens = 16;
 
+/// A load of equally long prompts.
 struct load_settings {
   std::int32_t queued = 10000;
   std::int32_t running = 1000;
@@ -29,6 +30,7 @@ struct load_settings {
 
 /// How many KV blocks the load's allocator has.
 std::int32_t blocks_for(const load_settings& settings);
+/// The limits of the load's batcher.
 actors::batcher_limits limits_for(const load_settings& settings);
 
 /// Makes the requests. No two of them have the same prompt, and the lengths of their outputs
