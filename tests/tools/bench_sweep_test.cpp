@@ -198,6 +198,9 @@ TEST_CASE("the Markdown table has the published columns, and says what is missin
   CHECK(has(text, "Skipped: context limit 2048"));
   CHECK(has(text, "http_500: no"));
   CHECK(has(text, "## two cores"));
+  sweep busy = small_sweep();
+  busy.cells[0].throughput->client_cpu_share = 0.9;
+  CHECK(has(sweep_markdown(busy, "svg"), "The client was busy")); // although a phase failed
   const std::string csv = sweep_csv(small_sweep());
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
   CHECK(has(csv, "128,128,throughput,4,4,0,0,0,0,2.0000,0.0000,128.0000,6.7749,"));

@@ -1,4 +1,5 @@
-// markdown: formats the tables of sweep, campaign, compare and versus. The functions are pure.
+// markdown: formats the rows of the tables that sweep, campaign, compare and versus write. The
+// functions are pure.
 #pragma once
 
 #include <string>

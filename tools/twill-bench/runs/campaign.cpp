@@ -22,11 +22,8 @@ namespace {
 bool measured(const sweep& before, const sweep_order& grid) {
   for (const std::int32_t input : grid.input_lengths)
     for (const std::int32_t output : grid.output_lengths) {
-      const auto found =
-          std::find_if(before.cells.begin(), before.cells.end(), [&](const sweep_cell& cell) {
-            return cell.input_tokens == input && cell.output_tokens == output;
-          });
-      if (found == before.cells.end() || !found->done()) return false;
+      const sweep_cell* found = find_cell(before, input, output);
+      if (found == nullptr || !found->done()) return false;
       if (found->skipped.empty() &&
           (found->latency->completed == 0 || found->throughput->completed == 0))
         return false;

@@ -1,17 +1,15 @@
 #include "tools/twill-bench/runs/compare.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
-#include "tools/twill-bench/engine/text.hpp"
-#include "tools/twill-bench/report/markdown.hpp"
+#include "tools/twill-bench/report/side_by_side.hpp"
 
 namespace twill::bench {
 namespace {
 
 using place = std::pair<std::int32_t, std::int32_t>; ///< input and output tokens
-constexpr double same_length = 0.02;
+constexpr const char* different_lengths = "lengths differ";
 
 std::vector<place> places_of(const std::vector<named_sweep>& runs) {
   std::vector<place> out;
@@ -23,67 +21,41 @@ std::vector<place> places_of(const std::vector<named_sweep>& runs) {
   return out;
 }
 
-const sweep_cell* find(const sweep& in, place at) {
-  for (const sweep_cell& cell : in.cells)
-    if (cell.input_tokens == at.first && cell.output_tokens == at.second) return &cell;
-  return nullptr;
+/// How the metric of one run stands beside that of the first run.
+side_value side_value_of(const sweep& first, const sweep& run, place at,
+                         const sweep_metric& metric) {
+  side_value out;
+  const sweep_cell* cell = find_cell(run, at.first, at.second);
+  if (cell == nullptr) return out;
+  if (const auto value = value_of(*cell, metric))
+    out.rounds = {*value};
+  else
+    out.absent = absence_of(*cell, metric);
+  const sweep_cell* base = find_cell(first, at.first, at.second);
+  if (metric.member == &run_figures::requests_per_s && base != nullptr && cell->throughput &&
+      base->throughput &&
+      lengths_differ(base->throughput->output_tokens, cell->throughput->output_tokens))
+    out.no_ratio = different_lengths;
+  return out;
 }
 
-std::optional<double> value_at(const sweep& in, place at, const sweep_metric& metric) {
-  const sweep_cell* cell = find(in, at);
-  return cell == nullptr ? std::nullopt : value_of(*cell, metric);
-}
-
-/// Returns false when the output lengths of both runs are known and differ.
-bool alike(const sweep_cell& one, const sweep_cell& other) {
-  const double a = one.throughput->output_tokens, b = other.throughput->output_tokens;
-  return std::fabs(a - b) <= same_length * std::max(a, b);
-}
-
-std::string ratio_text(const sweep& base, const sweep& run, place at, const sweep_metric& metric,
-                       bool& lengths_differ) {
-  const auto first = value_at(base, at, metric), here = value_at(run, at, metric);
-  if (!first || !here || *first == 0) return "";
-  const bool by_request = metric.member == &run_figures::requests_per_s;
-  if (by_request && !alike(*find(base, at), *find(run, at))) {
-    lengths_differ = true;
-    return "lengths differ";
-  }
-  return fixed(*here / *first, 2);
-}
-
-std::string value_text(const sweep& in, place at, const sweep_metric& metric) {
-  const auto value = value_at(in, at, metric);
-  if (value) return fixed(*value, 2);
-  const sweep_cell* cell = find(in, at);
-  return cell == nullptr ? "" : !cell->skipped.empty() ? "skipped" : "none";
-}
-
-std::string metric_table(const std::vector<named_sweep>& runs,
-                         const std::vector<reference>& references, const sweep_metric& metric,
-                         bool& lengths_differ) {
-  std::vector<std::string> names{"Input", "Output"};
-  for (const named_sweep& run : runs) {
-    names.push_back(run.name);
-    if (&run != &runs[0]) names.push_back("/ " + runs[0].name);
-  }
+side_by_side metric_table(const std::vector<named_sweep>& runs,
+                          const std::vector<reference>& references, const sweep_metric& metric) {
+  side_by_side out;
+  out.labels = {"Input", "Output"};
+  for (const named_sweep& run : runs)
+    out.runs.push_back({run.name});
   for (const reference& each : references)
-    names.push_back(each.figures.setup.title);
-  std::string out = std::string("## ") + metric.heading +
-                    (metric.more_is_better ? " (more is better)" : " (less is better)") + "\n\n" +
-                    markdown_heading(names);
+    out.runs.push_back({each.figures.setup.title, false});
   for (const place& at : places_of(runs)) {
-    std::vector<std::string> cells{std::to_string(at.first), std::to_string(at.second)};
-    for (const named_sweep& run : runs) {
-      cells.push_back(value_text(run.figures, at, metric));
-      if (&run != &runs[0])
-        cells.push_back(ratio_text(runs[0].figures, run.figures, at, metric, lengths_differ));
-    }
+    side_row row{{std::to_string(at.first), std::to_string(at.second)}, {}};
+    for (const named_sweep& run : runs)
+      row.values.push_back(side_value_of(runs[0].figures, run.figures, at, metric));
     for (const reference& each : references)
-      cells.push_back(value_text(each.figures, at, metric));
-    out += markdown_row(cells);
+      row.values.push_back(side_value_of(each.figures, each.figures, at, metric));
+    out.rows.push_back(std::move(row));
   }
-  return out + "\n";
+  return out;
 }
 
 std::string about(const named_sweep& run) {
@@ -102,9 +74,10 @@ std::string about(const named_sweep& run) {
 std::string compare_sweeps(const std::vector<named_sweep>& runs,
                            const std::vector<reference>& references) {
   std::string tables;
-  bool lengths_differ = false;
   for (const sweep_metric& metric : sweep_metrics())
-    tables += metric_table(runs, references, metric, lengths_differ);
+    tables += std::string("## ") + metric.heading +
+              (metric.more_is_better ? " (more is better)" : " (less is better)") + "\n\n" +
+              side_by_side_markdown(metric_table(runs, references, metric)) + "\n";
   std::string out = "# Sweeps side by side\n\n";
   for (const named_sweep& run : runs)
     out += about(run);
@@ -118,7 +91,7 @@ std::string compare_sweeps(const std::vector<named_sweep>& runs,
     out += "- " + each.figures.setup.title + ": as published, other hardware, no ratio";
     out += each.remark.empty() ? "\n" : "; " + each.remark + "\n";
   }
-  if (lengths_differ)
+  if (tables.find(different_lengths) != std::string::npos)
     out += "- \"lengths differ\": the mean actual output lengths differ by over 2 %, so requests/s "
            "do not compare\n";
   return out + "\n" + tables;
@@ -136,8 +109,10 @@ std::vector<std::pair<std::string, chart>> compare_charts(const std::vector<name
     for (const named_sweep& run : runs) {
       chart_series line;
       line.name = run.name;
-      for (const place& at : places)
-        line.values.push_back(value_at(run.figures, at, metric));
+      for (const place& at : places) {
+        const sweep_cell* cell = find_cell(run.figures, at.first, at.second);
+        line.values.push_back(cell == nullptr ? std::nullopt : value_of(*cell, metric));
+      }
       one.series.push_back(std::move(line));
     }
     out.emplace_back(metric.file, std::move(one));

@@ -6,8 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "tools/twill-bench/engine/text.hpp"
-#include "tools/twill-bench/report/markdown.hpp"
+#include "tools/twill-bench/report/side_by_side.hpp"
 #include "tools/twill-bench/runs/compare.hpp"
 
 namespace twill::bench {
@@ -31,34 +30,28 @@ bool is_figure(std::string_view key) {
 
 std::string compare_serves(const std::vector<std::pair<std::string, std::string>>& named_texts) {
   std::vector<json::object> runs;
-  std::vector<std::string> names{""};
+  side_by_side table;
+  table.labels = {""};
   for (const auto& [name, text] : named_texts) {
     boost::system::error_code error;
     const json::value root = json::parse(text, error);
     if (error || !root.is_object() || !root.as_object().contains("request_throughput"))
       throw std::runtime_error(name + ": no result of serve (it has no request_throughput)");
-    names.push_back(name);
-    if (!runs.empty()) names.push_back("/ " + named_texts[0].first);
+    table.runs.push_back({name});
     runs.push_back(root.as_object());
   }
-  std::string out = markdown_heading(names, ":---");
   for (const auto& member : runs[0]) {
     if (!is_figure(member.key()) || !member.value().is_number()) continue;
-    const double first = member.value().to_number<double>();
-    std::vector<std::string> cells{std::string(member.key()), fixed(first, 2)};
-    for (std::size_t i = 1; i < runs.size(); ++i) {
-      const json::value* here = runs[i].if_contains(member.key());
-      if (here == nullptr || !here->is_number()) {
-        cells.insert(cells.end(), 2, "");
-        continue;
-      }
-      const double value = here->to_number<double>();
-      cells.push_back(fixed(value, 2));
-      cells.push_back(first == 0 ? "" : fixed(value / first, 2));
+    side_row row{{member.key()}, {}};
+    for (const json::object& run : runs) {
+      const json::value* here = run.if_contains(member.key());
+      row.values.emplace_back();
+      if (here != nullptr && here->is_number())
+        row.values.back().rounds = {here->to_number<double>()};
     }
-    out += markdown_row(cells);
+    table.rows.push_back(std::move(row));
   }
-  return out;
+  return side_by_side_markdown(table);
 }
 
 } // namespace twill::bench

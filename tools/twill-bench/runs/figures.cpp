@@ -1,6 +1,9 @@
 #include "tools/twill-bench/runs/figures.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include "tools/twill-bench/engine/text.hpp"
 
 namespace twill::bench {
 
@@ -39,6 +42,91 @@ run_figures figures_of(const load_result& result, const serve_options& options) 
                                   [](const record& r) { return r.how == outcome::failed; });
   if (first != records.end()) out.first_error = first->error_kind + ": " + first->error;
   return out;
+}
+
+const std::vector<figure_entry>& all_figures() {
+  using f = run_figures;
+  static const std::vector<figure_entry> all{
+      {"asked", &f::asked, "requests", 0, nullptr, false},
+      {"completed", &f::completed, "completed", 0, nullptr, false},
+      {"failed", &f::failed, "failed", 0, nullptr, false},
+      {"stopped_early", &f::stopped_early, "stopped_early", 0, nullptr, false},
+      {"context_limited", &f::context_limited, "context_limited", 0, nullptr, false},
+      {"lengths_counted_here", &f::counted_lengths, nullptr, 0, nullptr, false},
+      {"input_mismatches", &f::input_mismatches, nullptr, 0, nullptr, false},
+      {"concurrency", &f::concurrency, "concurrency", 0, nullptr, false},
+      {"duration", &f::duration_s, "duration_s", 4, nullptr, false},
+      {"mean_input_tokens", &f::input_tokens, "mean_input_tokens", 4, nullptr, false},
+      {"mean_output_tokens", &f::output_tokens, "mean_output_tokens", 4, nullptr, false},
+      {"request_throughput", &f::requests_per_s, "request_throughput", 4,
+       "Request throughput (req/s)", true},
+      {"output_throughput", &f::output_tokens_per_s, "output_throughput", 4,
+       "Output token throughput (tok/s)", true},
+      {"total_token_throughput", &f::total_tokens_per_s, nullptr, 0,
+       "Total token throughput (tok/s)", true},
+      {"mean_latency_per_token_ms", &f::ms_per_token, "mean_latency_per_token_ms", 4, nullptr,
+       false},
+      {"mean_latency_per_output_token_ms", &f::ms_per_output_token,
+       "mean_latency_per_output_token_ms", 4, "Mean latency per output token (ms)", false},
+      {"mean_ttft_ms", &f::mean_ttft_ms, "mean_ttft_ms", 4, nullptr, false},
+      {"median_ttft_ms", &f::median_ttft_ms, "median_ttft_ms", 4, "Median TTFT (ms)", false},
+      {"p99_ttft_ms", &f::p99_ttft_ms, "p99_ttft_ms", 4, "P99 TTFT (ms)", false},
+      {"mean_tpot_ms", &f::mean_tpot_ms, "mean_tpot_ms", 4, nullptr, false},
+      {"median_tpot_ms", &f::median_tpot_ms, "median_tpot_ms", 4, "Median TPOT (ms)", false},
+      {"p99_tpot_ms", &f::p99_tpot_ms, "p99_tpot_ms", 4, nullptr, false},
+      {"mean_itl_ms", &f::mean_itl_ms, "mean_itl_ms", 4, nullptr, false},
+      {"median_itl_ms", &f::median_itl_ms, "median_itl_ms", 4, nullptr, false},
+      {"p99_itl_ms", &f::p99_itl_ms, "p99_itl_ms", 4, "P99 ITL (ms)", false},
+      {"mean_e2el_ms", &f::mean_e2el_ms, "mean_e2el_ms", 4, nullptr, false},
+      {"median_e2el_ms", &f::median_e2el_ms, "median_e2el_ms", 4, "Median E2EL (ms)", false},
+      {"p99_e2el_ms", &f::p99_e2el_ms, "p99_e2el_ms", 4, nullptr, false},
+      {"client_cpu_share", &f::client_cpu_share, nullptr, 0, nullptr, false},
+  };
+  return all;
+}
+
+run_figures total_of(const std::vector<const run_figures*>& all) {
+  run_figures out;
+  for (const run_figures* each : all) {
+    for (const auto count : {&run_figures::asked, &run_figures::completed, &run_figures::failed,
+                             &run_figures::stopped_early, &run_figures::context_limited,
+                             &run_figures::counted_lengths, &run_figures::input_mismatches})
+      out.*count += each->*count;
+    out.client_cpu_share = std::max(out.client_cpu_share, each->client_cpu_share);
+    if (out.first_error.empty()) out.first_error = each->first_error;
+  }
+  return out;
+}
+
+std::vector<std::string> doubts_about(const run_figures& total, bool ignore_eos) {
+  const std::string of_all = " of " + fixed(total.completed, 0) + " requests";
+  const auto n = [&](double count) { return fixed(count, 0) + of_all; };
+  std::vector<std::string> out;
+  if (total.stopped_early > 0)
+    out.push_back(ignore_eos
+                      ? "ignore_eos was NOT honoured: " + n(total.stopped_early) +
+                            " stopped early; requests/s do not compare with full-length runs."
+                      : n(total.stopped_early) + " stopped before the length asked for.");
+  if (total.context_limited > 0)
+    out.push_back(n(total.context_limited) + " were cut below the length asked for.");
+  if (total.failed > 0) out.push_back(fixed(total.failed, 0) + " requests failed.");
+  if (total.failed > 0 && !total.first_error.empty())
+    out.push_back("First error: " + total.first_error);
+  if (total.counted_lengths > 0)
+    out.push_back("The server gave no usage in " + n(total.counted_lengths) +
+                  ": output lengths were counted from chunks.");
+  if (total.input_mismatches > 0)
+    out.push_back("The server counted another prompt length than was sent in " +
+                  n(total.input_mismatches) + " (special or template tokens).");
+  if (total.client_cpu_share > 0.8)
+    out.push_back("The client was busy: an I/O thread used " +
+                  fixed(total.client_cpu_share * 100, 0) + " % of a core.");
+  return out;
+}
+
+bool lengths_differ(double output_tokens, double other_output_tokens) {
+  return std::fabs(output_tokens - other_output_tokens) >
+         0.02 * std::max(output_tokens, other_output_tokens);
 }
 
 } // namespace twill::bench

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/twill-bench/engine/load_run.hpp"
 
@@ -33,6 +34,32 @@ struct run_figures {
   double client_cpu_share = 0; ///< the busiest I/O thread's share of a core
   std::string first_error;     ///< kind and message of the first failure; may be empty
 };
+
+/// How files and tables show a member of run_figures.
+struct figure_entry {
+  const char* key; ///< its key in JSON files
+  double run_figures::*member;
+  const char* column; ///< its heading in a sweep's CSV; null: not a column there
+  int digits;         ///< in CSV, after the decimal point
+  const char* title;  ///< its heading in the tables of `versus`; null: not a row there
+  bool more_is_better;
+};
+
+/// All members but first_error, in the order of the files.
+const std::vector<figure_entry>& all_figures();
+
+/// The counts of all of them, the busiest client_cpu_share and the first error; the other members
+/// are 0.
+run_figures total_of(const std::vector<const run_figures*>& all);
+
+/// What a reader must know before trusting figures with this total: failures, outputs of other
+/// lengths than asked for, a client that was busy. `ignore_eos` says whether requests asked for
+/// outputs of full length. Each is a sentence.
+std::vector<std::string> doubts_about(const run_figures& total, bool ignore_eos);
+
+/// Whether mean output lengths differ by over 2 %. Requests/s do not compare then, because shorter
+/// replies do not show a faster server.
+bool lengths_differ(double output_tokens, double other_output_tokens);
 
 /// `options` are the options of the run; the first of its percentiles must be the 99th.
 run_figures figures_of(const load_result& result, const serve_options& options);

@@ -16,10 +16,22 @@ const std::vector<sweep_metric>& sweep_metrics() {
   return all;
 }
 
+const sweep_cell* find_cell(const sweep& in, std::int32_t input_tokens,
+                            std::int32_t output_tokens) {
+  for (const sweep_cell& cell : in.cells)
+    if (cell.input_tokens == input_tokens && cell.output_tokens == output_tokens) return &cell;
+  return nullptr;
+}
+
 std::optional<double> value_of(const sweep_cell& cell, const sweep_metric& metric) {
   const auto& phase = metric.from_throughput ? cell.throughput : cell.latency;
   if (!phase || phase->completed == 0) return std::nullopt;
   return (*phase).*metric.member;
+}
+
+std::string absence_of(const sweep_cell& cell, const sweep_metric& metric) {
+  const auto& phase = metric.from_throughput ? cell.throughput : cell.latency;
+  return !cell.skipped.empty() ? "skipped" : phase ? "failed" : "not run";
 }
 
 } // namespace twill::bench

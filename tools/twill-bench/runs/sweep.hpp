@@ -56,7 +56,12 @@ struct sweep_metric {
 };
 const std::vector<sweep_metric>& sweep_metrics(); // (4)
 
+/// The cell with these lengths; null when the sweep has none.
+const sweep_cell* find_cell(const sweep& in, std::int32_t input_tokens, std::int32_t output_tokens);
+
 /// The metric of a cell; absent when its phase was not measured or no request completed.
 std::optional<double> value_of(const sweep_cell& cell, const sweep_metric& metric);
+/// What tables show of a cell that has no such value: "skipped", "failed" or "not run".
+std::string absence_of(const sweep_cell& cell, const sweep_metric& metric);
 
 } // namespace twill::bench

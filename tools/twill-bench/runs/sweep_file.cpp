@@ -7,7 +7,6 @@
 #include <boost/json/value.hpp>
 #include <boost/json/value_to.hpp>
 
-#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
@@ -16,38 +15,6 @@ namespace twill::bench {
 namespace {
 
 namespace json = boost::json;
-using figure = std::pair<const char*, double run_figures::*>;
-
-constexpr std::array<figure, 28> figures{{
-    {"asked", &run_figures::asked},
-    {"completed", &run_figures::completed},
-    {"failed", &run_figures::failed},
-    {"stopped_early", &run_figures::stopped_early},
-    {"context_limited", &run_figures::context_limited},
-    {"lengths_counted_here", &run_figures::counted_lengths},
-    {"input_mismatches", &run_figures::input_mismatches},
-    {"concurrency", &run_figures::concurrency},
-    {"duration", &run_figures::duration_s},
-    {"mean_input_tokens", &run_figures::input_tokens},
-    {"mean_output_tokens", &run_figures::output_tokens},
-    {"request_throughput", &run_figures::requests_per_s},
-    {"output_throughput", &run_figures::output_tokens_per_s},
-    {"mean_latency_per_token_ms", &run_figures::ms_per_token},
-    {"mean_latency_per_output_token_ms", &run_figures::ms_per_output_token},
-    {"mean_ttft_ms", &run_figures::mean_ttft_ms},
-    {"median_ttft_ms", &run_figures::median_ttft_ms},
-    {"p99_ttft_ms", &run_figures::p99_ttft_ms},
-    {"mean_tpot_ms", &run_figures::mean_tpot_ms},
-    {"median_tpot_ms", &run_figures::median_tpot_ms},
-    {"p99_tpot_ms", &run_figures::p99_tpot_ms},
-    {"mean_itl_ms", &run_figures::mean_itl_ms},
-    {"median_itl_ms", &run_figures::median_itl_ms},
-    {"p99_itl_ms", &run_figures::p99_itl_ms},
-    {"mean_e2el_ms", &run_figures::mean_e2el_ms},
-    {"median_e2el_ms", &run_figures::median_e2el_ms},
-    {"p99_e2el_ms", &run_figures::p99_e2el_ms},
-    {"client_cpu_share", &run_figures::client_cpu_share},
-}};
 
 /// A rounded number. Rounding keeps a file unchanged when it is read and written again, although
 /// Boost.JSON's reader may lose the last bit of a double.
@@ -61,8 +28,8 @@ json::value number(double value) {
 json::value phase_value(const std::optional<run_figures>& of) {
   if (!of) return nullptr;
   json::object out;
-  for (const auto& [key, member] : figures)
-    out[key] = number((*of).*member);
+  for (const figure_entry& each : all_figures())
+    out[each.key] = number((*of).*each.member);
   out["first_error"] = of->first_error;
   return out;
 }
@@ -70,9 +37,9 @@ json::value phase_value(const std::optional<run_figures>& of) {
 std::optional<run_figures> read_phase(const json::value& from) {
   if (!from.is_object()) return std::nullopt;
   run_figures out;
-  for (const auto& [key, member] : figures)
-    if (const json::value* found = from.as_object().if_contains(key))
-      out.*member = found->to_number<double>();
+  for (const figure_entry& each : all_figures())
+    if (const json::value* found = from.as_object().if_contains(each.key))
+      out.*each.member = found->to_number<double>();
   out.first_error = json::value_to<std::string>(from.at("first_error"));
   return out;
 }
