@@ -117,10 +117,6 @@ using batcher_actor = caf::typed_actor<
 /// Owns the memory tiers beside the device (host memory and disk): I/O threads, disk stores, memory
 /// budgets, and the KV blocks in the tiers. Runs on a thread of its own.
 using offloader_actor = caf::typed_actor<
-    // supervisor: serve the orders that the replaced offloader has left.
-    takes<serve_orders>,
-    // weight ring: run the transfers that have been ordered by now.
-    takes<fetch_weights>,
     // supervisor: the model is loaded; take the memory of the KV tiers and open their file.
     takes<open_tiers>,
     // batcher: bring these blocks to host memory; answered by blocks_fetched to that batcher.

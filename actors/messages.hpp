@@ -371,19 +371,6 @@ struct blocks_spilled {
 struct open_tiers {
   std::shared_ptr<offloader_core> core;
 };
-/// weight ring (the buffers through which weights are streamed) -> offloader, through its
-/// offloader_client: run the transfers that have been ordered so far, and begin each of the next
-/// ones as soon as it is ordered (see models/offload/streams/io_threads.hpp). No message comes
-/// back: the ring waits for a gpu::marker (an event of the device) that is recorded after a
-/// transfer's copy.
-struct fetch_weights {
-  std::uint64_t number = 0; ///< the order number (io_threads)
-};
-/// supervisor -> offloader: serve the orders for streamed weights that were sent to an earlier
-/// offloader, if this actor replaces one that failed. The supervisor sends this message after it
-/// has set this actor as the receiver of new orders (offloader_client::set_offloader()).
-struct serve_orders {};
-
 /// executor -> itself: begin the oldest waiting step.
 struct run_next {};
 /// executor -> itself: the device has computed this step, or has failed to.

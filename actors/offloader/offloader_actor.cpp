@@ -24,8 +24,6 @@ offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind:
   state.resources = std::move(resources);
   state.kv = std::move(kv);
   return {
-      [&state](serve_orders) { state.resources->threads()->serve_all(); },
-      [&state](const fetch_weights& order) { state.resources->threads()->serve(order.number); },
       [&state](const open_tiers& order) {
         state.kv = order.core;
         state.kv->open();

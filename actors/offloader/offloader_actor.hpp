@@ -12,8 +12,8 @@
 namespace twill::actors {
 
 /// `kv` is null for the first offloader, which gets its offloader_core with the message open_tiers.
-/// An actor that replaces a failed offloader gets the offloader_core of that one, and first serves
-/// the orders that the failed one did not serve.
+/// An actor that replaces a failed offloader gets the offloader_core of that one. `resources`
+/// outlive it, so streamed weights do not notice that an offloader fails.
 offloader_actor spawn_offloader(caf::actor_system& system,
                                 std::shared_ptr<models::offload::tier_resources> resources,
                                 std::shared_ptr<offloader_core> kv);

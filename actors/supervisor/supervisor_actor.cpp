@@ -19,7 +19,6 @@
 #include "actors/kv/cache_scope.hpp"
 #include "actors/kv/kv_allocator_actor.hpp"
 #include "actors/offloader/offloader_actor.hpp"
-#include "actors/offloader/offloader_client.hpp"
 #include "actors/session/output_plan.hpp"
 #include "actors/structured/grammar_compiler_actor.hpp"
 #include "actors/supervisor/lifecycle.hpp"
@@ -60,13 +59,12 @@ public:
   const char* name = "supervisor";
 
   void init(supervisor_actor::pointer self, engine_shared_ptr shared, runner_factory make_runner,
-            models::offload::store_opener open_kv_store, std::shared_ptr<offloader_client> client,
+            models::offload::store_opener open_kv_store,
             std::shared_ptr<models::offload::tier_resources> tiers) {
     self_ = self;
     shared_ = std::move(shared);
     make_runner_ = std::move(make_runner);
     open_kv_store_ = std::move(open_kv_store);
-    client_ = std::move(client);
     tiers_ = std::move(tiers);
     promise_kv_host_memory();
     start_offloader();
@@ -135,19 +133,12 @@ public:
       if (const auto model = shared_->model()) model->grammars->stop();
       if (grammars_) self_->send_exit(grammars_, caf::exit_reason::user_shutdown);
       if (kv_) self_->send_exit(kv_, caf::exit_reason::user_shutdown);
-      leave_offloader();
       self_->send_exit(offloader_, caf::exit_reason::user_shutdown);
       if (offloading_) offloading_->stop();
       self_->send_exit(executor_, caf::exit_reason::user_shutdown);
     });
     shared_->close();
     self_->quit();
-  }
-
-  /// From now on orders for weights are served at once, including the ones that wait already.
-  void leave_offloader() {
-    client_->set_offloader({});
-    tiers_->threads()->serve_all();
   }
 
 private:
@@ -282,9 +273,6 @@ private:
   void start_offloader() {
     offloader_ = spawn_offloader(self_->system(), tiers_, offloading_);
     self_->monitor(offloader_);
-    client_->set_offloader(offloader_);
-    // including the orders of which the previous offloader was notified
-    tell(self_, offloader_, serve_orders{});
   }
 
   /// Creates the stores of KV blocks in host memory and on disk. Called when the first batcher is
@@ -378,7 +366,6 @@ private:
   /// The I/O threads, stores and memory budgets for streamed weights and for KV blocks in host
   /// memory and on disk. The offloader actor owns them; they are created before all their users.
   std::shared_ptr<models::offload::tier_resources> tiers_;
-  std::shared_ptr<offloader_client> client_;
   std::int64_t kv_host_bytes_ = 0;
   std::shared_ptr<offloader_core> offloading_; ///< null: blocks stay on the device
   offloader_actor offloader_;
@@ -392,13 +379,8 @@ supervisor_actor::behavior_type supervisor_behavior(
     counted_pointer<supervisor_actor, supervisor_state, actor_kind::supervisor> self,
     engine_shared_ptr shared, runner_factory make_runner,
     models::offload::store_opener open_kv_store) {
-  const auto client = std::make_shared<offloader_client>();
-  const auto tiers = std::make_shared<models::offload::tier_resources>(
-      [client](std::uint64_t order) { return client->notify(order); });
-  self->attach_functor([shared, client, tiers](const caf::error& reason) {
+  self->attach_functor([shared](const caf::error& reason) {
     if (!reason) return;
-    client->set_offloader({});
-    tiers->threads()->serve_all();
     // No actor is left that could recover from the failure, so requests under way end.
     shared->set_state(engine_state::failed, "the supervisor ended; restart the server");
     for (const session_actor& session : shared->requests.all())
@@ -406,8 +388,8 @@ supervisor_actor::behavior_type supervisor_behavior(
           session, abort_request{{errc::executor_failed, "the engine ended; retry later", ""}});
   });
   auto& state = state_of(self);
-  state.init(self, std::move(shared), std::move(make_runner), std::move(open_kv_store), client,
-             tiers);
+  state.init(self, std::move(shared), std::move(make_runner), std::move(open_kv_store),
+             std::make_shared<models::offload::tier_resources>());
   return {
       [&state](const model_loaded& loaded) { state.on_loaded(loaded); },
       [&state](const load_failed& failed) { state.on_load_failed(failed); },

@@ -184,35 +184,32 @@ TEST_CASE("a disk tier that fails costs one step's requests; the engine restarts
 }
 
 namespace {
-std::atomic<int> n_orders{0};
-int dies_every = 0;
+std::atomic<int> n_deaths{0};
 
-void count_orders(actors::actor_kind actor, const std::type_info& message) {
-  if (actor != actors::actor_kind::offloader || message != typeid(actors::fetch_weights)) return;
-  if (++n_orders % dies_every == 0) throw std::runtime_error("killed by the test");
+void kill_every_offloader(actors::actor_kind actor, const std::type_info&) {
+  if (actor != actors::actor_kind::offloader) return;
+  ++n_deaths;
+  throw std::runtime_error("killed by the test");
 }
 } // namespace
 
-TEST_CASE("streamed weights are ordered from the offloader, and its death costs no order",
-          "[actors][offload]") {
+TEST_CASE("streamed weights need no message to the offloader, which may die", "[actors][offload]") {
   real_engine resident(options_for(100));
   REQUIRE(resident.ready());
   const auto wanted = resident.tokens(5);
   struct probed {
-    probed() { actors::installed_probe() = count_orders; }
+    probed() { actors::installed_probe() = kill_every_offloader; }
     ~probed() { actors::installed_probe() = nullptr; }
   };
-  for (const int every : {1 << 20, 2, 1}) {
-    n_orders = 0;
-    dies_every = every;
-    const probed counts;
-    real_engine streamed(options_for(0));
-    REQUIRE(streamed.ready());
-    for (int i = 0; i < 8; ++i)
-      CHECK(streamed.tokens(5) == wanted);
-    CHECK(n_orders.load() > 2); // of which each lets many groups of weights travel
-    CHECK(streamed.port.stats().executor_restarts == 0);
-  }
+  const probed kills;
+  auto options = options_for(0);
+  options.kv.host_memory_bytes = 1 << 20; // so that the offloader is sent its KV tiers
+  real_engine streamed(options);
+  REQUIRE(streamed.ready());
+  for (int i = 0; i < 8; ++i)
+    CHECK(streamed.tokens(5) == wanted);
+  CHECK(n_deaths.load() > 0);
+  CHECK(streamed.port.stats().executor_restarts == 0);
 }
 
 TEST_CASE("a model that cannot even be streamed within the memory is refused with the numbers",

@@ -51,7 +51,6 @@ embedding_cache::create(gpu::device& dev, const weight_placement& placement, io_
 }
 
 embedding_cache::~embedding_cache() {
-  pool_.hurry();
   std::unique_lock lock(mutex_);
   filled_.wait(lock, [this] {
     return std::none_of(entries_.begin(), entries_.end(), [](const entry& s) { return s.filling; });
@@ -157,8 +156,7 @@ result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
     claim(claimed.back(), block);
   }
   lock.unlock();
-  order(claimed);
-  pool_.hurry();
+  post_fetches(claimed);
   lock.lock();
   const auto entry_of = [this](std::int64_t block) -> entry& {
     return entries_[static_cast<std::size_t>(entry_with(block))];
@@ -202,7 +200,7 @@ void embedding_cache::fetch_ahead() {
       coming_.pop_front();
     }
   }
-  order(claimed);
+  post_fetches(claimed);
 }
 
 void embedding_cache::claim(std::int64_t at, std::int64_t block) {
@@ -215,15 +213,14 @@ void embedding_cache::claim(std::int64_t at, std::int64_t block) {
 }
 
 /// Queues fetches of row blocks (16 rows of the embedding). `claimed` has the numbers of the
-/// entries of the small table to which they are fetched. The fetches form one order
-/// (io_threads.hpp), which goes before all waiting transfers of weights, because the next op needs
-/// the rows.
-void embedding_cache::order(const std::vector<std::int64_t>& claimed) {
+/// entries of the small table to which they are fetched. The fetches go before all waiting
+/// transfers of weights, because the next op needs the rows.
+void embedding_cache::post_fetches(const std::vector<std::int64_t>& claimed) {
   if (claimed.empty()) return;
   std::vector<io_pool::task> all;
   for (const std::int64_t at : claimed)
     all.push_back([this, at](io_worker& worker) { fetch(at, worker); });
-  pool_.order(std::move(all), true);
+  pool_.post_all(std::move(all), true);
 }
 
 void embedding_cache::fetch(std::int64_t at, io_worker& worker) {

@@ -64,7 +64,7 @@ private:
   result<nothing> bring(std::span<const std::int64_t> blocks);
   void fetch_ahead();
   void claim(std::int64_t at, std::int64_t block);
-  void order(const std::vector<std::int64_t>& claimed);
+  void post_fetches(const std::vector<std::int64_t>& claimed);
   void fetch(std::int64_t at, io_worker& worker);
 
   embedding_reader reader_;

@@ -38,12 +38,12 @@ void io_pool::post_first(task t) {
   user_->post_first(on_worker(std::move(t)));
 }
 
-void io_pool::order(std::vector<task> tasks, bool first) {
+void io_pool::post_all(std::vector<task> tasks, bool first) {
   std::vector<io_threads::task> all;
   all.reserve(tasks.size());
   for (task& t : tasks)
     all.push_back(on_worker(std::move(t)));
-  user_->order(std::move(all), first);
+  user_->post_all(std::move(all), first);
 }
 
 void io_pool::run_all(std::vector<task> tasks) {

@@ -2,9 +2,9 @@
 // states uses. The pool has a copy stream and a page-aligned bounce buffer for each of the tasks
 // that may run simultaneously, because a transfer needs both besides a thread.
 //
-// Thread safety: post() and order() may be called from any thread. Tasks start in the order they
-// were posted; several run simultaneously. They must not throw. The destructor drops tasks that
-// have not begun and waits for those that have.
+// Thread safety: the functions that post tasks may be called from any thread. Tasks start in the
+// order they were posted; several run simultaneously. They must not throw. The destructor drops
+// tasks that have not begun and waits for those that have.
 #pragma once
 
 #include <cstddef>
@@ -45,12 +45,9 @@ public:
   void post(task t);
   /// Queues a task before all waiting tasks.
   void post_first(task t);
-  /// Queues tasks that belong together as one order (see io_threads). With `first` they are queued
-  /// before all waiting tasks.
-  void order(std::vector<task> tasks, bool first = false);
-  /// Begins all orders that are waiting to be served (io_threads.hpp). A caller that is about to
-  /// wait for the end of an order calls this first.
-  void hurry() { threads_->serve_all(); }
+  /// Queues tasks, one behind the other; with `first` before all waiting tasks. Throws if memory is
+  /// short; then no task is queued.
+  void post_all(std::vector<task> tasks, bool first = false);
   /// Runs `tasks` before all waiting tasks and returns when they are done.
   void run_all(std::vector<task> tasks);
   std::size_t workers() const { return workers_.size(); }

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <deque>
 #include <iterator>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -25,21 +24,10 @@ struct io_user::state {
 };
 
 struct io_threads::shared {
-  struct order {
-    std::shared_ptr<io_user::state> user;
-    std::vector<task> tasks;
-    bool first = false;
-  };
-
   std::mutex mutex;
   std::condition_variable changed;                    ///< wakes threads: there may be a task to run
   std::condition_variable ended;                      ///< a task or a thread has ended
   std::vector<std::shared_ptr<io_user::state>> users; ///< by rising rank
-  std::map<std::uint64_t, order> orders;              ///< orders that are not served yet, by number
-  std::uint64_t last_number = 0;
-  std::uint64_t granted = 0; ///< orders up to this number begin at once
-  bool asked = false;        ///< `notifier` was called for an order that is not served yet
-  order_notifier notifier;
   std::int32_t alive = 0, running = 0;
   bool stop = false;
 
@@ -83,32 +71,9 @@ struct io_threads::shared {
     --alive;
     ended.notify_all();
   }
-
-  /// Queues all of `tasks`; queues none and throws if memory is short.
-  void queue(io_user::state& user, std::vector<task>& tasks, bool first) {
-    if (user.closed || stop) return;
-    const auto n = tasks.size();
-    user.tasks.insert(first ? user.tasks.begin() : user.tasks.end(),
-                      std::make_move_iterator(tasks.begin()), std::make_move_iterator(tasks.end()));
-    if (n == 1)
-      changed.notify_one();
-    else
-      changed.notify_all();
-  }
-
-  /// Begins all waiting orders, in the sequence in which they were placed.
-  void begin_all() {
-    while (!orders.empty()) {
-      auto& next = orders.begin()->second;
-      queue(*next.user, next.tasks, next.first);
-      orders.erase(orders.begin());
-    }
-  }
 };
 
-io_threads::io_threads(order_notifier notifier) : shared_(std::make_shared<shared>()) {
-  shared_->notifier = std::move(notifier);
-}
+io_threads::io_threads() : shared_(std::make_shared<shared>()) {}
 
 io_threads::~io_threads() {
   std::unique_lock lock(shared_->mutex);
@@ -139,20 +104,6 @@ std::unique_ptr<io_user> io_threads::join(const io_share& share) {
   return user;
 }
 
-void io_threads::serve(std::uint64_t number) {
-  const std::lock_guard lock(shared_->mutex);
-  if (number > shared_->last_number) return;
-  shared_->asked = false;
-  shared_->granted = shared_->last_number + orders_ahead;
-  shared_->begin_all();
-}
-
-void io_threads::serve_all() {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->asked = false;
-  shared_->begin_all();
-}
-
 io_user::io_user(std::shared_ptr<io_threads::shared> threads, std::shared_ptr<state> own)
     : threads_(std::move(threads)), own_(std::move(own)) {}
 
@@ -170,47 +121,20 @@ void io_user::post_first(task t) {
   threads_->changed.notify_one();
 }
 
-std::uint64_t io_user::order(std::vector<task> tasks, bool first) {
-  std::uint64_t number = 0;
-  {
-    const std::lock_guard lock(threads_->mutex);
-    if (own_->closed) return 0;
-    number = ++threads_->last_number;
-    if (!threads_->notifier || number <= threads_->granted)
-      threads_->queue(*own_, tasks, first);
-    else
-      threads_->orders.emplace(number, io_threads::shared::order{own_, std::move(tasks), first});
-    const bool running_short = number + io_threads::orders_ahead / 2 > threads_->granted;
-    if (!threads_->notifier || threads_->asked || !running_short) return number;
-    threads_->asked = true;
-  }
-  bool notified = false;
-  try {
-    notified = threads_->notifier(number);
-  } catch (...) { // memory is short: begin all orders below
-  }
-  if (notified) return number;
+void io_user::post_all(std::vector<task> tasks, bool first) {
   const std::lock_guard lock(threads_->mutex);
-  threads_->asked = false;
-  try {
-    threads_->begin_all();
-  } catch (...) { // memory is short; orders of others wait for serve_all()
-    if (threads_->orders.erase(number) > 0) throw;
-  }
-  return number;
+  if (own_->closed || threads_->stop) return;
+  own_->tasks.insert(first ? own_->tasks.begin() : own_->tasks.end(),
+                     std::make_move_iterator(tasks.begin()), std::make_move_iterator(tasks.end()));
+  threads_->changed.notify_all();
 }
 
 bool io_user::close(std::optional<std::chrono::milliseconds> patience) {
   std::deque<task> dropped;
-  std::vector<io_threads::shared::order> not_served;
   std::unique_lock lock(threads_->mutex);
   if (own_->closed) return own_->running == 0;
   own_->closed = true;
   dropped.swap(own_->tasks);
-  for (auto at = threads_->orders.begin(); at != threads_->orders.end();) {
-    const auto one = at++;
-    if (one->second.user == own_) not_served.push_back(threads_->orders.extract(one).mapped());
-  }
   const auto over = [this] { return own_->running == 0; };
   bool all_over = true;
   if (patience)

@@ -7,12 +7,6 @@
 // has a lower limit (io_share::most_beside), because all share the disk and the cores. Tasks must
 // not throw.
 //
-// An order is a list of tasks that belong together, such as the transfers of one group of weights.
-// Orders are numbered from 1, and the tasks of an order begin once it is served. Serving one order
-// also serves every order queued before it and up to `orders_ahead` later ones, so most orders need
-// no notification of their own. Without an `order_notifier` every order begins immediately; in a
-// daemon the notifier sends a message to the offloader actor, which serves the order.
-//
 // The destructor ends idle threads but does not wait for running tasks, since a disk may hang. A
 // task must therefore own everything it uses, unless its user waits for the end of the task.
 #pragma once
@@ -41,15 +35,7 @@ class io_threads {
 public:
   /// `slot` is a number below io_share::most that no other running task of the same user has.
   using task = std::function<void(std::size_t slot)>;
-  /// Asks the owner of the threads to serve an order. It is called with the order's number, on the
-  /// thread that placed the order, when two conditions hold: serve() lets fewer than half of
-  /// `orders_ahead` later orders begin as soon as they are placed, and every earlier notification
-  /// was followed by serve() or serve_all(). If it returns false or throws, all waiting orders
-  /// begin immediately.
-  using order_notifier = std::function<bool(std::uint64_t number)>;
-  static constexpr std::uint64_t orders_ahead = 64;
-
-  explicit io_threads(order_notifier notifier = {});
+  io_threads();
   io_threads(const io_threads&) = delete;
   io_threads& operator=(const io_threads&) = delete;
   ~io_threads();
@@ -58,12 +44,6 @@ public:
   /// starts `share.most` more threads for it. The user may outlive this object, but then runs no
   /// tasks.
   std::unique_ptr<io_user> join(const io_share& share);
-  /// Begins all orders placed so far, in the order of their numbers, and lets the next
-  /// `orders_ahead` orders begin as soon as they are placed. Does nothing if no order has this
-  /// number yet.
-  void serve(std::uint64_t number);
-  /// Begins every waiting order, but no later order in advance.
-  void serve_all();
 
 private:
   friend class io_user;
@@ -85,9 +65,9 @@ public:
   void post(task t);
   /// Queues a task before all waiting tasks of this user.
   void post_first(task t);
-  /// Places an order for `tasks` and returns its number. With `first` the tasks are queued before
-  /// all waiting tasks of this user. Throws if memory is short; then nothing is ordered.
-  std::uint64_t order(std::vector<task> tasks, bool first);
+  /// Queues tasks, one behind the other; with `first` before all waiting tasks of this user. Throws
+  /// if memory is short; then no task is queued.
+  void post_all(std::vector<task> tasks, bool first);
   /// Drops the tasks that have not begun and waits for the running ones, at most for `patience` if
   /// it is given. Returns whether no task runs any more. A second call does nothing.
   bool close(std::optional<std::chrono::milliseconds> patience);

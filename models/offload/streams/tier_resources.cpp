@@ -30,9 +30,8 @@ std::int64_t tier_budget::free() const {
   return std::max<std::int64_t>(limit_ - taken_, 0);
 }
 
-tier_resources::tier_resources(io_threads::order_notifier notifier)
-    : threads_(std::make_shared<io_threads>(std::move(notifier))),
-      host_(gpu::machine::available_bytes()) {}
+tier_resources::tier_resources()
+    : threads_(std::make_shared<io_threads>()), host_(gpu::machine::available_bytes()) {}
 
 result<std::shared_ptr<disk_store>>
 tier_resources::open_weight_store(const offload_options& options) {

@@ -5,7 +5,7 @@
 //
 // Thread safety: every function may be called from any thread. A weight_stream does the reading and
 // writing: it keeps the file's disk_store open during its lifetime, writes to it while a model is
-// loaded, and reads from it by orders (lists of tasks) of io_threads.
+// loaded, and reads from it on the I/O threads.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ private:
 class tier_resources {
 public:
   /// The budget of host memory is the memory that the machine has available when this constructor
-  /// is called. `notifier` asks for orders of transfers to be served (io_threads.hpp).
-  explicit tier_resources(io_threads::order_notifier notifier = {});
+  /// is called.
+  tier_resources();
 
   const std::shared_ptr<io_threads>& threads() const { return threads_; }
   tier_budget& host() { return host_; }

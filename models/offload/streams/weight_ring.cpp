@@ -72,15 +72,15 @@ void weight_ring::fill(staging_buffer& b, std::int32_t group) {
   buffers_.begin_copies(b, buffer_state::filling, transfers);
   placement_.prefetch(group);
   try {
-    order(b, arriving, group, transfers);
-  } catch (const std::bad_alloc&) { // nothing was ordered
+    post_transfers(b, arriving, group, transfers);
+  } catch (const std::bad_alloc&) { // nothing was posted
     for (std::int32_t n = 0; n < transfers; ++n)
-      buffers_.end_copy(b, failure{errc::out_of_memory, std::string("no memory to order weights")});
+      buffers_.end_copy(b, failure{errc::out_of_memory, std::string("no memory to fetch weights")});
   }
 }
 
-void weight_ring::order(staging_buffer& b, arrivals& arriving, std::int32_t group,
-                        std::int32_t transfers) {
+void weight_ring::post_transfers(staging_buffer& b, arrivals& arriving, std::int32_t group,
+                                 std::int32_t transfers) {
   std::vector<io_pool::task> all;
   all.reserve(static_cast<std::size_t>(transfers));
   for (std::int32_t n = 0; n < transfers; ++n)
@@ -93,9 +93,7 @@ void weight_ring::order(staging_buffer& b, arrivals& arriving, std::int32_t grou
       began.end(disk ? lane::disk_read : lane::host_to_device, group);
       transferred(b, group, outcome, worker);
     });
-  if (placement_.group(group).disk_bytes > 0) return pool_.order(std::move(all));
-  for (io_pool::task& copy : all) // copies from host memory alone need no order
-    pool_.post(std::move(copy));
+  pool_.post_all(std::move(all));
 }
 
 void weight_ring::arrivals::create(std::size_t workers) {
@@ -149,8 +147,6 @@ result<nothing> weight_ring::acquire(std::int32_t group) {
   TWILL_ASSERT(at != order_.end(), "acquire: the group is not in the ring's order");
   cursor_ = static_cast<std::size_t>(at - order_.begin());
   fill_ahead();
-  const staging_buffer* coming = buffers_.find(group);
-  if (coming == nullptr || coming->state != buffer_state::ready) pool_.hurry();
   const auto buffer = buffers_.acquire(lock, group);
   if (!buffer.ok()) return buffer.error();
   if (auto ordered = arrivals_.at(buffer.value()).device_follows(dev_); !ordered.ok())

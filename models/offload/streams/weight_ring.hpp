@@ -2,10 +2,7 @@
 // of their use.
 //
 // Threads: I/O threads fill the buffers; the device's thread makes all calls. A group
-// (transfer_group) is the streamed weights of a layer, or of a part of a layer or of the head. The
-// transfers of a group form one order of io_threads. In a daemon the offloader actor serves orders.
-// If the device's thread must wait for a group whose order is not served yet, the ring serves the
-// order itself. A group without bytes on disk needs no order: its copies begin at once.
+// (transfer_group) is the streamed weights of a layer, or of a part of a layer or of the head.
 //
 // Groups are used in a known sequence, again and again. While a group is in use, the next groups
 // are being fetched, and the caller waits only for the group that it needs. On a device that runs
@@ -90,7 +87,8 @@ private:
   /// Begins to fetch the next groups from `cursor_` on, as long as there are idle buffers.
   void fill_ahead();
   void fill(staging_buffer& b, std::int32_t group);
-  void order(staging_buffer& b, arrivals& arriving, std::int32_t group, std::int32_t transfers);
+  void post_transfers(staging_buffer& b, arrivals& arriving, std::int32_t group,
+                      std::int32_t transfers);
   void transferred(staging_buffer& b, std::int32_t group, const result<nothing>& outcome,
                    const io_worker& worker);
 

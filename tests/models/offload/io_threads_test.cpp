@@ -1,6 +1,5 @@
 // io_threads, the I/O threads that streamed weights and KV blocks share: how many transfers each
-// user runs at once, how orders (lists of transfers that belong together) are numbered and served,
-// and for what a user waits when it leaves.
+// user runs at once, in which sequence they begin, and for what a user waits when it leaves.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -100,138 +99,56 @@ TEST_CASE("a user of the I/O threads runs its share of tasks at once, and fewer 
   CHECK_FALSE(of_weights.in->doubled);
 }
 
-TEST_CASE("an order's tasks begin once it is served", "[offload]") {
-  std::vector<std::uint64_t> received;
-  bool somebody = true;
-  io_threads threads([&](std::uint64_t order) {
-    received.push_back(order);
-    return somebody;
-  });
+TEST_CASE("a user's tasks begin in the sequence in which they were posted, or before all others",
+          "[offload]") {
+  io_threads threads;
   const auto user = threads.join({1, 1, 0});
   std::mutex mutex;
   std::vector<int> ran;
-  const auto note = [&](int what) {
-    return [&, what](std::size_t) {
+  const auto note = [&](int number) {
+    return [&, number](std::size_t) {
       const std::lock_guard lock(mutex);
-      ran.push_back(what);
+      ran.push_back(number);
     };
   };
-  const auto have_run = [&](const std::vector<int>& these) {
-    return eventually([&] {
-      const std::lock_guard lock(mutex);
-      return ran == these;
-    });
-  };
-  const auto first = user->order({note(1), note(2)}, false);
-  user->order({note(3)}, false);
-  CHECK(received == std::vector{first}); // which nobody has served yet
-  threads.serve(12345);                  // which nobody was given
-  std::this_thread::sleep_for(10ms);
-  CHECK(have_run({}));
-  threads.serve_all();
-  CHECK(have_run({1, 2, 3}));
-  const auto third = user->order({note(4)}, false);
-  CHECK(received == std::vector{first, third});
-  std::this_thread::sleep_for(10ms);
-  CHECK(have_run({1, 2, 3}));
-  threads.serve_all();
-  CHECK(have_run({1, 2, 3, 4}));
-  somebody = false;
-  user->order({note(5)}, false);
-  CHECK(have_run({1, 2, 3, 4, 5}));
-  CHECK(received.size() == 3);
-
   const held_tasks held;
   held.post(*user, 1);
   CHECK(held.begins(1));
-  user->post(note(6));
-  user->order({note(7), note(8)}, true);
+  user->post_all({note(1), note(2)}, false);
+  user->post(note(3));
+  user->post_all({note(4), note(5)}, true);
+  user->post_first(note(6));
+  user->post_all({}, true);
   held.allow(1);
-  CHECK(have_run({1, 2, 3, 4, 5, 7, 8, 6}));
+  CHECK(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return ran == std::vector{6, 4, 5, 1, 2, 3};
+  }));
 }
 
-TEST_CASE("serving an order lets the next orders begin without a notification", "[offload]") {
-  constexpr std::uint64_t ahead = io_threads::orders_ahead;
-  std::vector<std::uint64_t> received;
-  io_threads threads([&](std::uint64_t order) {
-    received.push_back(order);
-    return true;
-  });
-  const auto user = threads.join({2, 2, 0});
-  std::atomic<std::uint64_t> n_run{0};
-  const auto order = [&](std::uint64_t n) {
-    std::uint64_t last = 0;
-    while (n-- > 0)
-      last = user->order({[&](std::size_t) { ++n_run; }}, false);
-    return last;
-  };
-  const auto have_run = [&](std::uint64_t n) {
-    if (!eventually([&] { return n_run == n; })) return false;
-    std::this_thread::sleep_for(10ms);
-    return n_run == n;
-  };
-  const auto waits = order(3);
-  CHECK(received.size() == 1);
-  threads.serve(waits);
-  CHECK(have_run(3));
-  order(ahead / 2);
-  CHECK(have_run(3 + ahead / 2));
-  CHECK(received.size() == 1);
-  // Serving an order also serves up to `orders_ahead` later ones in advance. The notifier asks for
-  // serve() when fewer than half of these are left. The next order leaves fewer than half, so the
-  // notifier is called although no order waits yet.
-  const auto asked = order(1);
-  CHECK(received.size() == 2);
-  CHECK(received.back() == asked);
-  order(2 * ahead);
-  CHECK(received.size() == 2);
-  // The other orders wait until serve() is called for the reported order number.
-  CHECK(have_run(3 + ahead));
-  const std::uint64_t all = 3 + ahead / 2 + 1 + 2 * ahead;
-  threads.serve(asked);
-  CHECK(have_run(all));
-  // This order number was served before: serving it again takes nothing back.
-  threads.serve(waits);
-  order(ahead / 2);
-  CHECK(have_run(all + ahead / 2));
-  CHECK(received.size() == 2);
-}
-
-TEST_CASE("orders that came while the notifier was running begin together", "[offload]") {
-  io_user* other = nullptr;
-  std::atomic<int> n_run{0};
-  const auto count = [&](std::size_t) { ++n_run; };
-  io_threads threads([&](std::uint64_t) {
-    other->order({count}, false); // as another thread may, while the notifier is still running
-    return false;
-  });
-  const auto user = threads.join({1, 1, 0});
-  other = user.get();
-  user->order({count}, false);
-  CHECK(eventually([&] { return n_run == 2; }));
-}
-
-TEST_CASE("an order is served at once if its notifier throws", "[offload]") {
-  io_threads threads([](std::uint64_t) -> bool { throw std::bad_alloc(); });
-  const auto user = threads.join({1, 1, 0});
-  std::atomic<bool> ran{false};
-  user->order({[&](std::size_t) { ran = true; }}, false);
-  CHECK(eventually([&] { return ran.load(); }));
+TEST_CASE("tasks that are posted together run side by side", "[offload]") {
+  io_threads threads;
+  const auto user = threads.join({3, 3, 0});
+  const held_tasks held;
+  user->post_all({held.one(), held.one(), held.one(), held.one()}, false);
+  CHECK(held.begins(3));
+  held.allow(4);
+  CHECK(eventually([&] { return held.ended() == 4; }));
 }
 
 TEST_CASE("a user that leaves the I/O threads drops what waits and waits for what runs",
           "[offload]") {
-  io_threads threads([](std::uint64_t) { return true; });
+  io_threads threads;
   auto user = threads.join({2, 2, 0});
   const held_tasks held;
   held.post(*user, 5);
   CHECK(held.begins(2));
-  const auto order = user->order({held.one()}, true);
+  user->post_all({held.one(), held.one()}, true);
   CHECK_FALSE(user->close(10ms)); // a disk holds them
   held.allow(2);
   CHECK(eventually([&] { return held.ended() == 2; }));
-  threads.serve(order);
   user->post(held.one());
+  user->post_all({held.one()}, false);
   CHECK(held.begins(2));
 
   user = threads.join({2, 2, 0});

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -346,7 +347,7 @@ TEST_CASE("streamed weights take host memory from the account of all tiers", "[o
   CHECK(host.taken() == 0);
 }
 
-TEST_CASE("a step that needs weights does not wait until a thread serves their order",
+TEST_CASE("weights are streamed on shared I/O threads beside a user whose disk hangs",
           "[offload]") {
   const golden_folder c("llama-tiny-fp16");
   auto options = golden_options();
@@ -355,10 +356,17 @@ TEST_CASE("a step that needs weights does not wait until a thread serves their o
   for (const std::int32_t on_host : {0, 50}) {
     options.offload.weights = {0, on_host};
     options.offload.ring_layers = 2;
-    options.offload.resources =
-        std::make_shared<offload::tier_resources>([](std::uint64_t) { return true; });
-    decoder_runner streamed(c.spec, *c.weights, options);
-    CHECK(run_greedy(streamed, {1, 2, 3}) == wanted);
+    options.offload.resources = std::make_shared<offload::tier_resources>();
+    const auto other = options.offload.resources->threads()->join({2, 1, 1});
+    std::promise<void> ends; // destroyed before `other`, so that its tasks end in any case
+    const auto end = ends.get_future().share();
+    for (int n = 0; n < 4; ++n)
+      other->post([end](std::size_t) { end.wait(); });
+    {
+      decoder_runner streamed(c.spec, *c.weights, options);
+      CHECK(run_greedy(streamed, {1, 2, 3}) == wanted);
+    }
+    CHECK_FALSE(other->close(std::chrono::milliseconds(1)));
   }
 }
 
