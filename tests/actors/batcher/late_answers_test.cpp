@@ -22,10 +22,12 @@
 #include "actors/kv/grant_blocks.hpp"
 #include "actors/offloader/host_pool.hpp"
 #include "actors/offloader/kv_tiers.hpp"
+#include "tests/actors/batcher/disturbance.hpp"
 #include "tests/actors/batcher/modelled_device.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill::actors;
+using twill::test::disturbance;
 using twill::test::modelled_device;
 using ids = std::vector<std::int32_t>;
 
@@ -56,7 +58,7 @@ public:
     for (int guard = 0; !live_.empty(); ++guard) {
       if (guard > 20000) FAIL("requests do not end");
       for (const request_id request : std::vector<request_id>(paused_.begin(), paused_.end()))
-        event([&] { resume(request); });
+        event([&] { disturb(request, disturbance::resume); });
       if (!has_executor_) event([this] { ready(); });
       event([this] { answer_fetches(); });
       event([this] { answer_request(); });
@@ -123,35 +125,22 @@ private:
     if (!live_.empty()) disturb(*std::next(live_.begin(), any(0, int(live_.size()) - 1)));
   }
   void disturb(request_id request) {
-    switch (any(0, 11)) {
-    case 0:
-    case 1:
-      core_->release(request);
-      break;
-    case 2: { // a stop string, which needs a token
+    const std::int32_t kind = any(0, 11);
+    if (kind == 2) { // a choice ends at a stop string only after it has a token
       const std::int32_t choice = any(0, 3);
-      if (!drew_.contains({request, choice})) return;
-      core_->finish_choice(request, choice);
-      break;
+      if (drew_.contains({request, choice})) disturb(request, disturbance::end_choice, choice);
+    } else if (kind < 2) {
+      disturb(request, disturbance::release);
+    } else if (kind == 3) {
+      disturb(request, disturbance::waited_too_long);
+    } else if (kind > 6) {
+      disturb(request, disturbance::resume);
+    } else if (!plain_) {
+      disturb(request, disturbance::pause);
     }
-    case 3:
-      core_->waited_too_long(request);
-      break;
-    case 4:
-    case 5:
-    case 6:
-      if (plain_) return;
-      paused_.insert(request);
-      core_->pause(request);
-      break;
-    default:
-      return resume(request);
-    }
-    pump();
   }
-  void resume(request_id request) {
-    paused_.erase(request);
-    core_->resume(request);
+  void disturb(request_id request, disturbance kind, std::int32_t choice = 0) {
+    twill::test::disturb(*core_, paused_, request, kind, choice);
     pump();
   }
 

@@ -22,12 +22,14 @@
 #include "actors/trace/replay.hpp"
 #include "actors/trace/scheduler_trace.hpp"
 #include "actors/trace/trace_file.hpp"
+#include "tests/actors/batcher/disturbance.hpp"
 #include "tests/actors/kept_events.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/temp_folder.hpp"
 #include "tests/paths.hpp"
 
 using namespace twill::actors;
+using twill::test::disturbance;
 using verdict = replay_outcome::verdict;
 
 namespace {
@@ -66,7 +68,7 @@ public:
       operate();
     for (int guard = 0; guard < 100000 && !live_.empty(); ++guard) {
       for (const request_id request : std::vector<request_id>(paused_.begin(), paused_.end()))
-        resume(request);
+        disturb(request, disturbance::resume);
       answer_fetches();
       answer_request();
       step();
@@ -94,35 +96,21 @@ private:
     step();
   }
   void disturb(request_id request) {
-    switch (any(0, 9)) {
-    case 0:
-      core_->release(request);
-      break;
-    case 1: // a stop string, which needs a token
-      if (drew_.count(request) == 0) return;
-      core_->finish_choice(request, 0);
-      break;
-    // A failure that belongs to an earlier generation of the executor.
-    case 5: {
+    const std::int32_t kind = any(0, 9);
+    if (kind == 5) { // a failure that belongs to an earlier generation of the executor
       core_->step_failed(generation_ + 1, "late");
-      break;
+      pump();
+    } else if (kind == 1) { // a choice ends at a stop string only after it has a token
+      if (drew_.count(request) > 0) disturb(request, disturbance::end_choice);
+    } else {
+      disturb(request, kind == 0                ? disturbance::release
+                       : kind == 2              ? disturbance::waited_too_long
+                       : kind == 3 || kind == 4 ? disturbance::pause
+                                                : disturbance::resume);
     }
-    case 2:
-      core_->waited_too_long(request);
-      break;
-    case 3:
-    case 4:
-      paused_.insert(request);
-      core_->pause(request);
-      break;
-    default:
-      return resume(request);
-    }
-    pump();
   }
-  void resume(request_id request) {
-    paused_.erase(request);
-    core_->resume(request);
+  void disturb(request_id request, disturbance kind) {
+    twill::test::disturb(*core_, paused_, request, kind);
     pump();
   }
   void arrive() {
