@@ -52,8 +52,8 @@ public:
   void set_paused(request_id id, bool paused);
   /// Refuses a waiting request. The state must not have ordered to send it.
   void end_waiting(const held_request_ptr& held, request_error why);
-  /// Ends a request because the server is shutting down, unless its engine has it already. All
-  /// orders of pool_state must have been carried out before.
+  /// For a shutdown: refuses a waiting request, and marks one that is just being sent, which send()
+  /// then aborts. The caller must have carried out all orders of pool_state (next_order()).
   void abort(const held_request_ptr& held);
   /// No request gets an event from now on.
   void stop_events();

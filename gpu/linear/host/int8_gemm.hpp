@@ -9,9 +9,9 @@
 namespace twill::gpu::host {
 namespace {
 
-/// The number of the tile's row panels (16 outputs each) that one pass multiplies. In a gated layer
-/// a pass multiplies a panel of the gate and the panel that the gate multiplies; the tile counts
-/// only the panels of the gate.
+/// The step from one call of gemm_pair() to the next, in row panels of the tile (16 outputs each).
+/// A call takes up to two panels: neighbours, or in a gated layer one of the gate and the one that
+/// it multiplies. The latter is not among the tile's panels, so the step is 1 there.
 inline std::int64_t panels_at_once(const tile& t) {
   return t.gate_panels > 0 ? 1 : microkernel_panels;
 }

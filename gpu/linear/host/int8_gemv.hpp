@@ -66,11 +66,11 @@ inline bool any_residual(const std::uint8_t* flags, std::int64_t stride) {
   return any != 0;
 }
 
-/// What a pass over a tile prefetches of the next tile. A tile is some row panels times some rows
-/// of activations (kernels.hpp). A pass multiplies some of the tile's rows by all its panels. Each
-/// pass prefetches an equal share of the next tile's codes, so that memory is read during all
-/// passes and not only during the first. Only 8-bit codes need this, since the first pass over
-/// 4-bit codes does not wait for memory.
+/// The share of the next tile's codes that a pass prefetches. A tile (kernels.hpp) has row panels
+/// (16 outputs each) and rows of activations. A pass multiplies a few of the rows by all the row
+/// panels, so a tile may take several passes. Each pass prefetches an equal share, so that memory
+/// is read during all of them and not only the first. Only 8-bit codes need this: the first pass
+/// over 4-bit codes does not wait for memory.
 struct share_ahead {
   std::int64_t panels = 0; ///< distance in row panels to the same place in the next tile
   std::int64_t pass = 0, passes = 1;

@@ -1,5 +1,5 @@
 // parts: finds and checks the tensors in which GPTQ or AWQ stores one matrix: codes, zero points,
-// scales and group numbers. The addresses lie in the memory of a tensor_table.
+// scales and group numbers. The pointers of matrix_parts point into files that the table maps.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct matrix_parts {
   std::vector<std::int32_t> group_of_column; // (cols)
 };
 
-/// Those of the tensors `stem`.qweight, .qzeros, .scales and .g_idx that exist.
+/// The names `stem`.qweight, .qzeros, .scales and .g_idx, whether or not these tensors exist.
 std::vector<std::string> part_names(const std::string& stem);
 
 /// The matrix's shape, from its .qweight alone; fails with bad_tensor when that cannot be a matrix.

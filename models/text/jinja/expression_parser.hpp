@@ -22,8 +22,8 @@ public:
   explicit expression_parser(token_stream& tokens) : t_(tokens) {}
 
   expr_ptr parse_expression() { return parse_conditional(); }
-  /// Parses a tuple without parentheses, or one expression. Conditional expressions are parsed only
-  /// if `with_conditional` is true.
+  /// Parses `a, b, ...` as a tuple, or one expression if no comma follows it. Items may be
+  /// conditional expressions if `with_conditional`, and may be absent if `in_parentheses`.
   expr_ptr parse_tuple(bool with_conditional = true, bool in_parentheses = false);
   /// Parses one operand with its postfixes and filters.
   expr_ptr parse_unary(bool with_filter = true);

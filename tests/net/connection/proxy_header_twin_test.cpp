@@ -1,6 +1,6 @@
-// Headers of the PROXY protocol, in pieces of any size, give the client that was written into them
-// and consume exactly their own bytes. A damaged header is read as by a plain reader that sees the
-// whole header at once and follows the specification.
+// A complete header of the PROXY protocol yields the client that it names, if any, and uses up only
+// its own bytes, however reads split it. A damaged header gives the same result as twin(), a simple
+// second parser that is given the whole header at once.
 #include "net/connection/proxy_header.hpp"
 
 #include <algorithm>

@@ -20,8 +20,8 @@ double longest(const needs& of) {
   return *std::max_element(of.begin(), of.end());
 }
 
-/// Returns how long each need takes (see model.hpp) for `n` thread blocks. The busiest
-/// multiprocessor gets `on_busiest` of the blocks and runs `resident` of them at a time.
+/// Returns the seconds that `n` thread blocks need for each bound; latency and fixed stay 0. The
+/// busiest multiprocessor gets `on_busiest` of the blocks and runs `resident` of them at a time.
 needs needs_of(const card& on, const kernel_counts& c, double n, double on_busiest,
                double resident) {
   const double part = n / static_cast<double>(c.blocks);
