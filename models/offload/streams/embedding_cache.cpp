@@ -147,6 +147,7 @@ std::int64_t embedding_cache::idle_entry(std::span<const std::int64_t> keep,
 result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
   if (auto passed = from_gpu(last_use_.wait()); !passed.ok()) return passed;
   std::vector<std::int64_t> claimed;
+  claimed.reserve(blocks.size()); // so that nothing throws between claim() and post_fetches()
   std::unique_lock lock(mutex_);
   const auto began = std::chrono::steady_clock::now();
   for (const std::int64_t block : blocks) {
@@ -184,6 +185,7 @@ result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
 void embedding_cache::fetch_ahead() {
   if (coming_.empty() || !last_use_.wait().ok()) return; // rows() reports a lost device
   std::vector<std::int64_t> claimed;
+  claimed.reserve(entries_.size()); // so that nothing throws between claim() and post_fetches()
   {
     const std::lock_guard lock(mutex_);
     while (!coming_.empty()) {
@@ -214,13 +216,24 @@ void embedding_cache::claim(std::int64_t at, std::int64_t block) {
 
 /// Queues fetches of row blocks (16 rows of the embedding). `claimed` has the numbers of the
 /// entries of the small table to which they are fetched. The fetches go before all waiting
-/// transfers of weights, because the next op needs the rows.
+/// transfers of weights, because the next op needs the rows. If memory is short, the entries have a
+/// failure as after a failed fetch.
 void embedding_cache::post_fetches(const std::vector<std::int64_t>& claimed) {
   if (claimed.empty()) return;
-  std::vector<io_pool::task> all;
-  for (const std::int64_t at : claimed)
-    all.push_back([this, at](io_worker& worker) { fetch(at, worker); });
-  pool_.post_all(std::move(all), true);
+  try {
+    std::vector<io_pool::task> all;
+    for (const std::int64_t at : claimed)
+      all.push_back([this, at](io_worker& worker) { fetch(at, worker); });
+    pool_.post_all(std::move(all), true);
+  } catch (const std::bad_alloc&) { // nothing was posted
+    const std::lock_guard lock(mutex_);
+    for (const std::int64_t at : claimed) {
+      entry& s = entries_[static_cast<std::size_t>(at)];
+      s.filling = false;
+      s.why = failure{errc::out_of_memory, std::string("no memory to fetch embedding rows")};
+    }
+    filled_.notify_all();
+  }
 }
 
 void embedding_cache::fetch(std::int64_t at, io_worker& worker) {
