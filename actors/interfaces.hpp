@@ -114,8 +114,8 @@ using batcher_actor = caf::typed_actor<
     // port: report which resources are taken, and by which owners.
     takes<ask_ledger>>;
 
-/// Owns the memory tiers beside the device (host memory and disk): I/O threads, disk stores, memory
-/// budgets, and the KV blocks in the tiers. Runs on a thread of its own.
+/// Owns the KV blocks in the memory tiers beside the device (host memory and disk), and brings them
+/// there and back. Runs on a thread of its own.
 using offloader_actor = caf::typed_actor<
     // supervisor: the model is loaded; take the memory of the KV tiers and open their file.
     takes<open_tiers>,

@@ -277,7 +277,7 @@ private:
   executor_actor::pointer self_ = nullptr;
   runner_factory make_runner_;
   supervisor_actor supervisor_;
-  std::shared_ptr<models::offload::tier_resources> tiers_; ///< owned by the offloader
+  std::shared_ptr<models::offload::tier_resources> tiers_; ///< shared with the offloader
   std::unique_ptr<step_runner> runner_;
   sequence_states states_;
   executor_step batch_;

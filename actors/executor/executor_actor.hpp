@@ -2,7 +2,7 @@
 //
 // The actor creates its runner with `make_runner` when it is ordered to load, and destroys it after
 // a failure, both on the actor's thread, so that device libraries are used from one thread only.
-// Streamed weights come from `tiers` (host memory and disk), which the offloader actor owns. If the
+// Streamed weights come from `tiers` (host memory and disk), which the supervisor owns. If the
 // runner runs ahead (runner_info::runs_ahead), a step is launched while the one before it computes,
 // and is answered when it has ended. Otherwise each step is answered before the next one begins.
 #pragma once

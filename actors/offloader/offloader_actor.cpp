@@ -11,17 +11,14 @@ namespace {
 
 struct offloader_state {
   const char* name = "offloader";
-  std::shared_ptr<models::offload::tier_resources> resources;
   /// null: there are no KV tiers, and blocks stay on the device
   std::shared_ptr<offloader_core> kv;
 };
 
 offloader_actor::behavior_type
 offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind::offloader> self,
-                   std::shared_ptr<models::offload::tier_resources> resources,
                    std::shared_ptr<offloader_core> kv) {
   auto& state = state_of(self);
-  state.resources = std::move(resources);
   state.kv = std::move(kv);
   return {
       [&state](const open_tiers& order) {
@@ -43,10 +40,8 @@ offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind:
 
 } // namespace
 
-offloader_actor spawn_offloader(caf::actor_system& system,
-                                std::shared_ptr<models::offload::tier_resources> resources,
-                                std::shared_ptr<offloader_core> kv) {
-  return system.spawn<caf::detached>(offloader_behavior, std::move(resources), std::move(kv));
+offloader_actor spawn_offloader(caf::actor_system& system, std::shared_ptr<offloader_core> kv) {
+  return system.spawn<caf::detached>(offloader_behavior, std::move(kv));
 }
 
 } // namespace twill::actors

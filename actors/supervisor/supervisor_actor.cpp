@@ -271,7 +271,7 @@ private:
 
   /// Starts the offloader, also as a replacement of one that ended.
   void start_offloader() {
-    offloader_ = spawn_offloader(self_->system(), tiers_, offloading_);
+    offloader_ = spawn_offloader(self_->system(), offloading_);
     self_->monitor(offloader_);
   }
 
@@ -364,7 +364,7 @@ private:
   kv_allocator_actor kv_;
   batcher_actor batcher_;
   /// The I/O threads, stores and memory budgets for streamed weights and for KV blocks in host
-  /// memory and on disk. The offloader actor owns them; they are created before all their users.
+  /// memory and on disk. They outlive every executor and offloader, which use them.
   std::shared_ptr<models::offload::tier_resources> tiers_;
   std::int64_t kv_host_bytes_ = 0;
   std::shared_ptr<offloader_core> offloading_; ///< null: blocks stay on the device

@@ -146,15 +146,17 @@ TEST_CASE("a preempted sequence comes back from the host tier instead of being c
   };
   const auto recomputed = run({}, 3000);
   CHECK(recomputed.second == 0);
-  // Blocks are loaded where that was measured to be faster, which a busy machine may deny.
+  // On a busy machine, loading may be measured as slower than computing; then the run is repeated.
   auto swapped = recomputed;
-  for (int tries = 0; tries < 5 && swapped.second == 0; ++tries)
+  for (int tries = 0; tries < 3 && swapped.second == 0; ++tries)
     swapped = run(tiers(100, 0), 3000);
   CHECK(swapped.second >= 4);
+  CHECK(swapped.second <= 12);
   // How much of the second sequence is computed when it gives way depends on the step in which it
   // begins. With tiers only its last block, where that is not full, is computed again.
   const std::int64_t computed_once = 2 * (44 + 43);
   CHECK(recomputed.first >= computed_once + 24);
+  CHECK(swapped.first >= computed_once);
   CHECK(swapped.first < computed_once + 4);
 }
 

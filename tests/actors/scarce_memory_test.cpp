@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <deque>
+#include <future>
 #include <memory>
 #include <new>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "actors/engine/text_port.hpp"
 #include "actors/pool/model_pool.hpp"
+#include "models/offload/streams/io_threads.hpp"
 #include "tests/actors/engine_fixture.hpp"
 #include "tests/catch.hpp"
 
@@ -278,4 +280,32 @@ TEST_CASE("the reserve is used once, waited for, and taken again") {
   for (int i = 0; i < 40; ++i)
     CHECK_NOTHROW(handler());
   std::set_new_handler(nullptr);
+}
+
+TEST_CASE("I/O tasks that are posted together are all queued, or none where memory is short",
+          "[actors]") {
+  using models::offload::io_threads;
+  for (const bool first : {false, true}) {
+    int n_short = 0;
+    for (bool queued = false; !queued; n_short += queued ? 0 : 1) {
+      io_threads threads;
+      std::promise<void> ends, all_ran;
+      const auto user = threads.join({1, 1, 0});
+      user->post([end = ends.get_future().share()](std::size_t) { end.wait(); });
+      std::atomic<int> n_run{0};
+      std::vector<io_threads::task> tasks(200, [&](std::size_t) { ++n_run; });
+      failing_here = n_short + 1;
+      try {
+        user->post_all(std::move(tasks), first);
+        queued = true;
+      } catch (const std::bad_alloc&) {
+      }
+      failing_here = 0;
+      user->post([&](std::size_t) { all_ran.set_value(); });
+      ends.set_value();
+      all_ran.get_future().wait();
+      CHECK(n_run == (queued ? 200 : 0));
+    }
+    CHECK(n_short > 3);
+  }
 }

@@ -3,7 +3,7 @@
 // that may run simultaneously, because a transfer needs both besides a thread.
 //
 // Thread safety: the functions that post tasks may be called from any thread. Tasks start in the
-// order they were posted; several run simultaneously. They must not throw. The destructor drops
+// order in which they wait; several run simultaneously. They must not throw. The destructor drops
 // tasks that have not begun and waits for those that have.
 #pragma once
 
@@ -45,7 +45,7 @@ public:
   void post(task t);
   /// Queues a task before all waiting tasks.
   void post_first(task t);
-  /// Queues tasks, one behind the other; with `first` before all waiting tasks. Throws if memory is
+  /// Queues the tasks in their sequence; with `first` before all waiting tasks. Throws if memory is
   /// short; then no task is queued.
   void post_all(std::vector<task> tasks, bool first = false);
   /// Runs `tasks` before all waiting tasks and returns when they are done.

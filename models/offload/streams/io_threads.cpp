@@ -123,10 +123,14 @@ void io_user::post_first(task t) {
 
 void io_user::post_all(std::vector<task> tasks, bool first) {
   const std::lock_guard lock(threads_->mutex);
-  if (own_->closed || threads_->stop) return;
+  if (own_->closed || threads_->stop || tasks.empty()) return;
+  const bool single = tasks.size() == 1;
   own_->tasks.insert(first ? own_->tasks.begin() : own_->tasks.end(),
                      std::make_move_iterator(tasks.begin()), std::make_move_iterator(tasks.end()));
-  threads_->changed.notify_all();
+  if (single)
+    threads_->changed.notify_one();
+  else
+    threads_->changed.notify_all();
 }
 
 bool io_user::close(std::optional<std::chrono::milliseconds> patience) {

@@ -65,8 +65,8 @@ public:
   void post(task t);
   /// Queues a task before all waiting tasks of this user.
   void post_first(task t);
-  /// Queues tasks, one behind the other; with `first` before all waiting tasks of this user. Throws
-  /// if memory is short; then no task is queued.
+  /// Queues the tasks in their sequence; with `first` before all waiting tasks of this user. Throws
+  /// if memory is short; then no task is queued. After close() the tasks are dropped.
   void post_all(std::vector<task> tasks, bool first);
   /// Drops the tasks that have not begun and waits for the running ones, at most for `patience` if
   /// it is given. Returns whether no task runs any more. A second call does nothing.

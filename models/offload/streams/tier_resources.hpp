@@ -1,6 +1,6 @@
 // tier_resources: the resources for weights and KV that are kept in host memory or on disk: the I/O
 // threads, the file of streamed weights, and the budget of host memory. An offline job creates its
-// own tier_resources. In a daemon the offloader actor owns one, which streamed weights and KV
+// own tier_resources. In a daemon the supervisor owns one, which streamed weights and KV
 // blocks share.
 //
 // Thread safety: every function may be called from any thread. A weight_stream does the reading and

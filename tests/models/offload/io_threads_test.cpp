@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "models/offload/streams/io_pool.hpp"
 #include "models/offload/streams/io_threads.hpp"
 #include "models/offload/streams/tier_resources.hpp"
 #include "tests/catch.hpp"
@@ -129,11 +130,35 @@ TEST_CASE("a user's tasks begin in the sequence in which they were posted, or be
 TEST_CASE("tasks that are posted together run side by side", "[offload]") {
   io_threads threads;
   const auto user = threads.join({3, 3, 0});
+  std::this_thread::sleep_for(20ms); // the threads wait, so each must be woken for its task
   const held_tasks held;
   user->post_all({held.one(), held.one(), held.one(), held.one()}, false);
   CHECK(held.begins(3));
   held.allow(4);
   CHECK(eventually([&] { return held.ended() == 4; }));
+}
+
+TEST_CASE("a pool queues tasks before those that wait where that is asked for", "[offload]") {
+  const auto pool = twill::models::offload::io_pool::start(1);
+  REQUIRE(pool.ok());
+  std::mutex mutex;
+  std::vector<int> ran;
+  const auto note = [&](int number) {
+    return [&, number](twill::models::offload::io_worker&) {
+      const std::lock_guard lock(mutex);
+      ran.push_back(number);
+    };
+  };
+  const held_tasks held;
+  pool.value()->post([task = held.one()](auto& worker) { task(worker.number); });
+  CHECK(held.begins(1));
+  pool.value()->post_all({note(1), note(2)});
+  pool.value()->post_all({note(3), note(4)}, true);
+  held.allow(1);
+  CHECK(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return ran == std::vector{3, 4, 1, 2};
+  }));
 }
 
 TEST_CASE("a user that leaves the I/O threads drops what waits and waits for what runs",
