@@ -392,7 +392,7 @@ TEST_CASE("sweeps side by side have ratios, but none of requests that differ in 
   named_sweep a{"a", small_sweep()}, b{"b", small_sweep()};
   b.figures.cells[0].throughput = phase(13.5498, 128);
   std::string text = compare_sweeps({a, b}, {reference_sweep("baichuan2-13b-gptq")});
-  CHECK(has(text, "| 128 | 128 | 6.77 | 13.55 | 2.00 | 6.77 |")); // the reference: 6.77 as well
+  CHECK(has(text, "| 128 | 128 | 6.77 | 13.55 | 2.00 | 6.77 |\n")); // the reference: 6.77 as well
   CHECK(has(text, "Baichuan2-13B GPTQ, vLLM 0.2.7, A100 40G"));
   CHECK_FALSE(has(text, "WARNING"));
   b.figures.cells[0].throughput = phase(13.5498, 100);
@@ -400,6 +400,14 @@ TEST_CASE("sweeps side by side have ratios, but none of requests that differ in 
   text = compare_sweeps({a, b}, {});
   CHECK(has(text, "| 128 | 128 | 6.77 | 13.55 | lengths differ |"));
   CHECK(has(text, "WARNING: b had another throughput load"));
+  CHECK(has(text, "\"lengths differ\": the mean actual output lengths"));
+  b.figures.cells[0].throughput->completed = 0;
+  b.figures.cells[0].throughput->output_tokens = 0;
+  text = compare_sweeps({a, b}, {});
+  CHECK(has(text, "| 128 | 128 | 6.77 | failed | |\n"));
+  CHECK(has(text, "| 128 | 2048 | skipped | skipped | |\n"));
+  CHECK(has(text, "| 512 | 128 | not run | not run | |\n"));
+  CHECK_FALSE(has(text, "lengths differ"));
   CHECK(compare_charts({a, b})[0].second.places.size() == 4);
   for (const std::string& name : reference_names())
     CHECK(reference_sweep(name).figures.cells.size() >= 15);

@@ -178,6 +178,6 @@ TEST_CASE("a report has medians and by how much the first is better") {
   const std::string doubtful = versus_markdown(plan, result);
   for (const char* warning : {"mean output lengths differ by over 2 %: requests/s do not compare",
                               "b: ignore_eos was NOT honoured: 3 of 12 requests stopped early",
-                              "b: 3 requests failed.", "b: First error: http_500: no"})
+                              "b: 3 requests failed; the first error: http_500: no"})
     CHECK(doubtful.find(std::string("- WARNING: ") + warning) != std::string::npos);
 }

@@ -38,7 +38,7 @@ std::string heading(const side_by_side& table) {
     if (&run != &table.runs.front() && run.has_ratio)
       names.push_back(table.ratio == ratio_kind::to_first ? "/ " + first : first + " better by");
   }
-  return markdown_heading(names, table.labels.size() == 1 ? ":---" : "---:");
+  return markdown_heading(names, table.labels_are_numbers ? "---:" : ":---");
 }
 
 } // namespace

@@ -31,15 +31,16 @@ enum class ratio_kind {
 };
 
 struct side_by_side {
-  std::vector<std::string> labels; ///< headings; a single one is of texts, several are of numbers
+  std::vector<std::string> labels; ///< headings of the columns before those of the runs
+  bool labels_are_numbers = false; ///< aligns the first column right
   std::vector<side_run> runs;      ///< at least one
   ratio_kind ratio = ratio_kind::to_first;
   std::vector<side_row> rows;
 };
 
 /// A figure that was measured once is shown alone, others as "median (least to most)". Ratios are
-/// taken within each round and shown likewise; a ratio is left out where a figure of it is missing
-/// or where it would divide by zero.
+/// taken within each round and shown in the same way. A cell of ratios is empty if a run has no
+/// figure, if a round would divide by zero, or, with first_better_by, if a figure is not above 0.
 std::string side_by_side_markdown(const side_by_side& table);
 
 } // namespace twill::bench

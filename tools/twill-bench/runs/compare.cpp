@@ -9,7 +9,6 @@ namespace twill::bench {
 namespace {
 
 using place = std::pair<std::int32_t, std::int32_t>; ///< input and output tokens
-constexpr const char* different_lengths = "lengths differ";
 
 std::vector<place> places_of(const std::vector<named_sweep>& runs) {
   std::vector<place> out;
@@ -32,10 +31,10 @@ side_value side_value_of(const sweep& first, const sweep& run, place at,
   else
     out.absent = absence_of(*cell, metric);
   const sweep_cell* base = find_cell(first, at.first, at.second);
-  if (metric.member == &run_figures::requests_per_s && base != nullptr && cell->throughput &&
-      base->throughput &&
+  if (metric.member == &run_figures::requests_per_s && !out.rounds.empty() && base != nullptr &&
+      value_of(*base, metric).value_or(0) > 0 &&
       lengths_differ(base->throughput->output_tokens, cell->throughput->output_tokens))
-    out.no_ratio = different_lengths;
+    out.no_ratio = "lengths differ";
   return out;
 }
 
@@ -43,6 +42,7 @@ side_by_side metric_table(const std::vector<named_sweep>& runs,
                           const std::vector<reference>& references, const sweep_metric& metric) {
   side_by_side out;
   out.labels = {"Input", "Output"};
+  out.labels_are_numbers = true;
   for (const named_sweep& run : runs)
     out.runs.push_back({run.name});
   for (const reference& each : references)
@@ -74,10 +74,16 @@ std::string about(const named_sweep& run) {
 std::string compare_sweeps(const std::vector<named_sweep>& runs,
                            const std::vector<reference>& references) {
   std::string tables;
-  for (const sweep_metric& metric : sweep_metrics())
+  bool any_lengths_differ = false;
+  for (const sweep_metric& metric : sweep_metrics()) {
+    const side_by_side table = metric_table(runs, references, metric);
+    for (const side_row& row : table.rows)
+      for (const side_value& value : row.values)
+        any_lengths_differ = any_lengths_differ || !value.no_ratio.empty();
     tables += std::string("## ") + metric.heading +
               (metric.more_is_better ? " (more is better)" : " (less is better)") + "\n\n" +
-              side_by_side_markdown(metric_table(runs, references, metric)) + "\n";
+              side_by_side_markdown(table) + "\n";
+  }
   std::string out = "# Sweeps side by side\n\n";
   for (const named_sweep& run : runs)
     out += about(run);
@@ -91,7 +97,7 @@ std::string compare_sweeps(const std::vector<named_sweep>& runs,
     out += "- " + each.figures.setup.title + ": as published, other hardware, no ratio";
     out += each.remark.empty() ? "\n" : "; " + each.remark + "\n";
   }
-  if (tables.find(different_lengths) != std::string::npos)
+  if (any_lengths_differ)
     out += "- \"lengths differ\": the mean actual output lengths differ by over 2 %, so requests/s "
            "do not compare\n";
   return out + "\n" + tables;

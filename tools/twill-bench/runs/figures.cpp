@@ -109,9 +109,9 @@ std::vector<std::string> doubts_about(const run_figures& total, bool ignore_eos)
                       : n(total.stopped_early) + " stopped before the length asked for.");
   if (total.context_limited > 0)
     out.push_back(n(total.context_limited) + " were cut below the length asked for.");
-  if (total.failed > 0) out.push_back(fixed(total.failed, 0) + " requests failed.");
-  if (total.failed > 0 && !total.first_error.empty())
-    out.push_back("First error: " + total.first_error);
+  if (total.failed > 0)
+    out.push_back(fixed(total.failed, 0) + " requests failed" +
+                  (total.first_error.empty() ? "." : "; the first error: " + total.first_error));
   if (total.counted_lengths > 0)
     out.push_back("The server gave no usage in " + n(total.counted_lengths) +
                   ": output lengths were counted from chunks.");

@@ -45,7 +45,7 @@ struct figure_entry {
   bool more_is_better;
 };
 
-/// All members but first_error, in the order of the files.
+/// All members but first_error, in the sequence of the JSON keys and the CSV columns.
 const std::vector<figure_entry>& all_figures();
 
 /// The counts of all of them, the busiest client_cpu_share and the first error; the other members
@@ -54,7 +54,7 @@ run_figures total_of(const std::vector<const run_figures*>& all);
 
 /// What a reader must know before trusting figures with this total: failures, outputs of other
 /// lengths than asked for, a client that was busy. `ignore_eos` says whether requests asked for
-/// outputs of full length. Each is a sentence.
+/// outputs of full length.
 std::vector<std::string> doubts_about(const run_figures& total, bool ignore_eos);
 
 /// Whether mean output lengths differ by over 2 %. Requests/s do not compare then, because shorter

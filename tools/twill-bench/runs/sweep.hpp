@@ -61,7 +61,7 @@ const sweep_cell* find_cell(const sweep& in, std::int32_t input_tokens, std::int
 
 /// The metric of a cell; absent when its phase was not measured or no request completed.
 std::optional<double> value_of(const sweep_cell& cell, const sweep_metric& metric);
-/// What tables show of a cell that has no such value: "skipped", "failed" or "not run".
+/// What tables show where value_of() is absent: "skipped", "failed" or "not run".
 std::string absence_of(const sweep_cell& cell, const sweep_metric& metric);
 
 } // namespace twill::bench

@@ -40,6 +40,8 @@ std::optional<run_figures> read_phase(const json::value& from) {
   for (const figure_entry& each : all_figures())
     if (const json::value* found = from.as_object().if_contains(each.key))
       out.*each.member = found->to_number<double>();
+  if (!from.as_object().contains("total_token_throughput")) // an older file
+    out.total_tokens_per_s = out.requests_per_s * (out.input_tokens + out.output_tokens);
   out.first_error = json::value_to<std::string>(from.at("first_error"));
   return out;
 }

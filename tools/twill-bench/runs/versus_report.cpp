@@ -47,6 +47,11 @@ void add_row(side_by_side& table, const char* title, const std::vector<std::vect
   if (any) table.rows.push_back(std::move(row));
 }
 
+std::string rounds_text(std::size_t rounds) {
+  if (rounds == 1) return "1 round";
+  return std::to_string(rounds) + " rounds by turns: median (least to most)";
+}
+
 std::string about(const planned_load& load) {
   const serve_options& o = load.load;
   std::string out = std::to_string(o.n_prompts) + " requests, " + std::to_string(o.input_tokens) +
@@ -91,8 +96,7 @@ std::string versus_markdown(const run_plan& plan, const versus_result& result) {
       if (each.title != nullptr)
         add_row(table, each.title, servers, each.member, each.more_is_better);
     out += "## " + plan.loads[l].name + "\n\n" + about(plan.loads[l]) + "; " +
-           std::to_string(servers[0].size()) + " rounds by turns: median (least to most)\n\n" +
-           side_by_side_markdown(table);
+           rounds_text(servers[0].size()) + "\n\n" + side_by_side_markdown(table);
     const std::string remarks = load_remarks(plan, plan.loads[l], servers);
     out += remarks.empty() ? "\n" : "\n" + remarks + "\n";
   }
