@@ -6,7 +6,7 @@
 
 namespace twill::test {
 
-/// TWILL_TEST_SOURCE of the environment, or where the program was built.
+/// The environment's TWILL_TEST_SOURCE, or else the source folder of the build.
 const std::string& source_dir();
 const std::string& golden_dir(); ///< source_dir()/tests/golden
 

@@ -322,7 +322,7 @@ TEST_CASE("files that cannot be read are refused by name", "[config]") {
 
 TEST_CASE("a damaged configuration loads or fails, and never does harm", "[config]") {
   const std::string whole = print_config(options{});
-  std::mt19937 draw(7); // fixed: a failure can be repeated
+  std::mt19937 draw(7); // a fixed seed, so that a failure can be repeated
   for (int round = 0; round < 1500; ++round) {
     std::string text = whole;
     for (int flips = 0; flips < 3; ++flips)
@@ -358,7 +358,7 @@ TEST_CASE("keys and values nest to a bounded depth, wherever they stand", "[conf
   CHECK(error_of("[server]\n" + key + " = 1") == "t.toml:2:64: " + parts);
   CHECK(set_error("server.threads=1\n" + key + " = 1").find("an integer") != std::string::npos);
 
-  // What is no key may have as many dots and brackets as it likes.
+  // Dots and brackets in a value or a comment are not limited, since they are no key.
   const std::string dots = repeated(".[{", 100);
   for (const auto& quotes : {"\"", "'", "\"\"\"", "'''"}) {
     CAPTURE(quotes);

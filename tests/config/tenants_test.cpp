@@ -74,7 +74,7 @@ TEST_CASE("errors of tenants name the place, the rule and the value", "[config]"
             .find("t.toml:1:1: `tenants.key_sha256` must be "
                   "given") == 0);
   CHECK(error_of("[[tenants]]\nname = \"a\"\n[server]\nkeys_file = \"/k\"") == "(loaded)");
-  // Somebody may have written the key itself: it is not repeated.
+  // A user may have written the key itself by mistake: the message must not repeat it.
   const auto plain = error_of("[[tenants]]\nname = \"a\"\nkey_sha256 = \"twk_secret\"\n");
   CHECK(plain.find("t.toml:3:14: `tenants.key_sha256` must be 64 lower-case hex digits") == 0);
   CHECK(plain.find("twk_secret") == std::string::npos);

@@ -93,7 +93,7 @@ TEST_CASE("the log keeps its last warnings and errors, each once", "[config]") {
   REQUIRE(again.size() == 1);
   CHECK(again[0].id == last.id);
   CHECK(again[0].times == 2);
-  faults.add(true, "fault 599", 2); // an error is not that warning
+  faults.add(true, "fault 599", 2); // an error is counted apart from an equal warning
   CHECK(faults.changed_after(last.version).size() == 2);
   faults.add(true, std::string(log::fault_bytes - 4, 'x') + "\xc3\xa9" + "yyy", 3);
   const auto cut = faults.changed_after(again[0].version + 1).back().message;

@@ -26,7 +26,7 @@ const target* chosen() {
 }
 
 void run(const target& what, const std::string& input) {
-  // Bytes in a block of their own, so that a read past their end is seen.
+  // The bytes get an allocation of their own, so that AddressSanitizer sees a read past their end.
   const std::vector<char> bytes(input.begin(), input.end());
   ::alarm(round_seconds);
   what.run({bytes.data(), bytes.size()});
@@ -50,7 +50,7 @@ void damage_seeds(const std::string& name, const target& what, int seconds, gene
   for (; std::chrono::steady_clock::now() < end; ++rounds) {
     const auto input =
         mutate(random, seeds[draw(random, seeds.size())], seeds[draw(random, seeds.size())]);
-    keep(kept_path(name), input); // found again after a crash
+    keep(kept_path(name), input); // so that the input is found after a crash
     run(what, input);
   }
   std::remove(kept_path(name).c_str());
@@ -119,7 +119,7 @@ int run_program(int argc, char** argv) {
 
 } // namespace twill::fuzz
 
-/// libFuzzer calls it before it reads its corpus: the seeds join it.
+/// libFuzzer calls this before it reads its corpus, so the seeds that this writes belong to it.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const auto* what = twill::fuzz::chosen();
   twill::fuzz::expect(what != nullptr, "TWILL_FUZZ_TARGET names a target");

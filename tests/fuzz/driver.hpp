@@ -14,7 +14,7 @@
 namespace twill::fuzz {
 
 struct target {
-  void (*run)(std::string_view); ///< aborts when a promise is broken
+  void (*run)(std::string_view); ///< aborts when a check of the target fails
   std::vector<std::string> seeds;
 };
 

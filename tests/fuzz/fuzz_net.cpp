@@ -55,7 +55,7 @@ world& the_world() {
   return only;
 }
 
-/// What a reader makes of these bytes, given in pieces of this size.
+/// Describes the requests that a reader finds in the bytes when it gets them in pieces.
 std::string read_requests(std::string_view bytes, std::size_t piece) {
   request_reader reader(the_world().server);
   std::string story;
@@ -66,7 +66,7 @@ std::string read_requests(std::string_view bytes, std::size_t piece) {
     reader.input().commit(part.size());
     while (reader.has_work()) {
       const auto now = reader.advance();
-      // Whether a head that has not ended is refused already may depend on its pieces.
+      // Whether the reader already refuses an unfinished head may depend on how it is cut.
       if (now == request_reader::progress::failed) return story;
       if (now == request_reader::progress::need_more) break;
       if (now == request_reader::progress::head) {
@@ -139,7 +139,7 @@ void fuzz_json(std::string_view bytes) {
   expect(other.ok() && other.value() == parsed.value(), "both parsers read the same");
 }
 
-/// Plays a call to its end: what a client would be sent.
+/// Plays the events of whole generations to a call, and checks the reply to the client.
 void answer(call made) {
   std::string out;
   for (std::size_t i = 0; i < made.requests.size(); ++i) {
@@ -226,7 +226,7 @@ void fuzz_records(std::string_view bytes) {
   static_cast<void>(remember_stored(turn.value(), records));
 }
 
-/// Each line is one of a batch's input file.
+/// The bytes are the input file of a batch, in which each line is a request.
 void fuzz_batch(std::string_view bytes) {
   for (std::size_t begin = 0; begin < bytes.size();) {
     const auto end = std::min(bytes.find('\n', begin), bytes.size());

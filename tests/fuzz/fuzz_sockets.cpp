@@ -19,7 +19,7 @@ using namespace twill::testing;
 using fuzz::expect;
 
 running_server& the_server() {
-  // Never destroyed: a broken promise ends the program while its threads run.
+  // Never destroyed: a failed check ends the program while the server's threads run.
   static auto* const only = [] {
     config::server_options limits;
     limits.max_frame_bytes = 4096;
@@ -31,7 +31,7 @@ running_server& the_server() {
   return *only;
 }
 
-/// All that the server says until it closes; the client's half is closed once all is sent.
+/// Sends the bytes, closes the client's half, and returns what the server sends until it closes.
 std::string talk(client& socket, std::string_view bytes) {
   socket.try_send(bytes);
   socket.shutdown_send();
@@ -86,7 +86,7 @@ void fuzz_websocket(std::string_view bytes) {
   check_frames(talk(socket, bytes));
 }
 
-/// Whatever came before it on its socket, a reply begins as one; the next client is served.
+/// Whatever the bytes are, a reply begins as HTTP does, and the next client is served.
 void fuzz_http(std::string_view bytes) {
   client socket(the_server().port());
   const auto said = talk(socket, bytes);

@@ -28,7 +28,7 @@ using namespace twill::models;
 using config::grammar_spec;
 using fuzz::expect;
 
-/// Takes the first byte off as a choice.
+/// Removes the first byte, which chooses between options of a target.
 unsigned take_choice(std::string_view& bytes) {
   if (bytes.empty()) return 0;
   const auto first = static_cast<unsigned char>(bytes.front());
@@ -53,7 +53,7 @@ std::vector<tool_calls::call_event> read_answer(const tool_calls::parser_options
   return events;
 }
 
-/// An answer of a model, which a client can make it write: the first byte chooses the format.
+/// Parses a model's answer, which clients can influence; the first byte chooses its format.
 void fuzz_answer(std::string_view bytes) {
   const auto choice = take_choice(bytes);
   const auto& formats = tool_calls::known_formats();
@@ -174,7 +174,7 @@ void fuzz_utf8(std::string_view bytes) {
   if (is_utf8(bytes)) expect(whole == bytes, "good text stays as it is");
 }
 
-/// An expression that a tokenizer.json splits with.
+/// The bytes are a regular expression by which a tokenizer.json splits texts.
 void fuzz_split(std::string_view bytes) {
   const auto compiled = regex::make_oniguruma(std::string(bytes));
   expect(compiled.ok() || !compiled.detail().empty(), "a refusal has words");

@@ -56,7 +56,7 @@ std::vector<seed> read_seeds(const fs::path& folder) {
   return seeds;
 }
 
-/// Gives one component of a tokenizer.json another type: byte damage seldom finds one.
+/// Gives a component of a tokenizer.json another type, which changes of bytes seldom produce.
 std::string change_type(generator& random, std::string bytes) {
   static const std::vector<std::string> types = {"NFC",
                                                  "NFKD",

@@ -47,7 +47,7 @@ inline std::uint64_t draw_number(generator& random) {
   }
 }
 
-/// Overwrites bytes with a text that the formats give a meaning to.
+/// Draws a text that has a meaning in the formats.
 inline const std::string& draw_word(generator& random) {
   static const std::vector<std::string> words = {"\"shape\":[",
                                                  "\"data_offsets\":[0,",

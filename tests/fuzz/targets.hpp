@@ -27,7 +27,7 @@ namespace twill::fuzz {
 /// Elements above which a matrix is not read: a small file cannot hold so many.
 inline constexpr std::int64_t most_values = 1 << 22;
 
-/// Reads the first, the last and every 61st byte between, so that a range past its bounds shows.
+/// Reads the first, the last and every 61st byte, so that a sanitizer reports a wrong range.
 inline std::uint64_t sum_bytes(const void* data, std::size_t n) {
   const auto* bytes = static_cast<const unsigned char*>(data);
   std::uint64_t sum = n > 0 ? bytes[n - 1] : 0;

@@ -74,7 +74,7 @@ TEST_CASE("version 2: the least limit from the process's group up to the root co
   t.write("sys/fs/cgroup/system.slice/twill.service/cpu.max", "max 100000");
   const auto limits = read_cgroup_limits(t.root);
   CHECK(limits.memory_bytes == 800 * mib);
-  CHECK(limits.free_memory_bytes == 50 * mib); // of memory.high, which is nearer to its end
+  CHECK(limits.free_memory_bytes == 50 * mib); // memory.high leaves less than the parent's max
   CHECK(limits.processors == 1.5);
 }
 

@@ -197,7 +197,7 @@ TEST_CASE("scratch memory counts as used, but not what it has grown out of") {
   const std::int64_t large = dev->memory_used();
   CHECK(large >= 4 << 20);
   CHECK(dev->memory_peak() == large);
-  // What is there already need not be reserved, and what is reserved is there.
+  // Reserving what is already there does nothing; what was reserved is not allocated again.
   REQUIRE(dev->reserve_scratch(4 << 20).ok());
   CHECK(dev->memory_used() == large);
   REQUIRE(dev->reserve_scratch(9 << 20).ok());

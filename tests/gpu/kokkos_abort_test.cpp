@@ -24,7 +24,7 @@ struct ending {
   std::string words;
 };
 
-/// Of a copy of this process that does `what` and must end by it.
+/// Forks a copy of this process, which runs `what` and must be ended by it; returns how it ended.
 ending end_of(
     const std::function<void()>& what, bool (*is_lost)() = [] { return true; }) {
   std::array<int, 2> ends{};
@@ -37,7 +37,7 @@ ending end_of(
     ::signal(SIGABRT, SIG_DFL); // Catch's own handler reports the test as failed
     log::configure(log::level::info);
     gpu::detail::log_aborts_of_kokkos(is_lost, 1);
-    gpu::detail::log_aborts_of_kokkos(is_lost, 1); // as every device that is opened does
+    gpu::detail::log_aborts_of_kokkos(is_lost, 1); // again, as a second device does
     what();
     ::_exit(EXIT_SUCCESS);
   }

@@ -13,7 +13,7 @@ namespace {
 
 using gpu::result;
 
-std::mutex mutex; // of all streams and events
+std::mutex mutex; // guards all streams and events
 int late = 0;     ///< copies that ended because the device waited for them
 
 struct stream {
@@ -32,7 +32,7 @@ struct stream {
   }
 };
 struct event {
-  stream* of = nullptr; ///< null: a point in the device's work, which is done when it returns
+  stream* of = nullptr; ///< null for an event of the device, whose ops are done when they return
   long copies = 0;
 
   int pass() const {

@@ -14,7 +14,7 @@ using namespace twill;
 
 namespace {
 
-/// The meter repeats an answer for a while, in proportion to the time that it took to find.
+/// Waits until the answer changes: the meter repeats an answer for a while before it looks again.
 std::int64_t untouched_later(const gpu::memory_meter& meter, std::int64_t before) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (meter.untouched_bytes() == before && std::chrono::steady_clock::now() < end)

@@ -32,7 +32,7 @@ TEST_CASE("a slot is given again only once the device has read it") {
   const auto dev = test::open_tested();
   test::slow_device device;
   auto ring = gpu::pinned_ring::create(100, "steps").value();
-  for (int slot = 0; slot < 2; ++slot) { // nobody has used these
+  for (int slot = 0; slot < 2; ++slot) { // free: no transfer has used them yet
     REQUIRE(ring.begin().ok());
     ring.end(*dev);
   }

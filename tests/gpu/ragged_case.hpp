@@ -82,7 +82,7 @@ struct ragged_case {
     }
   }
 
-  /// The step's arrays; chunks name rows of sequences[i].
+  /// Fills the arrays of a step; chunks[i] is the rows of sequences[i].
   void step(gpu::device& dev, const std::vector<std::size_t>& sequences,
             const std::vector<chunk>& chunks) {
     positions.clear();

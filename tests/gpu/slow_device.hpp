@@ -17,7 +17,7 @@ public:
   slow_device(const slow_device&) = delete;
   slow_device& operator=(const slow_device&) = delete;
   ~slow_device();
-  /// So many waits of markers end.
+  /// Lets `waits` waits for markers end.
   void let_pass(int waits = 1);
   /// Waits that end from now on fail, as waits for a lost device do.
   void lose();

@@ -11,7 +11,7 @@
 
 namespace twill::test {
 
-/// Zeros that are committed page by page, as they are touched. Aligned to a page.
+/// Zero-filled memory, aligned to a page, whose pages are committed when they are touched.
 class sparse_memory {
 public:
   explicit sparse_memory(std::int64_t bytes)

@@ -16,7 +16,7 @@
 
 namespace twill::test {
 
-/// "auto", "host" or "cuda".
+/// The devices to test: "auto", "host" or "cuda" (TWILL_TEST_DEVICE).
 inline std::string tested_kind() {
   const char* given = std::getenv("TWILL_TEST_DEVICE");
   return given == nullptr ? "auto" : given;

@@ -8,7 +8,7 @@ namespace twill::test {
 namespace {
 
 constexpr std::size_t most_faults = 5;
-/// A part that is no larger than a header's entry is damaged in each byte.
+/// In a part of at most this size, which is that of a header's entry, each byte is damaged.
 constexpr std::size_t every_byte = 96;
 
 /// Checks damaged copies and writes down what was wrong.
@@ -38,7 +38,7 @@ private:
   std::size_t n_faults_ = 0;
 };
 
-/// What is wrong with the parts themselves.
+/// Returns what is wrong with the test's parts: gaps, overlaps or a wrong end.
 std::string fault_of_parts(std::size_t size, const std::vector<part>& parts) {
   std::size_t end = 0;
   for (const part& p : parts) {
@@ -72,7 +72,7 @@ void change_bytes(std::string& bytes, const part& p, std::size_t at, examination
 void zero_bytes(std::string& bytes, const part& p, std::size_t at, examination& examined) {
   const std::string was = bytes.substr(at, p.end - at);
   const auto first = was.find_first_not_of('\0');
-  if (first == std::string::npos) return; // they are zeroes anyhow
+  if (first == std::string::npos) return; // already zeroes
   std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(at),
             bytes.begin() + static_cast<std::ptrdiff_t>(p.end), '\0');
   examined.examine({damage_kind::zeroes, p.name, at + first}, bytes);

@@ -22,8 +22,8 @@ struct part {
 };
 
 enum class damage_kind {
-  bit,     ///< one bit of one byte is another
-  byte,    ///< all bits of one byte are others
+  bit,     ///< one bit of one byte is inverted
+  byte,    ///< all bits of one byte are inverted
   zeroes,  ///< from this place on, the part has zeroes, as after a crash
   cut,     ///< the bytes end here
   appended ///< one more byte follows
@@ -32,8 +32,8 @@ enum class damage_kind {
 /// What was done to the bytes.
 struct damage {
   damage_kind kind = damage_kind::bit;
-  std::string part;   ///< the name of the part where it is; of a cut, the first that is not whole
-  std::size_t at = 0; ///< the first byte that is another or is missing
+  std::string part;   ///< the damaged part; for a cut, the first part that is not whole
+  std::size_t at = 0; ///< the first byte that is changed or missing
 
   /// Whether only bytes of this part differ, while the bytes before and behind the part are
   /// unchanged.
@@ -46,7 +46,7 @@ struct damage {
 /// beside each multiple of 1 MiB. Ascending, without duplicates.
 std::vector<std::size_t> places_to_damage(std::size_t size);
 
-/// Cuts `bytes` into parts: a name and a size each, one after the other.
+/// The name and size of a part. parts_in_order() places such parts one after the other.
 struct sized {
   std::string name;
   std::size_t size = 0;
@@ -54,7 +54,7 @@ struct sized {
 std::vector<part> parts_in_order(const std::vector<sized>& sizes, std::size_t begin = 0);
 
 struct damage_options {
-  bool cuts = true;    ///< cuts and appended bytes as well
+  bool cuts = true;    ///< also cut the bytes and append to them
   bool sparse = false; ///< the ends and the middle of each part alone, for slow readers
 };
 

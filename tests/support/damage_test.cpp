@@ -13,7 +13,7 @@ using namespace twill::test;
 
 namespace {
 
-/// A format with a checksum over its first `covered` bytes; reads the body, or throws.
+/// A checksum over the first `covered` bytes of a format.
 unsigned char sum_of(const std::string& bytes, std::size_t covered) {
   return static_cast<unsigned char>(
       std::accumulate(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(covered), 7U,

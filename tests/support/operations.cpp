@@ -12,7 +12,7 @@ namespace twill::test {
 namespace {
 
 rc::Gen<std::uint32_t> any_number() {
-  // RapidCheck draws from a part of the range that grows with the length; this is all of it.
+  // RapidCheck widens the range with the size of the test case; resize() gives all of it.
   return rc::gen::resize(rc::kNominalSize, rc::gen::inRange<std::uint32_t>(0, 1U << 20));
 }
 
@@ -22,7 +22,7 @@ rc::Gen<operation> any_operation() {
       rc::gen::set(&operation::b, any_number()), rc::gen::set(&operation::c, any_number()));
 }
 
-/// RapidCheck's own listener prints a seed that is not the one of these sequences.
+/// Replaces RapidCheck's own listener, which prints a seed that does not repeat these sequences.
 struct silent_listener final : rc::detail::TestListener {
   void onTestCaseFinished(const rc::detail::CaseDescription&) override {}
   void onShrinkTried(const rc::detail::CaseDescription&, bool) override {}

@@ -51,7 +51,7 @@ constexpr int cases_here(int n) {
 }
 
 struct sequences {
-  int cases = 200;         ///< of which this build tries cases_here()
+  int cases = 200;         ///< this build tries cases_here(cases)
   int long_cases = 20'000; ///< where the environment has TWILL_LONG
   int most_operations = 100;
 };

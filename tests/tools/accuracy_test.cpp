@@ -33,7 +33,7 @@ std::string golden_path(const std::string& name) {
   return test::golden_dir() + "/" + name;
 }
 
-/// exp of the mean of the reference's own -log p, prompts and greedy tokens.
+/// The reference's perplexity: exp of its mean -log p over prompts and greedy tokens.
 double golden_perplexity(const std::string& folder) {
   const twill::value golden = test::read_json_file(folder + "/golden.json");
   double sum = 0;
@@ -111,7 +111,7 @@ TEST_CASE("each family in f32 has the perplexity and the tokens of its reference
     REQUIRE(tallies.ok());
     const tally& rounded = tallies.value().back();
     CHECK(rounded.same_argmax() > 0.9);
-    CHECK(rounded.mean_kl() > 1e-3); // of 8 bits: nothing here could be exact
+    CHECK(rounded.mean_kl() > 1e-3); // weights of 8 bits cannot be exact
     CHECK(rounded.mean_kl() < (test::shared_device().info().multiplies_f16 ? 0.04 : 0.02));
     const tally& t = tallies.value().front();
     CHECK(t.reference_perplexity() == Approx(golden_perplexity(golden_path(name))).epsilon(1e-4));

@@ -29,7 +29,7 @@ namespace {
 
 constexpr int n_kinds = 7, n_requests = 42, asked_tokens = 8;
 
-/// Fast and slow, one and several tokens a chunk, an early stop, a cut, an error, a refusal.
+/// Scripts: fast, slow, several tokens a chunk, an early stop, a cut, an error, a refusal.
 script kind_of(int i, const std::string& backend) {
   script s;
   s.first_ms = 30;
@@ -39,7 +39,7 @@ script kind_of(int i, const std::string& backend) {
   case 1:
     s.first_ms = 60;
     s.gap_ms = 25;
-    if (backend == "tgi") break; // whose events bring one token each
+    if (backend == "tgi") break; // its events have one token each
     s.n_chunks = 4;
     s.tokens_per_chunk = 2;
     break;
@@ -56,7 +56,7 @@ script kind_of(int i, const std::string& backend) {
   case 5:
     s.n_chunks = 1;
     s.finish = "stop";
-    s.end_ms = backend == "tgi" ? 0 : 5; // where the end is no event of its own
+    s.end_ms = backend == "tgi" ? 0 : 5; // tgi's end is part of the last chunk
     break;
   case 6:
     s.status = 503;
@@ -88,7 +88,7 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
 }
 
-/// By sorting and interpolating, written anew.
+/// A quantile by sorting and interpolation, independent of the tool's own code.
 double quantile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   const double at = share * double(values.size() - 1);
@@ -96,7 +96,7 @@ double quantile(std::vector<double> values, double share) {
   return values[std::size_t(low)] * (1 - (at - low)) + values[std::size_t(high)] * (at - low);
 }
 
-/// Gaps are kept as floats.
+/// Equal but for the rounding of gaps between tokens, which are kept as floats.
 Approx exactly(double value) {
   return Approx(value).epsilon(1e-6);
 }
@@ -279,7 +279,7 @@ TEST_CASE("drops and timeouts come at their time and count apart") {
   CHECK(result.duration_s == exactly(3));
 
   options.cancellation_percent = 100;
-  options.cancellation_delay_s.reset(); // after a drawn number of tokens
+  options.cancellation_delay_s.reset(); // cancel after a random number of tokens
   result = run_on_made_up_time(options, prompts(20, 10), [](int) {
     script s;
     s.gap_ms = 10;
@@ -319,7 +319,7 @@ TEST_CASE("over sockets no stamp is before the server's own and none after the r
     const sent_times& sent = log[i];
     if (one.how != outcome::completed) continue;
     CAPTURE(i);
-    const double slack_ms = 0.001; // of the floats
+    const double slack_ms = 0.001; // for the rounding of itl_s to floats
     REQUIRE(one.itl_s.size() + 1 == sent.chunks.size());
     CHECK(one.ttft_s * 1e3 >= ms(sent.chunks.front() - sent.received));
     CHECK(one.latency_s * 1e3 >= ms(sent.chunks.back() - sent.received));
@@ -330,7 +330,7 @@ TEST_CASE("over sockets no stamp is before the server's own and none after the r
     }
     CHECK(at_ms <= one.latency_s * 1e3 + slack_ms);
     CHECK(one.start_s + one.latency_s <= result.duration_s);
-    // The next one arrived after this one's last stamp: so no stamp is late beyond it.
+    // The next request arrived after this one's last time stamp, which bounds how late that can be.
     if (i + 1 < log.size())
       CHECK(one.latency_s * 1e3 <= ms(log[i + 1].received - sent.received) +
                                        ms(sent.received - before) - one.start_s * 1e3);

@@ -6,7 +6,7 @@
 
 namespace twill::tests {
 
-constexpr int prompt_tokens = 7; ///< what every usage says
+constexpr int prompt_tokens = 7; ///< prompt tokens in every usage report
 
 /// The timing and the content of one generation.
 struct script {
@@ -23,7 +23,7 @@ struct script {
   bool usage = true;
   bool empty_opening = false; ///< chat: the role first, without content
   std::string finish = "length";
-  std::string text = "ab"; ///< of every chunk, as JSON string contents
+  std::string text = "ab"; ///< text of every chunk, escaped for JSON
 };
 
 /// Writes the events of a reply in the format of the server whose default path is `target`: as
@@ -32,9 +32,9 @@ struct dialect {
   std::string target, lane;
 
   bool websocket() const { return target == "/v1/stream" || target == "/v1/responses"; }
-  /// The role, in a chat.
+  /// The first event of a chat, which has the role and no content.
   std::string opening() const;
-  /// Chunk number i; a backend whose end is part of its last chunk puts it there.
+  /// Chunk number i. Where a backend's end mark is part of the last chunk, that chunk includes it.
   std::string chunk(const script& s, int i) const;
   std::string end(const script& s) const; ///< may be several events, or nothing
   std::string error() const;

@@ -66,7 +66,7 @@ inline serve_options made_up_options(const std::string& backend) {
   return options;
 }
 
-/// Exact: the only clock is the script's.
+/// Runs the load engine by a made-up clock, which only the scripts advance: its times are exact.
 inline run_outcome run_on_made_up_time(const serve_options& options,
                                        const std::vector<prompt>& prompts,
                                        std::function<script(int)> plan,

@@ -22,7 +22,7 @@ using seen_frames = std::vector<std::pair<ws_opcode, std::string>>;
 
 constexpr std::size_t limit_bytes = 100'000;
 
-/// What a reader makes of `bytes`, given `step` of them at a time.
+/// What a reader finds in bytes that it gets in pieces.
 struct reading {
   seen_frames seen;
   bool sound = true, closed = false, at_boundary = false;
@@ -126,7 +126,7 @@ TEST_CASE("frames that break the protocol end the reading after what was sound")
       {frame(ws_opcode::ping, "x", false), "a control frame is fragmented"},
       {frame(ws_opcode::ping, std::string(126, 'x')), "a control frame is too long"},
       {"\x81\x7F\x00\x00\x01\x00\x00\x00\x00\x00"s,
-       "a message is too long"}, // the header is enough
+       "a message is too long"}, // found in the header alone
       {"\x81\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s, "a message is too long"},
       {frame(ws_opcode::text, std::string(limit_bytes + 1, 'x')), "a message is too long"},
       {part + frame(ws_opcode::continuation, std::string(60'000, 'p')), "a message is too long"}};
@@ -147,7 +147,7 @@ namespace {
 constexpr const char* chunked_head =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// Parses `bytes` given `step` at a time; the body's reader is chosen when the head is there.
+/// What a parser finds in a reply that it gets in pieces. The head decides how the body is read.
 struct replied {
   std::string body;
   bool head_alone = true; ///< no byte of the body came before the head was known

@@ -118,7 +118,7 @@ TEST_CASE("turns wait for their answers and carry all that was said") {
   std::vector<prompt> turns = prompts(4, 3);
   for (prompt& one : turns)
     if (backend == "openai-chat" || backend == "tgi") one.ids.clear();
-  turns[1].follows = turns[2].follows = true; // the fourth is a conversation of its own
+  turns[1].follows = turns[2].follows = true; // turns[3] begins a conversation
   const run_outcome result = run(options, turns);
   CHECK(compute_metrics(result, options).completed == 4);
   const auto bodies = server.bodies();
@@ -134,7 +134,7 @@ TEST_CASE("turns wait for their answers and carry all that was said") {
   } else {
     const char* key = backend == "twill-stream" ? "tokens" : "prompt";
     const auto third = js::integers(js::member(bodies[2], key));
-    // seven of the prompt, then the answer: three chunks of one id, which is 100
+    // each turn: a prompt of 7 ids, then an answer of three chunks, each with the id 100
     REQUIRE(third.size() == 7 + 3 + 7 + 3 + 7);
     CHECK(third[7] == 100);
     CHECK(third[10] == 1);
@@ -239,7 +239,7 @@ TEST_CASE("the warm-up and the cool-down are in no figure") {
   CHECK(m.completed == 13); // sent at 5 to 17 s
   CHECK(m.outside_window == 7);
   CHECK(m.ttft_ms.mean == Approx(100));
-  // What was sent at 4 s ends within the window, with all its tokens; all others end in it too.
+  // Throughputs count ends within the window: these 13, and the one sent at 4 s with its tokens.
   CHECK(m.request_throughput == Approx(14 / (to - from)));
   CHECK(m.output_throughput == Approx(70 / (to - from)));
   CHECK(m.total_throughput == Approx((70 + 13 * 7) / (to - from)));
@@ -277,7 +277,7 @@ TEST_CASE("a run ends by its duration, then by its grace, or when it can't be fo
   open.stop_over_saturation = true;
   std::vector<double> rate;
   for (int i = 0; i < 10000; ++i)
-    rate.push_back(0.01 * i); // 100 a second; the server ends 40
+    rate.push_back(0.01 * i); // 100 are due a second, and the server ends 40
   run_guard by_load(open, rate);
   auto last = run_guard::order::go_on;
   int ended_after_s = 0;
@@ -413,7 +413,7 @@ TEST_CASE("what readers look for in a server's metrics comes first, and histogra
     CHECK(*charts.known[3].series[0].values[5] == Approx(250)); // milliseconds
     REQUIRE(charts.others.size() == 1);
     CHECK(charts.others[0].title == prefix + "something_else");
-    // Labels are the server's: they end no element of the page.
+    // A label of the server must not end the page's script element.
     const run_outcome run;
     const serve_options options;
     const serve_metrics m = compute_metrics(run, options);

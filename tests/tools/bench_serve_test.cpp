@@ -29,7 +29,7 @@ using twill::tests::script;
 
 namespace {
 
-/// Waits until it holds, 20 s at most.
+/// Waits up to 20 s until `holds` returns true; returns its last result.
 bool soon(const std::function<bool()>& holds) {
   for (int turn = 0; turn < 2000 && !holds(); ++turn)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -157,7 +157,7 @@ TEST_CASE("a stream without its end mark is truncated, one without usage is coun
 TEST_CASE("a refused connection and a silent server have their own kinds") {
   boost::asio::io_context context;
   namespace ip = boost::asio::ip;
-  // Bound but not listening: nobody else can get this port meanwhile.
+  // The port is bound but not listening, so connections are refused and no process can take it.
   ip::tcp::acceptor deaf(context);
   deaf.open(ip::tcp::v4());
   deaf.bind({ip::make_address("127.0.0.1"), 0});

@@ -158,7 +158,7 @@ struct bench_server::state {
     co_return co_await write_json(stream, 200, reply);
   }
 
-  /// Ids become letters, every seventh id two of them: so that texts need realigning.
+  /// Each id becomes a letter, and every seventh two letters, so that texts must be aligned again.
   asio::awaitable<bool> detokenize(beast::tcp_stream& stream, const std::string& body) {
     const std::string_view tokens = js::member(body, "tokens");
     std::string text;

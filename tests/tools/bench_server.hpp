@@ -26,7 +26,7 @@ struct server_counts {
   std::atomic<int> most_open{0}; ///< most generations at one moment
 };
 
-/// What a generation really did, by the clock that the client measures with too.
+/// When the server received and sent one generation, by the same clock as the client's.
 struct sent_times {
   std::chrono::steady_clock::time_point received;
   std::vector<std::chrono::steady_clock::time_point> chunks; ///< when each was written
@@ -42,7 +42,7 @@ public:
   const server_counts& counts() const;
   /// Bodies and messages of the generations, in order of arrival.
   std::vector<std::string> bodies() const;
-  /// One entry per streamed generation, in the same order.
+  /// The times of each streamed generation, in order of arrival.
   std::vector<sent_times> log() const;
 
 private:

@@ -54,7 +54,7 @@ TEST_CASE("conversations become prompts, by vLLM's length limits") {
     {"other":1}, 5])");
   letters tokens;
   const workload loaded = load(file.path, 3, tokens);
-  REQUIRE(loaded.prompts.size() == 3); // the only fitting one, repeated
+  REQUIRE(loaded.prompts.size() == 3); // the only valid conversation, three times
   for (const prompt& one : loaded.prompts) {
     CHECK(one.text == "a question");
     CHECK(one.input_tokens == 10);

@@ -33,7 +33,7 @@ using twill::tests::script;
 
 namespace {
 
-/// A folder that goes with the test.
+/// A folder that is removed at the end of the test.
 struct scratch {
   std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("twill-bench-test-" + std::to_string(getpid()));
@@ -230,13 +230,13 @@ TEST_CASE("a page holds the tables and charts of its run, and nothing from outsi
     ++charts;
   CHECK(charts == 4);
   CHECK(has(text, "<title>A &lt;model&gt; &amp; more</title>"));
-  // The heading says what the page is about, and no title says anything twice.
+  // The model's name is in the page's heading, and no chart's title repeats it.
   CHECK(has(text, "\"title\":\"Throughput (requests/s)\""));
   CHECK(has(text, "\"title\":\"Average latency per output token (ms)\""));
   CHECK_FALSE(has(text, "more: Throughput"));
   for (const sweep_metric& metric : sweep_metrics())
     CHECK(metric.heading == std::string(metric.name) + " (" + metric.unit + ")");
-  // The daemon's chart module.
+  // The page includes the daemon's chart module, so it needs no other file.
   CHECK(has(text, "export class LineChart"));
   CHECK(has(text, "--series-1"));
   CHECK_FALSE(has(text, "src="));
@@ -245,7 +245,7 @@ TEST_CASE("a page holds the tables and charts of its run, and nothing from outsi
 
 namespace {
 
-/// A run whose rate rises: request i is sent when i^2 is due, and takes longer the later it is.
+/// A run with a rising rate of requests, in which later requests take longer.
 run_outcome rising_run(std::size_t n) {
   run_outcome run;
   run.duration_s = 20;
@@ -303,7 +303,7 @@ TEST_CASE("a page of a run shows how its times are spread and follow the load") 
     for (std::size_t i = 0; i < one.places.size(); ++i)
       CHECK(*one.series[0].values[i] <= *one.series[1].values[i]);
   }
-  // What is sent later is sent faster here, and takes longer.
+  // In rising_run(), later requests come at a higher rate and take longer.
   CHECK(*load[0].series[0].values.front() < *load[0].series[0].values.back());
 
   const std::string page = serve_page(in, {"a <remark>"}, {});
@@ -381,7 +381,7 @@ TEST_CASE("the time left is that of the phases not measured yet") {
   CHECK(seconds_left(of, of.cells[0], false) == 0);
   of.cells[0].latency = phase(1, 100);
   of.cells[0].latency->duration_s = 5;
-  // 200 tokens at 20/s; the throughput phases borrow that speed: 2000 tokens of the other cell
+  // 200 tokens take 10 s at 20/s, as measured; 2000 tokens of throughput are guessed at that speed.
   CHECK(seconds_left(of, of.cells[0], true) == Approx(10 + 100));
   of.cells[0].throughput = phase(1, 100);
   of.cells[0].throughput->duration_s = 10;
@@ -392,7 +392,7 @@ TEST_CASE("sweeps side by side have ratios, but none of requests that differ in 
   named_sweep a{"a", small_sweep()}, b{"b", small_sweep()};
   b.figures.cells[0].throughput = phase(13.5498, 128);
   std::string text = compare_sweeps({a, b}, {reference_sweep("baichuan2-13b-gptq")});
-  CHECK(has(text, "| 128 | 128 | 6.77 | 13.55 | 2.00 | 6.77 |\n")); // the reference: 6.77 as well
+  CHECK(has(text, "| 128 | 128 | 6.77 | 13.55 | 2.00 | 6.77 |\n")); // the reference is last
   CHECK(has(text, "Baichuan2-13B GPTQ, vLLM 0.2.7, A100 40G"));
   CHECK_FALSE(has(text, "WARNING"));
   b.figures.cells[0].throughput = phase(13.5498, 100);

@@ -149,7 +149,7 @@ TEST_CASE("a report has medians and by how much the first is better") {
   result.rounds.resize(1);
   result.rounds[0].resize(2);
   result.starts = {{{0.1, 0.2}}, {{0.3, 0.4}}};
-  for (const double drift : {1.0, 2.0, 4.0}) { // slower from round to round, but alike
+  for (const double drift : {1.0, 2.0, 4.0}) { // each round slows both servers alike
     run_figures a, b;
     a.completed = b.completed = 4;
     a.output_tokens = b.output_tokens = 64;

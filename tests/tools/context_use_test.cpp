@@ -13,7 +13,7 @@ TEST_CASE("a context is nearly full from 80 %, and unknown limits are never reac
   CHECK(context_use{1000, 1000}.full());
   CHECK_FALSE(context_use{1000, 0}.full());
   CHECK_FALSE(context_use{1000, 0}.nearly_full());
-  // What a server says may be anything.
+  // The numbers come from a server, so even absurd ones must do no harm.
   CHECK(context_use{INT64_MAX, 1}.nearly_full());
   CHECK_FALSE(context_use{-5, 10}.nearly_full());
   CHECK_FALSE(context_use{5, -10}.nearly_full());

@@ -71,7 +71,7 @@ TEST_CASE("after a lost connection the whole history is sent", "[tools]") {
     fake_server server({[&](web_socket& socket) {
                           read_text(socket);
                           reply(socket, "resp_1", {"one"});
-                          read_text(socket); // and goes away without an answer
+                          read_text(socket); // then closes the connection
                         },
                         [&](web_socket& socket) {
                           second = json::parse(read_text(socket));

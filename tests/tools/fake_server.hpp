@@ -45,7 +45,7 @@ class fake_server {
 public:
   using script = std::function<void(web_socket&)>;
 
-  /// One script per connection; a script may throw when its client goes away.
+  /// Runs one script per connection, in order. A script may throw when its client disconnects.
   explicit fake_server(std::vector<script> scripts)
       : acceptor_(io_, {asio::ip::make_address("127.0.0.1"), 0}),
         thread_([this, scripts = std::move(scripts)] {

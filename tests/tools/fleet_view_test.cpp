@@ -16,7 +16,7 @@ fleet_member member(const std::string& url) {
   return fleet_member(parse_endpoint(url));
 }
 
-/// A look `seconds` after the first.
+/// A daemon's state as it was queried `seconds` after the first query.
 daemon_view look(double seconds, const std::string& name, const std::string& model = "m",
                  const model_load& load = {}) {
   daemon_view view;
@@ -39,7 +39,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// What the first row that begins with `label` has under the title of a column of numbers.
+/// The text of the first row that begins with `label`, in the numeric column called `title`.
 std::string cell(const std::vector<fleet_member>& fleet, const std::string& label,
                  const std::string& title) {
   const auto lines = lines_of(fleet_text(fleet, 250, 0));

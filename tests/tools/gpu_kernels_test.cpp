@@ -15,7 +15,7 @@
 #include "gpu/rows/elementwise.hpp"
 #include "tools/gpu-kernels/family.hpp"
 
-// The harness computes on a GPU; here its checks run on the host's kernels, and on spoilt ones.
+// The harness checks kernels of a GPU. Here it checks the host's kernels, with and without faults.
 using namespace twill;
 using namespace twill::gpu_kernels;
 
@@ -29,7 +29,7 @@ float* at(const gpu::linear_args& args, std::int64_t row, std::int64_t output) {
   return args.out.as<float>() + row * args.out.row_stride + output;
 }
 
-/// The host's product, spoilt as is asked for.
+/// The host's product, with the fault that `planted` names.
 void spoilt(gpu::device& dev, const gpu::linear_args& args) {
   gpu::detail::host_linear.run(dev, args);
   const std::int64_t last_row = args.x.rows() - 1, last = args.out.shape[1] - 1;
@@ -46,7 +46,7 @@ void spoilt(gpu::device& dev, const gpu::linear_args& args) {
   case flaw::overrun:
     *at(args, last_row, last + 1) = 0;
     break;
-  case flaw::batch: // by the smallest step of a float, for few rows
+  case flaw::batch: // depends on the number of rows, in the last bit of a float
     if (last_row < 3) *at(args, 0, last) = std::nextafter(*at(args, 0, last), 1e30F);
     break;
   case flaw::luck:
@@ -56,7 +56,7 @@ void spoilt(gpu::device& dev, const gpu::linear_args& args) {
   }
 }
 
-/// silu_mul() of the host's product, spoilt where that is asked for.
+/// silu_mul() of the host's product, off by one bit if `planted` is flaw::gated.
 bool spoilt_silu_mul(gpu::device& dev, const gpu::linear_args& args, gpu::tensor_ref out) {
   gpu::detail::host_linear.run(dev, args);
   gpu::silu_mul(dev, args.out, out);
@@ -82,7 +82,7 @@ std::unique_ptr<gpu::device> open_spoilt(flaw with) {
   return gpu::device::open({.kind = "host", .threads = 1, .ops = &table}).value();
 }
 
-/// The JSON lines of a run.
+/// A temporary file for the JSON lines of a run.
 struct json_file {
   std::string path =
       std::filesystem::temp_directory_path() / ("gpu_kernels_test." + std::to_string(getpid()));
@@ -156,7 +156,7 @@ TEST_CASE("the harness checks and times a layer's products") {
   {
     results out(json.path);
     linear_family().check(*dev, {.only = "small-", .small = true}, out);
-    CHECK(out.right() == 2 * 4); // models, products
+    CHECK(out.right() == 2 * 4); // 2 models with 4 products each
     CHECK(out.wrong() == 0);
     linear_family().measure(*dev, {.only = "linear grouped_u4 bf16, small-u4 ", .small = true},
                             out);

@@ -47,7 +47,7 @@ TEST_CASE("a file is replaced whole or not at all, for its user alone", "[tools]
   CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
   CHECK_FALSE(replace_file(file, [](std::FILE* to) { return put(to, "half") && false; }));
   CHECK(read(file) == "one");
-  // What a program left that was killed is in nobody's way.
+  // A temporary file left by a killed program does not prevent the next replacement.
   std::ofstream(in.path / "new" / "file.new") << "a longer text than the next one";
   CHECK(replace_file(file, [](std::FILE* to) { return put(to, "two"); }));
   CHECK(read(file) == "two");

@@ -1,4 +1,4 @@
-// The HTTP client's waits: what ends a wait before an answer comes.
+// How the HTTP client's waits for an answer are ended early.
 #include "tools/common/http_client.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-/// The kernel takes connections for it; nobody reads or answers.
+/// A server to which the kernel completes connections, but which reads and answers nothing.
 class silent_server {
 public:
   silent_server() : acceptor_(io_, {asio::ip::make_address("127.0.0.1"), 0}) {}

@@ -13,7 +13,7 @@ using namespace twill::bench::paper;
 
 namespace {
 
-/// A card of round figures, so that times can be reckoned by hand.
+/// A GPU with round figures, so that times can be calculated by hand.
 constexpr card round_card{.name = "round",
                           .multiprocessors = 10,
                           .clock_hz = 1e9,
@@ -40,7 +40,7 @@ double us(const kernel_counts& c) {
   return predict(round_card, c).seconds * 1e6;
 }
 
-constexpr double rounding = 1e-12; ///< of sums whose parts are added in another order
+constexpr double rounding = 1e-12; ///< error of sums that are added in another order
 
 std::span<const seed_layer> seeds() {
   return {seed_layers, n_paper_seeds};
@@ -70,7 +70,7 @@ TEST_CASE("instructions of the last wave take as long with fewer blocks, and fil
   kernel_counts c = blocks_of_8_warps(30, 2);
   c.warp_instructions = 30 * 32e3;
   const predicted p = predict(round_card, c);
-  // Two blocks: 16 warps could fill all slots, 80 % count. One block: 8 warps fill a half.
+  // Two blocks' 16 warps issue at the limit of 80 %. One block's 8 warps fill half the slots.
   const double first = 2 * 32e3 / (4 * 0.8 * 1e3), last = 32e3 / (4 * 0.5 * 1e3);
   CHECK(p.seconds * 1e6 == Approx(2 + 1 + first + last));
   CHECK(p.by == bound::issue);
@@ -81,14 +81,14 @@ TEST_CASE("instructions of the last wave take as long with fewer blocks, and fil
 
 TEST_CASE("tensor cores, L2, a port and latency bound a kernel by their own rates") {
   kernel_counts tensor = blocks_of_8_warps(10, 2);
-  tensor.mmas = 10 * 1000; // 1,000 of 2,048 multiply-adds each, at 1 multiply-add a picosecond
+  tensor.mmas = 10 * 1000; // 1,000 of 2,048 FMA a multiprocessor, at 1 FMA a picosecond
   CHECK(us(tensor) == Approx(3 + 2.048));
   tensor.tensor_share = 0.5;
   CHECK(us(tensor) == Approx(3 + 4.096));
   CHECK(predict(round_card, tensor).by == bound::tensor);
 
   kernel_counts l2 = blocks_of_8_warps(10, 2);
-  l2.l2_bytes = 20e6; // 2 MB a multiprocessor at 64 GB/s, before 20 MB at 2 TB/s
+  l2.l2_bytes = 20e6; // 2 MB a multiprocessor at 64 GB/s; all 20 MB at 2 TB/s are faster
   CHECK(us(l2) == Approx(3 + 31.25));
   CHECK(predict(round_card, l2).by == bound::l2);
 
@@ -132,7 +132,7 @@ TEST_CASE("Marlin's own counts give its published speed on an A100 within 15 %")
 
 TEST_CASE("a prompt's product counts whole blocks, and each operand as often as blocks read it") {
   const card& a100 = card_of("A100-40G");
-  // 5 blocks of 64 rows, of which the last has one, and 17 of 256 outputs, of which the last has 4.
+  // 5 blocks of 64 rows (the last has 1 row) by 17 blocks of 256 outputs (the last has 4).
   const kernel_counts c = prefill_counts(a100, 257, 4096, 4100, {4, 128}, false);
   const double weights = 4096.0 * 4100 / 2 + 4096.0 * 4100 / 128 * 3;
   const double x = 257 * 4096 * 2, out = 257 * 4100 * 4;
@@ -142,13 +142,13 @@ TEST_CASE("a prompt's product counts whole blocks, and each operand as often as 
   CHECK(c.mmas == 5.0 * 64 * 17 * 256 * 4096 / 2048);
   CHECK(c.warp_instructions == Approx(c.mmas * 4.3));
   CHECK(prefill_counts(a100, 257, 4096, 4100, {16, 0}, false).blocks == 3 * 33);
-  // The product of gate and value has half as many outputs, of 2 bytes.
+  // silu_mul() of the product has half as many outputs, of 2 bytes instead of 4.
   CHECK(prefill_counts(a100, 257, 4096, 4100, {4, 128}, true).dram_bytes == weights + x + out / 4);
-  // Of int8, an mma takes twice the columns, and activations half the bytes.
+  // With int8, an mma takes twice as many columns, and activations take half the bytes.
   const kernel_counts i8 = prefill_counts(a100, 257, 4096, 4100, {8, 128, true}, false);
   CHECK(i8.mmas == 6.0 * 48 * 17 * 256 * 4096 / 4096);
   CHECK(i8.dram_bytes == 4096.0 * 4100 + 4096.0 * 4100 / 128 * 2 + x / 2 + out);
-  // Groups between two plans take the next smaller one's.
+  // A group size without a plan takes the plan of the next smaller size.
   CHECK(prefill_counts(a100, 257, 4096, 4100, {8, 96}, false).warp_instructions ==
         prefill_counts(a100, 257, 4096, 4100, {8, 64}, false).warp_instructions);
 }
@@ -176,7 +176,7 @@ TEST_CASE("a product counts its weights, its blocks and their activations") {
   // From 16,384 outputs on, blocks of 32 rows have two pairs of panels.
   CHECK(gemm_counts(a100, 32, 4096, 16384, {16, 0}).blocks == 256);
   CHECK(gemm_counts(a100, 16, 4096, 16384, {16, 0}).blocks == 512);
-  // 107 groups are 14 for seven of eight slices.
+  // 107 groups are 14 for each of seven slices, and 9 for the eighth.
   CHECK(gemm_counts(a100, 1, 13696, 5120, {4, 128}).busiest == Approx(14 * 8 / 107.0));
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("more bandwidth is never slower, more rows and positions are never fas
             INFO(on.name << ", " << seed.name << " " << product.name << ", " << format.bits
                          << " bits/" << format.group << ", " << rows);
             const step_kernel k = product_of_step(on, seed, product, rows, format);
-            // Blocks of another shape may leave less of a last wave idle.
+            // A row more may change the shape of blocks, and the last wave may then be fuller.
             const bool same_shape = rows != gemm_rows[0] + 1 && rows != gemm_rows[1] + 1;
             if (same_shape) CHECK(k.one.seconds >= before.one.seconds * (1 - rounding));
             CHECK(k.dram_bytes >= before.dram_bytes);
@@ -284,7 +284,7 @@ TEST_CASE("a server's requests pay for their prompts, and share their decode ste
   CHECK(s.step_s == Approx(step_of(a100, mistral, 8, 562).step_s()));
   CHECK(s.prompt_s == Approx(prompt_step_of(a100, mistral, 512).step_s()));
   CHECK(s.tokens_per_s == Approx(100 / (s.prompt_s + 100 * s.step_s / 8)));
-  // Whoever has less than one request under way has one.
+  // A mean of less than one request under way counts as one.
   CHECK(serve(a100, mistral, {512, 100, 0.3}).step_s == serve(a100, mistral, {512, 100, 1}).step_s);
   CHECK(s.step_s > least_step_s(a100, mistral));
 }

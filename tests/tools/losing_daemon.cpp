@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   daemon.started = std::chrono::steady_clock::now();
   tools::signal_waiter signals;
   log::write_from_thread();
-  std::thread([plan] { // detached: nothing may end its wait for a line
+  std::thread([plan] { // detached: its wait for a line cannot be ended
     if (std::string line; std::getline(std::cin, line)) {
       plan->lost = true;
       plan->fail_always = true;

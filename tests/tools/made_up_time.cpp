@@ -34,7 +34,7 @@ std::unique_ptr<bench::alarm> made_up_time::make_alarm(asio::io_context& context
 void made_up_time::run(asio::io_context& context) {
   while (!context.stopped()) {
     if (context.poll() > 0) continue;
-    if (due_.empty()) return; // all wait for something that no time brings
+    if (due_.empty()) return; // no wait ends by time
     now_ = due_.begin()->first;
     due_.begin()->second->cancel();
   }

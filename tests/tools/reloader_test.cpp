@@ -43,13 +43,13 @@ struct counting_server final : net::server {
   std::string certificate;
 };
 
-/// Files of which one can hang.
+/// A reader of files in which reading one file can hang.
 struct slow_files {
   std::string text = "[server]\ndrain_timeout = \"7s\"\n";
   std::string hangs;
   std::promise<void> is_read, go_on;
   std::shared_future<void> may_go_on = go_on.get_future().share();
-  std::shared_ptr<int> readers = std::make_shared<int>(); ///< each shares it
+  std::shared_ptr<int> readers = std::make_shared<int>(); ///< shared by the readers
 
   file_reader reader() {
     return [this, shared = readers](const std::string& path) -> result<std::string, file_errc> {
@@ -125,7 +125,7 @@ TEST_CASE("nobody waits for a reload that hangs, and it changes nothing once the
     }
     const std::weak_ptr<int> alive = files.readers;
     files.readers.reset();
-    files.go_on.set_value(); // the engine and the server are gone
+    files.go_on.set_value(); // after the engine and the server were destroyed
     for (int i = 0; i < 5000 && !alive.expired(); ++i)
       std::this_thread::sleep_for(1ms);
     CHECK(alive.expired());

@@ -56,7 +56,7 @@ private:
     if (!end.empty() && co_await reach(request, timer, s.end_ms)) feed(request, how, end);
   }
 
-  /// False when the exchange had its outcome before that moment.
+  /// Waits `after_ms`. Returns false if the exchange ended before: by a timeout or a cancellation.
   asio::awaitable<bool> reach(exchange& request, bench::alarm& timer, int after_ms) {
     if (request.cancel_due()) request.cancelled();
     const auto deadline = bench::deadline_of(request, route_.timeout);

@@ -27,7 +27,7 @@ using twill::test::small_recipes;
 
 namespace {
 
-/// A path of this test that is gone afterwards.
+/// A temporary path that is removed at the end of the test.
 class scratch {
 public:
   explicit scratch(const std::string& name)
@@ -75,7 +75,7 @@ std::string matrix_bytes(const checkpoint& c, const std::string& name) {
   return all;
 }
 
-/// The same through grouped_panels, words and terms as they come.
+/// All that packing reads of one matrix through grouped_panels(), as bytes.
 std::string block_bytes(const checkpoint& c, const std::string& name) {
   const auto source = c.matrix(name);
   REQUIRE(source.ok());

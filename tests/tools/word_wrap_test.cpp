@@ -72,7 +72,7 @@ TEST_CASE("wide characters count two columns, and lines break between them", "[t
   CHECK(wrapped("你好「世界", 7) == "你好\n「世界");
   CHECK(wrapped("你好 world", 9) == "你好\nworld");
   CHECK(wrapped("你好world", 8) == "你好\nworld");
-  CHECK(wrapped("안녕 세계", 8) == "안녕\n세계"); // Korean has words
+  CHECK(wrapped("안녕 세계", 8) == "안녕\n세계"); // Korean is wrapped at spaces
   CHECK(wrapped("e\u0301e\u0301e\u0301 e\u0301", 5) == "e\u0301e\u0301e\u0301 e\u0301");
   CHECK(wrapped("👍🏽👍🏽", 4) == "👍🏽\n👍🏽");
   const std::string family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"; // one glyph
@@ -88,7 +88,7 @@ TEST_CASE("code and tables stay as they are", "[tools]") {
     CHECK(wrapped(text, 6) == text);
   CHECK(wrapped("```\n" + code + "\n```\n" + code, 9) ==
         "```\n" + code + "\n```\na b c d e\nf g h i j");
-  // An item's text and a paragraph's lines are no code, nor is a span of code a block.
+  // Indented lines of an item or a paragraph are no code block, nor is a span between backquotes.
   CHECK(wrapped("- a\n\n    " + code, 13) == "- a\n\n    a b c d e\n    f g h i j");
   CHECK(wrapped("x\n    " + code, 13) == "x\n    a b c d e\n    f g h i j");
   CHECK(wrapped("```a b``` c\n" + code, 9) == "```a b``` c\na b c d e\nf g h i j");
@@ -113,7 +113,7 @@ TEST_CASE("any text keeps its words, in lines that fit, however it comes", "[too
       std::erase_if(*one, [](char c) { return c == ' ' || c == '\n' || c == '\t'; });
     CHECK(before == after);
   }
-  // Plain words, whose lines can be measured.
+  // The first six parts are plain words and spaces, so that lines can be measured.
   for (int round = 0; round < 2000; ++round) {
     std::string text = "x";
     for (auto left = random() % 60; left > 0; --left)

@@ -1,4 +1,4 @@
-// Whose text work runs when, what is refused, and what is dropped.
+// In which order a fair_pool runs tasks, which of them it refuses, and which it drops.
 #include "config/base/fair_pool.hpp"
 
 #include <atomic>
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A pool of one thread that stands still until open() is called.
+/// A pool of one thread that runs none of the added tasks until open() is called.
 class held_pool {
 public:
   explicit held_pool(std::int64_t waiting_bytes = 1 << 20, fair_pool::clock::duration wait = 1min)
@@ -41,7 +41,7 @@ public:
                      [this, client] { order.push_back(client); },
                      [this, client] { order.push_back(client + " expired"); }});
   }
-  /// Lets everything run; returns once all of it has.
+  /// Lets the added tasks run, waits for them, and returns `order`.
   std::vector<std::string> run() {
     open();
     while (pool.waiting_bytes() > 0)
@@ -98,7 +98,7 @@ TEST_CASE("a client that comes back again and again does not overtake the others
 TEST_CASE("what waits is bounded, and one client leaves room for another") {
   held_pool held(1000);
   CHECK(held.add("greedy", 400));
-  CHECK_FALSE(held.add("greedy", 200)); // 600 of it would leave 400
+  CHECK_FALSE(held.add("greedy", 200)); // its 600 bytes would exceed the 400 left
   CHECK(held.add("greedy", 100));
   CHECK_FALSE(held.add("other", 501));
   CHECK(held.add("other", 400));

@@ -43,7 +43,7 @@ struct pipe_ends {
   }
 };
 
-/// All that comes until the other end is closed, or `until` has come.
+/// Reads until the other end is closed, or until the text ends with `until`.
 std::string read_all(int from, const std::string& until = "", std::size_t at_once = 65536) {
   std::string all, piece(at_once, '\0');
   for (;;) {
@@ -69,7 +69,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST_CASE("Lines of many threads come whole, in each one's order, and none is lost", "[config]") {
   pipe_ends ends;
-  if (GENERATE(false, true)) // whoever shares the descriptor may have made it so
+  if (GENERATE(false, true)) // another process with the descriptor may set this
     ::fcntl(ends.write, F_SETFL, O_NONBLOCK);
   constexpr int n_threads = 4, n_lines = 2000;
   std::string text;
@@ -122,7 +122,7 @@ TEST_CASE("A pipe that nobody reads delays no line, and a notice stands for thos
     longest =
         std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - before);
   }
-  CHECK(longest < 10s); // a line that waits for the reader waits for ever
+  CHECK(longest < 10s); // if put() waited for the reader, it would never return
   CHECK_FALSE(writer.flush(10ms));
   for (int i = 0; i < 500 && !writer.is_blocked(); ++i)
     std::this_thread::sleep_for(10ms);
@@ -213,7 +213,7 @@ TEST_CASE("A crash loses no line", "[config]") {
   pipe_ends ends;
   const pid_t child = ::fork();
   if (child == 0) {
-    ::signal(how, SIG_DFL); // the test program's own handler
+    ::signal(how, SIG_DFL); // removes the test program's own handler
     auto& writer = *new log::log_writer(ends.write, std::size_t{4} << 20, notice);
     log::write_before_crashes(writer);
     for (int i = 0; i < 5000; ++i)

@@ -10,7 +10,7 @@ using namespace twill;
 
 namespace {
 
-/// In the child process: whether those that were closed are /dev/null, and the others as before.
+/// Runs in the child: whether the closed streams become /dev/null, and the others stay as before.
 bool opens_what_is_closed(unsigned closed) {
   struct stat before[3], null, after;
   if (stat("/dev/null", &null) != 0) return false;

@@ -63,7 +63,7 @@ std::vector<float> normal_floats(std::size_t n, unsigned seed) {
 /// device, so they are computed once.
 using oracle_rows = std::map<std::tuple<bool, std::size_t, std::int32_t>, std::vector<double>>;
 
-/// Sequences with their whole q, k and v, as if every position had been asked for.
+/// Sequences with q, k and v of all their positions; a step computes some of these positions.
 struct setup {
   shape s;
   std::vector<std::int32_t> lengths;
@@ -71,7 +71,7 @@ struct setup {
   std::vector<std::vector<float>> q, k, v;            // (length, heads * head_dim) per sequence
   std::vector<std::vector<float>> stored_k, stored_v; // the same after rounding to the KV type
   std::vector<float> slopes;
-  bool rounds; ///< the device multiplies bf16
+  bool rounds; ///< the device multiplies numbers that are rounded to bf16
   std::unique_ptr<device_array<float>> device_slopes;
   std::unique_ptr<device_array<unsigned char>> keys, values;
   std::unique_ptr<device_array<float>> key_scales, value_scales;
@@ -89,7 +89,7 @@ struct setup {
     }
     slopes = alibi_slopes(s.n_heads);
     device_slopes = std::make_unique<device_array<float>>(dev, slopes);
-    // NaN everywhere that no position owns: reading it would show.
+    // All memory that belongs to no position holds NaN, so reading it would show in the results.
     const auto bytes =
         static_cast<std::size_t>(rows.n_blocks * block_stride() + apart()) * gpu::size_of(s.type);
     const std::vector<unsigned char> garbage(bytes, 0xff);
@@ -108,7 +108,7 @@ struct setup {
     return static_cast<std::size_t>(heads * s.head_dim);
   }
 
-  /// Blocks that follow each other, or, with an odd number of heads, lie apart.
+  /// Blocks follow each other without gaps, except where the number of KV heads is odd.
   std::int64_t scale_stride() const {
     return std::int64_t{s.n_kv_heads} * s.block_tokens + s.n_kv_heads % 2 * 3;
   }
@@ -116,10 +116,10 @@ struct setup {
     return std::int64_t{s.n_kv_heads} * s.block_tokens * s.head_dim + s.n_kv_heads % 2 * 40;
   }
 
-  /// With an odd number of heads the second half of the blocks lies further on.
+  /// With an odd number of KV heads there is a gap between the two halves of the arena.
   std::int64_t apart() const { return s.n_kv_heads % 2 * 136; }
 
-  /// What lies between the halves is nobody's.
+  /// Whether the gap between the halves still has what it was filled with.
   bool gap_is_untouched() const {
     const auto size = static_cast<std::int64_t>(gpu::size_of(s.type));
     const auto lasts = [](const auto& all, std::int64_t first, std::int64_t n, auto as_before) {
@@ -201,7 +201,7 @@ struct setup {
     return out.get();
   }
 
-  /// Keys or values as the KV type keeps them.
+  /// Keys or values as attention computes with them after they were stored in the KV type.
   std::vector<float> as_stored(const std::vector<float>& x) const {
     std::vector<float> kept;
     for (std::size_t at = 0; at < x.size(); at += static_cast<std::size_t>(s.head_dim)) {
@@ -226,7 +226,7 @@ struct setup {
   float as_multiplied(float x) const {
     return rounds ? gpu::detail::bf16_to_f32(gpu::detail::f32_to_bf16(x)) : x;
   }
-  /// The oracle keeps softmax weights as they are; rounded, each is off by a 256th at most.
+  /// The oracle does not round softmax weights; rounding to bf16 changes each by 1/256 at most.
   double tolerance() const {
     if (!rounds) return 2e-5;
     float largest = 0;
@@ -303,7 +303,7 @@ struct setup {
   }
 };
 
-/// Those that attention has kernels for.
+/// The instruction sets that attention has kernels for.
 std::vector<std::string> isas() {
   std::vector<std::string> names = test::tested_isas();
   std::erase(names, gpu::host::name_of(gpu::host::isa::avx512_vnni));
@@ -328,7 +328,7 @@ std::vector<tested> devices(const std::vector<int>& implementations) {
   return all;
 }
 
-/// Over thousands of positions the portable implementation takes a host minutes.
+/// Leaves out the portable implementation, which takes minutes for thousands of positions.
 std::vector<int> fast_implementations() {
   return test::tests_cuda() ? std::vector<int>{test::cuda_implementation} : std::vector<int>{};
 }
@@ -380,7 +380,7 @@ TEST_CASE("ALiBi agrees with a naive oracle over head counts, blocks, dims, wind
   const std::int32_t blocks[] = {1, 8, 16, 17, 64};
   const std::int32_t heads[][2] = {{3, 3}, {6, 6}, {5, 1}, {12, 3}, {40, 40}, {7, 7}, {6, 2}};
   const std::int32_t windows[] = {0, 20, 64, 1};
-  std::size_t next = 0; // odd strides through each list: every value meets many of the others
+  std::size_t next = 0; // each list has its own period, so many combinations occur
   for (const auto& [name, dev, lone] : devices(fast_implementations())) {
     for (const std::int32_t dim : dims)
       for (const std::int32_t block_tokens : blocks) {
@@ -454,7 +454,7 @@ TEST_CASE("an attention row has the same bits in any chunking, batch and thread 
       std::vector<float> parts;
       std::int32_t past = 0;
       for (const std::int32_t n : {1, 17, 300, 1, 511, 200, 69, 1}) {
-        // The other sequence keeps changing the company.
+        // A row of another sequence is in each step, at changing positions.
         const std::vector<float> out =
             a.run(past % 2 == 0 ? *dev : *lone, {1, 0}, {{0, past % 90 + 1}, {past, n}});
         parts.insert(parts.end(), out.end() - static_cast<std::ptrdiff_t>(row) * n, out.end());

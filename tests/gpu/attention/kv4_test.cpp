@@ -82,7 +82,7 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
     kv.keys = k.data();
     kv.values = v.data();
     const std::int64_t stride = gpu::kv4_block_bytes(kv) + 64;
-    // Half a byte a value, and two halves for 64.
+    // Each value takes half a byte, and each group of 64 values takes two f16 more.
     if (s.head_dim % 64 == 0) CHECK(gpu::kv4_block_bytes(kv) == 2 * block * 9 / 16);
     const device_array<unsigned char> packed(
         dev, std::vector<unsigned char>(static_cast<std::size_t>(n_blocks * stride), 0x77));

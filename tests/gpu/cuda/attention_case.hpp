@@ -24,7 +24,7 @@ namespace twill::test {
 
 using namespace twill::gpu;
 
-/// Of a model's attention, and of the memory of its KV.
+/// The shape of a model's attention, and the layout of its KV in memory.
 struct attention_shape {
   int n_heads = 4, n_kv_heads = 1, block_tokens = 16;
   std::int32_t window = 0;
@@ -154,10 +154,10 @@ struct sequences {
 
   struct exact_row {
     std::vector<double> out;
-    double largest = 0; ///< value
+    double largest = 0; ///< the largest magnitude of a value
     double spread = 0;  ///< the largest sum of the magnitudes of a score's products
   };
-  /// In f64.
+  /// Attention of one row, computed in f64.
   exact_row exact(std::size_t sequence, int position) {
     exact_row row;
     const int group = s.n_heads / s.n_kv_heads;
@@ -209,17 +209,17 @@ struct sequences {
 /// A row of a sequence.
 struct asked {
   std::size_t sequence;
-  int position; ///< from the first that is stored
+  int position; ///< counted from the first position that is stored
 };
 /// How decode attention is run.
 struct options {
   int splits = 1;
   std::int64_t first_row = 0; ///< rows before it are not computed
-  int spare_columns = 0;      ///< of the block table
-  int spare_chunks = 0;       ///< of the results that are combined
-  bool grid = false;          ///< blocks take turns
+  int spare_columns = 0;      ///< unused columns of the block table
+  int spare_chunks = 0;       ///< unused chunks in the arrays of partial results
+  bool grid = false;          ///< emulate all blocks together, by run_grid()
   dtype out_type = dtype::f32;
-  bool order_records = false; ///< instead of products: see emulator.hpp
+  bool order_records = false; ///< record the order of sums: see emulator.hpp
   /// If not empty, the kernel computes only the rows of sequences that have a single row in the
   /// step. The array is ragged_batch::first_token: the index of each sequence's first row in the
   /// step, and then the number of rows.

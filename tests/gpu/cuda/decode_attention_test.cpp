@@ -4,7 +4,7 @@ using namespace twill::test;
 
 namespace {
 
-/// Checks rows against the oracle, and that no access of shared memory conflicts.
+/// Compares rows with the oracle, and checks that shared memory has no bank conflicts.
 template <class Element, int Dim, int Tiles>
 std::vector<float> check(sequences<Element, Dim>& from, const std::vector<asked>& rows,
                          const options& o = {}) {
@@ -182,7 +182,7 @@ TEST_CASE("what a row of cuda decode attention does not see may be anything, emu
       }
     }
     CHECK(same_bits(want, check<Element, 64, 1>(from, row)));
-    // And what it sees shows.
+    // NaN in a position that the row does see reaches the output.
     from.values.data()[from.place_of(0, 200, 0).value] = nan;
     block_report report;
     CHECK(std::isnan(decode<Element, 64, 1>(from, row, {}, report)[0]));
@@ -206,7 +206,7 @@ TEST_CASE("cuda decode attention counts in 64 bits, emulated") {
     check_shape<kv_f16, 64>({.window = 300, .alibi = true, .start = last - 527}, {527, 526, 525},
                             {.splits = splits, .spare_columns = 1 << 30});
     check_shape<kv_i8, 64>({.window = 1, .start = last - 527}, {527}, {.splits = splits});
-    // Rows, and results of chunks, that lie far from the first.
+    // Rows, and results of chunks, whose offsets in their arrays exceed 32 bits.
     check_shape<kv_f16, 64>({}, {70, 7}, {.splits = splits, .first_row = 1 << 26});
     check_shape<kv_f16, 64>({}, {600, 7}, {.splits = splits, .spare_chunks = 1 << 29});
   }

@@ -31,7 +31,7 @@ TEST_CASE(
           CHECK((plan.splits == 1) == (plan.result_bytes == 0));
           CHECK(plan.result_bytes <=
                 std::max(decode_most_result_bytes, of.result_bytes(plan.chunks)));
-          // The chunks that a row sees, at every end.
+          // No row, wherever it ends, sees more chunks than the plan has.
           for (const std::int64_t end :
                {std::int64_t{1}, std::int64_t{256}, std::int64_t{257}, reach - 1, reach}) {
             if (end < 1 || end > reach) continue;

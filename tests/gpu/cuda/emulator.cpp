@@ -23,7 +23,7 @@ namespace context = boost::context;
 constexpr int warp_size = 32;
 constexpr unsigned char poison = 0xff;
 
-/// What a thread waits in.
+/// The collective, or the end of a turn, in which a thread waits.
 enum class meeting : std::uint8_t {
   none,
   turn, ///< the end of its block's turn
@@ -49,8 +49,8 @@ struct shared_access {
 /// The accesses of the threads of one block are numbered in one sequence. A block_view says which
 /// of them happened before some event: those accesses of thread t whose number is at most own(t).
 struct block_view {
-  std::int64_t all = 0;                            ///< of every thread
-  std::unordered_map<int, std::int64_t> by_thread; ///< beyond that, where there is more
+  std::int64_t all = 0;                            ///< the bound for every thread
+  std::unordered_map<int, std::int64_t> by_thread; ///< higher bounds of single threads
 
   std::int64_t own(int t) const {
     const auto found = by_thread.find(t);
@@ -73,9 +73,9 @@ void join(grid_view& to, const grid_view& from) {
 /// threads what happened before the thread's last fence. What the thread learns from the atomics of
 /// other threads is ordered before only those of its accesses that follow its next fence.
 struct thread_order {
-  grid_view before;   ///< is ordered before the thread's next access
-  grid_view fenced;   ///< was ordered before its last fence
-  grid_view received; ///< from atomics since its last fence
+  grid_view before;   ///< accesses that are ordered before the thread's next one
+  grid_view fenced;   ///< accesses that were ordered before its last fence
+  grid_view received; ///< accesses learnt from atomics since its last fence
 
   void join(const thread_order& other) {
     test::join(before, other.before);
@@ -84,7 +84,7 @@ struct thread_order {
   }
 };
 
-/// An access of a byte of global memory: the count-th of its block.
+/// An access of a byte of global memory. `count` is its number among the accesses of its block.
 struct global_access {
   int block, thread;
   std::int64_t count;
@@ -105,21 +105,21 @@ struct emulated_thread {
   std::vector<pending_copy> uncommitted;
   std::vector<std::vector<pending_copy>> groups; ///< committed copies under way, oldest first
   std::vector<shared_access> accesses;           ///< since the last meeting
-  // What a collective takes and gives.
+  // The operands and results of the collective in which the thread waits.
   thread_order order;
   float value = 0;
   int mask = 0;
   unsigned offset = 0;
   std::uint32_t a[4] = {}, b[2] = {}, matrices[4] = {};
   float d[4] = {};
-  std::int32_t integers[4] = {}; ///< d of integers
+  std::int32_t integers[4] = {}; ///< what mma_s8() uses instead of d
 };
 
 /// The accesses to a byte of shared memory since the last barrier. `writer` and `reader` are
 /// numbers of threads, or -1 for none. An epoch is the number of times that the thread's warp had
 /// called sync_warp() before the access.
 struct byte_state {
-  bool written = false; ///< ever
+  bool written = false; ///< whether the byte was ever written
   int writer = -1;
   int writer_epoch = 0;
   int reader = -1;      ///< -2: several
@@ -143,14 +143,14 @@ float fma_to_odd(float a, float b, float c) {
   const double sum = product + addend;
   const auto near = static_cast<float>(sum);
   if (!std::isfinite(near)) return near;
-  const double part = sum - product; // the error of an addition, as Knuth's TwoSum has it
+  const double part = sum - product; // Knuth's TwoSum gives the error of `sum`
   const double error = (product - (sum - part)) + (addend - part);
   const double rest = (sum - near) + error;
   if (rest == 0 || gpu::detail::f32_to_bits(near) % 2 == 1) return near;
   return std::nextafter(near, rest > 0 ? INFINITY : -INFINITY);
 }
 
-/// A step of an order's fingerprint: every bit of the result depends on all bits.
+/// Adds a value to a fingerprint: every bit of the result depends on all bits of both.
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
   hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93U;
@@ -356,7 +356,7 @@ public:
     std::memcpy(shared_.data() + offset, from, bytes);
   }
 
-  /// A copy under way: its bytes are nobody's until it lands.
+  /// Marks the target of a copy that has not landed: reading these bytes is a fault.
   void poison_target(int t, unsigned offset) {
     const unsigned char nothing[16] = {poison, poison, poison, poison, poison, poison,
                                        poison, poison, poison, poison, poison, poison,
@@ -415,7 +415,7 @@ private:
     return true;
   }
 
-  /// At a barrier: each thread's next access comes after all that is ordered before any thread's.
+  /// At a barrier: accesses ordered before one thread become ordered before all threads.
   void order_all() {
     thread_order all;
     for (const emulated_thread& t : threads_)
@@ -617,7 +617,7 @@ std::uint32_t emulated_ptx::lop3(std::uint32_t a, std::uint32_t b, std::uint32_t
 }
 
 std::uint32_t emulated_ptx::sub_f16x2(std::uint32_t a, std::uint32_t b) const {
-  // Rounding to f32 first changes nothing: it has more than twice the bits of f16, and two.
+  // Rounding to f32 first changes nothing, since f32 has more than twice the bits of f16 plus two.
   std::uint32_t to = 0;
   for (int i = 0; i < 2; ++i) {
     const float difference =

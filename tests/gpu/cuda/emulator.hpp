@@ -73,12 +73,12 @@ struct block_report {
   /// Bank conflicts: the passes over the banks of shared memory beyond the fewest possible, for the
   /// warps' accesses and ldmatrix. Passes of copy_async() are not counted.
   std::int64_t bank_conflicts = 0;
-  std::int64_t shared_accesses = 0; ///< of whole warps
+  std::int64_t shared_accesses = 0; ///< one for each access of a whole warp
 };
 
 class emulated_block;
 
-/// The policy that bodies are templates over, with the members of gpu::cuda::device_ptx.
+/// The policy (template parameter) of kernel bodies, with the members of gpu::cuda::device_ptx.
 class emulated_ptx {
 public:
   int thread() const { return thread_; }

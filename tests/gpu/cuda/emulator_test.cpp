@@ -54,7 +54,7 @@ constexpr int holder_by_row[8][8] = {
     {8, 8, 9, 9, 10, 10, 11, 11},     {12, 12, 13, 13, 14, 14, 15, 15},
     {16, 16, 17, 17, 18, 18, 19, 19}, {20, 20, 21, 21, 22, 22, 23, 23},
     {24, 24, 25, 25, 26, 26, 27, 27}, {28, 28, 29, 29, 30, 30, 31, 31}};
-/// The same for the halves of mma's B, where a thread has two neighbouring rows.
+/// The thread that holds each element of a half of mma's B, with two neighbouring rows a thread.
 constexpr int holder_by_column[8][8] = {
     {0, 4, 8, 12, 16, 20, 24, 28},  {0, 4, 8, 12, 16, 20, 24, 28},  {1, 5, 9, 13, 17, 21, 25, 29},
     {1, 5, 9, 13, 17, 21, 25, 29},  {2, 6, 10, 14, 18, 22, 26, 30}, {2, 6, 10, 14, 18, 22, 26, 30},
@@ -66,7 +66,7 @@ TEST_CASE("cuda emulator: ldmatrix gives each thread what the PTX ISA says") {
   for (const bool transposed : {false, true}) {
     std::uint32_t got[32][4];
     run_block({.shared_bytes = 4 * 8 * 16}, [&](emulated_ptx ptx) {
-      const auto row = static_cast<unsigned>(ptx.thread()); // of all four matrices
+      const auto row = static_cast<unsigned>(ptx.thread()); // a row of one of the four matrices
       for (unsigned c = 0; c < 8; ++c) // element 8 * row + c differs everywhere
         ptx.store_shared(row * 16 + c * 2, static_cast<std::uint16_t>(row * 8 + c));
       ptx.barrier();
@@ -337,7 +337,7 @@ TEST_CASE("cuda emulator: sync_warp orders a warp's accesses to shared memory, a
   };
   CHECK(fault(true, true, 1) == "no fault");
   has(fault(false, true, 1), "thread 0 reads shared byte 4, which was never written");
-  has(fault(true, false, 1), "without a barrier after thread"); // it reads what is written next
+  has(fault(true, false, 1), "without a barrier after thread"); // a later write races with the read
   has(fault_of(two_warps,
                [](emulated_ptx ptx) {
                  ptx.store_shared(static_cast<unsigned>(4 * ptx.thread()), 1);
@@ -347,7 +347,7 @@ TEST_CASE("cuda emulator: sync_warp orders a warp's accesses to shared memory, a
                  ptx.barrier();
                }),
       "without a barrier after another thread touched it");
-  has(fault(true, true, 32), "without a barrier after thread"); // the other warp's
+  has(fault(true, true, 32), "without a barrier after thread"); // the partner is in another warp
 }
 
 TEST_CASE("cuda emulator: arithmetic on pairs of 16 bits rounds once, to nearest even") {
@@ -359,17 +359,17 @@ TEST_CASE("cuda emulator: arithmetic on pairs of 16 bits rounds once, to nearest
     };
     same("bf16", ptx.fma_bf16x2(pair_of(3, -2, true), pair_of(5, 7, true), pair_of(1, 0.5F, true)),
          pair_of(16, -13.5F, true));
-    // The product lies below the middle between two bf16, and on it where it is rounded first.
+    // The exact sum lies just below the middle of two bf16; a rounded product would reach it.
     same("once",
          ptx.fma_bf16x2(pair_of(0x1p-8F * (1 + 0x1p-7F), 0x1p-8F, true),
                         pair_of(1 - 0x1p-7F, 1, true), pair_of(1 + 0x1p-7F, 1, true)),
          pair_of(1 + 0x1p-7F, 1, true));
-    // The lower half comes first; halfway goes to even.
+    // The first argument becomes the lower half. Ties are rounded to even.
     same("narrow f16", ptx.narrow_f16x2(1.5F, -2), 0xc0003e00U);
     same("narrow f16", ptx.narrow_f16x2(2049, 2051), pair_of(2048, 2052));
     same("narrow bf16", ptx.narrow_bf16x2(1.5F, -2), 0xc0003fc0U);
     same("narrow bf16", ptx.narrow_bf16x2(257, 259), pair_of(256, 260, true));
-    // A sum of a rounded product is no multiply-add.
+    // x * x is rounded before the addition, unlike in a multiply-add.
     const float x = 1 + 0x1p-12F;
     same("add", gpu::detail::f32_to_bits(ptx.add(x * x, -1)), gpu::detail::f32_to_bits(0x1p-11F));
     same("permute", ptx.permute(0x33221100U, 0x77665544U, 0x5410), 0x55441100U);
@@ -413,7 +413,7 @@ TEST_CASE("cuda emulator: bank conflicts are counted") {
 
 namespace {
 
-/// What a block of the sum over slices leaves out.
+/// The step that the blocks of sliced_sum leave out.
 enum class omits { nothing, fence, atomic, fence_after, barrier };
 
 /// A grid of 4 blocks of 32 threads. Each block doubles one slice of x (32 numbers). The block that
@@ -606,7 +606,7 @@ TEST_CASE("cuda emulator: a record of order is a row's, with any rows beside it"
       const bool first_row = 2 * (t % 4) + i % 2 == 0;
       rows += first_row;
       CHECK((one[4 * t + i] == eight[4 * t + i]) == first_row);
-      if (!first_row) CHECK(one[4 * t + i] == 0); // products of zero
+      if (!first_row) CHECK(one[4 * t + i] == 0); // the other rows' products are zero
       if (!first_row) CHECK(sums[4 * t + i] == 0);
     }
   CHECK(rows == 16);
@@ -629,7 +629,7 @@ TEST_CASE("cuda emulator: a record of order does not depend on the factors of pr
 }
 
 TEST_CASE("cuda emulator: a record of order shows how a body adds its sums") {
-  // Two sums of products, and two steps of a shuffle: the same numbers in another order.
+  // The masks of the two shuffles decide in which order the same numbers are added.
   const auto record = [](int first_mask, int second_mask) {
     std::vector<float> sums(32);
     run_block({.order_records = true}, [&](emulated_ptx ptx) {

@@ -33,18 +33,18 @@ enum class prefill_size : std::uint8_t { none, small, large };
 struct call {
   bool bf16 = false;
   bool int8 = false;     ///< activations are rounded by to_8_bits
-  bool residual = false; ///< of int8: their residual is multiplied instead
-  bool int8x2 = false;   ///< of int8: it is multiplied as well
+  bool residual = false; ///< with int8: the residuals are multiplied instead
+  bool int8x2 = false;   ///< with int8: the residuals are multiplied as well
   std::int64_t m = 1;
   std::vector<float> x;   // (m, cols), rounded
   std::int64_t extra = 0; ///< elements between rows
   std::vector<float> bias;
   bool accumulate = false;
   bool order_records = false;
-  int pairs = 2; ///< of panels, with more than 16 rows
+  int pairs = 2; ///< pairs of panels in a block, if there are more than 16 rows
   prefill_size prefill = prefill_size::none;
-  std::optional<dtype> gated = {};        ///< silu_mul() of the product in this type
-  std::int64_t gated_extra = 0;           ///< elements between its rows
+  std::optional<dtype> gated = {};        ///< the type of silu_mul() of the product
+  std::int64_t gated_extra = 0;           ///< elements between rows of gated_out
   std::vector<unsigned char> gated_out{}; // (m, rows / 2 + gated_extra) of that type
   std::vector<float> out;                 // (m, rows)
 };
@@ -132,7 +132,7 @@ block_report run_as_packed(const cuda::gemm_args& args, const activations& x, ca
   return report;
 }
 
-/// Activations of 16 bits in rows that lie apart. The last row ends where its columns do.
+/// 16-bit activations, with gaps between rows if c.extra > 0. No gap follows the last row.
 inline activations halves_of(const detail::packed_view& w, const call& c, cuda::gemm_args& args) {
   const std::int64_t stride = w.cols + c.extra;
   activations x;
@@ -187,7 +187,7 @@ inline activations codes_of(const detail::packed_view& w, const std::vector<floa
   return std::move(given);
 }
 
-/// Runs the kernel over all outputs. Memory is checked to the byte.
+/// Runs the kernel over all outputs. An access outside the arrays is a fault.
 inline block_report emulate(const detail::packed_view& w, call& c) {
   cuda::gemm_args args{};
   args.w = w;
@@ -227,13 +227,13 @@ inline void set_zero(matrix& w, std::size_t g, int zero) {
 }
 
 inline void check(const call& c, const oracle& want) {
-  int wrong = 0; // also what is still NaN, as before the call
+  int wrong = 0; // counts NaN too, which outputs are before the call
   for (std::size_t i = 0; i < want.value.size(); ++i)
     wrong += !(std::abs(c.out[i] - want.value[i]) <= want.bound[i]);
   CHECK(wrong == 0);
 }
 
-/// A product of the matrix with m rows, in each way of dividing it, held to an exact one.
+/// Compares products with m rows, by blocks of one and of two pairs of panels, with exact ones.
 inline void check_product(const matrix& w, const detail::packed_view& packed, std::int64_t m,
                           bool bf16) {
   for (const int pairs : {1, 2}) {
@@ -291,7 +291,7 @@ inline void check_order(const detail::packed_view& packed, std::int64_t most, bo
     CHECK(std::memcmp(some.out.data(), all.out.data(), some.out.size() * sizeof(float)) == 0);
   }
   CHECK(std::none_of(all.out.begin(), all.out.end(), [](float x) { return std::isnan(x); }));
-  // Rows' sums differ, so the comparison can fail.
+  // The first two rows differ, so the comparisons above could have failed.
   CHECK(std::memcmp(all.out.data(), all.out.data() + packed.rows, bytes) != 0);
 }
 

@@ -22,7 +22,7 @@ struct i8_case {
   std::int32_t group;
   offsets form;
   int zero = -1;
-  int columns; ///< that share a scale of activations
+  int columns; ///< columns of activations that share a scale
 };
 constexpr i8_case all_i8[] = {
     {256, offsets::stored_f16, 128, 128},   {128, offsets::factored, -1, 128},
@@ -37,7 +37,7 @@ matrix matrix_of(const i8_case& i8, std::int64_t rows, std::int64_t cols) {
   matrix w = random_matrix(weight_kind::grouped_u8, rows, cols, i8.group, i8.form, 2);
   for (std::size_t g = 0; g < w.scales.size(); ++g) {
     if (i8.zero >= 0) set_zero(w, g, i8.zero);
-    // Packing takes 255 of a scale in f32 for an offset that is none, where the product rounds up.
+    // Where 255 * scale rounds up in f32, packing no longer finds the zero point 255.
     if (i8.form == offsets::zero_points_f32 && w.group_offsets[g] < -254.5F * w.scales[g])
       set_zero(w, g, 254);
   }
@@ -91,7 +91,7 @@ TEST_CASE("cuda products of int8 are those of the codes, for few rows and many, 
     CAPTURE(i8.group, static_cast<int>(i8.form), i8.zero, rows, cols, m);
     const matrix w = matrix_of(i8, rows, cols);
     const auto packed = pack(*dev, w.source(), "w").value();
-    // The zero points of one output may be one for all.
+    // With a single row, all groups may have one zero point by chance, which changes the columns.
     if (rows > 1) REQUIRE(cuda::gemm_i8_columns(packed.get().view) == i8.columns);
     for (const int pairs : {1, 2}) {
       if (pairs == 1 && (m <= 16 || prefill != prefill_size::none)) continue;
@@ -159,7 +159,7 @@ TEST_CASE("cuda products of int8 have one row's bits alone and among any others,
   CHECK(std::none_of(all.out.begin(), all.out.end(), [](float x) { return std::isnan(x); }));
 }
 
-// Weights of 1 in the last bit of a sum of many: a sum that is not exact in integers shows.
+// One activation is 126 among many of 127, so that a sum which is not exact shows.
 TEST_CASE("cuda products of int8 are exact at both ends of the codes, emulated") {
   auto dev = device::open({.kind = "host", .threads = 1}).value();
   for (const int zero : {0, 128, 255})
@@ -175,7 +175,7 @@ TEST_CASE("cuda products of int8 are exact at both ends of the codes, emulated")
           call c = int8_call(packed.get().view, 2);
           c.prefill = size;
           std::fill(c.x.begin(), c.x.end(), sign * 127);
-          c.x[0] = sign * 126; // the others' codes are 127 in their own right
+          c.x[0] = sign * 126; // the largest value is 127, so the scale is 1
           emulate(packed.get().view, c);
           const float want = static_cast<float>(code - zero) * sign;
           CHECK(c.out[0] == want * (127 * 127 + 126));
@@ -230,7 +230,7 @@ packed_matrix of_columns(device& dev, std::int64_t cols, std::int32_t group) {
 TEST_CASE("cuda activations become the nearest codes, with a scale and a sum a segment, emulated") {
   auto dev = device::open({.kind = "host", .threads = 1}).value();
   const std::int32_t group = GENERATE(32, 64, 128);
-  // More columns than one block has, in rows at addresses of 16 bytes or not.
+  // More columns than one block converts, in rows that are aligned to 16 bytes or not.
   const std::int64_t cols = group * 11, m = 9;
   const std::int64_t stride = cols + GENERATE(0, 3);
   const bool ordered = GENERATE(false, true);
@@ -238,7 +238,7 @@ TEST_CASE("cuda activations become the nearest codes, with a scale and a sum a s
   const auto packed = of_columns(*dev, cols, group);
   std::vector<float> x = spiky_floats((m - 1) * stride + cols, 9);
   std::fill_n(x.begin(), group, 0.0F);
-  std::fill_n(x.begin() + group, group, 1e-32F); // its reciprocal has no f32
+  std::fill_n(x.begin() + group, group, 1e-32F); // so small that zeros are stored
   std::vector<std::int32_t> order;
   for (std::int32_t k = 0; k < cols; ++k)
     order.push_back(ordered ? (k * 37 + 11) % static_cast<std::int32_t>(cols) : k);

@@ -35,7 +35,7 @@ matrix matrix_of(const u8_case& u8, std::int64_t rows, std::int64_t cols) {
   matrix w = random_matrix(weight_kind::grouped_u8, rows, cols, u8.group, u8.form, 2);
   for (std::size_t g = 0; g < w.scales.size(); ++g) {
     if (u8.zero_32) set_zero(w, g, 32);
-    // Packing takes 255 of a scale in f32 for an offset that is none, where the product rounds up.
+    // Where 255 * scale rounds up in f32, packing no longer finds the zero point 255.
     if (u8.form == offsets::zero_points_f32 && w.group_offsets[g] < -254.5F * w.scales[g])
       set_zero(w, g, 254);
   }
@@ -160,7 +160,7 @@ TEST_CASE("cuda products of 8-bit weights take columns in another order, emulate
   const auto packed = pack(*dev, source, "w").value();
   call c = random_call(packed.get().view, m, false);
   const oracle want = exact(w, c.x, m, compute_type::f32);
-  // Column c of the weights multiplies column order[c] of what is given.
+  // Column c of the weights multiplies column order[c] of the activations.
   std::vector<float> given(c.x.size());
   for (std::size_t i = 0; i < given.size(); ++i)
     given[i / cols * cols + static_cast<std::size_t>((*order)[i % cols])] = c.x[i];

@@ -35,7 +35,7 @@ TEST_CASE("where there is no GPU, the error says why and what to do") {
   CHECK(no_gpu(12040, 13010, "CUDA driver version is insufficient").detail ==
         "device.kind = \"cuda\" needs a driver for CUDA 13.1 in this build, and this machine's is "
         "for CUDA 12.4: update it, build twill with CUDA 12, or set device.kind = \"host\"");
-  // A driver runs every program of its major version.
+  // A driver for CUDA 12.2 runs programs built with 12.9, so the fault is a missing GPU.
   CHECK(no_gpu(12020, 12090, "no CUDA-capable device is detected").detail ==
         "device.kind = \"cuda\" needs a GPU, and CUDA says \"no CUDA-capable device is detected\": "
         "nvidia-smi must list it and CUDA_VISIBLE_DEVICES must not hide it, or set device.kind = "

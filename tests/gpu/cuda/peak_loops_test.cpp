@@ -16,7 +16,7 @@ namespace {
 
 constexpr int n_sums = 4 * cuda::peak_chains;
 
-/// What each thread of the second block stores.
+/// Runs the second of two blocks, and returns what each of its threads stores.
 template <class Body>
 std::vector<float> stored(cuda::peak_args args, const Body& body) {
   std::vector<float> out(2 * cuda::peak_threads, -1);
@@ -26,7 +26,7 @@ std::vector<float> stored(cuda::peak_args args, const Body& body) {
       [&](emulated_ptx ptx) {
         body(cuda::peak_loop<emulated_ptx>{ptx, args});
       });
-  CHECK(out[cuda::peak_threads - 1] == -1); // the first block's
+  CHECK(out[cuda::peak_threads - 1] == -1); // the first block's outputs are untouched
   return {out.begin() + cuda::peak_threads, out.end()};
 }
 
@@ -37,17 +37,17 @@ float sum_of_beginnings() {
 } // namespace
 
 TEST_CASE("cuda peak rates: each round of mma adds sixteen products to each of a thread's sums") {
-  const cuda::peak_args args{0x3c003c00U, 0, 0, 0, 5, nullptr}; // ones
+  const cuda::peak_args args{0x3c003c00U, 0, 0, 0, 5, nullptr}; // all factors are 1
   const auto sums = stored(args, [](auto loop) { loop.mma(); });
   for (const float sum : sums)
     CHECK(sum == sum_of_beginnings() + 5 * 16 * n_sums);
-  // A multiply-add is two operations, and a thread has as many sums as it adds products to.
+  // A multiply-add counts as two operations; a round of mma adds 16 products to each sum.
   CHECK(cuda::peak_mma_operations == 2 * 16 * n_sums);
 }
 
 TEST_CASE(
     "cuda peak rates: each round of mma of int8 adds 32 products to each of a thread's sums") {
-  const cuda::peak_args args{0, 0x01010101U, 0, 0, 5, nullptr}; // ones
+  const cuda::peak_args args{0, 0x01010101U, 0, 0, 5, nullptr}; // all factors are 1
   const auto sums = stored(args, [](auto loop) { loop.mma_int8(); });
   for (const float sum : sums)
     CHECK(sum == sum_of_beginnings() + 5 * 32 * n_sums);

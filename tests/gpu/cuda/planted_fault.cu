@@ -16,7 +16,7 @@ __global__ void store_at(float* at) {
 } // namespace
 
 void plant_illegal_address(gpu::device& dev) {
-  constexpr std::uintptr_t unmapped = 64; // page 0 belongs to nobody
+  constexpr std::uintptr_t unmapped = 64; // page 0 is never mapped
   store_at<<<1, 1, 0, gpu::cuda::stream_of(dev.where())>>>(reinterpret_cast<float*>(unmapped));
   gpu::detail::count_launch();
 }

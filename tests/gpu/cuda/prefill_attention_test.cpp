@@ -14,10 +14,10 @@ struct piece {
 };
 struct prefill_options {
   std::int32_t least_rows = 1;
-  bool grid = false; ///< blocks take turns
+  bool grid = false; ///< emulate all blocks together, by run_grid()
   bool order_records = false;
-  int spare_columns = 0;  ///< of the block table
-  bool backwards = false; ///< rows are in the opposite order, of a step with one sequence
+  int spare_columns = 0;  ///< unused columns of the block table
+  bool backwards = false; ///< the rows are reversed; the step must have one sequence
   dtype out_type = dtype::f32;
 };
 
@@ -118,7 +118,7 @@ std::vector<float> prefill(sequences<Element, Dim>& from, const std::vector<piec
   return got;
 }
 
-/// Checks a step against the oracle, and that no access of shared memory conflicts.
+/// Compares a step with the oracle, and checks that shared memory has no bank conflicts.
 template <class Element, int Dim>
 std::vector<float> check(sequences<Element, Dim>& from, const std::vector<piece>& step,
                          const prefill_options& o = {}) {
@@ -189,7 +189,7 @@ TEST_CASE("cuda prefill attention agrees with a naive oracle over shapes, emulat
 TEST_CASE("a row of cuda prefill attention has decode attention's bits, emulated") {
   const auto compare_shape = []<class Element, int Dim>(attention_shape s, int length) {
     CAPTURE(kv_element<Element>::key, Dim, s.n_heads, s.n_kv_heads, s.window, s.alibi);
-    s.query_size = 0.05f; // so that records of order become weights that all count
+    s.query_size = 0.05f; // with records of order as scores, all softmax weights still count
     sequences<Element, Dim> from(s, {length, 9, 262});
     compare(from, {{0, length - 6, 6}, {1, 0, 9}, {2, 252, 10}});
   };
@@ -215,7 +215,7 @@ TEST_CASE("cuda prefill attention takes windows and ALiBi, emulated") {
     check_shape<kv_bf16, 64>(s, step);
     check_shape<kv_i8, 64>(s, step);
   }
-  // A tile of which no row sees what another one sees.
+  // A tile in which rows far apart have no position in common.
   check_shape<kv_f16, 64>({.n_heads = 1, .window = 3}, {{0, 240, 48}});
   check_shape<kv_i8, 64>({.n_heads = 1, .window = 3}, {{0, 240, 48}});
 }
@@ -270,7 +270,7 @@ TEST_CASE("cuda prefill attention takes rows in any order of positions, emulated
 }
 
 TEST_CASE("cuda prefill attention finds the tiles of many sequences, emulated") {
-  // More than a warp has threads; some have no rows in the step.
+  // The step has more sequences than a warp has threads, and some have no rows in it.
   const attention_shape s{.n_heads = 3, .n_kv_heads = 1};
   std::vector<int> lengths(41, 20);
   sequences<kv_f16, 64> from(s, lengths);
@@ -278,7 +278,7 @@ TEST_CASE("cuda prefill attention finds the tiles of many sequences, emulated") 
   for (std::size_t i = 0; i < lengths.size(); ++i)
     step.push_back({i, 0, static_cast<int>(i % 7 * 3)});
   check(from, step);
-  // Sequences with fewer rows than asked for are left out.
+  // Sequences with fewer than `least_rows` rows are left out.
   block_report report;
   const auto all = prefill(from, step, {}, report);
   const auto some = prefill(from, step, {.least_rows = 6}, report);
@@ -320,7 +320,7 @@ TEST_CASE("what no row of a cuda prefill attention tile sees may be anything, em
       from.key_scales.data()[at.scale] = from.value_scales.data()[at.scale] = NAN;
     }
     CHECK(same_bits(want, check(from, step)));
-    // Keys that another row of the tile sees, and scales of values, may be anything too.
+    // NaN in a position that only the last row sees must not change the rows before it.
     const auto last = from.place_of(0, 250, 0);
     for (int d = 0; d < 64; ++d)
       from.keys.data()[last.key + d * from.s.block_tokens] = nan;

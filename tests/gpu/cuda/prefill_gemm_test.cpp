@@ -16,7 +16,7 @@ struct weights_case {
   weight_kind kind;
   std::int32_t group;
   offsets form;
-  bool bf16; ///< activations
+  bool bf16; ///< activations are bf16, otherwise f16
 };
 constexpr weights_case all_weights[] = {
     {weight_kind::f16, 0, offsets::factored, false},
@@ -39,7 +39,7 @@ constexpr weights_case all_weights[] = {
 matrix matrix_of(weight_kind kind, std::int64_t rows, std::int64_t cols, std::int32_t group,
                  offsets form) {
   matrix w = random_matrix(kind, rows, cols, group, form, 2);
-  // Packing takes 255 of a scale in f32 for an offset that is none, where the product rounds up.
+  // Where 255 * scale rounds up in f32, packing no longer finds the zero point 255.
   if (kind == weight_kind::grouped_u8 && form == offsets::zero_points_f32)
     for (std::size_t g = 0; g < w.scales.size(); ++g)
       if (w.group_offsets[g] < -254.5F * w.scales[g]) set_zero(w, g, 254);
@@ -86,7 +86,7 @@ TEST_CASE("cuda products of many rows sum a row as those of few do, emulated") {
   const auto [kind, group, form, bf16] =
       GENERATE(from_range(std::begin(all_weights), std::end(all_weights)));
   CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), bf16);
-  // Of 128 columns a segment: nine segments, so eight slices, three of them empty.
+  // Nine segments of 128 columns are split into eight slices, three of them empty.
   const matrix w = matrix_of(kind, 64, 1152, group, form);
   const auto packed = pack(*dev, w.source(), "w").value();
   call c = random_call(packed.get().view, 70, bf16);

@@ -86,7 +86,7 @@ private:
         requests_.pop_front();
         reach(served.back()->until, lock);
       }
-      use_memory(false); // before anybody goes on
+      use_memory(false); // before any waiting thread continues
       for (request* one : served)
         one->served = true;
       changed_.notify_all();

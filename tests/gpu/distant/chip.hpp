@@ -18,7 +18,7 @@ void* allocate(std::size_t bytes);
 void release(void* memory);
 
 struct stream;
-/// The end of the work that a stream had been given at some time.
+/// A point in a stream: the end of all work that had been queued by some moment.
 struct point {
   std::shared_ptr<stream> of; ///< null: it has passed
   long number = 0;

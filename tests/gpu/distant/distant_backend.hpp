@@ -15,14 +15,14 @@ class space;
 
 namespace twill::test {
 
-/// The portable implementations of all ops, run by the chip. // distant_ops.cpp
+/// The portable implementations of all ops, run by the chip. Defined in distant_ops.cpp.
 const gpu::detail::op_backends& distant_backends();
-/// Starts Kokkos for the calling thread and says what it is. // distant_ops.cpp
+/// Starts Kokkos for the calling thread, and returns its description. Defined in distant_ops.cpp.
 std::string start_distant(std::int32_t threads);
-/// A Kokkos space to launch on, for space::instance(). // distant_ops.cpp
+/// A Kokkos space to launch on, for space::instance(). Defined in distant_ops.cpp.
 std::shared_ptr<const void> make_distant_instance();
 
-/// Where a distant device's ops are begun. // distant_device.cpp
+/// The stream on which a distant device's ops begin. Defined in distant_device.cpp.
 const std::shared_ptr<chip::stream>& stream_of(const gpu::detail::space& distant);
 
 } // namespace twill::test

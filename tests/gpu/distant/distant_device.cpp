@@ -136,7 +136,7 @@ result<void*> make_event() {
 void drop_event(void* event) {
   delete static_cast<chip::point*>(event);
 }
-/// Ops of a host's device are done when they return.
+/// The ops of a device on the host are done when they return, so its event has passed already.
 result<nothing> record(const space& on, void* event) {
   point_at(event) = on.facts().is_host ? chip::point{} : chip::end_of(stream_of(on));
   return nothing{};

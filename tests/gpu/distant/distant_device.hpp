@@ -18,7 +18,7 @@ struct transfer_backend;
 
 namespace twill::test {
 
-/// A distant device beside the host's: the process's copies stay what they are.
+/// Opens a distant device without changing how the process copies between host and device.
 std::unique_ptr<gpu::device> open_distant(const gpu::device_config& config);
 
 /// While an object of this class exists, the process's copies between host and device go through

@@ -17,7 +17,7 @@ using namespace twill;
 
 namespace {
 
-/// The signal that ends a child process which runs `f`; 0 if it returns.
+/// Runs `f` in a child process. Returns the signal that ends the child, or 0 if `f` returns.
 template <class F>
 int signal_of(const F& f) {
   const pid_t child = fork();
@@ -65,7 +65,7 @@ TEST_CASE("a distant device does what was only begun when somebody waits for it,
   dev->enqueue_upload(memory.data(), &sent, 4);
   dev->enqueue_download(&back, memory.data(), 4);
   CHECK(back == 0);
-  sent = 2; // what the device has yet to read: a program must not do this
+  sent = 2; // not yet read by the device; real programs must not do this
   dev->fence();
   CHECK(back == 2);
   const test::device_array<float> value(*dev, {-3});
@@ -87,7 +87,7 @@ TEST_CASE("markers put copies before a distant device's ops, and ops before copi
   const gpu::tensor_ref x = gpu::view_2d(from.data(), gpu::dtype::f32, 1, 1);
   const gpu::tensor_ref y = gpu::view_2d(to.data(), gpu::dtype::f32, 1, 1);
   const test::device_array<std::int32_t> row(*dev, {0});
-  // The op waits for the first copy, and the second copy, to the same place, for the op.
+  // The op waits for the first copy; the second copy, to the op's input, waits for the op.
   REQUIRE(copies.begin_to_device(from.data(), sent.data(), 4).ok());
   first.record(copies);
   REQUIRE(first.device_follows(*dev).ok());

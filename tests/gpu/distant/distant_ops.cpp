@@ -16,7 +16,7 @@ using gpu::device;
 
 using serial_chip = launcher<kokkos_serial, 1, false>;
 
-/// Kokkos runs a kernel of Serial at once. The chip gets it as work instead, as a GPU would.
+/// Kokkos' Serial space runs a kernel at once. This launcher queues it on the chip, like a GPU.
 struct on_chip : serial_chip {
   template <class Functor>
   static void items(const device& dev, const char* name, long n, const Functor& f) {

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Bytes on huge pages in the mappings that begin in or hold this memory.
+/// Bytes on huge pages in all mappings that overlap this memory.
 std::size_t huge_bytes(const char* memory, std::size_t bytes) {
   std::ifstream in("/proc/self/smaps");
   const auto first = reinterpret_cast<std::uintptr_t>(memory);
@@ -36,7 +36,7 @@ std::size_t huge_bytes(const char* memory, std::size_t bytes) {
   return sum;
 }
 
-/// Of pages that are huge when they are asked for: whether this machine gives any.
+/// Whether this machine gives huge pages to memory that asks for them from the start.
 bool has_huge_pages() {
   auto* memory = static_cast<char*>(twill::gpu::detail::map_huge_pages(huge_page_bytes));
   std::memset(memory, 1, huge_page_bytes);
@@ -95,7 +95,7 @@ TEST_CASE("memory that moves slowly moves afterwards, in a small share of a core
     std::this_thread::sleep_for(20ms);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   CHECK(huge_bytes(memory.data, memory.bytes) >= wanted);
-  // A tenth is meant; what this test spends on looking is its own thread's.
+  // The move may use a tenth of a core. This thread's own polling is not counted.
   CHECK(seconds_of_others() - worked < 0.3 * took.count());
   CHECK(memory.is_whole());
 }

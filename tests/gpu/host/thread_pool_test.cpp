@@ -39,7 +39,7 @@ TEST_CASE("no two calls at a time have the same thread") {
 
 TEST_CASE("what a thread does not come to, others do") {
   thread_pool t(2);
-  // The first part waits for all others, its own share's among them.
+  // The first part waits for all others, even those in the share of its own thread.
   std::atomic<int> rest{0};
   bool all_came = false;
   t.run(8, [&](std::int64_t part) {

@@ -31,7 +31,7 @@ std::vector<std::uint16_t> rounded(const std::vector<float>& x, dtype type) {
   return to;
 }
 
-/// The kinds of weights, with groups as they are common, and an order of columns for one of each.
+/// A matrix of each kind of weights; grouped ones with each form of offsets.
 std::vector<matrix> matrices(std::int64_t cols) {
   std::vector<matrix> all;
   for (const weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16})

@@ -163,7 +163,7 @@ inline matrix with_int16_quant_params(matrix w) {
 /// How activations are rounded in int8 compute.
 struct int8_rounding {
   std::int64_t columns = 32;    ///< that share a scale
-  bool always_residual = false; ///< int8x2: not only where a few values are much larger
+  bool always_residual = false; ///< int8x2: also where no value is much larger
 };
 
 /// What a call computes, and how far a result may be from the exact product.
@@ -234,7 +234,7 @@ inline int8_rounding int8_rounding_of(const device& dev, const packed_matrix& w)
   return of_cuda ? int8_rounding{cuda::gemm_i8_columns(view), true} : int8_rounding{};
 }
 
-/// Device copies of a vector and back.
+/// Copies a vector to the device, or back.
 template <class T>
 buffer to_device(device& dev, const std::vector<T>& v) {
   buffer b = dev.allocate(std::max<std::size_t>(1, v.size()) * sizeof(T), "test").value();

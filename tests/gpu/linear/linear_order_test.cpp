@@ -31,7 +31,7 @@ weight_source ordered(const matrix& w, const column_order& order) {
   return s;
 }
 
-/// x's columns as the weights' columns want them.
+/// Gathers the columns of x in the order of the weights' columns.
 std::vector<float> gathered(const std::vector<float>& x, const std::vector<std::int32_t>& order) {
   std::vector<float> out;
   for (std::size_t at = 0; at < x.size(); at += order.size())

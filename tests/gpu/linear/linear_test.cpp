@@ -75,7 +75,7 @@ void check_matrix(const std::vector<std::unique_ptr<device>>& devices, const mat
                   std::int64_t m) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;
   const auto x = grouped ? spiky_floats(m * w.cols, 5) : random_floats(m * w.cols, 5);
-  std::vector<packed_matrix> packed; // device memory is of use to its own device alone
+  std::vector<packed_matrix> packed; // one for each device, which cannot use another's memory
   for (const auto& dev : devices)
     packed.push_back(pack(*dev, w.source(), "w").value());
   for (compute_type compute : computes) {

@@ -57,7 +57,7 @@ bool same_image(device& dev, const weight_source& a, const weight_source& b) {
   return image_of(dev, a) == image_of(dev, b);
 }
 
-/// Some matrices of one kind, and one after the other as row by row sources and as whole panels.
+/// Some matrices of one kind, stacked in sources that fill single rows or whole row panels.
 struct pile {
   std::vector<matrix> parts;
   pile(weight_kind kind, offsets form, const std::vector<std::int64_t>& rows) {

@@ -19,7 +19,7 @@ using namespace twill::gpu::test;
 
 namespace {
 
-/// One matrix twice: as codes with factors and bases, and as what they are widened to.
+/// One matrix twice: as 4-bit codes with factors and bases, and as the 8-bit codes they stand for.
 struct widened {
   std::int64_t rows, cols;
   std::int32_t group, code_group;
@@ -133,7 +133,7 @@ TEST_CASE("the kernel for any execution space widens codes too, in every compute
     };
     const auto want = portable(wide);
     CHECK(same_bits(portable(narrow), want));
-    // There is no other kernel for these.
+    // Only the portable kernel computes these types; int8 has a kernel of its own.
     if (compute != compute_type::int8)
       CHECK(same_bits(run_linear(*dev, narrow, x, 3, compute), want));
   }

@@ -25,7 +25,7 @@ std::uint16_t narrowed(float x, dtype type) {
   return type == dtype::f16 ? gpu::detail::f32_to_f16(x) : gpu::detail::f32_to_bf16(x);
 }
 
-/// Runs `op` into f32 and into 16 bits, whose rows lie 3 elements further apart than they are long.
+/// Runs `op` into f32 and into 16-bit types, with gaps of 3 elements between the rows.
 void check_rounds_once(gpu::device& dev, long m, long n,
                        const std::function<void(gpu::tensor_ref out)>& op) {
   const long stride = n + 3;
@@ -53,7 +53,7 @@ TEST_CASE("norms, products with gates, activations and gathers write f16 and bf1
   auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   for (const auto& [rows, cols] : shapes) {
     const long m = rows, n = cols;
-    // Beyond f16 too: what overflows becomes infinite, as in linear's own rounding.
+    // Some values overflow f16, and become infinite as they do in linear's own rounding.
     auto values = test::random_floats(static_cast<std::size_t>(2 * m * n), 1, 3.0F);
     values[0] = 3e5F;
     device_array<float> pairs(*dev, values);

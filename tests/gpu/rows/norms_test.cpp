@@ -43,7 +43,7 @@ TEST_CASE("layer_norm agrees with a naive oracle, with and without bias, in plac
         const long stride = n + 5;
         auto x = test::random_floats(static_cast<std::size_t>(m * stride), 1);
         for (float& v : x)
-          v += 30; // a mean that a one-pass variance would drown in
+          v += 30; // a mean at which a one-pass variance is inexact
         const auto w = test::random_floats(static_cast<std::size_t>(n), 2);
         const auto b = test::random_floats(static_cast<std::size_t>(n), 3);
         device_array<float> dx(*dev, x), dw(*dev, w), db(*dev, b);

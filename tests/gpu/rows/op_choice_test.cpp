@@ -59,7 +59,7 @@ TEST_CASE("an op runs by the device's own table where that supports it, else by 
   const std::vector<float> wide = silu_mul_of(*dev, 5);
   CHECK(calls == 1);
   CHECK(wide[4] == Approx(2 * 2 / (1 + std::exp(-2.0))));
-  CHECK(relu_of(*dev, -3) == 0); // an entry that the table leaves empty
+  CHECK(relu_of(*dev, -3) == 0); // an op that the table does not have
 }
 
 TEST_CASE("a portable table is its own rest") {

@@ -136,7 +136,7 @@ TEST_CASE("rotary and the KV store agree with a naive oracle in every layout and
     CHECK(worst_q < 1e-6);
     CHECK(worst_k < tolerance);
     CHECK(worst_v < tolerance);
-    // Nothing else was touched.
+    // Elements of all other positions keep the pattern that they were filled with.
     const std::size_t bytes = gpu::size_of(s.type);
     std::size_t changed = 0;
     for (std::size_t i = 0; i < arena; ++i)
@@ -157,7 +157,7 @@ TEST_CASE("i8 KV keeps each head of each token in steps of its largest magnitude
     auto k = test::random_floats(static_cast<std::size_t>(n * n_kv * head_dim), 1, 3.0f);
     auto v = test::random_floats(k.size(), 2);
     std::fill_n(k.begin(), head_dim, 0.0f);   // a row of zeros
-    std::fill_n(v.begin(), head_dim, 1e-38f); // one too small for its reciprocal
+    std::fill_n(v.begin(), head_dim, 1e-38f); // one so small that zeros are stored
     device_array<float> dq(*dev, std::vector<float>(k.size())), dk(*dev, k), dv(*dev, v);
     const auto places = static_cast<std::size_t>(rows.n_blocks * n_kv * block_tokens);
     device_array<std::int8_t> keys(*dev, std::vector<std::int8_t>(places * head_dim, 77));

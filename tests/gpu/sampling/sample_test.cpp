@@ -25,7 +25,7 @@ namespace {
 constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// Parameters of a row with host-side histories and biases.
+/// The parameters of a row, with token counts and biases in host memory.
 struct request {
   sample_row row;
   std::vector<gpu::token_count> counts;
@@ -40,7 +40,7 @@ struct drawn {
   std::vector<float> top_logprobs;
 };
 
-/// Samples row i of `logits` with requests[i]. `received` says what no row asks for.
+/// Samples row i with requests[i]. With `received`, `args` lists only the stages that rows need.
 drawn sample(gpu::device& dev, const std::vector<float>& logits,
              const std::vector<request>& requests, std::int32_t max_top = 0, bool portable = false,
              bool received = false) {
@@ -279,7 +279,7 @@ TEST_CASE("every implementation draws and reports what the host does, for any pa
   auto host = test::open_implementation(test::host_implementation);
   for (const std::size_t vocab : {33, 4095, 4096, 4097, 8192, 21001}) {
     auto requests = combinations();
-    // Both cuts, where one or the other is the narrower, and ties at the cut.
+    // Requests with both top_k and top_p, where either may be stricter, and ties at the cut.
     for (const auto& [k, p] : {std::pair{3, 0.9f}, {400, 0.5f}, {1, 0.5f}, {20000, 0.99f}}) {
       requests.emplace_back();
       requests.back().row.top_k = k;
@@ -300,7 +300,7 @@ TEST_CASE("every implementation draws and reports what the host does, for any pa
       logits[i * vocab + vocab / 2] = not_a_number;
       logits[(i + 1) * vocab - 1] = -inf;
     }
-    // Rows of nothing but -inf, with +inf in the last part, and with one id that may be drawn.
+    // Row 1 is all -inf, row 2 has +inf in its last part, and row 3 allows only one id.
     const auto row_of = [&](std::size_t i) {
       return logits.begin() + static_cast<long>(i * vocab);
     };
@@ -402,7 +402,7 @@ TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
       request k, p, m;
       k.row.counter = p.row.counter = m.row.counter = c;
       k.row.top_k = 3;
-      p.row.top_p = 0.35f; // of 30 equal ones: 11
+      p.row.top_p = 0.35f; // keeps 11 of 30 equal probabilities
       m.row.top_k = 4;
       m.row.top_p = 0.9f; // both 2.0f, then ids 0 and 1; 0.9 needs all four
       for (const request& r : {k, p, m})
@@ -428,7 +428,7 @@ TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
 TEST_CASE("draws and ties are found wherever they lie in a long row") {
   auto dev = test::open_implementation(GENERATE(from_range(test::implementations())));
   constexpr std::size_t vocab = 40000;
-  // Ids on both sides of the runs that a team adds up.
+  // Ids on both sides of the boundaries between the parts that a team adds up.
   const std::vector<std::int32_t> alive{0, 31, 32, 1023, 1024, 16383, 16384, 39999};
   std::vector<float> few(vocab, -inf), flat(vocab, 0.5f), logits;
   for (const std::int32_t id : alive)

@@ -48,7 +48,7 @@ TEST_CASE("every usual name of a model of the hub is read", "[hub]") {
     CHECK(read.repository == one.repository);
     CHECK(read.revision == one.revision);
     CHECK(read.file == one.file);
-    // What is shown to the user can be given back.
+    // The text shown to the user can be parsed again.
     const auto again = hub::parse_reference(read.text());
     CHECK(again.text() == read.text());
     CHECK(again.repository == read.repository);

@@ -14,7 +14,7 @@ using namespace twill::tests;
 
 namespace {
 
-/// No variable of the machine that runs the test says anything.
+/// Hides the environment of the machine that runs the test.
 struct clean_environment {
   variable_scope scopes[16] = {{"HF_ENDPOINT", nullptr},
                                {"HF_HOME", nullptr},
