@@ -113,12 +113,12 @@ TEST_CASE("Remembered responses are bounded, and private ones private") {
   store.erase("a", 5);
   CHECK(store.find("a", "t", 0) != nullptr);
   store.put("c", "t", 0, with(10));
-  store.put("d", "t", 0, with(10)); // the fourth: "a" leaves
+  store.put("d", "t", 0, with(10)); // the fourth entry: "a" is removed
   CHECK(store.find("a", "t", 0) == nullptr);
-  store.put("e", "t", 0, with(9000)); // bytes: older ones leave
+  store.put("e", "t", 0, with(9000)); // too many bytes: older entries are removed
   CHECK(store.held_bytes() <= 10000);
   CHECK(store.find("c", "t", 0) == nullptr);
-  store.put("f", "t", 0, with(20000)); // could never fit
+  store.put("f", "t", 0, with(20000)); // larger than the whole store
   CHECK(store.find("f", "t", 0) == nullptr);
   CHECK(store.find("e", "t", 0) != nullptr);
 }
@@ -139,11 +139,11 @@ TEST_CASE("A tenant's flood of responses makes the server forget its own alone")
   CHECK(store.find("r199", "t", 0) != nullptr);
   CHECK(store.find("r0", "t", 0) == nullptr);
   CHECK(store.held_bytes() <= 100'000);
-  // What takes more than others have is not remembered at their cost.
+  // A response that takes more than any other tenant has removes nothing of other tenants.
   store.put("huge", "w", 0, with(90'000));
   CHECK(store.find("huge", "w", 0) == nullptr);
   CHECK(store.find("also", "v", 0) != nullptr);
-  // Whoever comes when all is taken finds room.
+  // New tenants find room in a full store.
   for (int i = 0; i < 100; ++i) {
     const auto name = std::to_string(i);
     store.put(name, name, 0, with(10));
@@ -167,7 +167,7 @@ TEST_CASE("Bearer keys name their tenant") {
   const api_keys none({});
   CHECK(none.tenant_of("") == std::string());
   const api_keys keys({"alpha", "beta"});
-  // Known by its hash, whatever else stands in the list.
+  // A tenant's name is made from the key's hash, whatever other keys there are.
   CHECK(keys.tenant_of(bearer_key("Bearer beta")) == std::string("key-f44e64e75f39"));
   CHECK(api_keys({"beta"}).tenant_of("beta") == keys.tenant_of("beta"));
   CHECK(keys.tenant_of(bearer_key("bearer  alpha")) != keys.tenant_of("beta"));
@@ -182,20 +182,20 @@ TEST_CASE("Tenants are known by the digests of their keys") {
   const api_keys keys({"plain", "b"}, tenants);
   CHECK(keys.tenant_of("a1") == std::string("alice"));
   CHECK(keys.tenant_of("a2") == std::string("alice"));
-  CHECK(keys.tenant_of("b") == std::string("bob")); // its name, though it is a plain key as well
+  CHECK(keys.tenant_of("b") == std::string("bob")); // the tenant's name, though also a plain key
   CHECK(keys.tenant_of("plain")->starts_with("key-"));
   for (const auto& bad : {std::string(), std::string("a"), digest_of("a1")})
     CHECK(!keys.tenant_of(bad).has_value());
-  // A file without any key, and tenants without, let nobody in.
+  // An empty file of keys, or tenants without keys, let nobody in.
   CHECK(!api_keys({}, {}, true).tenant_of("").has_value());
   CHECK(!api_keys({}, {{"carl"}}).tenant_of("").has_value());
-  // What a connection that lasts was let in with, against newer keys.
+  // The key of a connection that stays open is checked against newer keys.
   const auto holder = keys.holder_of("a1");
   REQUIRE(holder.has_value());
   CHECK(keys.admit(*holder));
   CHECK(api_keys({}).admit(*holder));
   CHECK_FALSE(api_keys({"other"}).admit(*holder));
-  CHECK_FALSE(api_keys({}, {{"eve", {digest_of("a1")}}}).admit(*holder)); // another's key now
+  CHECK_FALSE(api_keys({}, {{"eve", {digest_of("a1")}}}).admit(*holder)); // now eve's key
   CHECK_FALSE(api_keys({"other"}).admit(*api_keys({}).holder_of("")));
   CHECK(keys.has_key("alice"));
   CHECK_FALSE(keys.has_key("eve"));

@@ -148,6 +148,6 @@ TEST_CASE("Administrators see and order models, and get an error for what cannot
     CHECK(refused.status == 400);
     CHECK(at(json(refused.body), "error", "param") == value("model"));
   }
-  const auto refused = c.post("/admin/reload", "", boss); // there is no file
+  const auto refused = c.post("/admin/reload", "", boss); // the server has no configuration file
   CHECK(refused.status == 409);
 }

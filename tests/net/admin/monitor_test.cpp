@@ -96,7 +96,7 @@ TEST_CASE("An hour of figures is kept in bounded memory") {
   const auto coarse = rows_of(history, "coarse");
   REQUIRE(fine.as_list()->size() == metrics_history::fine_rows);
   REQUIRE(coarse.as_list()->size() == metrics_history::coarse_rows);
-  // The first row is whole, those after it are differences to the one before.
+  // The first row has absolute values, each later row the differences to the row before.
   CHECK(at(fine, 0, 0) == value(std::int64_t{4'700'000}));
   CHECK(at(fine, 1, 0) == value(std::int64_t{1000}));
   CHECK(at(coarse, 0, 0) == value(std::int64_t{1'400'000}));
@@ -143,7 +143,7 @@ TEST_CASE("A dashboard gets the past once, then each sample that it can take") {
   for (int i = 2; i < 10; ++i)
     d.watched.sample(1000 * i);
   CHECK(d.host.wakes == 8);
-  // It read nothing meanwhile: the samples between are lost and not kept for it.
+  // The socket read nothing meanwhile: samples 2 to 8 are not queued for it, but lost.
   CHECK(at(d.frame().value(), "number") == value(std::int64_t{9}));
   CHECK(!d.frame().has_value());
   CHECK(d.spoken->waiting_bytes() == 0);

@@ -38,7 +38,7 @@ struct batch_scratch {
   }
 };
 
-/// Every fifth line is at fault, so that it is answered in the error file.
+/// The lines of a batch. Every fifth line is invalid and is answered in the error file.
 inline std::string restart_lines(int n) {
   std::string out;
   for (int i = 0; i < n; ++i)
@@ -62,13 +62,13 @@ public:
                                   [this](std::function<void()> work) { post(std::move(work)); },
                                   [this](std::chrono::milliseconds after) { wake(after); }});
   }
-  /// As kill -9 does, as far as files are concerned.
+  /// Ends the service without its queued tasks, which leaves the files as kill -9 does.
   ~batch_fixture() {
     service.reset();
     tasks_.clear();
   }
 
-  /// Does up to `most` tasks, until `done`. False when that has not come within ten seconds.
+  /// Runs up to `most` tasks, until done() is true. Returns false after ten seconds without that.
   bool run(const std::function<bool()>& done, int most = 1'000'000) {
     const auto until = clock::now() + std::chrono::seconds(10);
     for (int n = 0; n < most && !done(); ++n) {
@@ -84,7 +84,7 @@ public:
   bool run_until_ended(const std::string& id) {
     return run([&] { return net::is_final(show(id).status); });
   }
-  /// What begin() and submit() have posted, and no more.
+  /// Runs the tasks that begin() and submit() have posted, and no later ones.
   void run_posted() {
     std::size_t n = 0;
     {
@@ -111,7 +111,7 @@ public:
                                 R"(","metadata":{"job":"a \"b\""}})"),
                            tenant);
   }
-  /// Of a new batch of so many lines.
+  /// Starts a batch of this many lines and returns its id.
   std::string start(int n_lines, const std::string& window = "24h") {
     const auto created = create(upload(restart_lines(n_lines)), window);
     REQUIRE(created.ok());
@@ -171,7 +171,7 @@ private:
 
   scripted_engine engine_;
   net::server_context context_;
-  std::atomic<std::thread::id> at_once_{}; ///< whose tasks are done and not posted
+  std::atomic<std::thread::id> at_once_{}; ///< post() runs the work of this thread at once
   std::mutex mutex_;
   std::condition_variable posted_;
   std::deque<std::function<void()>> tasks_;
@@ -184,7 +184,7 @@ inline std::map<std::string, int> answers_in(const std::string& text) {
   std::size_t at = 0;
   while (at < text.size()) {
     const auto end = text.find('\n', at);
-    REQUIRE(end != text.npos); // a torn line
+    REQUIRE(end != text.npos); // otherwise the last line is incomplete
     const auto id = net::answered_id(text.substr(at, end - at));
     REQUIRE(id.has_value());
     ++found[*id];
@@ -193,7 +193,7 @@ inline std::map<std::string, int> answers_in(const std::string& text) {
   return found;
 }
 
-/// A batch of restart_lines() has every answer once, where it belongs, and counts them right.
+/// Checks that each line of a restart_lines() batch has one answer, in the right file and count.
 inline void check_complete(batch_fixture& fixture, const std::string& id, int n_lines) {
   const auto ended = fixture.show(id);
   CHECK(ended.status == net::batch_status::completed);

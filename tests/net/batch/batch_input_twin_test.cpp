@@ -23,9 +23,9 @@ namespace {
 const std::string endpoint = "/v1/completions";
 
 struct row {
-  std::string text; ///< without its end
-  std::string id;   ///< empty: it is ill-formed
-  std::string code; ///< of the fault, where it is ill-formed
+  std::string text; ///< without its line end
+  std::string id;   ///< empty if the line is ill-formed
+  std::string code; ///< the fault's code, if the line is ill-formed
   std::int64_t number = 0;
 };
 
@@ -40,21 +40,21 @@ public:
       row one = row_of(op);
       one.number = number;
       bytes += one.text;
-      // A file may end without the end of its last line.
+      // The last line of a file may have no line end.
       if (!(last && op.c % 2 == 0)) bytes += end;
-      // At the end of a file a return without a line feed ends the line's text too.
+      // At the end of a file, a carriage return without a line feed ends the line's text too.
       if (last && op.c % 4 == 0) bytes += "\r";
       if (one.text.find_first_not_of(" \t\r") != std::string::npos) rows.push_back(std::move(one));
     }
   }
 
   std::string bytes;
-  std::vector<row> rows; ///< those that are not blank
+  std::vector<row> rows; ///< the lines that are not blank
 
 private:
   row row_of(const operation& op) {
     const std::string long_text(op.b % 16 == 5 ? 70'000 : op.b % 16 == 6 ? 4095 : op.b % 9, 'w');
-    // Ids are few, so that some come twice, and begin alike.
+    // There are few ids, so that some occur twice, and they have common prefixes.
     const std::string id = std::string(1 + op.a % 5, 'i') + (op.a % 3 == 0 ? "" : "d");
     const auto line = [&](const std::string& custom_id, const std::string& method,
                           const std::string& url, const std::string& body) {
@@ -85,7 +85,7 @@ private:
       return {line("\"" + id + "\"", "POST", "/v1/embeddings", body), "", "invalid_value", 0};
     case 9:
       return {line("\"" + id + "\"", "POST", endpoint, "3"), "", "invalid_value", 0};
-    case 10: // blanks around it belong to the line
+    case 10: // blanks around the object belong to the line
       return {"  " + line("\"" + id + "\"", "POST", endpoint, body) + "\t", id, "", 0};
     default:
       return {line("\"" + id + "\"", "POST", endpoint, body), id, "", 0};
@@ -125,7 +125,7 @@ public:
       demand(verdict.faults[i].code == faults[i].code, "which fault it is");
       demand_equal(verdict.faults[i].line, faults[i].number, "the line of a fault");
     }
-    passed_.clear(); // is what it was: lines to pass over are those of skip()
+    passed_.clear(); // after check(), only the lines of skip() are passed over
     for (const row& one : file_.rows)
       if (skipped_.contains(one.id)) passed_.insert(one.number);
     at_ = 0;
@@ -147,7 +147,7 @@ public:
     at_ = 0;
   }
 
-  /// To the end, or to the line before which somebody stops.
+  /// Reads up to `most` lines. Each bit of `puts_back` that is set puts one line back, once.
   void read_on(std::uint32_t most, std::uint32_t puts_back) {
     for (std::uint32_t i = 0; i < most; ++i) {
       while (at_ < file_.rows.size() && passed_.contains(file_.rows[at_].number))
@@ -173,7 +173,7 @@ private:
   std::size_t at_ = 0;
 };
 
-/// Ids of some rows, of none, and some that are nobody's.
+/// The ids of some rows, perhaps with an id that no row has.
 std::unordered_set<std::string> ids_of(const file_of_lines& file, const operation& op) {
   std::unordered_set<std::string> ids;
   for (std::size_t i = 0; i < file.rows.size(); ++i)

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A batch whose first lines are answered, and whose server is gone.
+/// Ends the server of a batch once its first lines are answered. Returns the batch's id.
 std::string leave_half(const fs::path& folder, int n_lines, const std::string& window = "24h") {
   batch_fixture fixture(folder);
   const auto id = fixture.start(n_lines, window);
@@ -28,7 +28,7 @@ std::string leave_half(const fs::path& folder, int n_lines, const std::string& w
   return id;
 }
 
-/// The description in the folder, changed.
+/// Changes a batch's description in the folder.
 void change_description(const batch_scratch& kept, const std::string& id,
                         const std::function<void(net::batch&)>& change) {
   auto record = net::read_description(kept.text(id + ".batch"));
@@ -44,7 +44,7 @@ std::size_t files_that_end_with(const fs::path& folder, const std::string& end) 
   return n;
 }
 
-/// Ends one of several batches in a process of its own, which is killed after `after`.
+/// Runs a batch in a child process that is killed after `after`. True if the batch ended before.
 bool ends_within(const fs::path& folder, const std::string& id, std::chrono::microseconds after) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -63,7 +63,7 @@ bool ends_within(const fs::path& folder, const std::string& id, std::chrono::mic
 
 } // namespace
 
-// Threads of a forked process are no matter for the thread sanitizer.
+// The thread sanitizer does not support threads in a forked process.
 #ifndef __SANITIZE_THREAD__
 TEST_CASE("A batch whose server is killed at any moment has each answer once") {
   const test::few_lines few;
@@ -77,7 +77,7 @@ TEST_CASE("A batch whose server is killed at any moment has each answer once") {
     }
     for (unsigned tries = 0;; ++tries) {
       REQUIRE(tries < 2000);
-      // Longer with every try, so that it ends on a busy machine too.
+      // Each try may take longer, so that one succeeds on a busy machine too.
       const std::chrono::microseconds after(dice() % (3'000 + 100 * tries * tries));
       if (ends_within(kept.path, id, after)) break;
     }
@@ -134,10 +134,10 @@ TEST_CASE("A batch whose server ends between any two tasks, or is stopped, has e
         fixture.service->stop();
         fixture.run_posted();
         CHECK(fixture.engine().running() <= fixture.engine().submitted().size());
-        fixture.run_some(static_cast<int>(dice() % 3)); // events that come late
+        fixture.run_some(static_cast<int>(dice() % 3)); // late events, after the stop
       }
       ended = net::is_final(fixture.show(id).status) && net::is_final(fixture.show(other).status);
-      // What a write leaves that was broken off.
+      // An interrupted write leaves an incomplete line.
       const auto torn = fixture.show(id).output_under_way;
       if (!torn.empty() && dice() % 2 == 0)
         std::ofstream(kept.path / torn, std::ios::app) << R"({"id":"batch_req_1","custom_id":"r)";
@@ -167,7 +167,7 @@ TEST_CASE("A stop leaves batches under way and cancels what they run") {
     CHECK(fixture.show(id).status == net::batch_status::in_progress);
     const auto input = fixture.show(id).input_file_id;
     CHECK_FALSE(fixture.service->files().erase(input, "").ok());
-    // The next start ends what is cancelled now.
+    // The next server's start ends the batch that is cancelled here.
     REQUIRE(fixture.service->cancel(id, "").ok());
     fixture.run_posted();
     CHECK(fixture.show(id).status == net::batch_status::cancelling);
@@ -234,12 +234,12 @@ TEST_CASE("A batch that is forgotten loses its description") {
       const auto created = fixture.create(file);
       REQUIRE(created.ok());
       if (i == 0) first = created.value().id;
-      fixture.run_posted(); // it fails: the file is empty
+      fixture.run_posted(); // the batch fails, since its file is empty
     }
     CHECK(files_that_end_with(kept.path, ".batch") == net::batch_table::max_batches);
     CHECK_FALSE(fs::exists(kept.path / (first + ".batch")));
   }
-  // One more than the table takes, as a server leaves that is killed in between.
+  // One batch too many, as left by a server that is killed before it removes the oldest.
   auto extra = batch_fixture(kept.path).service->batches().list("").back();
   extra.id = "batch_extra";
   ++extra.number;
@@ -294,7 +294,7 @@ TEST_CASE("A batch whose window passes while no server runs expires, unless it w
       description = kept.text(id + ".batch");
       REQUIRE(fixture.run_until_ended(id));
     }
-    // The server was killed after it had published the files and before it said so.
+    // The server was killed after it had published the files and before it recorded that.
     kept.write(id + ".batch", description);
     change_description(kept, id, [](net::batch& b) {
       b.expires_unix_s = 1'000'000'000;
@@ -302,7 +302,7 @@ TEST_CASE("A batch whose window passes while no server runs expires, unless it w
     });
     batch_fixture fixture(kept.path);
     const auto bytes = fixture.service->files().held_bytes();
-    CHECK(fixture.service->files().list("").size() == 1); // they may still grow
+    CHECK(fixture.service->files().list("").size() == 1); // the output files may still grow
     fixture.service->begin();
     REQUIRE(fixture.run_until_ended(id));
     check_complete(fixture, id, 30);
@@ -330,9 +330,9 @@ TEST_CASE("Files that a batch goes on with count and stay, others that nobody pu
     CHECK(fixture.service->files().held_bytes() == wanted);
     CHECK_FALSE(fs::exists(kept.path / orphan));
     CHECK_FALSE(fs::exists(kept.path / (orphan + ".json")));
-    CHECK(fixture.service->files().list("").size() == 1); // they are not published
+    CHECK(fixture.service->files().list("").size() == 1); // the output files are not published
   }
-  // They are within the limit, with what is written to them.
+  // The output files stay within the limit, also with what is still written to them.
   batch_fixture fixture(kept.path,
                         [&](config::options& o) { o.batches.max_folder_bytes = wanted; });
   fixture.service->begin();
@@ -479,7 +479,7 @@ TEST_CASE("A damaged description is left where it is, and so is the file that it
   auto text = kept.text(damaged + ".batch");
   text.replace(text.find("\"total\""), 7, "\"totol\"");
   kept.write(damaged + ".batch", text);
-  kept.write("batch_other.batch", kept.text(whole + ".batch")); // of another name
+  kept.write("batch_other.batch", kept.text(whole + ".batch")); // describes another batch
   kept.write("batch_large.batch", std::string(net::max_batch_description_bytes + 1, ' '));
   fs::create_directory(kept.path / "batch_folder.batch");
   REQUIRE(::mkfifo((kept.path / "batch_pipe.batch").c_str(), 0600) == 0);
@@ -506,7 +506,7 @@ TEST_CASE("A damaged description is left where it is, and so is the file that it
   { batch_fixture again(kept.path); }
   CHECK_FALSE(fs::exists(kept.path / unnamed));
   CHECK(fs::exists(kept.path / record.value().output_under_way));
-  // Repaired, it goes on.
+  // The batch goes on once its description is repaired.
   kept.write(damaged + ".batch", net::describe_batch(record.value()));
   batch_fixture fixture(kept.path);
   fixture.service->begin();

@@ -33,9 +33,9 @@ public:
     const std::size_t n_all = batch_table::max_batches - setup.a % 6;
     const std::size_t n_active = batch_table::max_active - setup.b % 6;
     for (std::size_t i = 0; i < n_all; ++i) {
-      // The tenants have about as many as each other.
+      // Each of three tenants has about a third of the batches.
       const std::string tenant(1, static_cast<char>('a' + i % 3));
-      // Some of those under way are among the oldest.
+      // Two of the batches under way are the oldest ones.
       const bool is_active = i < 2 || i + n_active - 2 >= n_all;
       restore(tenant, is_active ? batch_status::in_progress : batch_status::completed, 1 + i);
     }
@@ -43,7 +43,7 @@ public:
 
   void apply(const operation& op) {
     const std::string tenant(1, static_cast<char>('a' + op.a % 4));
-    // One of the oldest or the newest, which are those that decide.
+    // One of the oldest or the newest batches, on which the table's decisions depend.
     const std::size_t near = op.b % 8, i = op.c % 2 == 0 ? near : rows_.size() - 1 - near;
     switch (op.kind % 8) {
     case 0:
@@ -94,7 +94,7 @@ private:
     }));
   }
 
-  /// Forgets the oldest that ended, of a tenant of whom most have ended; none: its id is empty.
+  /// Removes the oldest ended batch of a tenant with the most of them. Returns its id or "".
   std::string forget_one() {
     std::size_t most = 0;
     for (const std::string tenant : {"a", "b", "c", "d"})

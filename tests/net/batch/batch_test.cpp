@@ -54,7 +54,7 @@ std::string form(const std::string& content, const std::string& purpose = "batch
 
 constexpr const char* form_type = "Content-Type: multipart/form-data; boundary=XX\r\n";
 
-/// Requests that begin with nothing of their own: they run until they are cancelled.
+/// The engine never begins these requests: each waits until it is cancelled.
 script never_answers() {
   script s;
   s.start_delay = 1h;
@@ -111,7 +111,7 @@ struct temporary_folder {
   ~temporary_folder() { fs::remove_all(path); }
 };
 
-/// Of all files in a folder.
+/// The contents of all files in a folder, joined.
 std::string text_of_files(const fs::path& folder) {
   std::string all;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -173,7 +173,7 @@ TEST_CASE("Batches take turns") {
   CHECK(at(json(c.get("/v1/batches/" + long_one).body), "status") == value("in_progress"));
   CHECK(c.post("/v1/files/" + file, "").status == 405);
   c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  CHECK(c.read_reply().status == 409); // a batch uses it
+  CHECK(c.read_reply().status == 409); // a batch uses the file
   c.post("/v1/batches/" + long_one + "/cancel", "");
   wait_status(c, long_one, "cancelled");
   c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -193,7 +193,7 @@ TEST_CASE("Tenants take turns, however many batches one has") {
   wait_status(c, many.back(), "in_progress", one);
   wait_status(c, start(c, upload(c, lines(40), two), "24h", two), "completed", two);
   const auto own = "key-" + net::digest_of("two").substr(0, 12);
-  std::vector<std::size_t> turns; // of the other's lines
+  std::vector<std::size_t> turns; // the positions of the second tenant's lines
   const auto sent = s.engine.submitted();
   for (std::size_t i = 0; i < sent.size(); ++i)
     if (sent[i].tenant == own) turns.push_back(i);
@@ -218,13 +218,13 @@ TEST_CASE("A tenant has its share of batches, files and bytes, and others have t
   CHECK(contains(more.body, "3 batches of this tenant are under way"));
   CHECK(contains(more.body, "batches.tenant_share"));
   start(c, upload(c, lines(1), two), "24h", two);
-  // Bytes: 3 % of a MiB.
+  // The tenant's share of the bytes is 3 % of 1 MiB.
   upload(c, std::string(20'000, 'x'), one);
   const auto large = c.post("/v1/files", form(std::string(15'000, 'x')), form_type + one);
   CHECK(large.status == 507);
   CHECK(contains(large.body, "its share (`batches.tenant_share`) of `batches.max_folder`"));
   upload(c, std::string(20'000, 'x'), two);
-  // Files: 3 % of 10,000, of which there are two.
+  // The tenant's share of the files is 3 % of 10,000, and two exist already.
   for (int i = 0; i < 298; ++i)
     upload(c, "x", one);
   const auto another = c.post("/v1/files", form("x"), form_type + one);
@@ -341,7 +341,7 @@ TEST_CASE("A batch waits while the model is loaded, and loses no line") {
   client c(s.port());
   const auto id = start(c, upload(c, lines(3)));
   wait_status(c, id, "in_progress");
-  std::this_thread::sleep_for(300ms); // in which it tries and is refused
+  std::this_thread::sleep_for(300ms); // time for the batch to try and be refused
   CHECK(s.engine.submitted().empty());
   s.engine.set_state(actors::engine_state::ready);
   const auto done = wait_status(c, id, "completed");
@@ -365,16 +365,16 @@ TEST_CASE("A batch for a model that cannot be loaded holds up no other batch") {
   std::string content_;
   for (int i = 0; i < 5; ++i)
     content_ += line("b" + std::to_string(i), R"({"prompt":"broken"})");
-  const auto file = upload(c, content_ + lines(3)); // the lines of the other model wait as well
+  const auto file = upload(c, content_ + lines(3)); // the other lines of the batch wait as well
   const auto first = start(c, file), second = start(c, file);
   const auto ends_late = start(c, file, "1s");
   for (int i = 0; i < 3; ++i)
     wait_status(c, start(c, upload(c, lines(20))), "completed");
-  // Those who wait say why when their window ends.
+  // Lines that still wait when their window ends get the reason as their error.
   const auto expired = wait_status(c, ends_late, "expired");
   CHECK(count(content(c, at(expired, "error_file_id")), "its file is cut off") == 8);
   CHECK(at(json(c.get("/v1/batches/" + first).body), "status") == value("in_progress"));
-  // A burst of two for each batch, then one at a time after 200, 400, 800 ms and so on.
+  // Each batch tries two lines at once, then one at a time after 200, 400, 800 ms and so on.
   CHECK(tries < 3 * 2 + 3 * 4);
   broken = false;
   for (const auto& id : {first, second})
@@ -386,7 +386,7 @@ TEST_CASE("Requests that wait for a model to load do not take the room of other 
   std::atomic<int> tries{0};
   s.engine.set_script([&](const actors::request& r) {
     if (std::get<actors::text_prompt>(r.prompt).text != "broken") return script{};
-    auto play = never_answers(); // it waits for a load that does not end
+    auto play = never_answers(); // the load of the model does not end
     if (++tries <= 3) {
       play.start_delay = 0us;
       play.refusal = {actors::errc::not_ready, "the model cannot be served", ""};
@@ -652,13 +652,13 @@ TEST_CASE("What a killed daemon left behind is removed at the next start") {
     std::size_t n = 0;
     for (const auto& file : fs::directory_iterator(kept.path))
       n += file.path().filename().string().starts_with("file-") ? 1 : 0;
-    CHECK(n == 3); // the whole file, its description, and what is not ours
+    CHECK(n == 3); // the whole file, its description, and the file that is not ours
   }
   {
     net::file_store living("", 1000);
     CHECK(in_use() == 0);
     REQUIRE(living.put({"", "me", "a", "batch", 0, 0}, "hello").ok());
-    net::file_store next("", 1000); // does not take the folder of the living one
+    net::file_store next("", 1000); // does not take the folder that `living` uses
     CHECK(in_use() == 1);
     CHECK(living.list("me").size() == 1);
   }
@@ -698,7 +698,7 @@ TEST_CASE("Files of a folder stay, whatever name made their ids") {
       CHECK(store.open(id) != nullptr);
     CHECK(store.list("me").size() == ids.size());
   }
-  // What was never published goes under whichever name it was begun.
+  // Unpublished files are removed, whichever name the server had when they were created.
   for (const auto& id : ids)
     fs::remove(kept.path / (id + ".json"));
   net::file_store next(kept.path.string(), 1000, {}, "c3");
@@ -740,7 +740,7 @@ TEST_CASE("A batch may take thirty days and no longer") {
   const auto file = upload(c, lines(1));
   start(c, file, "30d");
   start(c, file, "720h");
-  const auto long_text = std::string(40, '0') + "24h"; // its description must stay small
+  const auto long_text = std::string(40, '0') + "24h"; // too long for a small description
   for (const auto& window : {std::string("721h"), std::string("31d"), std::string("0h"),
                              std::string("d"), std::string("soon"), long_text}) {
     const auto r = c.post("/v1/batches", R"({"input_file_id":")" + file +
@@ -781,7 +781,7 @@ TEST_CASE("Stored files and their folder are their owner's alone, whatever the u
 }
 
 TEST_CASE("Multipart bodies are taken apart, and broken ones refused") {
-  const std::string body = form("a\r\n--X\r\nb"), empty_body = form(""); // parts refer to them
+  const std::string body = form("a\r\n--X\r\nb"), empty_body = form(""); // the parts refer to both
   const auto good = net::parse_multipart("multipart/form-data; boundary=\"XX\"", body);
   REQUIRE(good.ok());
   REQUIRE(good.value().size() == 2);
@@ -800,7 +800,7 @@ TEST_CASE("Multipart bodies are taken apart, and broken ones refused") {
   const auto escaped = net::parse_multipart("multipart/form-data; boundary=XX", quoted);
   REQUIRE(escaped.ok());
   CHECK(net::find_part(escaped.value(), "file")->filename == "a \"b\".jsonl");
-  for (const int n_parts : {64, 65}) { // more would only cost memory
+  for (const int n_parts : {64, 65}) { // a limit, since more parts would only cost memory
     std::string many;
     for (int i = 0; i < n_parts; ++i)
       many += "--XX\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx\r\n";

@@ -35,7 +35,7 @@ struct file {
   std::string id, tenant;
   std::int64_t bytes = 0;
   int holds = 0;
-  std::unique_ptr<file_store::writer> writer; ///< null: it is published
+  std::unique_ptr<file_store::writer> writer; ///< null if the file is published
 };
 
 class both {
@@ -115,7 +115,7 @@ public:
   }
 
 private:
-  /// A part of the bytes and of the 10,000 files: the last two are 3 files and 1.
+  /// A tenant's share of the bytes and of the 10,000 files. The last two mean 3 files and 1 file.
   static constexpr double shares[] = {1.0, 0.5, 0.25, 0.0003, 0.00001};
 
   void open(std::set<std::string> under_way = {}) {
@@ -136,7 +136,7 @@ private:
     return sum;
   }
 
-  /// Those that are written do not count as files.
+  /// The number of a tenant's files. Files that are still being written do not count.
   std::size_t stored_of(const std::string& tenant) const {
     return static_cast<std::size_t>(
         std::count_if(files_.begin(), files_.end(),
@@ -204,7 +204,7 @@ private:
            "why a file is not erased");
   }
 
-  /// Some of the files that are written go on with the next store.
+  /// Opens the next store. Some of the files that are being written continue in the next store.
   void restart(std::uint32_t which) {
     std::set<std::string> kept;
     std::vector<std::string> gone;
@@ -273,7 +273,7 @@ private:
   const std::filesystem::path folder_;
   double share_ = 1.0;
   std::unique_ptr<file_store> store_;
-  std::vector<file> files_; ///< behind the store, since writers must go first
+  std::vector<file> files_; ///< declared after the store, since writers must be destroyed first
 };
 
 } // namespace

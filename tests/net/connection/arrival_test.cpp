@@ -20,7 +20,7 @@ namespace {
 
 using state = proxy_header::state;
 
-/// As the server reads: never more than is asked for. What follows the header must stay.
+/// Reads like the server: never more than is asked for, so that the bytes after the header stay.
 proxy_header read_whole(std::string header, const std::string& rest = "GET / HTTP/1.1\r\n") {
   const auto all = header + rest;
   std::size_t n = 0;
@@ -120,7 +120,7 @@ TEST_CASE("The rightmost address that is no proxy's is the client") {
   CHECK(client("") == "none");
   CHECK(client("203.0.113.7") == "203.0.113.7");
   CHECK(client("1.1.1.1, 203.0.113.7, 10.1.2.3") == "203.0.113.7");
-  CHECK(client("made up, 203.0.113.7,10.1.2.3") == "203.0.113.7"); // the client's own words
+  CHECK(client("made up, 203.0.113.7,10.1.2.3") == "203.0.113.7"); // first, the client's own text
   CHECK(client("10.0.0.1, 10.0.0.2") == "10.0.0.1");
   CHECK(client("[2001:db8::7]:443, [::1]") == "2001:db8::7");
   CHECK(client("203.0.113.7:1234") == "203.0.113.7");
@@ -140,7 +140,7 @@ TEST_CASE("Behind a trusted proxy each client has its own limit") {
     return all.back()->read_reply().status;
   };
   CHECK(status("203.0.113.7") == 200);
-  CHECK(status("6.6.6.6, 203.0.113.7") == 200); // what it adds in front does not help
+  CHECK(status("6.6.6.6, 203.0.113.7") == 200); // addresses added in front do not help
   CHECK(status("203.0.113.7") == 429);
   CHECK(status("203.0.113.8") == 200);
   all[0]->send(get_health("203.0.113.9")); // one connection may carry several clients
@@ -150,7 +150,7 @@ TEST_CASE("Behind a trusted proxy each client has its own limit") {
   CHECK(all.back()->closed_within(3s));
   running_server plain{config::server_options{}};
   client c(plain.port());
-  c.send(get_health("nobody")); // from strangers the header is no more than a header
+  c.send(get_health("nobody")); // ignored, since the peer is no trusted proxy
   CHECK(c.read_reply().status == 200);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("With the PROXY protocol the header decides, and there must be one") {
   const std::string one = "PROXY TCP4 203.0.113.7 10.0.0.1 12345 8080\r\n";
   CHECK(serves(one));
   CHECK(serves(version_2(1, 0x11, v4_body())));
-  CHECK(!serves(one)); // the third of that client
+  CHECK(!serves(one)); // the client's third connection
   CHECK(serves("PROXY TCP4 203.0.113.8 10.0.0.1 12345 8080\r\n"));
   CHECK(!serves("PROXY TCP4 nonsense\r\n"));
   CHECK(!serves(""));
@@ -196,7 +196,7 @@ TEST_CASE("A Unix socket is private to its group, and a stale one is replaced") 
   CHECK(!std::filesystem::exists(path));
   {
     auto dead = listeners::open({address});
-    ::close(dead.take(0)); // as a killed process leaves it
+    ::close(dead.take(0)); // the socket file stays, as after a kill
     const auto again = listeners::open({address});
     CHECK(again.all().size() == 1);
   }

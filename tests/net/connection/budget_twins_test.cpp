@@ -23,7 +23,7 @@ namespace {
 
 using time = std::chrono::steady_clock::time_point;
 
-/// One byte comes in this time at the least rate; a sum of it is exact in binary.
+/// The time per byte at the least allowed rate. Multiples of this time are exact in binary.
 constexpr std::chrono::nanoseconds tick = 62'500us;
 constexpr std::int64_t bytes_per_s = 16;
 
@@ -53,7 +53,7 @@ void check_cut(const names& cut, std::vector<std::int64_t> bytes, names candidat
 
 struct message {
   bool begun = false, cut = false;
-  std::int64_t bytes = 0, kept_bytes = 0; ///< and those when the least rate was last kept
+  std::int64_t bytes = 0, kept_bytes = 0; ///< `kept_bytes`: when the least rate was last kept
   time kept_at{};
 
   bool is_slow(time now) const {
@@ -187,7 +187,7 @@ public:
       renew(i);
       break;
     case 1:
-    case 2: // the client takes some
+    case 2: // the client reads some of the output
       set(i, op.b % (twins_[i].bytes + 1), false);
       twins_[i].taken += 1;
       sockets_[i]->taken() += 1;

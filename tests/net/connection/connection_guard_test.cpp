@@ -47,7 +47,7 @@ TEST_CASE("The guard pauses producers at high water and resumes them at low wate
   CHECK(actions.pause_requests);
   CHECK(!guard.gate_open());
   guard.on_waiting_bytes(100, start, actions);
-  CHECK(!actions.pause_requests); // both at once would leave them paused
+  CHECK(!actions.pause_requests); // both actions at once would leave the requests paused
   CHECK(actions.resume_requests);
   CHECK(guard.gate_open());
 }

@@ -36,7 +36,7 @@ struct plain_guard {
     bool pressed;
   };
 
-  /// Since when the gate is shut.
+  /// The time since which the gate is shut; none if the gate is open.
   std::optional<instant> shut_since() const {
     std::optional<instant> since;
     for (const received& one : bytes) {
@@ -75,7 +75,7 @@ void play_guard(const operations& sequence) {
   const std::size_t most = 64 + (sequence.empty() ? 0 : sequence.front().c % 512);
   connection_guard guard({most, 3s});
   plain_guard twin{most, 3s, {}, {}, {}};
-  connection_actions actions; // which a connection collects until its session takes them
+  connection_actions actions; // a connection collects actions until its session takes them
   bool pauses = false, resumes = false, pressed = false;
   instant now{1h};
   for (const operation& op : sequence) {
@@ -103,7 +103,7 @@ void play_guard(const operations& sequence) {
       pauses = resumes = false;
       break;
     default: {
-      // Close to one of the marks, or anywhere.
+      // A number of bytes close to one of the guard's thresholds, or any number.
       const std::size_t marks[] = {most / 128, most / 64, most / 8,
                                    most / 2,   most,      op.b % (2 * most)};
       const std::size_t bytes = marks[op.a % 6] + op.b % 2;
@@ -216,7 +216,7 @@ void compare_ledger(const session_registry& registry,
 
 void play_registry(const operations& sequence) {
   session_registry registry;
-  std::map<std::uint64_t, std::shared_ptr<plain_session>> twin; // null: it is gone and not removed
+  std::map<std::uint64_t, std::shared_ptr<plain_session>> twin; // null if gone, but not removed
   for (const operation& op : sequence) {
     const auto some = twin.empty() ? twin.end() : std::next(twin.begin(), op.a % twin.size());
     if (op.kind % 4 < 2) {
@@ -247,7 +247,7 @@ void play_registry(const operations& sequence) {
 
 void play_writes(const operations& sequence) {
   write_queue queue;
-  std::string all; // that was ever pushed
+  std::string all; // all bytes that were ever pushed
   std::size_t written = 0, begun = 0;
   bool writing = false;
   for (const operation& op : sequence) {
@@ -306,7 +306,7 @@ TEST_CASE("A session may go while a ledger looks at it") {
   });
   for (int i = 0; i < 20'000; ++i) {
     twill::ledger all;
-    registry.account(all); // whoever drops the last hold of a session removes it
+    registry.account(all); // may drop the last reference to a session, which removes it
   }
   done = true;
   comes_and_goes.join();

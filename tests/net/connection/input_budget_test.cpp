@@ -65,12 +65,12 @@ TEST_CASE("For room slow messages are given up, the largest first, until half is
   CHECK(b.at('a').set(200, start));
   CHECK(b.at('b').set(300, start));
   CHECK(b.at('c').set(400, start));
-  CHECK(b.at('c').set(480, start + 800ms)); // it goes on at 100 bytes per second
-  CHECK(b.at('a').set(201, start + 900ms)); // it trickles
+  CHECK(b.at('c').set(480, start + 800ms)); // c receives 100 bytes per second
+  CHECK(b.at('a').set(201, start + 900ms)); // a receives one byte in 900 ms
   CHECK(b.at('d').set(100, start + 1100ms));
-  CHECK(b.given_up == "ba"); // not c, which is larger
+  CHECK(b.given_up == "ba"); // not c, which is larger, but fast enough
   CHECK(b.at('b').is_cut());
-  CHECK(b.budget.total_bytes() == 1081); // until it is freed
+  CHECK(b.budget.total_bytes() == 1081); // a and b count until they are freed
   CHECK_FALSE(b.at('b').set(301, start + 1150ms));
   CHECK_FALSE(b.at('b').is_cut());
   CHECK(b.budget.total_bytes() == 781);
@@ -83,21 +83,21 @@ TEST_CASE("A message that was whole first is not given up") {
   CHECK(b.given_up == "a");
   b.at('a').clear();
   CHECK_FALSE(b.at('a').is_cut());
-  CHECK(b.at('a').set(10, start + 2s)); // its next one
+  CHECK(b.at('a').set(10, start + 2s)); // the next message of the socket
 }
 
 TEST_CASE("However messages come, they hold no more than twice their budget") {
   std::mt19937 random(43);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   fixture b;
-  std::map<char, std::int64_t> held; // by the sessions
+  std::map<char, std::int64_t> held; // the bytes that the sessions hold
   std::size_t n_refused = 0;
   auto now = start;
   for (int i = 0; i < 20'000; ++i) {
     const char name = static_cast<char>('a' + below(26));
     now += std::chrono::milliseconds(below(50));
     switch (below(8)) {
-    case 0: // whole, or freed because it was given up
+    case 0: // a message is complete, or is freed because it was given up
       b.at(name).clear();
       held[name] = 0;
       break;

@@ -50,7 +50,7 @@ TEST_CASE("Output within its budget cuts off nobody") {
 TEST_CASE("Beyond the budget the largest sockets that read nothing go first") {
   fixture b;
   b.wait(500, 600, 700);
-  CHECK(b.budget.relieve(start) == 0); // none has been watched for long enough
+  CHECK(b.budget.relieve(start) == 0); // no socket has been watched for long enough
   b.sockets[2]->taken() += 10;         // c reads
   CHECK(b.budget.relieve(start + 900ms) == 0);
   CHECK(b.budget.relieve(start + 1s) == 2);
@@ -73,7 +73,7 @@ TEST_CASE("What a socket that was cut off still holds cuts off nobody else") {
   b.budget.relieve(start);
   CHECK(b.budget.relieve(start + 1s) == 2);
   CHECK(b.cut == "cb");
-  CHECK(b.budget.relieve(start + 1100ms) == 0); // they have yet to close
+  CHECK(b.budget.relieve(start + 1100ms) == 0); // b and c have yet to close
   CHECK(b.cut == "cb");
 }
 

@@ -93,7 +93,7 @@ said block_says(const std::string& all) {
   return {};
 }
 
-/// Of all bytes of a connection, of which there must be more than a header may have.
+/// Reads the bytes of a connection, which must be more than a header may have.
 said twin(const std::string& all) {
   return all[0] == '\r' ? block_says(all) : line_says(all);
 }
@@ -120,7 +120,7 @@ public:
   }
 
 private:
-  /// Most have bytes at the ends of their range among them, as addresses do.
+  /// About a third of the bytes are 0 or 255, as is frequent in real addresses.
   std::string raw_address(std::size_t n) {
     std::string out = bytes(n);
     for (char& c : out)
@@ -164,7 +164,7 @@ private:
       return std::string("PROXY TCP") + (v4 ? "4 " : "6 ") + from + " " +
              address_text(v4, nullptr) + " " + port() + " " + port() + "\r\n";
     }
-    // All that stands behind UNKNOWN is passed over, as far as a line may go.
+    // Everything after UNKNOWN is ignored, up to the length that a line may have.
     std::string out = "PROXY UNKNOWN";
     const std::size_t most = 107 - 2 - out.size();
     const std::size_t n = below(3) == 0 ? most - below(3) : below(static_cast<unsigned>(most));
@@ -190,21 +190,21 @@ private:
       std::copy(first, first + 16, expected.client->begin());
     }
     const std::size_t room = 4096 - body.size();
-    switch (below(5)) { // further fields
+    switch (below(5)) { // bytes after the addresses
     case 0:
       break;
     case 1:
       body += bytes(room - below(3));
       break;
     case 2:
-      body += bytes(256 - body.size() % 256 + below(3) - 1); // about a whole number of 256
+      body += bytes(256 - body.size() % 256 + below(3) - 1); // in total about a multiple of 256
       break;
     default:
       body += bytes(below(300));
     }
     std::string out("\r\n\r\n\0\r\nQUIT\n", 12);
     out += static_cast<char>(local ? 0x20 : 0x21);
-    // Of a proxy that speaks for itself the family does not matter.
+    // With the command LOCAL, the address family is ignored.
     out += static_cast<char>(local && below(2) == 0 ? below(256) : families[which]);
     if (local && below(3) == 0) body = bytes(below(40));
     out += static_cast<char>(body.size() >> 8);
@@ -216,7 +216,7 @@ private:
   operation how_;
 };
 
-/// As a socket reads: never more than was asked for, but perhaps less.
+/// Reads like a socket: never more bytes than were asked for, but perhaps fewer.
 said read_pieces(const std::string& all, writer& random, bool whole_pieces) {
   std::size_t n = 0, reads = 0;
   for (;;) {
@@ -236,7 +236,7 @@ said read_pieces(const std::string& all, writer& random, bool whole_pieces) {
   }
 }
 
-/// Puts another word in the place of one of a line's: most are right elsewhere.
+/// Replaces a word of the line by another word. Most of them are valid in other places.
 void change_word(std::string& all, std::size_t header, writer& random) {
   const std::string words[] = {"TCP4", "TCP6",      "UNKNOWN", "1.2.3.4", "::1", "::ffff:1.2.3.4",
                                "0",    "65536",     "",        "-1",      "0x1", "256.1.1.1",
@@ -252,7 +252,7 @@ void change_word(std::string& all, std::size_t header, writer& random) {
 void change(std::string& all, std::size_t header, writer& random) {
   if (all[0] == 'P' && random.below(3) == 0) return change_word(all, header, random);
   const std::string frequent(" \r\n:.0129TCPUNKOW\0!\x20\x21\x11", 23);
-  // Most of a long block is passed over, so most changes are made in front.
+  // Most bytes of a long header are ignored, so most changes are made in its first 60 bytes.
   const auto end = static_cast<std::uint32_t>(header);
   const auto at = random.below(random.below(4) == 0 ? end : std::min(end, 60u));
   const char to = random.below(2) == 0
@@ -265,7 +265,7 @@ void change(std::string& all, std::size_t header, writer& random) {
   case 1:
     all.insert(at, 1, to);
     break;
-  case 2: // a word or field once more, or without its end
+  case 2: // repeats up to 20 bytes, such as a word or a field
     all.insert(at, all.substr(at, 1 + random.below(20)));
     break;
   default:

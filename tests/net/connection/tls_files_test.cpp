@@ -43,11 +43,11 @@ struct files {
   }
 };
 
-/// What became of a pair of files.
+/// The result of serving a pair of files.
 struct served {
   std::string fault;              ///< why the pair was refused
-  std::vector<std::string> shown; ///< what a client was sent, when the handshake went well
-  std::string handshake;          ///< why it did not
+  std::vector<std::string> shown; ///< the certificates sent to a client, if the handshake succeeded
+  std::string handshake;          ///< why the handshake failed
 };
 
 served served_by(const files& given, const std::string& root) {
@@ -97,7 +97,7 @@ std::vector<test::part> parts_of_pem(const std::string& pem) {
 
 TEST_CASE("a chain of any length and kind of key is sent whole and in order", "[tls]") {
   for (const key_kind kind : kinds()) {
-    // An RSA key takes its time to make.
+    // Generating an RSA key takes long, so that only one chain length is tested.
     const bool is_slow = std::string(name_of(kind)).starts_with("RSA");
     for (int n = is_slow ? 2 : 0; n <= (is_slow ? 2 : 4); ++n) {
       CAPTURE(name_of(kind), n);
@@ -110,7 +110,7 @@ TEST_CASE("a chain of any length and kind of key is sent whole and in order", "[
         CHECK(got.handshake == "");
         CHECK(got.shown == blocks_of(chain.file()));
       }
-      // A client that knows the root alone needs each one in between.
+      // A client that knows only the root needs each intermediate certificate.
       for (int left_out = 0; left_out < n; ++left_out) {
         auto short_chain = chain;
         short_chain.between.erase(short_chain.between.begin() + left_out);
@@ -209,7 +209,7 @@ TEST_CASE("damage to a file of certificates is refused, or changes the damaged o
               const auto got = served_by({damaged, chain.own.key}, "");
               if (!got.fault.empty()) {
                 ++refused;
-                // Another public key may be what is damaged in either file.
+                // If the public key is damaged, either file may be named as the faulty one.
                 return says(got.fault, "server.tls_certificate", "the.pem") ||
                                (d.part == "body 1" && says(got.fault, "server.tls_key", "the.key"))
                            ? ""
@@ -240,7 +240,7 @@ TEST_CASE("damage to a file of certificates is refused, or changes the damaged o
               return "";
             }) == "");
   CHECK(refused > 100);
-  CHECK(unchanged > 0); // where the last newline is another character
+  CHECK(unchanged > 0); // damage to the last newline changes no certificate
 }
 
 TEST_CASE("damage to a key is refused, or the key still signs for its certificate",

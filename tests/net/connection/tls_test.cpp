@@ -46,7 +46,7 @@ struct pair_of_files {
   }
 };
 
-/// Made once: a key takes its time.
+/// Made once, since generating a key takes long.
 const identity& first() {
   static const identity made = make_identity("first");
   return made;
@@ -84,7 +84,7 @@ std::string fault_of_handshake(std::uint16_t port, const tls_client::options& ho
   }
 }
 
-/// What credentials of this pair say of it; empty: it can be used.
+/// The error of credentials made from this pair; empty if the pair can be used.
 std::string fault_of(const std::string& certificate, const std::string& key) {
   try {
     const net::tls_credentials made("the.pem", "the.key",
@@ -97,7 +97,7 @@ std::string fault_of(const std::string& certificate, const std::string& key) {
   }
 }
 
-/// Our own client of a TLS port, whose operations run until they are over.
+/// twill's own TLS client. Each call runs the client's operation until it has ended.
 struct own_client {
   net::asio::io_context io;
   net::tls_stream stream;
@@ -105,12 +105,12 @@ struct own_client {
   own_client(std::uint16_t port, const std::string& host, const std::string& trusted)
       : stream(connected(io, port), net::make_client_context(trusted), host) {}
 
-  /// `begin` is given what it must call at the end; the operation's error.
+  /// Gives `begin` the completion handler to call at the end. Returns the operation's error.
   template <class Begin>
   net::error_code run(Begin begin) {
     std::optional<net::error_code> outcome;
     begin(net::io_completion([&](net::error_code error, std::size_t) { outcome = error; }));
-    CHECK(!outcome.has_value()); // never before the function that began it has returned
+    CHECK(!outcome.has_value()); // the handler must not run inside the call that began it
     io.restart();
     io.run_for(5s);
     REQUIRE(outcome.has_value());
@@ -128,7 +128,7 @@ private:
   }
 };
 
-/// What our own client thinks of the server's certificate when it wants to reach `host`.
+/// What our own client's verification says of the server's certificate for the name `host`.
 std::string verdict_on(std::uint16_t port, const std::string& host, const std::string& trusted) {
   own_client c(port, host, trusted);
   const auto error = c.shake_hands();

@@ -141,7 +141,7 @@ TEST_CASE("A tenant sees and uses its models alone") {
     const auto r = c.post("/v1/completions", asked, key("three"));
     CHECK(r.status == 404);
     CHECK(at(json(r.body), "error", "code") == value("model_not_found"));
-    CHECK(!contains(r.body, "test-model")); // it does not learn what is served
+    CHECK(!contains(r.body, "test-model")); // the reply must not name the model that is served
   }
   CHECK(c.post("/tokenize", body, key("three")).status == 404);
 }
@@ -163,7 +163,7 @@ TEST_CASE("Keys come as Bearer, as X-Api-Key, or in a WebSocket's subprotocol") 
               offer + "two\r\n\r\n");
   const auto r = socket.read_reply();
   CHECK(r.status == 101);
-  CHECK(r.header("sec-websocket-protocol") == "realtime"); // and never the key
+  CHECK(r.header("sec-websocket-protocol") == "realtime"); // the reply never names the key
 }
 
 namespace {
@@ -189,7 +189,7 @@ const std::string guest = "Authorization: Bearer guest-key\r\n";
 
 TEST_CASE("At the administrators' address each request needs an administrator's key") {
   running_server s({}, with_administrators());
-  client hog(s.port()); // all sockets of clients are taken
+  client hog(s.port()); // takes the only socket that clients may have
   CHECK(hog.get("/health").status == 200);
   for (const std::string path : {"/admin", "/health", "/metrics"}) {
     client c(s.admin_port());

@@ -93,7 +93,7 @@ std::string written(const address_bytes& one, std::uint32_t how) {
 }
 
 struct entry {
-  std::optional<address_bytes> address; ///< empty: it is none, or nothing at all
+  std::optional<address_bytes> address; ///< empty if the text is no address, or is blank
   bool blank = false;
 };
 
@@ -105,7 +105,7 @@ void play(const operations& sequence) {
   for (std::uint32_t i = 0; i < setup.kind % 4; ++i) {
     const std::uint32_t n = setup.a / (1 + 16 * i);
     const address_bytes first = address_of(n + i);
-    // At the ends of bytes and between them; a network's own bits alone are compared.
+    // Networks end at bytes and between them. Addresses are compared in those bits alone.
     const int v4_bits[] = {32, 31, 30, 24, 23, 8, 0}, v6_bits[] = {128, 127, 125, 120, 111, 32, 0};
     const std::size_t width = (setup.b >> (3 * i)) % 7;
     const int bits = is_v4(first) ? v4_bits[width] : v6_bits[width];

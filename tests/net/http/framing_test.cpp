@@ -112,7 +112,7 @@ TEST_CASE("Broken chunks are refused, and nothing after them is read") {
     CHECK(only_status(s.port(), post + "Transfer-Encoding: chunked\r\n\r\n" + chunks + smuggled) ==
           400);
   }
-  client c(s.port()); // extensions are allowed, and mean nothing
+  client c(s.port()); // chunk extensions and trailers are allowed, and ignored
   c.send(post +
          "Transfer-Encoding: chunked\r\n\r\ne;a=b;c=\"d\"\r\n{\"prompt\":\"x\"}\r\n0;e\r\n"
          "X-Trailer: y\r\n\r\n" +
@@ -188,7 +188,7 @@ TEST_CASE("A body is read only for a client that may send it") {
   welcome.send(post + "Authorization: Bearer secret\r\nContent-Length: 14\r\n"
                       "Expect: 100-continue\r\n\r\n");
   CHECK(welcome.read_reply().status == 100);
-  client small(s.port()); // reads only a few bytes, so the connection stays open
+  client small(s.port()); // the server reads a short body, so the connection stays open
   CHECK(small.post("/v1/completions", R"({"prompt":"x"})").status == 401);
   CHECK(small.get("/health").status == 200);
 }
@@ -239,7 +239,7 @@ TEST_CASE("A body that trickles is refused, one that comes in time is not") {
   CHECK(slow.read_reply().status == 408);
   client fast(s.port());
   fast.send(post + "Content-Length: 20000\r\n\r\n" + R"({"prompt":"x")" + std::string(9000, ' '));
-  std::this_thread::sleep_for(600ms); // later than a head might come
+  std::this_thread::sleep_for(600ms); // longer than a head may take
   fast.send(std::string(20000 - 9000 - 14, ' ') + "}");
   CHECK(fast.read_reply().status == 200);
 }

@@ -39,7 +39,7 @@ struct fixture {
     const auto* bytes = connection.begin_write(start);
     return bytes == nullptr ? "" : *bytes;
   }
-  /// As written(), and the write ends at once.
+  /// Like written(), but the write also ends at once.
   std::string write_all() {
     auto bytes = written();
     if (!bytes.empty()) connection.on_written(start);
@@ -172,7 +172,7 @@ TEST_CASE("HTTP connection: leaving ends what runs; complete replies still go ou
   replied.connection.on_peer_closed(start);
   CHECK(!replied.connection.take_actions().close);
   CHECK(replied.write_all().ends_with("{}"));
-  CHECK(replied.connection.take_actions().close); // without lingering: nobody is left to linger for
+  CHECK(replied.connection.take_actions().close); // without lingering, since the peer has closed
 }
 
 TEST_CASE("HTTP connection: a reader that is slow is paused, resumed, and cut off in time") {
@@ -383,7 +383,7 @@ TEST_CASE("HTTP connection: a stream to a client that does not read gathers no c
   for (auto now = start; now < start + 29s; now += 500ms)
     b.connection.on_deadline(now);
   CHECK(b.connection.output_bytes() == before);
-  CHECK(b.connection.next_deadline() == start + 30s); // of the slow reader
+  CHECK(b.connection.next_deadline() == start + 30s); // the deadline of the slow reader
 }
 
 TEST_CASE("HTTP connection: whole replies, HTTP/1.0 and streams without keep-alive") {

@@ -33,7 +33,7 @@ public:
   void on_error(const api_error& error, std::string& out) override { out += error.message; }
 };
 
-/// A client that reads at once. What a time-out counts from is noted where it happens.
+/// A client that reads at once. Each function notes the deadline to expect in `expected_`.
 class exchange {
 public:
   void apply(const operation& o) {

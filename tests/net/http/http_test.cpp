@@ -336,7 +336,7 @@ TEST_CASE("A 100 MB body is refused at its header, without being kept") {
   client c(s.port());
   c.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 104857600\r\n\r\n");
   const std::string block(1 << 16, 'x');
-  for (int i = 0; i < 64 && c.try_send(block); ++i) { // some of it comes all the same
+  for (int i = 0; i < 64 && c.try_send(block); ++i) { // a part is sent nevertheless
   }
   const auto r = c.read_reply();
   CHECK(r.status == 413);
@@ -409,7 +409,7 @@ TEST_CASE("A slow reader is paused, and resumed when it reads again") {
   client c(s.port(), 4096);
   c.send(post_text("/v1/chat/completions", chat_stream));
   REQUIRE(s.engine.wait_paused(1, 10s));
-  REQUIRE(s.engine.wait_stalled()); // the kernel's buffers have filled as well
+  REQUIRE(s.engine.wait_stalled()); // the kernel's buffers are full as well
   const int resumed = s.engine.resumed_count();
   for (int i = 0; i < 2000 && s.engine.resumed_count() == resumed; ++i)
     c.read_until("\n\n");
@@ -465,11 +465,11 @@ TEST_CASE("Connections of one address over its limit are closed at once") {
   CHECK(a.get("/health").status == 200);
   {
     client b(s.port());
-    CHECK(b.upgrade("/v1/stream") == 101); // still the same socket: it counts once
+    CHECK(b.upgrade("/v1/stream") == 101); // an upgraded socket counts once
     client c(s.port());
     CHECK(c.closed_within(3s));
   }
-  for (int i = 0;; ++i) { // the place is free once the server has seen b leave
+  for (int i = 0;; ++i) { // b's place is free once the server has noticed the close
     client d(s.port());
     if (d.try_send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n") && !d.closed_within(100ms))
       break;

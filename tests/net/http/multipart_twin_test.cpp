@@ -19,7 +19,7 @@ namespace {
 
 struct written_part {
   std::string name, filename, data;
-  std::size_t begin = 0, head_end = 0, end = 0; ///< from its delimiter to the next one's end
+  std::size_t begin = 0, head_end = 0, end = 0; ///< from its delimiter to the next delimiter's end
 };
 
 class form {
@@ -49,7 +49,7 @@ public:
     if (below(4) == 0) out += "; note=\"a; boundary=no\"";
     const char* names[] = {"; boundary=", ";boundary=", "; Boundary=", ";  BOUNDARY ="};
     out += names[below(4)];
-    // Those of a token's characters need no quotes.
+    // A boundary that consists of token characters needs no quotes.
     const bool quotes = boundary_.find_first_of("'()/:=?, ") != std::string::npos || below(2) == 0;
     out += quotes ? "\"" + boundary_ + "\"" : boundary_;
     if (below(4) == 0) out += "; charset=utf-8";
@@ -60,7 +60,7 @@ public:
 
   std::string body;
   std::vector<written_part> parts;
-  std::size_t closed = 0; ///< behind the "--" of the last delimiter
+  std::size_t closed = 0; ///< the offset after the "--" of the last delimiter
 
 private:
   void choose_boundary() {
@@ -78,7 +78,7 @@ private:
     if (how.b % 6 != 0) body += "\r\n";
   }
 
-  /// The line end in front of it belongs to it; the first may have none.
+  /// The line end before a delimiter belongs to the delimiter. The first may have none.
   void begin_delimiter() {
     if (!parts.empty() && !shares_line_end_) body += "\r\n";
     shares_line_end_ = false;
@@ -92,7 +92,7 @@ private:
     return out;
   }
 
-  /// Data of pieces that look like what ends it.
+  /// Data made of pieces that resemble the delimiter.
   std::string data_of(const operation& op) {
     const std::string mark = "--" + boundary_;
     std::string out;
@@ -125,7 +125,7 @@ private:
       default:
         out += std::string(below(3), '\r') + std::string(below(2), '-');
       }
-    // What begins a line with the mark would end the part, and a whole delimiter must not arise.
+    // A line of data that begins like the delimiter would end the part.
     if (("\r\n" + out + "\r\n").find(between()) != std::string::npos) return "-";
     return out;
   }
@@ -148,7 +148,7 @@ private:
 
   void add(const operation& op) {
     written_part one;
-    // Its delimiter's line end may stand in the preamble, or in the head of the part before.
+    // The line end before the part's delimiter may belong to the preamble, or to the previous head.
     one.begin = body.size();
     if (parts.empty() || shares_line_end_) one.begin -= std::min<std::size_t>(one.begin, 2);
     begin_delimiter();
@@ -156,7 +156,7 @@ private:
     body += std::string(below(4) == 0 ? 2 : 0, ' ') + "\r\n"; // blanks may pad a delimiter
     one.data = data_of(op);
     if (below(5) == 0) body += "Content-Type: text/plain; name=\"wrong\"\r\n";
-    if (below(8) != 0) { // else it has no name
+    if (below(8) != 0) { // otherwise the part has no name
       one.name = name_of(op.b);
       std::string named =
           below(3) == 0 && is_token(one.name) ? "name=" + one.name : "name=" + quoted(one.name);
@@ -180,7 +180,7 @@ private:
     if (below(4) == 0) body += "Content-Transfer-Encoding: binary\r\n";
     body += "\r\n";
     one.head_end = body.size();
-    // An empty part's empty line may be the line end of its delimiter too.
+    // If the part is empty, the line end after its head may also begin the next delimiter.
     shares_line_end_ = one.data.empty() && below(2) == 0;
     body += one.data;
     parts.push_back(std::move(one));
@@ -223,7 +223,7 @@ void cut(const form& made, const std::string& type, std::size_t at) {
     demand(!read.ok(), "a form that was cut is refused");
 }
 
-/// A part keeps what no byte of it, of its delimiter and of the next one was changed in.
+/// A part is read unchanged unless the changed byte is in it, its delimiter or the next one.
 void damage(form& made, const std::string& type, std::size_t at) {
   const char before = made.body[at];
   const char frequent[] = {'\r', '\n', '-', ':', '"', ';', '\\', ' '};
@@ -239,7 +239,7 @@ void damage(form& made, const std::string& type, std::size_t at) {
       if (in_data) expected.data[at - one.head_end] = to;
       const bool splits =
           ("\r\n" + expected.data + "\r\n").find(made.between()) != std::string::npos;
-      if (in_data && splits) break; // the last delimiter of all may have arisen
+      if (in_data && splits) break; // the change may have made the last delimiter
       if (at >= one.begin && at < one.end && !in_data) continue;
       while (next < read.value().size() && !is_equal(read.value()[next], expected))
         ++next;
@@ -255,7 +255,7 @@ void damage(form& made, const std::string& type, std::size_t at) {
     });
     demand(made.parts.size() > 64 || at < made.closed,
            "what follows the last delimiter is not read");
-    // A delimiter that arises within data may be refused.
+    // If the change made a delimiter within data, the form may be refused.
     if (data && made.parts.size() <= 64) {
       std::size_t n = 0;
       for (std::size_t p = made.body.find(made.between()); p != std::string::npos;
@@ -300,7 +300,7 @@ TEST_CASE("A form has at most 64 parts, and a boundary of 1 to 70 bytes") {
                                  "multipart/form-datas; boundary=b", "text/plain; boundary=b",
                                  "multipart/form-data; boundaries=b"})
     CHECK(!parse_multipart(type, "--b\r\n\r\nx\r\n--b--").ok());
-  // A part has an empty line of its own, however little else it has.
+  // A part needs an empty line of its own after its head, even after an empty head.
   for (const std::string head : {"", "a", "\r\na: b", "\r\n"})
     CHECK(parse_multipart("multipart/form-data; boundary=b",
                           "--b" + head + "\r\n--b\r\n\r\nx\r\n--b--")

@@ -80,7 +80,7 @@ void for_each_field(const field_rows& rows, const described_field& in, Check che
   }
 }
 
-/// Calls `check` with each field of this use of each route that generates.
+/// Calls `check` with each field that has this use, on each route that generates.
 template <class Check>
 void for_each_field(field_use use, Check check) {
   std::size_t routes = 0, nested = 0;
@@ -127,7 +127,7 @@ TEST_CASE("Each honoured field is read: a value of a wrong type is refused by it
   for_each_field(field_use::honoured, [&](const described_field& field) {
     const bool takes_objects = field.row.schema.find("\"object\"") != std::string_view::npos;
     const auto body = field.with(json(takes_objects ? "5.5" : R"({"no":1})"));
-    if (field.path == "model") { // before the codec
+    if (field.path == "model") { // the server reads `model` before the codec runs
       const auto found = find_model(b.engine, body, nullptr);
       REQUIRE(!found.ok());
       CHECK(found.code().param == "model");

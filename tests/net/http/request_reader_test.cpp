@@ -51,7 +51,7 @@ public:
   /// Sends the request and does what `o` says with its head and its body.
   void receive(const operation& o) {
     const std::string all = request_of(o);
-    // The last piece may never come: the client has gone, or its time is over.
+    // The end of the request may be missing, as after a disconnect or a time-out.
     const std::size_t sent = o.c % 3 == 0 ? all.size() - o.b % all.size() : all.size();
     const std::size_t piece = 1 + o.c % 9'000;
     for (std::size_t at = 0; at < sent; at += piece) {

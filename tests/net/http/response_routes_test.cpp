@@ -75,14 +75,14 @@ TEST_CASE("A response is read, continued and deleted after its reply") {
   CHECK(c.get(path + "/" + id + "/input_items?after=none").status == 400);
   const auto second = c.post(path, R"({"input":"and?","previous_response_id":")" + id + "\"}");
   CHECK(second.status == 200);
-  const auto removed = c.post(path + "/" + id + "/cancel", ""); // over: nothing changes
+  const auto removed = c.post(path + "/" + id + "/cancel", ""); // already over, so nothing changes
   CHECK(removed.body == first.body);
   client other(s.port());
   other.send("DELETE " + path + "/" + id + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   CHECK(at(json(other.read_reply().body), "deleted") == value(true));
   CHECK(c.get(path + "/" + id).status == 404);
   CHECK(c.post(path, R"({"input":"and?","previous_response_id":")" + id + "\"}").status == 400);
-  CHECK(c.get(path + "/" + id_of(second)).status == 200); // it has its history with it
+  CHECK(c.get(path + "/" + id_of(second)).status == 200); // stored with a copy of its history
   const auto unstored = c.post(path, R"({"input":"hi","store":false})");
   CHECK(c.get(path + "/" + id_of(unstored)).status == 404);
 }
@@ -118,7 +118,7 @@ TEST_CASE("A background response goes on without its client, and is read, follow
     client reader(s.port());
     reader.send("GET " + path + "/" + id + "?stream=true HTTP/1.1\r\nHost: localhost\r\n\r\n");
     reader.read_until("output_text.delta");
-  } // leaves
+  } // the reader disconnects
   CHECK_FALSE(s.engine.wait_cancelled(1, 50ms));
   const auto cancelled = c.post(path + "/" + id + "/cancel", "");
   CHECK(at(json(cancelled.body), "status") == value("cancelled"));
@@ -149,7 +149,7 @@ TEST_CASE("What the engine refuses has its status as before, and is not stored")
   client c(s.port());
   CHECK(c.post(path, R"({"input":"hi"})").status == 429);
   CHECK(c.post(path, R"({"input":"hi","stream":true})").status == 429);
-  // Of the background it is stored as failed: whoever reads it sees its events.
+  // A refused background response is stored as failed, and readers get its events.
   const auto begun = c.post(path, R"({"input":"hi","background":true})");
   CHECK(begun.status == 200);
   CHECK(wait_status(c, id_of(begun), "failed"));
@@ -221,7 +221,7 @@ TEST_CASE("The error for a response of another server shows the name in its id")
   ws.send_frame(asked + R"(,"type":"response.create"})");
   CHECK(message_of(ws.read_text()) == message_of(refused.body));
 
-  // Of this server's own ids nobody learns whether they are somebody else's.
+  // No reply reveals whether an id of this server belongs to another tenant.
   const auto begun = c.post(path, R"({"input":"hi","background":true})", bearer("key-of-ann"));
   REQUIRE(begun.status == 200);
   const auto own = id_of(begun);

@@ -97,7 +97,7 @@ TEST_CASE("A stored stream has an id for each event and is read on from any of t
       for (std::size_t i = 0; i < ids.size(); ++i) {
         const auto mark = "id: " + ids[i] + "\n";
         const auto behind = live.body.substr(live.body.find("\n\n", live.body.find(mark)) + 2);
-        // As a client that repeats its request, as one that asks for a number, and as a browser.
+        // The client repeats its request, asks for a number, and reconnects as a browser does.
         CHECK(c.post(at.path, body, last_event(ids[i])).body == behind);
         const auto number = std::to_string(i);
         const auto by_number = at.path + "/" + id + "?stream=true&starting_after=";
@@ -112,7 +112,7 @@ TEST_CASE("A stored completion is read whole, and deleted") {
   for (const auto& at : routes) {
     running_server s;
     client c(s.port());
-    // With what a response would have, so that it could be taken for one.
+    // The body has fields of a response, but the completion must not be taken for one.
     const auto first = c.post(at.path, at.body(R"(,"store":true,"n":2,"input":"x")"));
     REQUIRE(first.status == 200);
     const auto id = id_in(first.body);
@@ -122,7 +122,7 @@ TEST_CASE("A stored completion is read whole, and deleted") {
     const auto whole = json(c.get(at.path + "/" + other).body);
     CHECK(testing::at(whole, "choices", 0, "finish_reason") == value("stop"));
     CHECK(testing::at(whole, "usage", "completion_tokens") == value(std::int64_t{3}));
-    // By its own path alone, and not as a response to go on from.
+    // A completion is found by its own path alone, and no response can continue a completion.
     for (const auto* elsewhere : {"/v1/responses", "/v1/completions", "/v1/chat/completions"})
       if (elsewhere != at.path) {
         CHECK(c.get(elsewhere + ("/" + id)).status == 404);
@@ -178,7 +178,7 @@ TEST_CASE("A client that left is gone on with within the grace, and cancelled af
       const auto id = response_of(event_ids(received).front());
       const auto stream = c.get(at.path + "/" + id + "?stream=true").body;
       CHECK(contains(stream, R"("code":"cancelled")"));
-      // What there was is still to be had.
+      // The output before the end of the request can still be read.
       const auto whole = json(c.get(at.path + "/" + id).body);
       CHECK(testing::at(whole, "choices", 0, "finish_reason").is_null());
     }
@@ -192,7 +192,7 @@ TEST_CASE("A running completion is cancelled by its id") {
     reader.send(post_text(at.path, at.body(kept_stream)));
     const auto received = event_ids(reader.read_until(" world"));
     const auto id = response_of(received.front());
-    CHECK(c.get(at.path + "/" + id).status == 409); // it has no end yet
+    CHECK(c.get(at.path + "/" + id).status == 409); // the completion has not ended
     const auto cancelled = c.post(at.path + "/" + id + "/cancel", "");
     CHECK(cancelled.status == 200);
     CHECK(s.engine.wait_cancelled(1));
@@ -243,7 +243,7 @@ TEST_CASE("Last-Event-ID must name an event, and the body be that of its request
     const auto elsewhere = at.path + "/" + response_of(ids[0]) + "?stream=true";
     CHECK(c.get(elsewhere, last_event("cmpl-0:1")).status == 400);
     CHECK(s.engine.submitted().size() == 1);
-    CHECK(c.post(at.path, body, last_event("")).status == 200); // as if it were not there
+    CHECK(c.post(at.path, body, last_event("")).status == 200); // an empty id counts as none
     CHECK(s.engine.submitted().size() == 2);
   }
   running_server s;
@@ -296,7 +296,7 @@ TEST_CASE("A body of very many members is compared in a moment") {
     asked.emplace_back("member" + std::to_string(i), i);
     body.emplace_back("member" + std::to_string(399'999 - i), 399'999 - i);
   }
-  CHECK(repeats(body, asked)); // a search for each would take many minutes
+  CHECK(repeats(body, asked)); // a search for each member would take many minutes
   body.front().second = value(-1);
   CHECK_FALSE(repeats(body, asked));
 }

@@ -107,7 +107,7 @@ TEST_CASE("A request is rendered to the ids that it becomes") {
   CHECK(at(chat, "token_ids") == json("[42,42]"));
   CHECK(at(chat, "request_id").as_string()->starts_with("chatcmpl-"));
   CHECK(s.engine.submitted().empty());
-  // Refused as by the route that generates.
+  // These bodies are refused just as the route that generates refuses them.
   CHECK(c.post("/v1/completions/render", R"({"prompt":"a","n":0})").status == 400);
   CHECK(c.post("/v1/completions/render", R"({"prompt":"a","model":"other"})").status == 404);
   CHECK(c.post("/v1/completions/render", R"({"prompt":"","add_special_tokens":false})").status ==
@@ -153,7 +153,7 @@ TEST_CASE("An agent check is answered with the free places, or with drain") {
     CHECK(agent_says(s) == "drain\n");
   }
   s.engine.set_state(actors::engine_state::ready);
-  // Silent sockets hold up nobody.
+  // Silent sockets do not delay others.
   client silent(agent_port(s)), other(agent_port(s));
   CHECK(agent_says(s) == "up ready 87%\n");
   s.server->drain();

@@ -51,7 +51,7 @@ public:
       got.number = got.number << 8 | static_cast<unsigned char>(byte);
     return got;
   }
-  /// Events until one is of this block, or of this type.
+  /// All events up to the first of this type and, if a block is given, of this block.
   std::vector<json> until(const std::string& type, std::optional<std::uint64_t> block = {}) {
     std::vector<json> all;
     for (;;) {
@@ -104,7 +104,7 @@ public:
     actors::kv_events taken{std::exchange(waiting_, {}), everything || lost, lost};
     if (!taken.anew) return taken;
     taken.events.assign(1, {});
-    for (const auto& [name, event] : blocks_) // parents have lower names
+    for (const auto& [name, event] : blocks_) // parents come first, since their names are lower
       taken.events.push_back(event);
     return taken;
   }
@@ -175,7 +175,7 @@ TEST_CASE("A publisher that ends sends AllBlocksCleared and frees its address") 
   publisher.reset();
   CHECK(one.until("AllBlocksCleared").size() == 1);
   publisher = net::kv_publisher::bind({endpoint, "", "map"}, blocks);
-  CHECK(one.until("BlockStored", 1).size() == 2); // it has come back by itself
+  CHECK(one.until("BlockStored", 1).size() == 2); // the subscriber has reconnected by itself
 }
 
 TEST_CASE("Dropped events skip a number and are followed by a snapshot") {
@@ -206,7 +206,7 @@ TEST_CASE("A subscriber that does not read is cut off, and gets a snapshot once 
   subscriber slow(publisher->endpoint(), "", 1), quick(publisher->endpoint());
   slow.until("AllBlocksCleared");
   quick.until("AllBlocksCleared");
-  // More than queue and sockets hold: 120 MB.
+  // 120 MB of events, which is more than the queue and the sockets hold.
   std::uint64_t name = 0;
   for (int round = 0; round < 60; ++round) {
     for (int i = 0; i < 5000; ++i) {
@@ -219,7 +219,7 @@ TEST_CASE("A subscriber that does not read is cut off, and gets a snapshot once 
   std::size_t n_gaps = 0;
   for (std::size_t i = 1; i < quick.numbers.size(); ++i)
     n_gaps += quick.numbers[i] != quick.numbers[i - 1] + 1 ? 1 : 0;
-  CHECK(n_gaps == 1); // all were cut off, once
+  CHECK(n_gaps == 1); // all subscribers were cut off, once
   slow.until("BlockStored", name);
   blocks->stored(++name);
   CHECK(slow.until("BlockStored", name).size() == 1);

@@ -18,9 +18,9 @@ struct fake_host : net::dialect_host {
   std::vector<actors::request> started;
   std::vector<net::engine_requests::key> cancelled;
   std::set<net::engine_requests::key> paused;
-  std::vector<net::stored_head> stored;         ///< of the tenant "tenant"
-  bool ends_by_event = false;                   ///< as of what a session follows
-  std::vector<net::engine_requests::key> ended; ///< so
+  std::vector<net::stored_head> stored;         ///< responses of the tenant "tenant"
+  bool ends_by_event = false;                   ///< end() returns true, as for a stored response
+  std::vector<net::engine_requests::key> ended; ///< the requests for which end() returned true
   bool full = false;
   bool finds_at_once = true;
   std::function<void()> looked; ///< reports the result of find_stored

@@ -60,7 +60,7 @@ TEST_CASE("/v1/stream goes on when credit is granted") {
   b.say(R"({"op":"submit","id":1,"prompt":"x","credit":0})");
   CHECK(b.host.paused.count(1) == 1);
   b.event(1, started());
-  REQUIRE(b.frame().has_value()); // no tokens: needs no credit
+  REQUIRE(b.frame().has_value()); // an event without tokens needs no credit
   b.event(1, piece("a", 1));
   b.event(1, piece("b", 2));
   b.event(1, finished());
@@ -69,7 +69,7 @@ TEST_CASE("/v1/stream goes on when credit is granted") {
   b.say(R"({"op":"credit","id":1,"n":1})");
   CHECK(b.host.paused.empty());
   CHECK(b.spoken->next_frame(out));
-  CHECK(b.host.paused.count(1) == 1); // used up again
+  CHECK(b.host.paused.count(1) == 1); // the credit is used up again
   CHECK(at(json(out), "tokens") == json("[1]"));
   CHECK(!b.spoken->next_frame(out));
   b.say(R"({"op":"credit","id":1,"n":5})");
@@ -91,7 +91,7 @@ TEST_CASE("/v1/stream: nothing of a cancelled request is sent") {
   REQUIRE(all.size() == 1);
   CHECK(at(all[0], "cancelled") == value(true));
   CHECK(at(all[0], "done") == value(true));
-  CHECK(b.spoken->waiting_bytes() == 0); // else the socket would seem slow for ever
+  CHECK(b.spoken->waiting_bytes() == 0); // otherwise the socket would always seem slow
   CHECK(b.spoken->idle());
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("/v1/stream passes on the prompt in each of its forms") {
   CHECK(std::get<actors::token_prompt>(b.host.started[1].prompt) == actors::token_prompt{5, 6});
   const auto& chat = std::get<actors::chat_prompt>(b.host.started[2].prompt);
   CHECK(at(chat.messages, 0, "content") == value("hi"));
-  b.say(R"({"op":"submit","id":4,"prompt":"a","tokens":[5]})"); // two at once are refused
+  b.say(R"({"op":"submit","id":4,"prompt":"a","tokens":[5]})"); // both prompts at once are refused
   CHECK(b.host.started.size() == 3);
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("/v1/stream refuses bad messages and keeps the socket") {
   b.say(R"({"op":"submit","id":1,"prompt":"x"})");
   const auto twice = *b.frame();
   CHECK(contains(*at(twice, "error", "message").as_string(), "`id` must not be in use, got 1"));
-  CHECK(twice.find("done") == nullptr); // the running one goes on
+  CHECK(twice.find("done") == nullptr); // the running request goes on
   b.say(R"({"op":"submit","id":2,"prompt":"x"})");
   b.say(R"({"op":"submit","id":3,"prompt":"x"})");
   CHECK(at(*b.frame(), "status") == value(429));
@@ -190,17 +190,17 @@ TEST_CASE("/v1/stream numbers the events of a stored stream, and reads it on beh
     return b.frames();
   };
   const auto live = play(1);
-  REQUIRE(live.size() == 4); // what is of one choice is merged
+  REQUIRE(live.size() == 4); // events of one choice are merged
   for (int i = 0; i < 4; ++i)
     CHECK(at(live[static_cast<std::size_t>(i)], "seq") ==
           value(std::int64_t{std::array{1, 3, 4, 5}[static_cast<std::size_t>(i)]}));
 
-  // Behind each event: nothing twice, nothing missing.
+  // Resumed after any event, the stream repeats nothing and omits nothing.
   for (std::int64_t after = -1; after <= 5; ++after) {
     b.say(R"({"op":"resume","id":7,"stored":")" + id + "\"" +
           (after < 0 ? "" : ",\"after\":" + std::to_string(after)) + "}");
     const auto key = b.host.started.size();
-    b.event(key, {}); // it was found
+    b.event(key, {}); // the stored stream was found
     b.event(key, started());
     auto frames = b.frames();
     CHECK(frames.size() == (after < 0 ? 1 : 0));
@@ -222,12 +222,12 @@ TEST_CASE("/v1/stream ends a stored stream that is cancelled, and leaves it") {
   stream_fixture b;
   b.say(R"({"op":"submit","id":"a","prompt":"x","store":true,"credit":0})");
   b.event(1, started());
-  const auto begun = b.frames(); // what comes before its tokens is free
+  const auto begun = b.frames(); // frames before the tokens need no credit
   REQUIRE(begun.size() == 1);
   CHECK(at(begun[0], "stored") == value(b.host.stored[0].id));
   CHECK_FALSE(b.host.paused.contains(1));
   b.event(1, piece("A"));
-  CHECK(b.host.paused.contains(1)); // so that its end would not come
+  CHECK(b.host.paused.contains(1)); // while paused, the request would not end by itself
   b.host.ends_by_event = true;
   b.say(R"({"op":"cancel","id":"a"})");
   CHECK(b.host.ended == std::vector<engine_requests::key>{1});
@@ -256,7 +256,7 @@ TEST_CASE("/v1/stream refuses to read on what is not there") {
         value("id"));
   CHECK(at(refused(R"({"op":"resume","id":1,"stored":")" + id + R"(","after":-1})"), "error",
            "param") == value("after"));
-  // While it is looked for, its id is taken, and it can be cancelled.
+  // While the response is looked up, the id is in use, and the lookup can be cancelled.
   b.host.finds_at_once = false;
   const auto resume = R"({"op":"resume","id":1,"stored":")" + id + R"(","credit":1})";
   b.say(resume);
@@ -264,7 +264,7 @@ TEST_CASE("/v1/stream refuses to read on what is not there") {
   CHECK(at(refused(resume), "error", "param") == value("id"));
   b.say(R"({"op":"credit","id":1,"n":1})");
   b.say(R"({"op":"cancel","id":1})");
-  CHECK(b.frames().empty()); // what it names is not known yet
+  CHECK(b.frames().empty()); // the response is not found yet
   b.host.ends_by_event = true;
   std::exchange(b.host.looked, nullptr)();
   const auto cancelled = b.frames();
@@ -295,7 +295,7 @@ TEST_CASE("Responses socket: turns of a lane run in order, lanes beside each oth
   b.say(R"({"type":"response.create","input":"1","stream_id":"a"})");
   b.say(R"({"type":"response.create","input":"2","stream_id":"a"})");
   b.say(R"({"type":"response.create","input":"3","stream_id":"b"})");
-  REQUIRE(b.host.started.size() == 2); // 1 and 3
+  REQUIRE(b.host.started.size() == 2); // the turns 1 and 3
   b.event(1, started());
   b.event(2, started());
   for (const auto& f : b.frames())
@@ -318,7 +318,7 @@ TEST_CASE("Responses socket: the newest response of a lane is continued, without
                                   {"role":"user","content":"more"}])"));
   CHECK(b.responses.find(id, "tenant", 0) == nullptr);
   b.say(R"({"type":"response.create","input":"x","previous_response_id":")" + id + "\"}");
-  const auto gone = *b.frame(); // only the newest is kept
+  const auto gone = *b.frame(); // only the newest response is kept
   CHECK(at(gone, "error", "code") == value("previous_response_not_found"));
   CHECK(at(gone, "status") == value(400));
   b.spoken.reset();
@@ -393,14 +393,14 @@ TEST_CASE("Responses socket: lanes and waiting turns are bounded") {
 
 TEST_CASE("Responses socket: turns that ran leave room for others to wait") {
   responses_fixture b;
-  b.options.server.max_frame_bytes = 200; // of all turns that wait
+  b.options.server.max_frame_bytes = 200; // the limit for all turns that wait
   const std::string turn = R"({"type":"response.create","input":"1"})";
   b.say(turn);
   for (std::size_t n = 1; n <= 10; ++n) {
     b.say(turn);
     b.event(n, finished());
   }
-  CHECK(b.host.started.size() == 11); // each was begun when the one before it had ended
+  CHECK(b.host.started.size() == 11); // each turn was begun when the one before had ended
 }
 
 TEST_CASE("Responses socket: what a lane remembered goes with the lane") {

@@ -172,7 +172,7 @@ TEST_CASE("The inputs of a body, and the numbers of its reply, are bounded") {
   CHECK(b.error(parse_embeddings, body(1536, R"(,"encoding_format":"base64")")) == "");
   b.model.embedding_size = 1 << 20;
   CHECK(b.error(parse_embeddings, body(1)) == "");
-  b.model.embedding_size = 0; // its files are closed
+  b.model.embedding_size = 0; // unknown, since the model's files are closed
   CHECK(contains(b.error(parse_embeddings, body(2048)), "at most 630"));
 }
 
@@ -277,7 +277,7 @@ TEST_CASE("Documents are ranked by their cosine with the query") {
   };
   const auto all = ranked("");
   REQUIRE(at(all, "results").as_list()->size() == 4);
-  const std::int64_t order[] = {2, 1, 0, 3}; // equal ones in their own order
+  const std::int64_t order[] = {2, 1, 0, 3}; // equal scores keep the order of the input
   for (int i = 0; i < 4; ++i)
     CHECK(at(all, "results", i, "index") == value(order[i]));
   CHECK(at(all, "results", 0, "relevance_score") == value(1));
@@ -384,7 +384,7 @@ value odd_value(std::mt19937& draw) {
   }
 }
 
-/// Another value somewhere in the tree.
+/// The value with some part of it replaced.
 value changed(const value& of, std::mt19937& draw) {
   if (draw() % 4 == 0) return odd_value(draw);
   if (const auto* list = of.as_list(); list != nullptr && !list->empty()) {
@@ -453,16 +453,16 @@ TEST_CASE("So many requests for hidden states of one socket are in the engine at
     keys.push_back(table.start(pooled));
     CHECK(keys.back() == keys.front() + i);
   }
-  table.start({}); // one that generates does not wait
+  table.start({}); // a request that generates does not wait
   CHECK(engine.submitted().size() == most + 1);
   CHECK(table.size() == most + 7);
-  table.cancel(keys[most + 1]); // one that waits
+  table.cancel(keys[most + 1]); // a request that waits
   CHECK(engine.running() == most + 1);
   CHECK(engine.submitted().size() == most + 1);
   table.pause_all();
   const int paused = engine.paused_count();
   CHECK(paused == static_cast<int>(most + 1));
-  table.cancel(keys[0]); // the next one takes its place, and rests too
+  table.cancel(keys[0]); // the next request takes its place, and is paused too
   REQUIRE(engine.submitted().size() == most + 2);
   CHECK(engine.submitted().back().prompt_field == std::to_string(most));
   CHECK(engine.paused_count() == paused + 1);

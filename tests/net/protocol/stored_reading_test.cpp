@@ -137,7 +137,7 @@ TEST_CASE("Calls without ids of the model get the same ones each time they are r
   std::set<std::string> ids;
   for (auto at = live.find("\"call_"); at != std::string::npos; at = live.find("\"call_", at + 1))
     ids.insert(live.substr(at, 32));
-  CHECK(ids.size() == 3); // each call has one of its own
+  CHECK(ids.size() == 3); // each call has an id of its own
   const auto whole = stored_object(*made.value().stored, records, b.engine);
   REQUIRE(whole.ok());
   for (const auto& id : ids)

@@ -41,7 +41,7 @@ struct call {
   bool operator==(const call&) const = default;
 };
 
-/// What was said of one choice, put together.
+/// All that was said of one choice.
 struct said {
   std::string text, reasoning, finish;
   value stop_reason;
@@ -65,7 +65,7 @@ const std::string chat = R"("messages":[{"role":"user","content":"x"}],)"
 struct form {
   int n = 1;
   bool logprobs = false, tokens = true, text = true, parallel = true, store = false;
-  bool parts = false; ///< the engine reads the output: its text comes as parts alone
+  bool parts = false; ///< the engine parses the output: text comes as parts alone
 };
 
 void add_text(const actors::event& ev, const form& how, said& to) {
@@ -84,7 +84,7 @@ void add_text(const actors::event& ev, const form& how, said& to) {
   }
 }
 
-/// What a client is to know once it was sent these events, of which it has the first `had` already.
+/// What a client must know after `n` events, of which it had the first `had` before.
 whole said_by(const std::vector<actors::event>& events, std::size_t n, std::size_t had,
               const form& how, const std::string& stored) {
   whole all;
@@ -184,8 +184,8 @@ struct running {
   form how;
   std::vector<actors::event> events;
   std::vector<bool> open;          ///< by choice
-  std::vector<std::int32_t> calls; ///< by choice: those that were begun
-  std::vector<bool> in_call;       ///< by choice: the last of them is not over
+  std::vector<std::int32_t> calls; ///< by choice: the calls begun so far
+  std::vector<bool> in_call;       ///< by choice: the last call is not over
   std::size_t had = 0;
   bool limited = false;
   std::int64_t granted = 0;
@@ -280,7 +280,7 @@ private:
     all_.push_back(std::move(one));
   }
 
-  /// Reads a stored stream on, behind any of its events.
+  /// Resumes a stored stream after one of its events.
   void resume(const running& of, const operation& op) {
     auto one = std::make_unique<running>();
     one->how = of.how;
@@ -294,7 +294,7 @@ private:
            (one->limited ? ",\"credit\":" + std::to_string(one->granted) : "") + "}");
     one->key = b_.host.started.size();
     demand(one->key == ++keys_, "a stored stream is followed");
-    b_.event(one->key, {}); // it was found
+    b_.event(one->key, {}); // the stored stream was found
     const auto events = of.events;
     all_.push_back(std::move(one));
     for (const auto& ev : events)
@@ -382,7 +382,7 @@ private:
       auto expected = said_by(one->events, n, one->had, one->how, one->stored);
       if (!one->how.store) expected.stored.clear();
       auto read = one->read;
-      // A choice of which nothing was to be shown may or may not have had a frame.
+      // A choice without anything to show may or may not have had a frame.
       std::erase_if(expected.choices, [](const auto& c) { return c.second == said{}; });
       std::erase_if(read.choices, [](const auto& c) { return c.second == said{}; });
       demand(read.choices == expected.choices, "the frames say what the events said:" +
@@ -396,7 +396,7 @@ private:
     }
   }
 
-  /// The engine runs exactly while there is credit; what is stored is paused for what waits alone.
+  /// A request is paused exactly without credit; a stored one, only while an event waits.
   void check_pause(const running& one, std::size_t n) {
     if (one.read.done) return;
     const bool paused = b_.host.paused.contains(one.key);

@@ -40,7 +40,7 @@ events mixed(const std::vector<events>& choices, std::mt19937& random) {
     if (left.empty()) break;
     const auto c = left[random() % left.size()];
     all.push_back(choices[c][received[c]++]);
-    all.back().use.completion_tokens = 1000; // of the engine, which is ahead
+    all.back().use.completion_tokens = 1000; // the engine's count, which is ahead
   }
   all.back().last = true;
   return all;
@@ -106,7 +106,7 @@ TEST_CASE("What belongs to no choice waits for none, and an error ends all waiti
   later.choice = 1;
   later.tokens.push_back({{5, "t", -1.0f}, {}});
   order.add(later, 1, out);
-  CHECK(out.size() == 1); // the first choice has its turn
+  CHECK(out.size() == 1); // choice 1 waits while choice 0 has its turn
   actors::event failed;
   failed.error = actors::request_error{actors::errc::timed_out, "late", ""};
   failed.last = true;

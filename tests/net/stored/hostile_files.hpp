@@ -11,7 +11,7 @@ namespace twill::testing {
 /// damage then reaches the checks that follow the checks of checksums.
 std::string with_right_sums(std::string journal_or_response);
 
-/// Reads the bytes as a journal and as a response; what does not hold, or nullptr.
+/// Reads the bytes as a journal and as a response. Returns what does not hold, or nullptr.
 const char* broken_promise(std::string_view bytes);
 
 /// A journal of some frames, and a response, as they are written.

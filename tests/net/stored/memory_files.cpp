@@ -82,7 +82,7 @@ bool memory_files::fails(bool changes) {
   return true;
 }
 
-/// The result of a call, after which the process may end.
+/// Returns the result of a call, or throws if the process ends in this call.
 int memory_files::done(int result, int error) {
   if (ends_now_) throw process_ended();
   if (result < 0) errno = error;
@@ -184,7 +184,7 @@ ssize_t memory_files::write(int file, const void* from, std::size_t n, off_t at)
   std::memcpy(bytes.data() + begin, from, n);
   if (ends_now_) throw process_ended();
   if (fail && n == 0) return failed(error);
-  // What is left of the write fails, unless the disk takes it by then.
+  // The write of the rest will fail, unless the disk is repaired before.
   if (fail) ++n_fails_, fail_after_half_ = false;
   return static_cast<ssize_t>(n);
 }

@@ -29,7 +29,7 @@ constexpr unsynced_bytes all_unsynced_bytes[] = {unsynced_bytes::none, unsynced_
 class memory_files final : public net::file_ops {
 public:
   memory_files();
-  /// The same disk, seen by a process that has nothing open.
+  /// A copy of the disk, as seen by a process that has nothing open.
   memory_files disk_copy() const;
   /// The disk after a power failure that kept the first `n_names` of the unsynced changes of names.
   memory_files after_power_failure(unsynced_bytes bytes, std::size_t n_names) const;
@@ -68,11 +68,11 @@ public:
   int remove(int folder, const char* name) override;
 
   std::vector<std::string> names() const;
-  /// What a file holds, to be read or changed; an empty new one where there is none.
+  /// The bytes of a file, to be read or changed. Makes an empty file if there is none.
   std::string& bytes_of(const std::string& name);
-  /// Of all files.
+  /// The bytes of all files together.
   std::int64_t bytes() const;
-  uid_t owner; ///< of the folder; at first the process's user
+  uid_t owner; ///< the folder's owner; at first the process's user
   mode_t mode = 0700;
   int n_writes = 0;
   int n_syncs = 0;
@@ -99,7 +99,7 @@ private:
   bool ended_ = false;
   int end_at_ = -1;
   bool end_in_middle_ = false;
-  bool ends_now_ = false; ///< in the middle of this call
+  bool ends_now_ = false; ///< the process ends in the middle of this call
   int fail_at_ = 0;
   int n_fails_ = 0;
   int error_ = 0;

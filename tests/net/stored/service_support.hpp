@@ -26,10 +26,10 @@ class refusing_files final : public net::file_ops {
 public:
   std::atomic<bool> full{false};
   std::atomic<bool> keeps{false};
-  std::atomic<bool> stands{false};   ///< writing waits
-  std::atomic<bool> lets_one{false}; ///< but for one write
+  std::atomic<bool> stands{false};   ///< write() waits
+  std::atomic<bool> lets_one{false}; ///< one write() goes on nevertheless
   std::atomic<bool> unsynced{false}; ///< folders cannot be synced
-  /// The first journal takes nothing, and one that is written anew does.
+  /// The journal opened first takes no bytes, but a journal that is written anew does.
   std::atomic<bool> journal_full{false};
 
   int open(int folder, const char* name, int flags) override {
@@ -78,13 +78,13 @@ public:
 
   net::event_source& source() { return *source_; }
   std::weak_ptr<net::event_source> watch() const { return source_; }
-  /// As a session that has seen the last event: it does not leave.
+  /// Releases the source without leave(), like a session that has seen the last event.
   void forget() { source_.reset(); }
   void leave() {
     source_->leave();
     source_.reset();
   }
-  /// Takes what has come, as a session does; true once the last event has.
+  /// Takes the events that have come, as a session does. True once the last one has come.
   bool take() {
     std::size_t more = 0;
     bool over = false;
@@ -120,7 +120,7 @@ public:
       if (state_->over && state_->events.size() < n) return false;
     }
   }
-  /// All but those that say nothing.
+  /// The records of all events but those that say nothing.
   std::vector<std::string> records() const {
     const std::lock_guard lock(state_->mutex);
     std::vector<std::string> out;
@@ -185,7 +185,7 @@ struct service_fixture {
         },
         &files});
   }
-  /// As a new process: what the old one had not written is gone.
+  /// Starts the service anew, as a new process does. What was not written is lost.
   void restart() {
     service.reset();
     open();
@@ -256,7 +256,7 @@ struct service_fixture {
   std::unique_ptr<net::stored_service> service;
 };
 
-/// One of both kinds: in memory, and with files in a folder of its own.
+/// Options that keep responses in memory, or in the files of a folder if there is one.
 inline config::response_options kept_in(const scratch_folder* folder) {
   config::response_options options;
   if (folder != nullptr) options.folder = folder->path().string();

@@ -18,10 +18,10 @@ namespace {
 
 struct crashed {
   memory_files disk;
-  stored_state before; ///< the call at which the process ended
+  stored_state before; ///< the state before `call`, in which the process ended
   stored_state after;
   stored_call call;
-  std::set<std::string> erased; ///< the first records of what was erased
+  std::set<std::string> erased; ///< the first records of erased responses
 };
 
 /// Runs a script until the process ends at modifying system call number `end_at`. Returns false if
@@ -63,7 +63,7 @@ recovered recover(memory_files& disk, sync_mode how) {
   return r;
 }
 
-/// The folder works on after a crash: what is added and finished now is there after another one.
+/// Checks that the folder works after a crash, and that new entries are there after another one.
 void check_usable(memory_files disk, sync_mode how, stored_state state, bool tidies) {
   {
     const auto folder = open_folder("/folder", nullptr, how, disk);

@@ -67,7 +67,7 @@ TEST_CASE("each damaged byte of a large journal ends it at the frame before", "[
   add([](auto& f) { f.begin(2, "second", pattern(20, 3)), f.record(1, pattern(70'000, 4)); });
   add([](auto& f) { f.record(2, pattern((1 << 20) + 77, 5)), f.record(1, "y"); });
   add([](auto& f) { f.end(1); });
-  std::vector<std::string> states; // after so many frames
+  std::vector<std::string> states; // the contents after each number of frames
   for (const std::size_t end : ends)
     states.push_back(text_of(content_of(journal.substr(0, end))));
   for (std::size_t i = 1; i < states.size(); ++i)
@@ -79,7 +79,7 @@ TEST_CASE("each damaged byte of a large journal ends it at the frame before", "[
                                 return found.preamble != preamble_state::right && found.runs.empty()
                                            ? ""
                                            : "a damaged preamble was taken";
-                              std::size_t n = 0; // whole frames
+                              std::size_t n = 0; // complete frames before the damage
                               while (n + 1 < ends.size() && ends[n + 1] <= d.at)
                                 ++n;
                               if (static_cast<std::size_t>(found.good_bytes) != ends[n])

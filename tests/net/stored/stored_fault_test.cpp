@@ -16,7 +16,7 @@ using sync_mode = stored_folder::sync;
 
 namespace {
 
-/// What a process would find that starts now.
+/// The state that a process would find if it started now.
 stored_state on_disk(const memory_files& files) {
   auto disk = files.disk_copy();
   stored_folder::contents found;
@@ -32,7 +32,7 @@ bool has_temporary(const memory_files& files) {
 
 struct fault {
   int call = 0;
-  int n = 1; ///< calls that fail
+  int n = 1; ///< the number of calls that fail
   int error = EIO;
   bool after_half = false;
 };
@@ -45,7 +45,7 @@ bool run_with(const std::vector<stored_call>& script, sync_mode how, const fault
   const auto folder = open_folder("/folder", nullptr, how, files);
   script_runner runner(*folder);
   files.fail_at(planted.call, planted.n, planted.error, planted.after_half);
-  bool is_known_to_disk = true; // an end may wait for the next frame
+  bool is_known_to_disk = true; // false while an end may wait for the next frame
   for (const auto& call : script) {
     const auto before = runner.state();
     const auto after = script_runner::after(before, call);
@@ -71,7 +71,7 @@ bool run_with(const std::vector<stored_call>& script, sync_mode how, const fault
     is_known_to_disk = !files.has_failed();
   }
   files.repair();
-  // One more call that writes, and everything is on the disk.
+  // After one more call that writes, everything is on the disk.
   REQUIRE_FALSE(runner.run({stored_call::operation::step, {"last"}, {}, ""}));
   REQUIRE(describe(on_disk(files)) == describe(runner.state()));
   REQUIRE_FALSE(runner.run({stored_call::operation::finish, {}, {}, "last"}));
@@ -234,7 +234,7 @@ TEST_CASE("a journal whose new name could not be synced is synced with the next 
       const auto disk = files.after_power_failure(unsynced_bytes::none, 0);
       CHECK(on_disk(disk).running.contains("b"));
     } else {
-      // Before the file of a response goes, since the old journal would let it run again.
+      // The journal's name is synced before the file is removed: the old journal would run "a".
       files.n_syncs = 0;
       REQUIRE_FALSE(folder->erase("a"));
       CHECK(files.n_syncs == 2);
@@ -283,7 +283,7 @@ TEST_CASE("a step of a thousand responses is one write") {
     CHECK(files.n_syncs == (how == sync_mode::step ? 2 : 0));
     REQUIRE_FALSE(folder->append({}));
     CHECK(files.n_writes == 2);
-    // An end that waits goes with the next step.
+    // An end that could not be written is written with the next step.
     files.fail_at(0, 2, EIO);
     folder->forget(ids[0]);
     files.repair();

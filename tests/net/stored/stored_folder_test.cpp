@@ -191,7 +191,7 @@ TEST_CASE("what is forgotten or erased leaves the disk") {
   begin(*folder, "cancelled", secret);
   begin(*folder, "done", secret);
   REQUIRE_FALSE(add(*folder, {{"kept", "k"}, {"cancelled", secret}, {"done", secret}}));
-  CHECK_FALSE(folder->tidy(start, running)); // nothing is dead
+  CHECK_FALSE(folder->tidy(start, running)); // there are no dead bytes
   CHECK(lies_there());
   folder->forget("cancelled");
   REQUIRE_FALSE(folder->finish({"done", secret, {secret}}));

@@ -45,7 +45,7 @@ bool mentions(const std::vector<std::string>& warnings, const std::string& text)
   });
 }
 
-/// How many good bytes a journal has, and what runs.
+/// The number of good bytes of a journal, and the responses that run.
 journal_content content_of(std::string_view bytes) {
   journal_content found;
   memory_source source(bytes);
@@ -213,9 +213,9 @@ TEST_CASE("a damaged response is left out and logged, and can be erased or writt
   memory_files files;
   for (const auto* id : {"resp_1", "resp_2", "resp_3"}) {
     files.bytes_of(std::string(id) + ".response") = sample_response();
-    files.bytes_of(std::string(id) + ".response")[62] ^= 1; // in the head
+    files.bytes_of(std::string(id) + ".response")[62] ^= 1; // a byte of the head
   }
-  files.bytes_of("other.response") = sample_response(); // its id is another
+  files.bytes_of("other.response") = sample_response(); // the file contains another id
   stored_folder::contents found;
   const auto folder = open_folder("/folder", &found, stored_folder::sync::never, files);
   CHECK(found.over.empty());

@@ -192,7 +192,7 @@ TEST_CASE("Any bytes are read as a whole event or not at all, in memory of their
     REQUIRE(memory_of(*read) <= sizeof(actors::event) + 32 * bytes.size() + 64);
     REQUIRE(same(*read_record(write_record(*read)), *read));
   }
-  // Lengths that nothing follows.
+  // Lengths without the bytes that they announce.
   for (const char part : {8, 16, 32})
     for (std::size_t n = 1; n < 10; ++n)
       CHECK_FALSE(read_record(std::string(1, part) + std::string(n, '\xff') + '\x01').has_value());

@@ -21,24 +21,24 @@ struct stored_state {
   friend bool operator==(const stored_state&, const stored_state&) = default;
 };
 
-/// For the messages of failed checks.
+/// The state as text, for the messages of failed checks.
 std::string describe(const stored_state& state);
 
-/// One call.
+/// One call of a stored_folder.
 struct stored_call {
   enum class operation { step, finish, forget, erase, tidy };
   operation kind = operation::tidy;
-  std::vector<std::string> begins;                          ///< ids, of a step
-  std::vector<std::pair<std::string, std::string>> records; ///< of a step
-  std::string id;                                           ///< of the others
+  std::vector<std::string> begins;                          ///< the ids that a step begins
+  std::vector<std::pair<std::string, std::string>> records; ///< the records of a step
+  std::string id;                                           ///< the id of any other call
 
   std::string text() const;
 };
 
-/// Calls that are all allowed, over some ids that come again and again: each seed gives others.
+/// Allowed calls over a few ids that occur again and again. Each seed gives another script.
 std::vector<stored_call> random_script(std::uint32_t seed, int n_calls);
 
-/// Makes calls and keeps what the folder must hold.
+/// Makes calls and keeps the state that the folder must have.
 class script_runner {
 public:
   explicit script_runner(net::stored_folder& folder, stored_state state = {})
@@ -46,7 +46,7 @@ public:
 
   /// The folder's state as it must be after a call.
   static stored_state after(const stored_state& before, const stored_call& call);
-  /// The state changes where the call succeeds.
+  /// Makes the call. The state changes if the call succeeds.
   std::error_code run(const stored_call& call);
   const stored_state& state() const { return state_; }
 
@@ -56,7 +56,7 @@ private:
   std::chrono::steady_clock::time_point now_{};
 };
 
-/// What a folder that was opened holds; all that is over is read.
+/// The state of a folder that was opened. All ended responses are read.
 stored_state state_of(const net::stored_folder& folder, const net::stored_folder::contents& found);
 
 } // namespace twill::testing

@@ -76,7 +76,7 @@ TEST_CASE("Each reader gets each event once and in order, whenever it comes, pau
         auto& one = readers[below(static_cast<unsigned>(readers.size()))];
         switch (below(6)) {
         case 0:
-          // Not before it begins: POST answers first.
+          // Nothing is found before the response begins.
           if (auto found = fixture.service->follow(id, ""))
             readers.push_back(std::make_unique<listener>(std::move(found->source)));
           break;
@@ -153,7 +153,7 @@ TEST_CASE("What somebody reads is not displaced, and what nobody reads any more 
   CHECK_FALSE(fixture.service->find("r0", "").has_value());
   CHECK(fixture.service->find("first", "").has_value());
   CHECK(fixture.service->bytes() <= options.max_memory_bytes);
-  // Where all that is over is read, nothing new has room.
+  // While readers read all that is over, nothing new has room.
   std::vector<std::unique_ptr<listener>> others;
   for (int i = 0; i < 10; ++i)
     if (auto found = fixture.service->follow("r" + std::to_string(i), ""))
@@ -190,7 +190,7 @@ TEST_CASE("Readers that rest keep no more in memory than their tenant's part of 
   CHECK(readers[1]->error() == reason::slow_reader);
   CHECK(fixture.records("r0", "ann").size() == 302);
   CHECK_FALSE(readers.back()->error().has_value());
-  CHECK_FALSE(readers.front()->error().has_value()); // another tenant's
+  CHECK_FALSE(readers.front()->error().has_value()); // the reader of another tenant
   for (auto& one : {&readers.front(), &readers.back()}) {
     (*one)->source().resume();
     (*one)->source().taken(1000);
@@ -200,7 +200,7 @@ TEST_CASE("Readers that rest keep no more in memory than their tenant's part of 
 
 TEST_CASE("A response has at most 64 readers, and none once its time is over") {
   auto options = kept_in(nullptr);
-  options.keep = 4s; // 64 readers come within it, also on a busy machine
+  options.keep = 4s; // long enough for 64 readers, also on a busy machine
   service_fixture fixture(options);
   play(fixture, pieces(100));
   listener first(fixture.begin(fixture.head("r1")), false);
@@ -234,9 +234,9 @@ TEST_CASE("Choices are sent in turns, in whatever order steps report them") {
     CHECK(fixture.service->find("r1", "")->head->n_choices == 3);
     REQUIRE(fixture.wait_over("r1"));
     listener later(fixture.follow("r1"), false);
-    CHECK(later.count() == 33 + 2); // all have room
+    CHECK(later.count() == 33 + 2); // all events have room
     in_turns(later.events(), 2);
-    // What was drawn is written down at once, also of a choice that is ahead.
+    // A sampled token is recorded at once, even if its choice is ahead of its turn.
     CHECK(read_record(fixture.records("r1")[1])->choice == 2);
   });
 }
@@ -278,7 +278,7 @@ TEST_CASE("Readers that have their last event keep nothing") {
     for (const auto& one : sources)
       CHECK(service_fixture::eventually([&] { return one.expired(); }));
     if (fixture.options.folder.empty()) return;
-    // What is over and has a file is not held in memory: each look reads it anew.
+    // An ended response with a file is not kept in memory: each find() reads the file.
     CHECK(service_fixture::eventually([&] {
       return fixture.service->find("r1", "")->bytes != fixture.service->find("r1", "")->bytes;
     }));
@@ -376,7 +376,7 @@ TEST_CASE("Whoever leaves cancels, but for the background, other readers and gra
     first.leave();
     std::this_thread::sleep_for(50ms);
     listener again(fixture.follow("r1"));
-    CHECK_FALSE(fixture.engine.wait_cancelled(1, 250ms)); // it came back in time
+    CHECK_FALSE(fixture.engine.wait_cancelled(1, 250ms)); // the reader came back in time
     again.leave();
     CHECK(fixture.engine.wait_cancelled(1));
     CHECK(fixture.wait_over("r1"));
@@ -393,7 +393,7 @@ TEST_CASE("A response is cancelled and erased at each stage") {
       CHECK_FALSE(service.cancel("r0", ""));
     }
     play(fixture, endless_pieces());
-    for (const int wait_for : {0, 1, 2, 10}) { // events
+    for (const int wait_for : {0, 1, 2, 10}) { // events to wait for
       const auto id = "c" + std::to_string(wait_for);
       listener reader(fixture.begin(fixture.head(id)));
       REQUIRE(reader.wait_events(static_cast<std::size_t>(wait_for)));
@@ -403,7 +403,7 @@ TEST_CASE("A response is cancelled and erased at each stage") {
       CHECK(reader.error() == reason::cancelled);
       const auto records = fixture.records(id);
       CHECK(records == reader.records());
-      CHECK(service.cancel(id, "")); // twice
+      CHECK(service.cancel(id, "")); // cancelled twice
       CHECK(fixture.records(id) == records);
       CHECK(service.erase(id, ""));
       CHECK_FALSE(service.find(id, "").has_value());
@@ -433,12 +433,12 @@ TEST_CASE("What the engine refuses at once is stored of the background alone") {
     listener first(fixture.begin(fixture.head("r1")));
     REQUIRE(first.wait_last());
     CHECK(first.error() == reason::queue_full);
-    CHECK(first.count() == 1); // so that it becomes a status
+    CHECK(first.count() == 1); // the error alone, so that HTTP answers with its status
     CHECK_FALSE(fixture.service->find("r1", "").has_value());
     CHECK(fixture.service->bytes() == 0);
     listener background(fixture.begin(fixture.head("r2", "", true)));
     REQUIRE(background.wait_last());
-    CHECK(background.count() == 2); // written down, failed
+    CHECK(background.count() == 2); // stored, then failed
     REQUIRE(fixture.wait_over("r2"));
     CHECK(fixture.records("r2") == background.records());
     fixture.engine.set_state(actors::engine_state::draining);
@@ -464,7 +464,7 @@ TEST_CASE("A disk that takes nothing refuses new responses and hurts no other") 
     CHECK(refused.count() == 1);
     CHECK_FALSE(fixture.service->find("no", "").has_value());
   }
-  CHECK(fixture.engine.submitted().size() == 1); // nothing was computed
+  CHECK(fixture.engine.submitted().size() == 1); // the refused responses were not computed
   CHECK(fixture.service->write_failures() > 0);
   REQUIRE(running.wait_last());
   CHECK(running.records().size() == 302);
@@ -497,7 +497,7 @@ TEST_CASE(
   const auto failures = fixture.service->write_failures();
   REQUIRE(running.wait_events(running.count() + 5));
   REQUIRE(fixture.service->write_failures() > failures);
-  // What is over leaves dead bytes, so that the journal is written anew. Then it is another file.
+  // An ended response leaves dead bytes, so that the journal is written anew, as another file.
   CHECK(fixture.service->cancel("r2", ""));
   REQUIRE(service_fixture::eventually([&] {
     const auto before = fixture.service->write_failures();
@@ -513,7 +513,7 @@ TEST_CASE(
   REQUIRE(made.size() == 1);
   const auto& tokens = made.front().tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    REQUIRE(tokens[i] == 100 + static_cast<std::int32_t>(i)); // none is missing, none twice
+    REQUIRE(tokens[i] == 100 + static_cast<std::int32_t>(i)); // no token is missing or doubled
   CHECK(tokens.size() + 1 >= before.size());
 }
 
@@ -582,7 +582,7 @@ TEST_CASE("Nobody is shown what is not written yet") {
   const auto received = first.count();
   REQUIRE(service_fixture::eventually([&] { return fixture.engine.running() == 0; }));
   CHECK(first.count() == received);
-  fixture.files.lets_one = true; // now all that is left waits to be written, the end as well
+  fixture.files.lets_one = true; // one write goes on; the rest and the end still wait
   std::this_thread::sleep_for(50ms);
   CHECK(fixture.service->find("r1", "")->running);
   CHECK(fixture.records("r1") == first.records());
@@ -624,10 +624,10 @@ TEST_CASE("Tenants share nothing but the number of parts") {
     for (int i = 0; i < 60; ++i)
       run("b" + std::to_string(i), "bob");
     CHECK(service.find("a0", "ann").has_value());
-    CHECK_FALSE(service.find("b0", "bob").has_value()); // the oldest have gone
+    CHECK_FALSE(service.find("b0", "bob").has_value()); // the oldest were removed
     CHECK(service.find("b59", "bob").has_value());
     CHECK(service.bytes() <= 64 << 10);
-    // What runs never goes, so that its tenant has no room, and others have theirs.
+    // Running responses are never removed: they take room of their own tenant alone.
     play(fixture, endless_pieces());
     auto big = fixture.head("b60", "bob");
     big.asked = value_object{{"body", value_object{{"input", std::string(30 << 10, 'x')}}}};
@@ -643,7 +643,7 @@ TEST_CASE("Tenants share nothing but the number of parts") {
     next.tenant = "ann";
     CHECK(service.begin(std::move(next), service_fixture::request()).ok());
     CHECK(service.find("a0", "ann").has_value());
-    // It grows beyond all that its tenant may have.
+    // The response grows beyond all that its tenant may have.
     REQUIRE(fills.wait_last());
     CHECK(fills.error() == reason::too_large);
     CHECK(service.find("a0", "ann").has_value());
@@ -729,9 +729,9 @@ TEST_CASE("What runs goes on after a restart") {
   background.forget();
   REQUIRE(first->wait_events(5));
   fixture.service->hand_over();
-  CHECK(fixture.engine.wait_cancelled(1)); // what nobody reads
+  CHECK(fixture.engine.wait_cancelled(1)); // r2, which nobody reads
   first->leave();
-  CHECK(fixture.engine.wait_cancelled(2)); // nobody any more
+  CHECK(fixture.engine.wait_cancelled(2)); // r1, whose reader has left
   first.reset();
   const auto seed = fixture.engine.submitted().front().sampling.seed;
   const auto before = fixture.engine.submitted().size();
@@ -742,7 +742,7 @@ TEST_CASE("What runs goes on after a restart") {
     full.refusal = actors::request_error{reason::queue_full, "full", ""};
     play(fixture, full);
     fixture.restart();
-    REQUIRE(fixture.engine.wait_submitted(before + 4)); // each twice
+    REQUIRE(fixture.engine.wait_submitted(before + 4)); // each response twice
     play(fixture, rest);
     REQUIRE(fixture.wait_over("r1", "ann"));
     REQUIRE(fixture.wait_over("r2", "ann"));
@@ -784,7 +784,7 @@ TEST_CASE("What runs goes on after a restart") {
     if (one->sampling.seed != seed) continue;
     ++same;
     REQUIRE(one->made.size() == 1);
-    CHECK(one->made.front().tokens.size() >= 3); // those that its reader had, at least
+    CHECK(one->made.front().tokens.size() >= 3); // at least the tokens that its reader had
     CHECK(one->made.front().tokens.front() == 100);
   }
   CHECK(same == 1);
@@ -840,7 +840,7 @@ TEST_CASE("A response goes on twice and no more") {
   background.forget();
   for (std::size_t i = 1; i <= 2; ++i) {
     REQUIRE(fixture.engine.wait_submitted(i));
-    fixture.restart(); // as a crash: nobody hands over
+    fixture.restart(); // as after a crash, without hand_over()
     REQUIRE(fixture.service->find("r1", "")->running);
   }
   REQUIRE(fixture.engine.wait_submitted(3));

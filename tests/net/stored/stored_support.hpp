@@ -68,7 +68,7 @@ inline std::error_code add(net::stored_folder& folder,
   return folder.append(what);
 }
 
-/// Of all files in a folder.
+/// The number of bytes of all files in a folder.
 inline std::int64_t bytes_in(const std::filesystem::path& folder) {
   std::int64_t bytes = 0;
   for (const auto& file : std::filesystem::directory_iterator(folder))

@@ -11,7 +11,7 @@ using namespace twill::net;
 
 namespace {
 
-/// The same rules, with sums over all entries.
+/// The rules of the table, applied with sums over all entries.
 class naive_table {
 public:
   struct row {
@@ -36,7 +36,7 @@ public:
     return *std::find_if(rows.begin(), rows.end(),
                          [&](const row& one) { return one.entry == entry; });
   }
-  /// `rows` has those that are over in the order in which they became so, behind all that run.
+  /// `rows` has the running entries first, then the ended ones in the order of their ends.
   void set_over(const stored_entry_ptr& entry) {
     auto moved = of(entry);
     moved.over = true;
@@ -135,7 +135,7 @@ TEST_CASE("The table of stored responses counts and removes as one that adds up 
         table.remove(*entry);
         std::erase_if(naive.rows, [&](const auto& one) { return one.entry == entry; });
         REQUIRE(entry->forgotten);
-        table.remove(*entry); // again: nothing
+        table.remove(*entry); // a second removal does nothing
         table.set_room(*entry, 5000);
         table.set_over(*entry);
       }

@@ -21,7 +21,7 @@ struct row {
   stored_entry_ptr entry;
   std::int64_t room = 0;
   bool over = false;
-  std::uint64_t over_since = 0; ///< a later one has a higher number
+  std::uint64_t over_since = 0; ///< higher for an entry that ended later
 };
 
 class both {
@@ -81,13 +81,13 @@ public:
   }
 
 private:
-  /// Every tenant's part; a long answer fits however many they are.
+  /// Each tenant's share. A long answer fits in it, however many tenants there are.
   std::int64_t part() const {
     const std::int64_t equal =
         most_ / static_cast<std::int64_t>(std::max<std::size_t>(tenants_, 1));
     return std::max(equal, std::min<std::int64_t>(most_ / 16, 1 << 20));
   }
-  /// Parts of a part, so that sums meet it exactly.
+  /// Fractions of a share, so that sums can equal the share exactly.
   std::int64_t bytes_of(std::uint32_t n) const {
     return n % 4 == 3 ? static_cast<std::int64_t>(n % 64) : part() * (n % 8) / 4 + n / 8 % 3 - 1;
   }
@@ -126,7 +126,7 @@ private:
     std::erase_if(rows_, [&](const row& one) { return one.entry == entry; });
     table_.remove(*entry);
     demand(entry->forgotten, "what was removed is forgotten");
-    // Whatever comes later of one that is gone changes nothing.
+    // Later calls with a removed entry change nothing.
     table_.set_room(*entry, 77);
     table_.set_over(*entry);
     table_.remove(*entry);

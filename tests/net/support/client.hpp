@@ -52,7 +52,7 @@ public:
   http_result get(const std::string& path, const std::string& headers = "");
   http_result post(const std::string& path, const std::string& body,
                    const std::string& headers = "");
-  /// What was read and not taken yet.
+  /// The bytes that were read and not taken yet.
   std::string rest() { return std::exchange(in_, {}); }
   /// True when the peer closes within the time-out (bytes that come before are dropped).
   bool closed_within(std::chrono::milliseconds within);

@@ -48,7 +48,7 @@ struct codec_fixture {
   std::string tenant;
   std::string server_name;
   std::map<std::string, net::remembered_ptr> stored; ///< by tenant and id
-  /// Makes find_previous find a response that had these events.
+  /// Stores a response that had these events, so that find_previous() finds it.
   void store(const net::stored_head& head, const std::vector<actors::event>& events) {
     std::vector<std::string> records;
     for (const auto& ev : events)

@@ -10,7 +10,7 @@ namespace twill::testing {
 inline const std::string short_message =
     R"({"model":"test-model","max_tokens":5,"messages":[{"role":"user","content":"hi"}]})";
 
-/// With every field that is honoured or has no effect.
+/// A request with every field that is honoured or has no effect.
 inline const std::string full_message = R"({
   "model":"test-model","max_tokens":32000,"stream":true,"temperature":0.5,"top_k":7,"top_p":0.9,
   "stop_sequences":["END","</done>"],"cache_control":{"type":"ephemeral"},

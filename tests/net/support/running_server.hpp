@@ -25,7 +25,7 @@ public:
     join();
   }
   std::uint16_t port() const { return server->port(); }
-  /// Of `server.admin_listen`, where that is an address.
+  /// The port of `server.admin_listen`, if that is an address.
   std::uint16_t admin_port() const {
     const auto address = server->admin_address();
     return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
@@ -47,7 +47,7 @@ private:
   std::thread thread_;
 };
 
-/// Long enough for a whole test to run beside it.
+/// A request that runs longer than any test.
 inline script endless() {
   script s;
   s.repeat = 10'000'000;

@@ -22,8 +22,8 @@ struct script {
   std::vector<std::string> pieces = {"Hello", ",", " world"};
   std::size_t repeat = 1;                   ///< the pieces this many times
   bool alternates = false;                  ///< every other step sends its choices in reverse order
-  std::chrono::microseconds step{1000};     ///< between pieces
-  std::chrono::microseconds start_delay{0}; ///< before `started`
+  std::chrono::microseconds step{1000};     ///< time between pieces
+  std::chrono::microseconds start_delay{0}; ///< time before `started`
   actors::finish_reason finish = actors::finish_reason::stop;
   std::string stop_string;
   std::int32_t stop_token = -1;
@@ -81,7 +81,7 @@ public:
     tenants_ = std::move(all);
   }
 
-  // Must be set before a client requests them.
+  // `count` and `snapshots` must be set before a client requests what they give.
   std::function<void(actors::engine_stats&)> count = [](actors::engine_stats&) {};
   std::vector<actors::scheduler_snapshot> snapshots;
 

@@ -51,7 +51,7 @@ tls_client::tls_client(std::uint16_t port, const options& how)
     : client(port, how.receive_buffer_bytes), ssl_(made(SSL_new(context_of(how).get()))) {
   SSL_set_connect_state(ssl_.get());
   auto from_server = empty_memory(), to_server = empty_memory();
-  SSL_set_bio(ssl_.get(), from_server.release(), to_server.release()); // owns them now
+  SSL_set_bio(ssl_.get(), from_server.release(), to_server.release()); // ssl_ owns both now
   shake_hands();
 }
 

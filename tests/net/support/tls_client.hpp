@@ -21,14 +21,14 @@ public:
     int receive_buffer_bytes = 0;
   };
 
-  /// After the handshake; throws when that fails.
+  /// Connects and completes the handshake. Throws if that fails.
   explicit tls_client(std::uint16_t port) : tls_client(port, options()) {}
   tls_client(std::uint16_t port, const options& how);
 
   bool try_send(std::string_view bytes) override;
 
   std::string version() const;
-  std::string protocol() const;    ///< that ALPN has chosen
+  std::string protocol() const;    ///< the protocol that ALPN has chosen
   std::string server_name() const; ///< the common name of the server's certificate
   /// The certificates that the server sent, in its order, as PEM.
   std::vector<std::string> shown() const;

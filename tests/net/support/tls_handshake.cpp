@@ -36,7 +36,7 @@ void trust(SSL_CTX* client, const std::string& root) {
   SSL_CTX_set_verify(client, SSL_VERIFY_PEER, nullptr);
 }
 
-/// Each side goes on by turns. True: the client is done.
+/// Runs the sides in turns. Returns true once the client's handshake is complete.
 bool run(SSL* client, SSL* server) {
   for (int i = 0; i < 100; ++i) {
     const int done = SSL_do_handshake(client);

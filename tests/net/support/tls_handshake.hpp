@@ -9,7 +9,7 @@
 namespace twill::testing {
 
 struct handshake {
-  std::string fault;              ///< empty: it went well
+  std::string fault;              ///< empty if the handshake succeeded
   std::vector<std::string> shown; ///< the certificates that the server sent, in its order, as PEM
 };
 

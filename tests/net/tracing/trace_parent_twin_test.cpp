@@ -53,7 +53,7 @@ void play(const operations& sequence) {
   const operation setup = sequence.empty() ? operation{} : sequence.front();
   const char* const versions[] = {"00", "00", "01", "cc", "fe", "ff", "0f", "f0"};
   const char* const flags[] = {"00", "01", "02", "03", "fe", "ff", "10", "80"};
-  // All zero, or with one digit that is not, at either end.
+  // All zeros, zeros with a 1 at one end, or random digits.
   const auto digits = [](std::size_t n, std::uint32_t kind, std::uint32_t seed) {
     std::string text = kind % 8 < 3 ? std::string(n, '0') : hex(n, seed);
     if (kind % 8 == 1) text.front() = '1';

@@ -89,7 +89,7 @@ config::tracing_options sampling(double share) {
   return options;
 }
 
-/// One request after another that ends at once.
+/// Begins and ends one request after another.
 void end_requests(tracer& traces, int n, const std::string& traceparent = {}) {
   for (int i = 0; i < n; ++i) {
     actors::request asked;
@@ -190,7 +190,7 @@ TEST_CASE("a collector that is slow, gone or back costs spans and never a reques
     tracer traces(sampling(1), to.post(), quick);
     end_requests(traces, 1);
     REQUIRE(to.wait_for(1));
-    // It hangs: eight requests are queued, and the next ones find the queue full.
+    // The collector hangs: eight requests are queued, and the next ones find the queue full.
     end_requests(traces, 8 + 5);
     CHECK(traces.read().dropped == 5 * 4);
     CHECK(traces.read().sent == 0);
@@ -213,5 +213,5 @@ TEST_CASE("a collector that is slow, gone or back costs spans and never a reques
     tracer traces(sampling(1), to.post(), {1h, 1h, 3, 8, 4});
     end_requests(traces, 6);
   }
-  CHECK(to.bodies.size() == n + 2); // what is queued is sent at the end, in batches
+  CHECK(to.bodies.size() == n + 2); // queued spans are sent at the end, in batches
 }

@@ -123,10 +123,10 @@ TEST_CASE("WebSocket connection: an end of reading does not disturb our own clos
   const auto close = b.connection.take_close(start);
   REQUIRE(close.has_value());
   CHECK(close->code == 1001);
-  b.connection.on_peer_closing(start); // both at once
+  b.connection.on_peer_closing(start); // both sides close at once
   b.connection.on_read_failed(start);
   CHECK(b.connection.now_in() == phase::close_sent);
-  CHECK(!b.connection.take_actions().half_close); // or our close frame might be lost
+  CHECK(!b.connection.take_actions().half_close); // otherwise our close frame might be lost
   b.connection.on_close_done(start);
   CHECK(b.connection.take_actions().half_close);
 }

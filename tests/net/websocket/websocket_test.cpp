@@ -242,7 +242,7 @@ TEST_CASE("A slow WebSocket reader is paused, resumed, and at last cut off with 
   for (int i = 0; i < 2000 && s.engine.resumed_count() == resumed; ++i)
     c.read_text();
   CHECK(s.engine.resumed_count() > resumed);
-  REQUIRE(s.engine.wait_cancelled(1, 10s)); // not reading any more
+  REQUIRE(s.engine.wait_cancelled(1, 10s)); // the client has stopped reading
   std::string texts;
   CHECK(read_close(c, &texts) == 1008);
   CHECK(contains(texts, "\"code\":\"slow_reader\""));
@@ -342,7 +342,7 @@ TEST_CASE("Replies that nobody reads are bounded over all sockets") {
   CHECK(c.get("/health").status == 200);
   for (int i = 0; i < 400 && refused(); ++i)
     std::this_thread::sleep_for(10ms);
-  CHECK(!refused()); // those who did not read are gone
+  CHECK(!refused()); // the sockets that read nothing are closed
   client reader(s.port());
   REQUIRE(reader.upgrade("/v1/responses") == 101);
   reader.send_frame(R"({"type":"response.create","input":"hi"})");
@@ -352,7 +352,7 @@ TEST_CASE("Replies that nobody reads are bounded over all sockets") {
 TEST_CASE("Messages that never end are bounded over all sockets, and others come through") {
   config::server_options o;
   o.max_body_bytes = mib;
-  o.max_frame_bytes = 2 * mib; // so 32 MiB over all sockets
+  o.max_frame_bytes = 2 * mib; // which allows 32 MiB over all sockets
   o.threads = 2;
   running_server s(o);
   constexpr std::size_t n_sockets = 120, n_bytes = 1'900'000;
@@ -388,8 +388,8 @@ TEST_CASE("Messages that never end are bounded over all sockets, and others come
   }
   const auto grown = resident_bytes() - before;
   CAPTURE(grown, n_cut);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which keep freed memory
-  CHECK(grown < 100 * mib);                                         // of 180 MB that were sent
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // sanitizers keep freed memory
+  CHECK(grown < 100 * mib);                                         // of up to 187 MiB sent
 #endif
   std::this_thread::sleep_for(1100ms);
   client ws(s.port()), http(s.port());
@@ -425,7 +425,7 @@ TEST_CASE("A WebSocket message that trickles ends its socket, one that comes in 
   CHECK(read_close(slow, &received) == 1008);
   CHECK(contains(received, "server.body_rate"));
   CHECK(std::chrono::steady_clock::now() - began < 5s);
-  fair.send_frame(message.substr(8'000), 0); // 0.5 s after it began, of 1.1 s
+  fair.send_frame(message.substr(8'000), 0); // after 0.5 s of the allowed 1.1 s
   CHECK(contains(fair.read_text(), "pong"));
 }
 

@@ -13,7 +13,7 @@ using namespace twill::net;
 
 namespace {
 
-/// What is handed out of a text that comes in one piece, and the object that it is closed to.
+/// The output for a text that comes in one piece, and the object that closed() makes of it.
 std::pair<std::string, std::string> read(std::string_view text) {
   call_input input;
   const auto out = input.push(text);

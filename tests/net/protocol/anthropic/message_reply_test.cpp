@@ -32,7 +32,7 @@ actors::event ended(finish why, std::string stop_string = {}) {
   return ev;
 }
 
-/// Thoughts, text and two calls, in the pieces that an engine may give.
+/// Reasoning, text and two calls, in the pieces that an engine may give.
 std::vector<actors::event> answer() {
   auto first = said({{kind::reasoning, "\nhm"}});
   first.use = {9, 4, 1};
@@ -158,7 +158,7 @@ value added_up(const std::vector<value>& events) {
   return message;
 }
 
-/// Without ids and signatures, which differ between two replies.
+/// The value without ids and signatures, which differ between two replies.
 value without_ids(const value& v) {
   if (const auto* list = v.as_list()) {
     value_list out;
@@ -359,7 +359,7 @@ TEST_CASE("Whatever an engine says, a stream of a message adds up to the whole m
         in_call = false;
         break;
       }
-      // Events gather where a client is slow.
+      // For a slow client, consecutive events are merged.
       if (op.b % 3 == 0 && events.size() > 2 && !events.back().parts.empty()) {
         auto last = std::move(events.back());
         events.pop_back();

@@ -30,7 +30,7 @@ struct fixture : codec_fixture {
     return std::get<actors::chat_prompt>(
         ask(R"({"max_tokens":5,)" + members + R"("messages":)" + messages + "}").prompt);
   }
-  /// The message of the refusal, whose `param` it must name; empty: it is accepted.
+  /// The error message, which must name `param`; empty if the body is accepted.
   std::string refusal(const std::string& body) {
     const auto made = parse_messages(json(body), context);
     if (made.ok()) return {};
@@ -140,7 +140,7 @@ TEST_CASE("Messages: an assistant's last message is the beginning of the answer"
         form{.kind = config::grammar_kind::json_schema,
              .text = R"({"type":"object","properties":{"sum":{"type":"integer"}}})",
              .closed_objects = true});
-  // Nothing goes on from a message without text.
+  // An assistant message without text is not continued.
   const auto empty = b.chat(R"([{"role":"user","content":"q"},{"role":"assistant","content":""}])");
   CHECK(!empty.continue_last);
   CHECK(empty.messages == json(R"([{"role":"user","content":"q"}])"));
@@ -382,7 +382,7 @@ TEST_CASE(
       for (const auto& item : *list) {
         const auto before = left;
         out.push_back(damaged(item, left));
-        const bool here = left > before; // it wrapped: the damage is done
+        const bool here = left > before; // `left` wrapped around: this item was damaged
         if (here && fuzz::draw(random, 4) == 0) out.push_back(item);
       }
       return out;

@@ -185,7 +185,7 @@ TEST_CASE("A sampler that is not named is not applied") {
   CHECK(s.temperature == 0.5f);
   CHECK(s.top_p == 0.5f);
   CHECK(s.repetition_penalty == 1.5f);
-  // This server's own order, with the temperature first.
+  // This server's own order has the temperature before min_p, top_k and top_p.
   CHECK(only(R"(["penalties","temperature","min_p","top_k","top_p"])").top_k == 7);
   CHECK(b.sampling(R"("repeat_penalty":1.5,"repeat_last_n":0)").repetition_penalty == 1);
   CHECK(b.sampling(R"("repeat_penalty":1.5,"repeat_last_n":64)").repetition_penalty == 1.5f);
@@ -203,7 +203,7 @@ TEST_CASE("A prompt is a text, ids, both mixed, or a list of such") {
   auto all = b.prompts(R"("Hi")");
   CHECK(std::get<actors::text_prompt>(all.at(0).prompt).add_special);
   CHECK(std::get<actors::token_prompt>(b.prompts("[12,34]").at(0).prompt) == ids{12, 34});
-  // Only a text that comes first has a BOS before it: 1, in this engine.
+  // Only a text at the beginning gets a BOS token, which is 1 in this engine.
   CHECK(std::get<actors::token_prompt>(b.prompts(R"([12,"ab",34])").at(0).prompt) ==
         ids{12, 'a', 'b', 34});
   CHECK(std::get<actors::token_prompt>(b.prompts(R"(["a",34,"b"])").at(0).prompt) ==

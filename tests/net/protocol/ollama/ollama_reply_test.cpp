@@ -197,7 +197,7 @@ TEST_CASE("Ollama: log-probabilities come with the tokens that they are of") {
     for (const auto& line : stream ? p.lines() : std::vector<value>{p.whole()})
       if (const auto* list = line.find("logprobs"))
         scored.insert(scored.end(), list->as_list()->begin(), list->as_list()->end());
-    REQUIRE(scored.size() == 2); // also of a token without text
+    REQUIRE(scored.size() == 2); // tokens without text are scored as well
     CHECK(scored[0] == json(R"({"token":"a","logprob":-0.25,"bytes":[97],"top_logprobs":[
         {"token":"a","logprob":-0.25,"bytes":[97]},{"token":"~","logprob":-2,"bytes":[126]}]})"));
   }

@@ -36,7 +36,7 @@ struct function_call {
   bool operator==(const function_call&) const = default;
 };
 
-/// What was said of one choice, put together.
+/// All that was said of one choice.
 struct said {
   std::string text, reasoning, finish;
   value stop_reason;
@@ -216,7 +216,7 @@ void add_choice(const value& choice, const form& how, bool streamed, whole& to) 
   one.stop_reason = at(choice, "stop_reason");
 }
 
-/// What a chat says once, beside its choices, counts as said of a choice of its own.
+/// What a chat reply has beside its choices is compared as one more choice.
 void add_extras(const value& reply, const form& how, whole& to) {
   if (!how.chat) return;
   said& beside = to[beside_choices];
@@ -272,7 +272,7 @@ std::vector<sse_event> events_of(const std::string& stream) {
 
 // --- one call and its events ---------------------------------------------------------------------
 
-/// The engine's side: what it makes up, and what a client is to know of it.
+/// The engine's side: the events that it generates, and what a client must learn from them.
 class generation {
 public:
   explicit generation(const operation& op) : how(form_of(op)) {
@@ -350,7 +350,7 @@ private:
     if (!how.logprobs) return;
     const std::string text =
         how.as_ids ? "token_id:" + std::to_string(token.chosen.id) : token.chosen.bytes;
-    // Completions list the chosen one among its alternatives.
+    // Completions list the chosen token among its alternatives.
     const std::size_t others =
         how.chat ? token.top.size() : std::max<std::size_t>(1, token.top.size());
     to.scored.push_back(text + "/" + number(value(static_cast<double>(token.chosen.logprob))) +
@@ -412,7 +412,7 @@ private:
   }
 
   std::vector<bool> open, in_call; ///< by choice of all requests
-  std::vector<std::int32_t> calls; ///< by choice: those that were begun
+  std::vector<std::int32_t> calls; ///< by choice: the calls begun so far
   std::map<std::int64_t, std::int64_t> offset;
   std::int32_t last_token = 99;
 };
@@ -441,7 +441,7 @@ std::unique_ptr<reply_encoder> encoder_of(const codec_fixture& b, const form& ho
                                              std::move(asked.value().echoes));
 }
 
-/// Plays all events to a reply, gathered by `gather`; with comments between them.
+/// Passes all events to a reply in groups as `gather` says, with comments between the groups.
 std::string play(const generation& made, std::unique_ptr<reply_encoder> encoder, bool stream,
                  bool http_1_0, const operations& gather) {
   call_reply reply(std::move(encoder), stream, static_cast<std::size_t>(made.how.prompts),
@@ -488,7 +488,7 @@ void check_ids(whole& read, const whole& expected, std::set<std::string>& made_u
     }
 }
 
-/// Returns the ids that were made up.
+/// Checks a stream and returns the ids that the reply generated.
 std::set<std::string> check_stream(const generation& made, const std::vector<sse_event>& events,
                                    const reply_identity& identity) {
   const form& how = made.how;
@@ -547,7 +547,7 @@ void play_call(const operations& sequence) {
   demand_equal(plain.size(), all.size(), "the events for HTTP/1.0");
   for (std::size_t i = 0; i < all.size(); ++i)
     demand(plain[i].data == all[i].data, "an event for HTTP/1.0");
-  if (how.store) { // whoever comes back gets the rest
+  if (how.store) { // a client that reconnects gets the rest
     const std::size_t had = sequence.size() % all.size();
     const auto rest = stream(false, static_cast<std::int64_t>(had) - 1);
     demand_equal(rest.size(), all.size() - had, "the events that are left");

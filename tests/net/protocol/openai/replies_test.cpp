@@ -289,6 +289,6 @@ TEST_CASE("Models are listed as benchmark tools expect them") {
   CHECK(at(body, "object") == value("list"));
   CHECK(at(body, "data", 0, "id") == value("test-model"));
   CHECK(at(body, "data", 0, "object") == value("model"));
-  CHECK(at(body, "data", 0, "root") == value("test-model")); // not where its file lies
+  CHECK(at(body, "data", 0, "root") == value("test-model")); // not the path of the model's file
   CHECK(at(body, "data", 0, "max_model_len") == value(4096));
 }

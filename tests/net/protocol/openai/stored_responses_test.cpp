@@ -15,7 +15,7 @@ using namespace twill::testing;
 
 namespace {
 
-/// What a client is sent of these events, as HTTP does it.
+/// The stream that an HTTP client is sent for these events.
 std::string stream_of(reply_encoder& encoder, const std::vector<actors::event>& events) {
   std::string out;
   for (auto ev : events) {
@@ -28,7 +28,7 @@ std::string stream_of(reply_encoder& encoder, const std::vector<actors::event>& 
   return out;
 }
 
-/// The same blocks with numbers above `after`.
+/// The blocks of a stream after the block with this number.
 std::string after(const std::string& stream, std::size_t number) {
   std::size_t at = 0;
   for (std::size_t i = 0; i <= number && at < stream.size(); ++i)
@@ -53,7 +53,7 @@ public:
     using kind = actors::output_part_kind;
     auto ev = piece(std::string(1, static_cast<char>('a' + below(26))), 100 + made_);
     ev.use.completion_tokens = ++made_;
-    if (below(3) > 0) ev.text.clear(); // a parser holds it back
+    if (below(3) > 0) ev.text.clear(); // as when a parser holds the text back
     if (ev.text.empty())
       for (auto n = below(3); n > 0; --n) {
         const auto what = below(5);
@@ -105,7 +105,7 @@ TEST_CASE("A stream that is read later equals the live one, from any number on")
 
     std::vector<actors::event> events;
     script_maker steps(static_cast<unsigned>(round));
-    // What an engine refuses at once is stored of the background alone.
+    // A request that the engine refuses at once is stored only if it runs in the background.
     const bool refused = background && make.below(8) == 0;
     if (!refused) {
       events.push_back(started());
@@ -127,7 +127,7 @@ TEST_CASE("A stream that is read later equals the live one, from any number on")
     if (make.coin())
       records.insert(records.begin() + static_cast<std::ptrdiff_t>(make.below(records.size())),
                      resume_mark());
-    std::vector<actors::event> stored(1); // it is written down
+    std::vector<actors::event> stored(1); // the empty event: the response is stored
     for (const auto& record : records)
       if (auto ev = read_record(record)) stored.push_back(std::move(*ev));
 
@@ -144,7 +144,7 @@ TEST_CASE("A stream that is read later equals the live one, from any number on")
     for (const auto from : {std::size_t{0}, make.below(n), n - 1, n + 5})
       REQUIRE(later(static_cast<std::int64_t>(from)) == after(received, from));
 
-    // The object is that of the last event.
+    // The stored object is that of the last event.
     const auto turn = stored_turn(*head, fixture.engine);
     const auto object = replay_response(turn.value(), records).object();
     REQUIRE(contains(received.substr(received.rfind("data: ")), "\"response\":" + object + "}"));
@@ -216,7 +216,7 @@ TEST_CASE("A conversation goes on from what is stored, and from nothing that has
       json(R"({"previous_response_id":"resp_1","input":[{"role":"user","content":"and?"}]})"),
       fixture.context);
   REQUIRE(second.ok());
-  // What it continues is stored with it.
+  // The history that a response continues is stored with the response.
   fixture.find_previous = [](const std::string&, const std::string&) { return nullptr; };
   const auto again = ask_stored_again(*second.value().stored, fixture.context);
   REQUIRE(again.ok());

@@ -105,13 +105,13 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
   CHECK(of(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":false,
               "schema":)" +
            schema + "}}") == as_schema);
-  // Most clients do not say.
+  // Most clients do not send `strict`.
   CHECK(of(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":)" +
            schema + "}}") == strictly);
   CHECK(of(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,
               "schema":)" +
            schema + "}}") == strictly);
-  // Their own servers close the objects of these.
+  // The servers that define these fields close the schema's objects.
   CHECK(of(R"("guided_json":)" + schema) == strictly);
   CHECK(
       of(R"("guided_json":"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}")") ==
@@ -577,7 +577,7 @@ TEST_CASE("An echoed prompt comes with its scores, and prompt_logprobs with rank
         json(R"({"7":{"logprob":-0.125,"rank":1,"decoded_token":"~"},
                  "6":{"logprob":-2.5,"rank":null,"decoded_token":"é"}})"));
 
-  // The answer's tokens begin where the whole prompt ends, also where its tokens are not its text.
+  // The answer's tokens begin where the whole prompt ends, even if its tokens are not its text.
   auto unlike = started(1);
   unlike.prompt_scores = {score(8, "<unk>", std::numeric_limits<float>::quiet_NaN())};
   const auto after =
@@ -589,7 +589,7 @@ TEST_CASE("An echoed prompt comes with its scores, and prompt_logprobs with rank
       json(R"({"prompt":"a","echo":true,"logprobs":3,"max_tokens":0,"bad_words":["no"],
                "allowed_token_ids":[4,5]})"),
       b.context);
-  if (asked.ok()) { // the engine's own rules may still want a token
+  if (asked.ok()) { // parsing may fail: the engine may want a token
     const auto& request = asked.value().requests[0];
     CHECK(request.prompt_logprobs == 3);
     CHECK(request.sampling.max_tokens == 0);

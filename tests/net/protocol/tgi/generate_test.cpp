@@ -233,8 +233,8 @@ TEST_CASE("The likeliest of several sequences is the reply, the others stand bes
     ev.text = text;
     return ev;
   };
-  // The mean counts: the second has a lower sum than the first, over more tokens.
-  auto longer = piece("b", 5, 1); // -0.25
+  // The mean counts: "bc" has a lower sum than "a" (-0.55 and -0.5), over more tokens.
+  auto longer = piece("b", 5, 1); // log-probability -0.25
   const auto body = json(play(
       c, {started(), longer, token(0, "a", -0.5f), token(1, "c", -0.3f), token(2, "d", -9.0f)}));
   CHECK(at(body, "generated_text") == value("bc"));
@@ -364,10 +364,10 @@ TEST_CASE("TGI's form of /tokenize says where in the text each token stands") {
   CHECK(
       tokens(R"({"inputs":"ab","add_special_tokens":false})") ==
       json(R"([{"id":97,"text":"a","start":0,"stop":1},{"id":98,"text":"b","start":1,"stop":2}])"));
-  // The engine of this test puts a token that is no part of the text in front.
+  // The engine of this test puts a token in front that is not part of the text.
   CHECK(tokens(R"({"inputs":"a"})") ==
         json(R"([{"id":1,"text":"","start":0,"stop":0},{"id":97,"text":"a","start":0,"stop":1}])"));
-  // A token of a byte stands where the whole character does.
+  // A token that is one byte of a character has the position of the whole character.
   const auto accent = tokens("{\"inputs\":\"\xC3\xA1x\",\"add_special_tokens\":false}");
   CHECK(accent == json("[{\"id\":195,\"text\":\"\xC3\xA1\",\"start\":0,\"stop\":2},"
                        "{\"id\":161,\"text\":\"\xC3\xA1\",\"start\":0,\"stop\":2},"
