@@ -16,7 +16,7 @@ namespace gpu = twill::gpu;
 
 namespace {
 
-/// One matrix of a kind.
+/// A checkpoint with one matrix of a given kind.
 class one_matrix final : public checkpoint {
 public:
   explicit one_matrix(const std::string& kind) : all_{{"w", {16, 32}, kind, 0}} {}
@@ -128,7 +128,7 @@ TEST_CASE("a folder's spec has the dtype that its config.json states") {
     CHECK(stated(key, 16) == std::nullopt);
   }
   CHECK(stated("other", "float16") == std::nullopt);
-  // Qwen's first generation says it by booleans.
+  // Qwen's first generation states its dtype by booleans.
   CHECK(stated("fp16", true) == kv::f16);
   CHECK(stated("bf16", true) == kv::bf16);
   CHECK(stated("fp16", false) == std::nullopt);

@@ -30,7 +30,7 @@ namespace {
 /// What a file holds, by name: for a tensor its type, its shape and its values.
 using contents = std::map<std::string, std::string>;
 
-/// Reads all that a file or a folder holds; the text of the error where it is refused.
+/// Reads all that a file or a folder holds. Returns the error's text if it is refused.
 using reader = std::function<std::pair<std::string, contents>(const std::string& path)>;
 
 std::string described(const tensor_info& t) {
@@ -64,7 +64,7 @@ std::pair<std::string, contents> read_pytorch(const std::string& path) {
   return {read.ok() ? "" : read.detail(), contents_of(table)};
 }
 
-/// `path` is a file in the folder.
+/// Reads the folder that has the file `path`.
 std::pair<std::string, contents> read_shards(const std::string& path) {
   const auto read = read_weights(path.substr(0, path.rfind('/')), "");
   if (!read.ok()) return {read.detail(), {}};
@@ -96,7 +96,7 @@ std::string text_of(const gguf::metadata::entry& entry) {
              entry);
 }
 
-/// Keys count as contents, too.
+/// Reads a GGUF file. Its metadata keys count as contents, too.
 std::pair<std::string, contents> read_gguf(const std::string& path) {
   const auto opened = gguf::file::open(path);
   if (!opened.ok()) return {opened.detail(), {}};
@@ -120,12 +120,12 @@ std::pair<std::string, contents> read_gguf(const std::string& path) {
 }
 
 struct damage_rules {
-  /// What a damaged part may change; by the part's name. Another part may change nothing.
+  /// What each damaged part may change, by the part's name. Any other part may change nothing.
   std::map<std::string, std::set<std::string>> reached;
-  bool has_exact_size = true; ///< a file that is cut or has more is refused
+  bool has_exact_size = true; ///< a file with missing or additional bytes is refused
 };
 
-/// What is wrong when `name` in `folder` is damaged.
+/// Describes what is wrong after damage to the file `name` of `folder`; empty if nothing is.
 std::string faults_of(const temp_folder& folder, const std::string& name,
                       const std::vector<part>& parts, const reader& read,
                       const damage_rules& rules) {
@@ -140,7 +140,7 @@ std::string faults_of(const temp_folder& folder, const std::string& name,
         const auto [fault, is] = read(folder.file(name));
         if (!fault.empty()) {
           ++refused;
-          // A damaged list of files names others.
+          // The error may name another file, because the damaged one may be a list of files.
           const bool named = fault.find(folder.path()) != std::string::npos;
           return named ? "" : "refused without a file's name: " + fault;
         }
@@ -292,7 +292,7 @@ struct gguf_parts {
   std::vector<sized> data;
   damage_rules rules;
 
-  // The padding behind the last tensor may be missing.
+  // A file is accepted without the padding behind its last tensor.
   gguf_parts() { rules.has_exact_size = false; }
 
   void pair(const std::string& key, std::uint32_t type, const std::string& value) {
@@ -406,7 +406,7 @@ TEST_CASE("damage to a PyTorch file is refused or reaches the tensors of one sto
       auto& reached = rules.reached[p.name];
       for (const auto& [tensor, text] : undamaged.second) {
         const auto bytes = text.substr(text.find(": ") + 2);
-        // The pickle has no checksum that its writers always set: it may name anything.
+        // The pickle has no checksum that all writers set, so damage to it may reach any tensor.
         if (p.name.ends_with("data.pkl") ||
             (p.name.find("/data/") != std::string::npos && !p.name.starts_with("before") &&
              whole.substr(p.begin, p.end - p.begin).find(bytes) != std::string::npos))

@@ -28,7 +28,7 @@ const std::string every_type =
     "\"n\": [0, -1, 12.5e+3, 1E-2, 9223372036854775808, -0],\r\n"
     "\"b\": [true, false, null, {}, [], \"\"], \"n\": {\"x\": {\"y\": [[1], 2]}, \"x\": 7}}\n";
 
-/// What is wrong with the reading of this text.
+/// Describes what is wrong with the reading of `text`; empty if nothing is.
 std::string fault_of_text(const std::string& text) {
   const auto expected = naive_json(text);
   const auto is = twill::models::parse_json(text, "the text");
@@ -115,7 +115,7 @@ namespace {
 /// Names of the tensors by the shard that has them.
 using shard_tensors = std::map<std::string, std::vector<std::string>>;
 
-/// What is wrong with the reading of a folder whose index is `text`.
+/// Describes what is wrong with the reading of a folder whose index is `text`.
 std::string fault_of_index(const std::string& folder, const std::string& text,
                            const shard_tensors& shards) {
   const auto is = read_weights(folder, "");
@@ -131,7 +131,7 @@ std::string fault_of_index(const std::string& folder, const std::string& text,
       files.insert(*file.as_string());
       listed.insert(tensor);
     }
-  // A tensor that is in none of the files that are read is missing; that is for the model to say.
+  // A listed tensor that no file has is not refused here: the checks of the model report it.
   for (const std::string& file : files)
     for (const std::string& tensor : shards.at(file))
       if (const value* said = must_refuse ? nullptr : map->find(tensor);
@@ -192,7 +192,7 @@ TEST_CASE("a damaged index of several safetensors files is refused or read as it
                             [&](const damage&, const std::string& d) { return fault_of(d); }) ==
         "");
 
-  // Entries that are missing, repeated, or another's.
+  // Entries that are missing, repeated or have the name or file of another entry.
   sequences which;
   which.cases = 300;
   which.most_operations = 5;

@@ -46,7 +46,7 @@ std::string floats(const std::vector<float>& values) {
   return bytes;
 }
 
-/// A grouped row through the weight source, multiplied out.
+/// Reads one row through the weight source and multiplies its codes out.
 std::vector<float> dequantise(const gpu::weight_source& m, std::int64_t row) {
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(m.cols));
   std::vector<float> scales(static_cast<std::size_t>(m.cols / m.group)), offsets(scales.size());

@@ -21,7 +21,7 @@ std::uint64_t extent_of(const std::string& head) {
   return gguf::header_extent(std::as_bytes(std::span(head)));
 }
 
-/// The file with nothing but zeros behind its first bytes, as it looks while it is fetched.
+/// The file with zeros behind its first `n` bytes, as it looks while it is fetched.
 std::string cut_at(const std::string& whole, std::uint64_t n) {
   return whole.substr(0, n) + std::string(whole.size() - n, '\0');
 }
@@ -58,7 +58,7 @@ TEST_CASE("no damage to a header makes its extent endless", "[gguf]") {
     std::string damaged = whole.substr(0, random() % (end + 20));
     for (int k = 0; k < 3 && !damaged.empty(); ++k)
       damaged[random() % damaged.size()] = static_cast<char>(i % 2 == 0 ? 0xff : random());
-    CHECK(extent_of(damaged) < (std::uint64_t{1} << 63)); // it ends, and stays inside its bytes
+    CHECK(extent_of(damaged) < (std::uint64_t{1} << 63)); // the search ends, and no sum overflows
   }
   CHECK(extent_of("no GGUF at all") <= 14);
 }

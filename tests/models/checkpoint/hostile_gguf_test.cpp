@@ -19,7 +19,7 @@ namespace test = twill::test;
 
 namespace {
 
-/// Touches every byte that a matrix hands out.
+/// Reads all dense bytes or all codes of a matrix.
 double read_all(const gpu::weight_source& m) {
   double sum = 0;
   if (m.dense_row) {
@@ -39,7 +39,7 @@ double read_all(const gpu::weight_source& m) {
   return sum;
 }
 
-/// Opens the file, reads all tensors, and runs it if it still is a model; true when it ran.
+/// Opens the file, reads all tensors, and runs the model if it is valid. Returns whether it ran.
 bool open_and_run(const std::string& path) {
   auto opened = gguf::file::open(path);
   if (!opened.ok()) {
@@ -108,7 +108,7 @@ TEST_CASE("random bit flips end in an error or a load, never a crash", "[fuzz]")
     std::string damaged = whole;
     const int flips = 1 + round % 4;
     for (int i = 0; i < flips; ++i) {
-      // Most flips go where they hurt: the headers.
+      // Most flips are in the headers, where they do the most damage.
       const std::size_t range = round % 5 == 0 ? whole.size() : headers;
       const std::size_t at = std::uniform_int_distribution<std::size_t>(0, range - 1)(random);
       damaged[at] =

@@ -137,7 +137,7 @@ TEST_CASE("a pickle of nothing but new objects is bounded") {
 }
 
 TEST_CASE("zip64 archives are read") {
-  // One stored entry "a/b" of 3 bytes whose numbers stand in zip64 fields only.
+  // One stored entry "a/b" of 3 bytes whose sizes and offset are only in zip64 fields.
   const auto u16 = [](unsigned n) {
     return std::string{static_cast<char>(n & 0xff), static_cast<char>(n >> 8)};
   };

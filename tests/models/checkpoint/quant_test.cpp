@@ -20,7 +20,7 @@ using test::raw_values;
 
 namespace {
 
-/// The matrix row by row through the source, columns put back. // (rows, cols)
+/// Reads the matrix row by row and puts its columns back in order. // (rows, cols)
 std::vector<double> read_rows(const gpu::weight_source& m) {
   std::vector<double> all(static_cast<std::size_t>(m.rows * m.cols));
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(m.cols));

@@ -35,7 +35,7 @@ void add_tensor(test::gguf_writer& w, int tensor) {
 }
 
 struct split_keys {
-  std::uint16_t number = 0; ///< from 0
+  std::uint16_t number = 0; ///< counts from 0
   std::uint16_t count = 3;
   std::int32_t tensors = n_tensors;
 };
@@ -46,7 +46,7 @@ void add_split(test::gguf_writer& w, const split_keys& k) {
   w.add("split.tensors.count", 5, raw(k.tensors));
 }
 
-/// Part `number`, from 0: the first has two tensors and the metadata, the second one tensor.
+/// Part `number`, from 0. The first part has the metadata; the parts have 2, 1 and 2 tensors.
 test::gguf_writer part(int number, split_keys keys) {
   test::gguf_writer w;
   if (number == 0) w.add_string("general.architecture", "llama");
@@ -209,7 +209,7 @@ TEST_CASE("names of parts are read and written as llama.cpp does") {
 TEST_CASE("a folder that holds one model in GGUF is that model") {
   const test::temp_folder at;
   CHECK(find_model(at.path()).value().kind ==
-        model_kind::folder); // its opener says what is missing
+        model_kind::folder); // opening it says what is missing
   write_all(at);
   at.write("README.md", "x");
   const auto found = find_model(at.path());

@@ -22,7 +22,7 @@ using twill::value;
 
 namespace {
 
-constexpr double tolerance = 2e-3; // of the golden files, for f32 compute
+constexpr double tolerance = 2e-3; // largest difference from golden logits in f32 compute
 
 struct golden_case {
   explicit golden_case(const std::string& name) {
@@ -69,7 +69,7 @@ double largest_difference(const logit_row& a, const std::vector<float>& b) {
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double d = std::abs(double{a[i]} - double{b[i]});
-    if (!(d <= largest)) largest = d; // NaN counts as the largest
+    if (!(d <= largest)) largest = d; // also taken if NaN
   }
   return largest;
 }

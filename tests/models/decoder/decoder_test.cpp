@@ -273,7 +273,7 @@ std::vector<std::int32_t> decode_two(const opened_model& m, const gpu::detail::o
     const auto logits = loaded->forward(step, payload).value();
     gpu::argmax(*dev, logits, tokens);
     dev->enqueue_download(seen + 2 * s, tokens, 8);
-    const std::int32_t first = s == 0 ? 1 : 0, second = 1 - first; // whose draw is which
+    const std::int32_t first = s == 0 ? 1 : 0, second = 1 - first; // which draw each sequence has
     step.tokens = {0, 0};
     if (on_device) {
       step.fed_from = {first, second};

@@ -25,14 +25,14 @@ namespace test = twill::test;
 
 namespace {
 
-/// The same kernels as a distant device's, but activations stay f32.
+/// Opens a device with the same kernels as a distant device, but with activations in f32.
 std::unique_ptr<gpu::device> open_portable() {
   return gpu::device::open({.kind = "host", .threads = 2, .ops = test::portable_ops()}).value();
 }
 
 constexpr gpu::compute_type halves[] = {gpu::compute_type::f16, gpu::compute_type::bf16};
 
-/// A prompt in chunks beside another sequence, and a few tokens of each.
+/// Runs a prompt in two chunks, the second one beside another sequence, then three tokens of each.
 std::vector<test::logit_row> run_some(test::decoder_runner& runner, const test::id_list& ids) {
   const auto middle = ids.begin() + static_cast<std::ptrdiff_t>(ids.size() / 2);
   std::vector<test::logit_row> all = runner.step({{0, {ids.begin(), middle}, true}});
@@ -105,7 +105,7 @@ TEST_CASE("a decoder with activations beyond f16 is finite and right in bf16, an
   test::tiny_llama sizes;
   sizes.q_kind = sizes.k_kind = sizes.v_kind = sizes.gate_kind = sizes.up_kind = sizes.other_kind =
       sizes.embedding_kind = 30; // BF16
-  sizes.mlp_norm = 400;          // gate and up of some hundreds: their products exceed 65504
+  sizes.mlp_norm = 400;          // makes gate and up some hundreds, so that products exceed 65504
   const test::temp_file bytes(test::make_tiny_llama(sizes).build());
   const auto file = gguf::file::open(bytes.path()).value();
   const model_spec spec = families::gguf_spec_of(file->meta(), *file).value();

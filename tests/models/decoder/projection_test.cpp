@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int32_t group = 32;
 
-/// One matrix with the values that its codes stand for.
+/// One matrix: its codes, and the values that they stand for.
 struct made_matrix {
   gpu::weight_kind kind = gpu::weight_kind::f32;
   std::int64_t rows = 0, cols = 0;
@@ -90,7 +90,7 @@ private:
   }
 };
 
-/// A checkpoint of such matrices.
+/// A checkpoint of such matrices, each with its bias if it has one.
 class made_checkpoint final : public checkpoint {
 public:
   void add(const std::string& name, std::unique_ptr<made_matrix> m) {
@@ -122,7 +122,7 @@ private:
   std::map<std::string, std::unique_ptr<made_matrix>> matrices_;
 };
 
-/// A projection, what it multiplies and what must come out.
+/// A projection: its weights, its input and the compute type.
 struct projection_case {
   gpu::compute_type compute = gpu::compute_type::f32;
   std::int64_t cols = 64, n = 3, residual_from = 0;
@@ -139,7 +139,7 @@ struct projection_case {
   }
 };
 
-/// Each operation is a role; the first one says the rest as well.
+/// Each operation gives one role; the first one also gives the sizes and the input.
 std::unique_ptr<projection_case> case_of(const operations& sequence) {
   using kind = gpu::weight_kind;
   auto made = std::make_unique<projection_case>();
@@ -159,7 +159,7 @@ std::unique_ptr<projection_case> case_of(const operations& sequence) {
                      std::array{bias_rule::none, bias_rule::if_present, bias_rule::if_present,
                                 bias_rule::required}[o.b / 7 % 4]};
     if (role.bias == bias_rule::required || (role.bias != bias_rule::none && o.b / 28 % 2 == 1) ||
-        (role.bias == bias_rule::none && o.b / 28 % 4 == 3)) // one that is there and not wanted
+        (role.bias == bias_rule::none && o.b / 28 % 4 == 3)) // a bias that has to be ignored
       for (std::int64_t r = 0; r < rows; ++r)
         m->bias.push_back(1 + static_cast<float>(random() % 64) / 8);
     made->roles.push_back(role);
@@ -167,18 +167,18 @@ std::unique_ptr<projection_case> case_of(const operations& sequence) {
     made->weights->add(role.name, std::move(m));
   }
   made->residual_from = 16 * (first.b / 112 % (made->rows() / 16 + 1));
-  // In each 32 columns one value dominates the others, as the residual is for.
+  // One value in each 32 columns dominates the others, as in the inputs that need the residual.
   std::normal_distribution<float> normal(0, 1);
   for (std::int64_t i = 0; i < made->n * made->cols; ++i)
     made->x.push_back(i % 32 == 7 ? 60 + static_cast<float>(random() % 100) : normal(random));
   return made;
 }
 
-/// The product in double, and for each output what errors grow with.
+/// The product in double and, for each output, the quantities with which its error grows.
 struct naive_product {
   std::vector<double> out;     // (n, rows)
   std::vector<double> size;    // (n, rows) the sum of magnitudes
-  std::vector<double> in_int8; // (n, rows) the most that is lost by activations of 8 bits
+  std::vector<double> in_int8; // (n, rows) the largest error from rounding activations to 8 bits
 
   explicit naive_product(const projection_case& c) {
     for (std::int64_t t = 0; t < c.n; ++t)
@@ -204,7 +204,7 @@ struct naive_product {
   }
 
 private:
-  /// Of the activations that are rounded together.
+  /// The largest magnitude of a group of activations, which are rounded together.
   static double largest(const projection_case& c, std::int64_t t, std::int64_t of) {
     double most = 0;
     for (std::int64_t k = of * group; k < (of + 1) * group; ++k)
@@ -218,7 +218,7 @@ gpu::device& device() {
   return *dev;
 }
 
-/// Room on the device, with values.
+/// Memory on the device that holds the given values.
 class on_device {
 public:
   explicit on_device(const std::vector<float>& values)
@@ -286,7 +286,7 @@ void check_apply(const projection_case& c) {
       }
   }
   if (c.compute != gpu::compute_type::int8x2 || !device().memory_is_host()) return;
-  // The bits are those of a projection with the residual in all outputs, or in none.
+  // Each output has the bits of a projection with the residual in all outputs, or in none.
   projection_case all = c, none = c;
   all.residual_from = 0;
   none.residual_from = c.rows();
@@ -299,7 +299,7 @@ void check_apply(const projection_case& c) {
   }
 }
 
-/// silu(gate) * up, where gate is the first half of the outputs.
+/// Checks silu(gate) * up, where gate is the first half of the outputs.
 void check_gated(const projection_case& c) {
   const std::int64_t half = c.rows() / 2;
   const bool whole =

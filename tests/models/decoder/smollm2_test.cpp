@@ -102,7 +102,7 @@ double chunked_nll(test::decoder_runner& runner, const id_list& text) {
   return mean(scored);
 }
 
-/// Runs all golden prompts at once, for 64 tokens each and never ending, as the references do.
+/// Runs of all golden prompts at once for 64 tokens each, without end ids, as in the references.
 struct greedy_run {
   std::vector<id_list> tokens;
   std::vector<std::vector<logit_row>> first_logits; ///< of the first 8 steps

@@ -133,7 +133,7 @@ TEST_CASE("matrices are rounded to 8 bits in the widest groups that divide their
   const struct {
     std::int64_t cols;
     std::int32_t group;  ///< 0 for a matrix that is not rounded
-    std::int32_t of_gpu; ///< the same for a GPU's kernels
+    std::int32_t of_gpu; ///< the group for a GPU's kernels
   } cases[] = {{576, 192, 192}, {1536, 256, 256}, {256, 256, 256}, {13696, 128, 128},
                {896, 224, 128}, {640, 160, 128},  {320, 160, 64},  {544, 32, 32},
                {40, 40, 40},    {264, 88, 88},    {7, 0, 0}};
@@ -159,7 +159,7 @@ TEST_CASE("matrices are rounded to 8 bits in the widest groups that divide their
 TEST_CASE("4-bit weights are rounded by the values they stand for, in their own column order") {
   const struct {
     std::int64_t cols;
-    std::int32_t group, rounded; ///< `rounded`: columns of a group; codes stay where kept
+    std::int32_t group, rounded; ///< `rounded`: group of the result; codes stay if `kept`
     bool kept;
   } cases[] = {{576, 32, 192, true},    {1536, 128, 256, true}, {256, 64, 256, true},
                {13696, 128, 128, true}, {192, 96, 192, true},   {64, 16, 64, false},
@@ -248,7 +248,7 @@ TEST_CASE("w8a8 rounds linear layers and the head, not what is only looked up") 
 
   const test::golden_folder c("llama-tiny-gptq");
   gpu::device_info chip;
-  chip.multiplies_f16 = true; // a GPU, which has no kernels for 4-bit codes that stand for others
+  chip.multiplies_f16 = true; // stands for a GPU, which has no kernels for grouped_u4_as_u8
   for (const auto& [device, kind] :
        {std::pair(gpu::device_info{}, gpu::weight_kind::grouped_u4_as_u8),
         std::pair(chip, gpu::weight_kind::grouped_u8)}) {

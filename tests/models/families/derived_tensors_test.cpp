@@ -184,7 +184,7 @@ TEST_CASE("no weight of any family counts as a buffer") {
 TEST_CASE("a head that an index names and no shard has is missing, not tied") {
   const test::temp_folder at(test::golden_dir() + "/mistral-tiny-bf16");
   std::string index = text_of(at.file("model.safetensors.index.json"));
-  // The head's shard gets another name for it, so that only the index knows the head.
+  // Renames the head in its shard, so that only the index has the head's name.
   std::string shard = text_of(at.file("model-00002-of-00002.safetensors"));
   const auto found = shard.find("lm_head.weight");
   REQUIRE(found != shard.npos);

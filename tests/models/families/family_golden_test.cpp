@@ -14,7 +14,7 @@ namespace gpu = twill::gpu;
 
 namespace {
 
-/// A golden prompt's ids, and what a runner makes of them.
+/// Checks the logits that a runner computes for a golden prompt, and its greedy tokens.
 void check_prompt(decoder_runner& runner, const golden_prompt& prompt, double tolerance) {
   const auto rows = runner.step({{0, prompt.ids, true}});
   REQUIRE(rows.size() == prompt.ids.size());

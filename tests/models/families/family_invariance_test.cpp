@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t n_new = 6;
 
-/// A prompt and greedy continuation, alone, in one step each.
+/// A prompt and the greedy tokens that it gets when it runs alone, with a prefill of one step.
 struct solo {
   id_list prompt, greedy;
   logit_row last;
@@ -36,13 +36,13 @@ solo run_alone(decoder_runner& runner, const id_list& prompt) {
   return s;
 }
 
-/// Runs all at once: random arrivals, random chunks, decodes beside prefills, random neighbours.
+/// Runs all prompts at once: random arrivals, random chunks, decodes beside prefills.
 class shuffled_run {
 public:
   shuffled_run(decoder_runner& runner, const std::vector<solo>& wanted, unsigned seed)
       : runner_(runner), wanted_(wanted), random_(seed), done_(wanted.size(), 0) {}
 
-  /// Sequence `s` begins with blocks that another sequence computed.
+  /// Lets sequence `s` begin with blocks that another sequence computed.
   void begin_shared(std::size_t s, int lender, std::size_t n_blocks, std::size_t n_tokens) {
     runner_.share_prefix(lender, static_cast<int>(s), n_blocks,
                          static_cast<int>(wanted_[s].prompt.size()));
@@ -117,7 +117,7 @@ TEST_CASE("batching, chunks, block sizes and shared prefixes change no bit, for 
       options.n_blocks = 3000 / block_tokens;
       decoder_runner runner(c.spec, *c.weights, options);
       shuffled_run run(runner, wanted, seed++);
-      // A prompt of many blocks, its first blocks lent by a sequence that ran before.
+      // The longest prompt shares its first blocks with a sequence that ran before.
       const solo& longest = wanted[3];
       const int lender = 100;
       runner.prefill(lender, longest.prompt, 7);

@@ -96,7 +96,7 @@ TEST_CASE("every architecture name that checkpoints carry is known") {
     REQUIRE(wanted.ok());
     for (const std::string& name : names) {
       CAPTURE(folder, name);
-      // Exports of wrappers may name a class of their own first.
+      // Exported wrappers may name a class of their own first.
       for (const std::string& list : {"[\"" + name + "\"]", "[\"MyWrapper\", \"" + name + "\"]"}) {
         const auto spec =
             changed_folder(folder).set("architectures", list).set("model_type", "absent").spec();
@@ -184,7 +184,7 @@ TEST_CASE("frequencies grow with the prompt as Qwen's code does, in steps") {
   const auto base_of = [&](int prompt) {
     return std::pow(grown_frequencies(rope, prompt, 0)[1], -8.0 / 2);
   };
-  CHECK(base_of(33) == Approx(10000 * std::pow(3, 8.0 / 6))); // alpha 3
+  CHECK(base_of(33) == Approx(10000 * std::pow(3, 8.0 / 6))); // Qwen's alpha is 3
   CHECK(base_of(64) == Approx(10000 * std::pow(3, 8.0 / 6)));
   CHECK(base_of(65) == Approx(10000 * std::pow(7, 8.0 / 6)));
 }

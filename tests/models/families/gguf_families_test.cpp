@@ -54,7 +54,7 @@ std::shared_ptr<const model> opened(const std::string& path) {
   return m.value();
 }
 
-/// One recipe as a folder and as a file.
+/// The model of one recipe, opened as a folder and as a GGUF file.
 struct both {
   temp_folder at;
   std::shared_ptr<const model> folder, file;
@@ -76,7 +76,7 @@ std::vector<logit_row> run(const model& m, const id_list& prompt) {
   return rows;
 }
 
-/// The file that a recipe gives, for changes to its metadata.
+/// The GGUF file of a recipe, whose metadata a test can change.
 struct changeable {
   temp_folder at;
   std::shared_ptr<const gguf::file> file;
@@ -159,7 +159,7 @@ TEST_CASE("Qwen v1's GGUF metadata becomes a spec without the scaling that it la
   const changeable c(qwen);
   const auto spec = families::gguf_spec_of(c.file->meta(), *c.file).value();
   CHECK(spec.family == "qwen");
-  CHECK(spec.mlp_size == 128); // the file says 256
+  CHECK(spec.mlp_size == 128); // half of the 256 in the file
   CHECK(spec.qkv_bias == bias_rule::required);
   CHECK(spec.rope.kind == gpu::rope_kind::half_split);
   CHECK(spec.rope.growth == rope_growth::none);

@@ -26,7 +26,7 @@ namespace {
 constexpr std::uint64_t layers = 2, hidden = 32, heads = 2, kv_heads = 1, head = 16, mlp = 64,
                         context = 64, vocab = 320;
 
-/// Tensors in the order of their numbers, with the weights that the script gives them.
+/// Writes tensors in order, with the weights that tools/golden/gguf_rope.py computes for them.
 class formula_writer {
 public:
   explicit formula_writer(gguf_writer& to) : to_(to) {}

@@ -57,7 +57,7 @@ TEST_CASE("a round fetches each layer once for all alive micro-batches") {
   generator rng(8);
   for (int i = 0; i < 300; ++i) {
     auto shape = any_shape(rng);
-    shape.n_layers = std::max(shape.n_layers, 2); // a single layer is one run through all rounds
+    shape.n_layers = std::max(shape.n_layers, 2); // a single layer is fetched once for all rounds
     schedule_cursor cursor(shape);
     while (cursor.next()) {
     }
@@ -102,7 +102,7 @@ TEST_CASE("a diagonal over a queue stays full after its warm-up") {
     if (cursor.rounds() <= warm_up) continue;
     CHECK(cursor.alive() == static_cast<std::size_t>(max_alive));
   }
-  // One new micro-batch per `stagger` rounds, and the last one's own steps.
+  // A new micro-batch begins every `stagger` rounds; the last one runs for `n_steps` rounds.
   CHECK(layer_fetches(shape) == 2 * (shape.stagger * (n_batches - 1) + n_steps));
 }
 

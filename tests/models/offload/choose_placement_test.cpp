@@ -13,7 +13,7 @@ using models::errc;
 
 namespace {
 
-/// Ten layers of 100 MiB, 60 of them in the MLP, tables of 200 MiB and 10 MiB that always stay.
+/// Ten layers of 100 MiB (60 in the MLP), tables of 200 MiB, and 10 MiB that always stay.
 placement_room ten_layers(std::int64_t device_bytes, std::int64_t host_bytes) {
   placement_room room;
   room.weights.tables = 200 * mib;
@@ -44,7 +44,7 @@ TEST_CASE("all weights are placed on the device if they fit", "[offload]") {
 
 TEST_CASE("weights that do not fit get what is left beside the ring, then the host, then the disk",
           "[offload]") {
-  // The ring and what always stays take 314 MiB, of which 4 MiB are for rounding.
+  // The ring takes 300 MiB, small tensors take 10 MiB, and 4 MiB are added for rounding.
   config::options options;
   for (const auto& [device, host, on_device, on_host] :
        {std::array{314, 0, 0, 0}, std::array{314, 120, 0, 10}, std::array{914, 120, 50, 10},
@@ -56,7 +56,7 @@ TEST_CASE("weights that do not fit get what is left beside the ring, then the ho
   }
   options.offload.ring_layers = 2;
   CHECK(chosen(options, ten_layers(814 * mib, 0)).device == 50);
-  placement_room parts = ten_layers(734 * mib, 0); // two MLPs of 60 MiB and 14 MiB
+  placement_room parts = ten_layers(734 * mib, 0); // a ring of two MLPs of 60 MiB, and 14 MiB
   parts.sep_layer = true;
   options.offload.sep_layer = true;
   CHECK(chosen(options, parts).device == 50);

@@ -40,7 +40,7 @@ TEST_CASE("weights from disk, one micro-batch: as long as reading them every rou
   const offload_workload work{16, 8, 0};
   const double read_s = 12 * layer_weight_bytes(m) / on.disk_read_bytes_per_s;
   const auto found = estimate(m, on, policy, work);
-  CHECK(found.total_s() == Approx(8 * read_s).epsilon(0.25)); // the head comes on top
+  CHECK(found.total_s() == Approx(8 * read_s).epsilon(0.25)); // the head adds its own time
   CHECK(found.busy[offload_resource::disk_read] == Approx(8 * read_s));
   CHECK(found.busy.busiest() == offload_resource::disk_read);
 }
@@ -62,7 +62,7 @@ TEST_CASE("prefill and decode add up, and each is booked where it belongs") {
   const auto zigzag = estimate(opt_1_3b(), on, policy, work);
   policy.order = search_order::diagonal;
   const auto diagonal = estimate(opt_1_3b(), on, policy, work);
-  // Resident, nothing is shared: both do the same tasks, prefill and decode alike.
+  // With resident weights no fetch is shared, so that both orders take the same time.
   CHECK(diagonal.prefill_s == Approx(zigzag.prefill_s).epsilon(0.02));
   CHECK(diagonal.total_s() == Approx(zigzag.total_s()).epsilon(0.02));
 }
@@ -104,7 +104,7 @@ TEST_CASE("packed KV moves fewer bytes, and costs the device its unpacking") {
 
   on.unpacked_values_per_s = 1e9;
   const auto paid = estimate(m, on, policy, work);
-  double unpacked = 0; // positions: those written, then those attended to by each decode
+  double unpacked = 0; // positions: those written, then those that each decode attends to
   for (int step = 0; step < 32; ++step)
     unpacked += step == 0 ? 512 : 1 + 512 + step;
   const double values = 2.0 * m.kv_size * m.n_layers * policy.batch_size * policy.n_batches;
@@ -117,7 +117,7 @@ TEST_CASE("a layer's time goes by measured rows, straight between them, in propo
   machine_description on = small_host();
   on.device_bytes_per_s = 1e15;
   on.device_kv_bytes_per_s = 1e15;
-  on.device_flops = 1e18; // attention for nothing
+  on.device_flops = 1e18; // makes attention free
   on.layer = {{1, 1e-3}, {8, 2e-3}, {64, 9e-3}};
   const auto seconds = [&](std::int32_t rows) {
     const auto policy = policy_of(rows, 1, {1, 0}, {1, 0}, {1, 0});
@@ -129,9 +129,9 @@ TEST_CASE("a layer's time goes by measured rows, straight between them, in propo
   CHECK(seconds(8) == Approx(2e-3));
   CHECK(seconds(36) == Approx(5.5e-3));
   CHECK(seconds(128) == Approx(18e-3));
-  on.device_bytes_per_s = 1e9; // 14 MB of weights
+  on.device_bytes_per_s = 1e9; // reading 14 MB of weights takes longest
   CHECK(seconds(1) == Approx(layer_weight_bytes(opt(12, 768)) / 1e9));
-  on.layer.clear(); // the roofline again
+  on.layer.clear(); // without measured rows, the roofline decides
   on.device_bytes_per_s = 1e15;
   on.device_flops = 1e12;
   CHECK(seconds(128) > seconds(1));
@@ -183,11 +183,11 @@ TEST_CASE("the closed form and the simulation agree on random plans") {
     policy.order = pick(0, 1) == 0 ? search_order::zigzag : search_order::diagonal;
     policy.stagger = pick(1, 4);
     policy.host_attention = pick(0, 1) == 0;
-    policy.kv_buffers = 6; // with 2 a long prefill leaves links idle: see below
+    policy.kv_buffers = 6; // with fewer, a long prefill leaves links idle: see below
     const offload_workload work{pick(16, 512), pick(8, 24), 0};
     const auto closed = estimate(m, on, policy, work);
     const auto played = simulate(m, on, policy, work);
-    // No resource can be busy longer than the whole, and both count the same work.
+    // No resource is busy for longer than the total time, and both methods count the same work.
     CHECK(played.total_s >= 0.999 * played.busy.most());
     for (std::size_t r = 0; r < n_offload_resources; ++r)
       CHECK(played.busy.s[r] == Approx(closed.busy.s[r]).epsilon(0.02));

@@ -28,7 +28,7 @@ constexpr std::int64_t mib = std::int64_t{1} << 20;
 constexpr std::int64_t page = 4096;
 constexpr std::int64_t block_rows = 16;
 
-/// Different in each byte of a matrix and in each matrix; never a row of zeroes.
+/// Bytes that differ along a matrix and between matrices. No byte is zero.
 std::uint8_t byte_at(std::int64_t number, std::int64_t at) {
   return static_cast<std::uint8_t>((at * 131 + (at >> 8) * 17 + number * 29) % 251 + 1);
 }
@@ -80,7 +80,7 @@ struct transfer_fixture {
   offload::io_worker worker;
 };
 
-/// What is wrong with the outcome of a read; `reaches`: the damage is among what was read.
+/// Describes what is wrong with the outcome of a read; `reaches`: the read has damaged bytes.
 template <class T>
 std::string verdict(const result<T>& outcome, bool reaches, const damage& d) {
   if (outcome.ok()) return reaches ? "it was not noticed" : "";
@@ -93,17 +93,17 @@ std::string verdict(const result<T>& outcome, bool reaches, const damage& d) {
   return "";
 }
 
-/// Whether bytes [begin, end) of a store are others or missing.
+/// Whether bytes [begin, end) of a store have changed or are missing.
 bool reaches(const std::string& was, const std::string& is, std::int64_t begin, std::int64_t end) {
   const auto from = static_cast<std::size_t>(begin), n = static_cast<std::size_t>(end - begin);
   return is.size() < from + n || std::memcmp(was.data() + from, is.data() + from, n) != 0;
 }
 
-/// Groups of weights on the disk, one behind the other, as their description says.
+/// Groups of weights on the disk, one after the other, and the bytes expected of each group.
 struct placed_groups {
   struct group {
     std::int32_t number;
-    std::int64_t begin, end; ///< in the store
+    std::int64_t begin, end; ///< bytes of the store
     std::string image;       ///< what a staging buffer must hold
   };
 
@@ -113,7 +113,7 @@ struct placed_groups {
         std::make_unique<offload::weight_placement>(shared_device(), &store, budget, options, link);
   }
 
-  /// `panels`: of the matrices of a group, which all go to the disk.
+  /// Adds a group on the disk. `panels`: the number of row panels of each of its matrices.
   void add(const std::vector<std::int64_t>& panels) {
     std::vector<offload::weight_segment> segments;
     std::string image;
@@ -150,7 +150,7 @@ struct placed_groups {
   std::vector<sized> parts;
 };
 
-/// Groups below, at and above whole transfers.
+/// Adds groups that are smaller than, about as large as, and larger than whole transfers.
 void add_all_sizes(placed_groups& placed) {
   const std::int64_t panel = quantised(1, 224, 0).layout().bytes(1);
   REQUIRE(panel < 2 * page);
@@ -176,7 +176,7 @@ TEST_CASE("each damaged byte of weights on the disk is noticed by the transfer t
     for (const auto& g : placed.groups)
       for (std::int32_t n = 0; n * mib < g.end - g.begin; ++n) {
         const std::int64_t begin = g.begin + n * mib, end = std::min(begin + mib, g.end);
-        // Those beside the damage, and behind a cut all.
+        // Only the transfers near the damage are tried.
         if (end + 2 * page < std::int64_t(d.at)) continue;
         if (begin > std::int64_t(d.at) + 2 * mib) break;
         const auto read = placed.placement->transfer(g.number, n, fixture.at(0), fixture.worker);
@@ -215,12 +215,12 @@ TEST_CASE("damaged weights are noticed at their first read, then within so many 
       faults_after_damage(
           first->bytes->written, parts_in_order(first->parts),
           [&](const damage&, const std::string& damaged) -> std::string {
-            const auto placed = made(); // which nobody has read
+            const auto placed = made(); // a new store that nothing has read
             const std::string whole = placed->bytes->written;
             placed->bytes->instead = &damaged;
             for (const auto& g : placed->groups) {
               std::vector<int> noticed(transfers, 0);
-              // Pass after pass over the group, as the ring reads it.
+              // Reads the group pass after pass, as the ring does.
               for (std::int32_t pass = 0; pass <= every; ++pass)
                 for (std::int32_t n = 0; n * mib < g.end - g.begin; ++n) {
                   const std::int64_t begin = g.begin + n * mib;
@@ -242,7 +242,7 @@ TEST_CASE("damaged weights are noticed at their first read, then within so many 
 
 TEST_CASE("each damaged byte of the embedding on the disk is noticed where its rows are read",
           "[offload][damage]") {
-  // Two parts, as a table that was cut; row blocks of codes and scales.
+  // The table is cut into two parts, each with row blocks of codes and scales.
   constexpr std::int64_t panels = 9, first_panels = 5, cols = 2080;
   const gpu::packed_matrix table = quantised(panels, cols, 3);
   placed_groups placed(1);
@@ -293,7 +293,7 @@ TEST_CASE("each damaged byte of the embedding on the disk is noticed where its r
     for (std::int64_t b = 0; b < panels; ++b) {
       const auto i = static_cast<std::size_t>(b);
       const auto hits = [&](std::int64_t begin, std::int64_t bytes) {
-        // Reads are whole pages, so that one beside a cut may fail as well.
+        // Reads are of whole pages, so that a read beside a cut may fail as well.
         const std::int64_t end =
             d.kind == damage_kind::cut ? offload::store_aligned(begin + bytes) : begin + bytes;
         return reaches(whole, damaged, begin, end);
@@ -368,7 +368,7 @@ TEST_CASE("each damaged byte of KV on the disk is noticed by the read that bring
           "[offload][damage]") {
   written_kv written;
   transfer_fixture fixture(written.segment_bytes());
-  // Blocks one at a time, with bytes that differ.
+  // Writes one block at a time, with bytes that differ within and between segments.
   std::string pattern(static_cast<std::size_t>(written.segment_bytes()), '\0');
   std::vector<sized> parts;
   for (std::int32_t layer = 0; layer < written_kv::n_layers; ++layer)
@@ -420,7 +420,7 @@ TEST_CASE("each damaged byte of KV on the disk is noticed by the read that bring
 
 TEST_CASE("each damaged byte of hidden states on the disk is noticed when its state is needed",
           "[offload][damage]") {
-  // A state's last transfer is not whole, and its last page neither.
+  // Neither the last transfer of a state nor its last page is full.
   constexpr std::int64_t state_bytes = 2 * mib + 5 * page + 20;
   constexpr std::int32_t n_batches = 2, chunks = 2;
   offload::hidden_options hidden;
@@ -445,7 +445,7 @@ TEST_CASE("each damaged byte of hidden states on the disk is noticed when its st
   std::vector<std::string> patterns;
   for (std::int32_t n = 0; n < n_batches * chunks; ++n)
     patterns.push_back(pattern({n / chunks, n % chunks}));
-  /// A stream that has written every state. One copy that fails ends it.
+  /// Makes a stream that has written every state. A failed copy ends a stream.
   const auto made = [&] {
     bytes->instead = nullptr;
     auto stream = offload::hidden_stream::create(dev, hidden, options);
@@ -459,7 +459,7 @@ TEST_CASE("each damaged byte of hidden states on the disk is noticed when its st
         dev.upload(at.value(), all.data(), all.size());
         stream.value()->release(one, state_bytes, false);
       }
-    // Both buffers at once, so that no state is left in one.
+    // Uses both buffers at once, so that neither keeps a state.
     for (std::int32_t chunk = 0; chunk < 2; ++chunk)
       REQUIRE(stream.value()->acquire({0, chunk}, state_bytes, false).ok());
     for (std::int32_t chunk = 0; chunk < 2; ++chunk)
@@ -483,7 +483,7 @@ TEST_CASE("each damaged byte of hidden states on the disk is noticed when its st
               const auto n = static_cast<std::int32_t>(d.at / static_cast<std::size_t>(room));
               if (d.kind == damage_kind::appended) return "";
               bytes->instead = &damaged;
-              // The state before the damage is as it was.
+              // The state before the damaged one must be unchanged.
               for (const std::int32_t i : {n - 1, n}) {
                 if (i < 0) continue;
                 const offload::hidden_state one{i / chunks, i % chunks};
@@ -497,7 +497,7 @@ TEST_CASE("each damaged byte of hidden states on the disk is noticed when its st
                   dev.download(all.data(), at.value(), all.size());
                   stream->release(one, state_bytes, true);
                 } else {
-                  stream = made(); // a copy that failed has ended it
+                  stream = made(); // the failed copy ended the stream
                   bytes->instead = &damaged;
                 }
                 if (auto wrong = verdict(at, hit, d); !wrong.empty()) return wrong;

@@ -56,7 +56,7 @@ struct streamed_table {
     auto opened = offload::weight_stream::open(dev, options);
     REQUIRE(opened.ok());
     stream = std::move(opened).value();
-    // A layer of 96 rows: the table is cut into parts of as many.
+    // The table is cut into parts of as many rows as a layer has, here 96.
     source.rows = 96;
     auto layer = gpu::pack_on_host(dev, source, "layer");
     REQUIRE(layer.ok());
@@ -72,7 +72,7 @@ struct streamed_table {
   }
 
   std::int64_t reads() const { return faults->reads; }
-  /// Waits for reads that were sent for.
+  /// Waits until `n` reads were made. Returns whether there were exactly `n`.
   bool reads_become(std::int64_t n) const {
     for (int i = 0; i < 2000 && reads() < n; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -129,7 +129,7 @@ TEST_CASE("blocks of rows that a step needs count as moved, those still there do
     CHECK(moved() == 4 * block);
     CHECK(t.gets({98, 34, 3}));
     CHECK(moved() == 4 * block);
-    // Others need the room; what was wanted longest ago goes.
+    // Eight other blocks fill the cache, and the least recently used blocks are evicted.
     CHECK(t.gets(first_of_blocks(20, 28)));
     CHECK(moved() == 12 * block);
     CHECK(t.gets({1}));
@@ -168,32 +168,32 @@ TEST_CASE("rows are the table's own, whatever was expected", "[embedding_cache]"
     for (int round = 0; round < 60; ++round) {
       const ids expected = some(random() % 60);
       t.rows->prefetch(expected);
-      // In order, some of them; then what nobody announced.
+      // Takes some of the expected rows in order, then rows that were not prefetched.
       for (std::size_t at = 0; at + room <= expected.size() && random() % 4 != 0; at += room) {
         const auto first = expected.begin() + static_cast<std::ptrdiff_t>(at);
         REQUIRE(t.gets(ids(first, first + room)));
       }
       REQUIRE(t.gets(some(1 + random() % room)));
     }
-    t.rows->prefetch(some(room)); // on their way when it all ends
+    t.rows->prefetch(some(room)); // still being read at the end of the scope
   }
 }
 
 TEST_CASE("what is expected sets out at once, and is read once", "[embedding_cache]") {
   streamed_table t({0, 0});
   t.rows->prefetch(first_of_blocks(0, 20));
-  CHECK(t.reads_become(room)); // no more than there is room for
+  CHECK(t.reads_become(room)); // as many as the cache has room for
   CHECK(t.gets(first_of_blocks(0, 3)));
-  CHECK(t.reads_become(room + 3)); // whose room the next ones took
+  CHECK(t.reads_become(room + 3)); // three more take the room of blocks 0 to 2
   CHECK(t.gets(first_of_blocks(3, 11)));
   CHECK(t.gets(first_of_blocks(11, 19)));
   CHECK(t.reads_become(20));
-  // Another expectation, of one that is there, puts an end to the first.
+  // A second prefetch replaces the first one. Its block 18 is still in the cache.
   t.rows->prefetch(ids{18 * block_rows, 30 * block_rows});
   CHECK(t.reads_become(21));
   CHECK(t.gets({18 * block_rows + 5, 30 * block_rows + 1}));
   CHECK(t.reads() == 21);
-  // Room for what is needed now, though all of it is taken by what is still expected.
+  // Needed rows get room even if blocks that are still expected fill the whole cache.
   t.rows->prefetch(first_of_blocks(21, 29));
   CHECK(t.reads_become(29));
   CHECK(t.gets(first_of_blocks(1, 9)));
@@ -206,7 +206,7 @@ TEST_CASE("a row that could not be read fails the step that needs it, and is rea
   t.rows->prefetch(ids{5, 40, 300});
   CHECK(t.reads_become(3));
   t.faults->flip_read = -1;
-  CHECK(t.gets({599})); // no other is hurt
+  CHECK(t.gets({599})); // other rows can be read
   const auto failed = t.get({40});
   REQUIRE_FALSE(failed.ok());
   CHECK(failed.code() == errc::bad_format);

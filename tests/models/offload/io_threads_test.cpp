@@ -30,7 +30,7 @@ bool eventually(F&& done) {
   return done();
 }
 
-/// Tasks that a user runs and that stay until they may end.
+/// Tasks that run until the test allows them to end.
 struct held_tasks {
   struct inside {
     std::mutex mutex;
@@ -68,7 +68,7 @@ struct held_tasks {
     const std::lock_guard lock(in->mutex);
     return in->ended;
   }
-  /// Whether `n` have begun, and no more follow.
+  /// Whether exactly `n` tasks begin.
   bool begins(int n) const {
     if (!eventually([&] { return begun() >= n; })) return false;
     std::this_thread::sleep_for(20ms);
@@ -87,13 +87,13 @@ TEST_CASE("a user of the I/O threads runs its share of tasks at once, and fewer 
   const held_tasks of_blocks, of_weights;
   of_blocks.post(*blocks, 12);
   CHECK(of_blocks.begins(4));
-  of_weights.post(*weights, 9); // whatever the others hold
+  of_weights.post(*weights, 9); // blocks' tasks do not delay weights' tasks
   CHECK(of_weights.begins(3));
   of_blocks.allow(3);
-  CHECK(of_blocks.begins(5)); // one is left of the four, and one has joined it
+  CHECK(of_blocks.begins(5)); // one of the four still runs; with one more the limit is 2
   of_weights.allow(9);
   CHECK(eventually([&] { return of_weights.ended() == 9; }));
-  CHECK(of_blocks.begins(7)); // four at once again
+  CHECK(of_blocks.begins(7)); // four run at once again
   of_blocks.allow(9);
   CHECK(eventually([&] { return of_blocks.ended() == 12; }));
   CHECK_FALSE(of_blocks.in->doubled);
@@ -169,7 +169,7 @@ TEST_CASE("a user that leaves the I/O threads drops what waits and waits for wha
   held.post(*user, 5);
   CHECK(held.begins(2));
   user->post_all({held.one(), held.one()}, true);
-  CHECK_FALSE(user->close(10ms)); // a disk holds them
+  CHECK_FALSE(user->close(10ms)); // two tasks still run
   held.allow(2);
   CHECK(eventually([&] { return held.ended() == 2; }));
   user->post(held.one());

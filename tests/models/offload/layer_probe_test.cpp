@@ -31,7 +31,7 @@ TEST_CASE("the first layer of every family is timed, and leaves nothing behind")
     const auto probed = models::offload::probe_layer(dev, c.spec, *c.weights, {}, shape, quick, on);
     INFO((probed.ok() ? "" : probed.detail()));
     REQUIRE(probed.ok());
-    const auto after = dev.memory_used(); // scratch memory stays
+    const auto after = dev.memory_used(); // includes scratch memory, which stays allocated
     models::offload::machine_description again;
     CHECK(models::offload::probe_layer(dev, c.spec, *c.weights, {}, shape, quick, again).ok());
     CHECK(dev.memory_used() == after);
@@ -61,7 +61,7 @@ TEST_CASE("rates of a machine have another key wherever what they depend on diff
   const auto key = [&] { return models::offload::machine_key(info, spec, types, shape, options); };
   keys.insert(key());
   CHECK(key() == *keys.begin());
-  /// Each member alone, from what it was.
+  /// Changes one member, expects a new key, and restores the member.
   const auto differs = [&](auto& member, const auto& other) {
     const auto before = member;
     member = other;

@@ -91,7 +91,7 @@ TEST_CASE("a job counts its tokens, tells how far it is, and shares its traffic 
       const std::chrono::duration<double> apart =
           report.rounds[i].ended - report.rounds[i - 1].ended;
       CHECK(report.rounds[i].seconds <= apart.count() + 1e-6);
-      if (mode != job_mode::fused) // a block's rounds leave no time out
+      if (mode != job_mode::fused) // the rounds of a block follow without gaps
         CHECK(report.rounds[i].seconds >= apart.count() - 1e-6);
     }
     CHECK(seconds == Approx(report.total_seconds()));
@@ -176,7 +176,7 @@ TEST_CASE("KV and hidden states keep to the host memory that they may take", "[o
 
 TEST_CASE("KV and hidden states take at least the time that a simulated link says", "[offload]") {
   const test::golden_folder c("opt-tiny-fp32");
-  // The second token is drawn from a block that is not full: all that counts as moved has arrived.
+  // The last step fills no block, so all transfers that count as moved have ended by then.
   const std::vector<models::offload::job_prompt> prompts(3, {std::vector<std::int32_t>(96, 9), 2});
   for (const bool kv : {true, false})
     for (const std::int32_t on_host : {0, 100}) {
@@ -184,10 +184,10 @@ TEST_CASE("KV and hidden states take at least the time that a simulated link say
       models::offload::job_options run;
       run.batch_size = 1;
       run.n_batches = 3;
-      run.step_tokens = 16; // a prompt has six pieces: not all find room on the device
+      run.step_tokens = 16; // six pieces for each prompt; not all fit on the device
       (kv ? run.kv : run.hidden) = {0, on_host};
       models::offload::offload_options homes; // weights stay on the device
-      homes.kv_buffers = 2;                   // of 6 images: the others are read again
+      homes.kv_buffers = 2;                   // for 6 images, so that images are read again
       homes.link_bytes_per_second = kv ? 12e6 : 4e6;
       const test::loaded_job l = load_for(c, prompts, run, homes);
       const auto began = std::chrono::steady_clock::now();

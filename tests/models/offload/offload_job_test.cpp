@@ -86,7 +86,7 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
       homes.ring_layers = 2 + static_cast<std::int32_t>(random() % 3);
       homes.kv_buffers = 1 + static_cast<std::int32_t>(random() % 6);
       homes.sep_layer = random() % 2 == 0;
-      // With a link, however fast, blocks of KV that are not full travel too.
+      // With a simulated link of any speed, blocks of KV that are not full are moved, too.
       homes.link_bytes_per_second = random() % 2 == 0 ? 0 : 1e12;
       CAPTURE(homes.link_bytes_per_second, name_of(run.mode), run.batch_size, run.n_batches,
               run.step_tokens, homes.weights.device, homes.weights.host, homes.kv_buffers,
@@ -139,7 +139,7 @@ TEST_CASE("KV that travels in 4 bits gives the same tokens by every schedule and
           run.kv = {0, on_host};
           run.four_bit_kv = true;
           models::offload::offload_options homes;
-          homes.link_bytes_per_second = batch == 2 ? 1e12 : 0; // tails travel, too
+          homes.link_bytes_per_second = batch == 2 ? 1e12 : 0; // a link moves partial blocks, too
           const test::loaded_job l = load_for(c, prompts, run, homes, kv_type);
           const auto ran = run_job(l, prompts, run);
           REQUIRE(ran.ok());
@@ -151,7 +151,7 @@ TEST_CASE("KV that travels in 4 bits gives the same tokens by every schedule and
           CHECK(outputs == wanted);
           CHECK(ran.value().kv_moved.loaded_bytes > 0);
         }
-    // The prompt's own pass sees KV before it is rounded.
+    // Prefill attends to KV before it is rounded, so that the first tokens are exact.
     for (std::size_t i = 0; i < prompts.size(); ++i)
       CHECK(wanted[i].front() == alone(solo, prompts[i]).front());
   }
@@ -192,7 +192,7 @@ TEST_CASE("a transfer that fails in a block ends it with its reason and what it 
     const auto faults = std::make_shared<test::store_faults>();
     models::offload::offload_options homes;
     homes.weights = {0, 0};
-    homes.ring_layers = 1; // every round reads
+    homes.ring_layers = 1; // every round reads weights
     homes.open_store = [faults]() -> models::result<std::unique_ptr<models::offload::disk_store>> {
       return std::unique_ptr<models::offload::disk_store>(
           std::make_unique<test::faulty_store>(faults));
@@ -201,7 +201,7 @@ TEST_CASE("a transfer that fails in a block ends it with its reason and what it 
     faults->fail_read = faults->reads + 3 + static_cast<int>(random() % 30);
     const auto ran = run_job(l, prompts, run);
     REQUIRE(ran.ok());
-    // A read ahead of the last use may fail and harm nobody.
+    // A failed read of weights that no later round uses is not an error.
     const bool failed = !ran.value().error.empty();
     n_failed += failed ? 1 : 0;
     if (failed) CHECK(ran.value().error.find("ends before") != std::string::npos);
@@ -235,7 +235,7 @@ TEST_CASE("hidden states of the disk travel between tasks; a flipped bit ends th
     REQUIRE(ran.ok());
     CHECK(faults->reads > 5);
     const auto& moved = ran.value().hidden_moved;
-    // Each of 43 rows of 7 prompts goes home before each layer.
+    // Each of the 43 rows of each of 7 prompts is stored once before each layer.
     CHECK(moved.loaded_bytes > 0);
     CHECK(moved.loaded_bytes <= moved.stored_bytes);
     if (!flipped) {
@@ -263,7 +263,7 @@ TEST_CASE("KV that comes back from the disk with a flipped bit ends the run in w
       run.four_bit_kv = four_bits;
       const auto faults = std::make_shared<test::store_faults>();
       models::offload::offload_options homes; // weights stay on the device
-      homes.kv_buffers = 4;                   // of 8 images: the others are read again
+      homes.kv_buffers = 4;                   // for 8 images, so that images are read again
       homes.open_store =
           [faults]() -> models::result<std::unique_ptr<models::offload::disk_store>> {
         return std::unique_ptr<models::offload::disk_store>(

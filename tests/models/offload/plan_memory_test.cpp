@@ -32,7 +32,7 @@ TEST_CASE("a layer of OPT has the values that FlexGen counts") {
 
 TEST_CASE("grouped heads, gated MLPs and 4 bits change the sizes as they should") {
   const auto dense = mistral_7b();
-  // 218.1 million values per layer, and a vocabulary of 32000 once.
+  // Mistral 7B has 218.1 million values in each layer.
   CHECK(layer_weight_bytes(dense) == Approx(2 * 218.1e6).epsilon(0.001));
   CHECK(kv_bytes_per_position(dense) == 2 * 2 * 1024);
   const auto packed = in_4_bits(dense);
@@ -59,7 +59,7 @@ TEST_CASE("a model counts as FlexGen counts it, or by its packed size where that
     packed.small = 70;
     return model_shape(spec, twill::gpu::dtype::f32, packed);
   };
-  // Queries and outputs, keys and values, three matrices of the MLP, two norms: 16 bits each.
+  // Queries and outputs, keys and values, three MLP matrices, two norms: 2 bytes for each value.
   const double layer = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128 + 2 * 64);
   for (const double near : {0.99, 1.0, 1.01}) {
     const offload_model m = shape_of_packed(4 * near * layer);
@@ -88,7 +88,7 @@ TEST_CASE("packed KV is small at home and whole where it is attended to") {
   CHECK(packed.kv.device == Approx(plain.kv.device));
   CHECK(packed.kv.host == Approx(plain.kv.host / 4));
   CHECK(packed.kv.disk == Approx(plain.kv.disk / 4));
-  // A task has both a packed and an unpacked buffer.
+  // Each task has both a packed and an unpacked buffer.
   CHECK(packed.buffers.device == Approx(plain.buffers.device * 1.25));
   CHECK(packed.buffers.host == Approx(plain.buffers.host / 4));
 }

@@ -22,7 +22,7 @@ std::vector<tier_split> grid_of_splits(int parts) {
   return out;
 }
 
-/// The best of all shares on a grid, for one choice of sizes and schedule.
+/// The highest rate over a grid of shares, for one choice of sizes and schedule.
 double best_shares(const plan_request& request, offload_policy policy) {
   double best = 0;
   const auto load = load_of(request.work, policy, request.block_tokens);
@@ -161,7 +161,7 @@ TEST_CASE("FlexGen's T4 results at its own policies, beside what the model gives
     tier_split weights, kv;
     bool on_host;
     double paper_tokens_per_s;
-    double most_ratio; ///< the model knows no cost of unpacking 4 bits, which halved the paper's
+    double most_ratio; ///< the model omits unpacking of 4 bits, which halved the paper's rate
   };
   const published cases[] = {
       {"OPT-30B", opt_30b(), 48, 3, {0.2, 0.8}, {0, 1}, true, 7.32, 1.5},

@@ -24,7 +24,7 @@ serving_request request_for(const offload_model& model, const machine_descriptio
   return r;
 }
 
-/// A small device: with one sequence most of the weights would fit, with many none.
+/// A small device: most weights fit beside the KV of one sequence, none beside that of many.
 serving_request mistral_on_6_gib() {
   auto machine = a6000_pcie4();
   machine.device_bytes = 6 * gib_d;
@@ -39,7 +39,7 @@ double device_bytes_of(const serving_request& r, const serving_plan& p) {
          p.weights.device * all + ring;
 }
 
-/// The best over every number of sequences and step length, each asked for as if the user had.
+/// The highest rate over all numbers of sequences and step lengths, each set as a user would.
 double best_of_all(serving_request r) {
   const double sequence =
       kv_bytes_per_position(r.model) * r.model.n_layers * (r.work.prompt_len + r.work.gen_len);
@@ -95,7 +95,7 @@ TEST_CASE("steps grow while a fetch takes longer than a step's products") {
 
 TEST_CASE("a prompt of several steps costs a fetch of the weights for each of them") {
   auto r = mistral_on_6_gib();
-  r.machine.h2d_bytes_per_s = 1e6; // all else takes no time beside it
+  r.machine.h2d_bytes_per_s = 1e6; // so slow that all other times are negligible
   r.max_running = 1;
   r.step_tokens = 512;
   r.kv_bytes = 1 * gib_d;

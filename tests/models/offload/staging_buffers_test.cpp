@@ -101,7 +101,7 @@ TEST_CASE("a reader waits for its content's copies, and for a buffer to become i
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     auto held = t.buffers.lock();
     t.buffers.end_use(*used[1], buffer_state::ready);
-    while (used[1]->state != buffer_state::filling) { // until the reader has taken it
+    while (used[1]->state != buffer_state::filling) { // until the reader assigns content 4
       held.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       held.lock();

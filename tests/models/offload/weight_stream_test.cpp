@@ -38,7 +38,7 @@ using offload::tier;
 
 namespace {
 
-/// A prompt and a few greedy tokens; all logits.
+/// Runs a prompt and three greedy tokens. Returns all logits.
 std::vector<logit_row> run_greedy(decoder_runner& runner, const id_list& prompt) {
   std::vector<logit_row> rows = runner.step({{0, prompt, true}});
   for (int i = 0; i < 3; ++i)
@@ -76,7 +76,7 @@ TEST_CASE("a decoder takes what was projected, and its steps take nothing more",
     options.offload = random_homes(random);
     CAPTURE(options.offload.weights.device, options.offload.weights.host,
             options.offload.sep_layer);
-    const auto dev = open_tested(); // whose scratch memory is what the decoder reserves
+    const auto dev = open_tested(); // a new device, whose scratch memory is the decoder's
     decoder_runner runner(c.spec, *weights, options, *dev);
     const std::int64_t loaded = dev->memory_used();
     const auto streamed = estimate_streamed_weights(c.spec, *weights, options);
@@ -107,7 +107,7 @@ TEST_CASE("tensors go to the tier in whose share their middle lies", "[offload]"
   CHECK(offload::assign_tiers(sizes, {100, 0}) == all(4, tier::device));
   CHECK(offload::assign_tiers(sizes, {0, 100}) == all(4, tier::host));
   CHECK(offload::assign_tiers(sizes, {0, 0}) == all(4, tier::disk));
-  // Middles at 15, 35, 60 and 90 per cent.
+  // The middles of the four tensors are at 15, 35, 60 and 90 per cent.
   CHECK(offload::assign_tiers(sizes, {30, 40}) ==
         all{tier::disk, tier::host, tier::host, tier::device});
   CHECK(offload::assign_tiers(sizes, {10, 75}) ==
@@ -194,7 +194,7 @@ TEST_CASE("a stretch is checked when it is read first, then once in so many read
         if (read == 0) CHECK(due);
         CHECK(unchecked[i] < every);
       }
-    // The first reads, those after a counter's end, and one of `every`.
+    // Due are the first read, the reads after a counter wraps, and one read of `every`.
     CHECK(due_reads <= stretches * (reads / static_cast<std::size_t>(every) + 2 + reads / 256));
     if (every < 2) continue;
     checks.written(7);
@@ -206,7 +206,7 @@ TEST_CASE("a page that changed is noticed at its first read, or within the next 
   constexpr std::int64_t pages = 5, bytes = pages * offload::store_alignment;
   std::vector<unsigned char> data(bytes, 3);
   offload::page_sums sums(bytes, 4);
-  CHECK_FALSE(sums.first_wrong(0, data.data(), bytes)); // never written: anything goes
+  CHECK_FALSE(sums.first_wrong(0, data.data(), bytes)); // never written: all bytes are accepted
   sums.note(0, data.data(), bytes);
   CHECK_FALSE(sums.first_wrong(0, data.data(), bytes));
   const std::int64_t at = 3 * offload::store_alignment;
@@ -332,7 +332,7 @@ TEST_CASE("streamed weights take host memory from the account of all tiers", "[o
   offload::tier_budget& host = options.offload.resources->host();
   const auto load = [&] { return decoder::load(shared_device(), c.spec, *c.weights, options, {}); };
   const std::int64_t others = host.free() - 1000;
-  REQUIRE(host.take(others)); // KV blocks, say
+  REQUIRE(host.take(others)); // as KV blocks do
   const auto failed = load();
   REQUIRE_FALSE(failed.ok());
   CHECK(failed.code() == errc::out_of_memory);
@@ -358,7 +358,7 @@ TEST_CASE("weights are streamed on shared I/O threads beside a user whose disk h
     options.offload.ring_layers = 2;
     options.offload.resources = std::make_shared<offload::tier_resources>();
     const auto other = options.offload.resources->threads()->join({2, 1, 1});
-    std::promise<void> ends; // destroyed before `other`, so that its tasks end in any case
+    std::promise<void> ends; // destroyed before `other`, so that its tasks always end
     const auto end = ends.get_future().share();
     for (int n = 0; n < 4; ++n)
       other->post([end](std::size_t) { end.wait(); });
@@ -455,7 +455,7 @@ TEST_CASE("a file that loses its end is an error of the read", "[offload]") {
 }
 
 namespace {
-int failing_reads = 0; ///< reads that fail, counted down
+int failing_reads = 0; ///< the number of reads that still have to fail
 ssize_t failing_pread(int file, void* to, std::size_t bytes, off_t offset) {
   if (failing_reads-- <= 0) return ::pread(file, to, bytes, offset);
   errno = EIO;
@@ -479,7 +479,7 @@ TEST_CASE("a read that fails for a moment is tried again, one that goes on faili
   const auto failed = store.value()->read(0, page.value().data(), 4096);
   REQUIRE_FALSE(failed.ok());
   CHECK(failed.code() == errc::file_unreadable);
-  CHECK(failing_reads > 900); // the tries are bounded
+  CHECK(failing_reads > 900); // the number of retries is limited
 }
 
 TEST_CASE("a checkpoint that is shortened before it is loaded is an error of the load",

@@ -95,7 +95,7 @@ TEST_CASE("an added token beyond the embedding's rows is text like any other") {
           options.add_special = options.parse_special = true;
           const auto ids = padded->text->encode(text, options);
           REQUIRE(ids.ok());
-          // added_tokens.json of one folder names two chat tokens that the texts do not hold.
+          // The added_tokens.json of one folder has two chat tokens, which no text here contains.
           CHECK(ids.value() == plain->text->encode(text, options).value());
           CHECK(padded->text->encode_prompt(text, {}).value() ==
                 plain->text->encode_prompt(text, {}).value());

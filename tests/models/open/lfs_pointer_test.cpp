@@ -16,7 +16,7 @@ using twill::test::temp_folder;
 
 namespace {
 
-// The example of the specification.
+// The example in the specification of Git LFS.
 const std::string pointer =
     "version https://git-lfs.github.com/spec/v1\n"
     "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
@@ -54,7 +54,7 @@ TEST_CASE("a pointer of Git LFS is named, whichever file of a folder it stands f
 
 TEST_CASE("a pointer of Git LFS is named in the place of a GGUF file or a chat template") {
   const std::string source = twill::test::golden_dir() + "/llama3-style-tied-bf16";
-  const temp_folder beside(source); // a config.json lies beside
+  const temp_folder beside(source); // a folder with a config.json
   beside.write("model.gguf", pointer);
   check_named(beside.file("model.gguf"), "model.gguf");
   beside.write("chat_template.jinja", pointer);

@@ -54,7 +54,7 @@ public:
 
   models::decoder& decoder() { return *decoder_; }
 
-  /// One step; rows of logits in the order of the chunks.
+  /// Runs one step. Returns the rows of logits in the order of the chunks.
   std::vector<logit_row> step(const std::vector<chunk>& chunks) {
     auto logits = decoder_->forward(describe(chunks));
     if (!logits.ok()) throw std::runtime_error(logits.detail());
@@ -74,7 +74,7 @@ public:
     return rows;
   }
 
-  /// The whole of `ids` in steps of at most `chunk_tokens`; the last row's logits.
+  /// Runs all of `ids` in steps of at most `chunk_tokens`. Returns the last row's logits.
   logit_row prefill(int sequence, const id_list& ids, std::size_t chunk_tokens) {
     logit_row last;
     for (std::size_t at = 0; at < ids.size(); at += chunk_tokens) {
@@ -87,7 +87,7 @@ public:
     return last;
   }
 
-  /// A new sequence that begins with the first `n_blocks` full blocks of another.
+  /// Makes `to` a new sequence that begins with the first `n_blocks` full blocks of `from`.
   void share_prefix(int from, int to, std::size_t n_blocks, int prompt) {
     const sequence_state& lender = sequences_.at(from);
     sequence_state s;

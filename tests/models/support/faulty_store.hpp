@@ -15,10 +15,10 @@ namespace twill::test {
 
 /// The faults to cause; shared with the test.
 struct store_faults {
-  std::int64_t capacity = std::int64_t{1} << 40; ///< writing past it fails
-  std::atomic<std::int64_t> reads{0};            ///< done so far
-  std::atomic<std::int64_t> fail_read{-1};       ///< that read, and all after it, are short
-  std::atomic<std::int64_t> flip_read{-1};       ///< one bit of that read, and of all after it
+  std::int64_t capacity = std::int64_t{1} << 40; ///< writes beyond this size fail
+  std::atomic<std::int64_t> reads{0};            ///< the number of reads so far
+  std::atomic<std::int64_t> fail_read{-1};       ///< reads from this number on fail
+  std::atomic<std::int64_t> flip_read{-1};       ///< reads from this number on have a flipped bit
 };
 
 class faulty_store final : public models::offload::disk_store {
@@ -52,7 +52,7 @@ public:
 
 private:
   std::shared_ptr<store_faults> faults_;
-  std::mutex mutex_; ///< of bytes_, which grows
+  std::mutex mutex_; ///< protects bytes_
   std::vector<unsigned char> bytes_;
 };
 

@@ -25,7 +25,7 @@ inline std::string raw_string(std::string_view s) {
 inline std::uint16_t half(float f) {
   const auto bits = std::bit_cast<std::uint32_t>(f);
   const auto exponent = static_cast<int>((bits >> 23) & 0xff) - 127 + 15;
-  if (exponent <= 0) return static_cast<std::uint16_t>((bits >> 16) & 0x8000U); // small: to zero
+  if (exponent <= 0) return static_cast<std::uint16_t>((bits >> 16) & 0x8000U); // too small: zero
   return static_cast<std::uint16_t>(((bits >> 16) & 0x8000U) |
                                     (static_cast<std::uint32_t>(exponent) << 10) |
                                     ((bits >> 13) & 0x3ffU));
@@ -36,7 +36,7 @@ public:
   std::uint32_t version = 3;
   std::uint64_t alignment = 32;
 
-  /// A pair whose value bytes are given as they are.
+  /// Adds a pair. `value_bytes` are written unchanged.
   void add(std::string_view key, std::uint32_t type, const std::string& value_bytes) {
     pairs_.push_back(raw_string(key) + raw(type) + value_bytes);
   }
@@ -61,14 +61,14 @@ public:
     add_array(key, 5, values.size(), bytes);
   }
 
-  /// `shape` is outermost first; the offset follows from the tensors before.
+  /// `shape` is outermost first. The offset is the end of the tensors before.
   void add_tensor(std::string_view name, const std::vector<std::uint64_t>& shape,
                   std::uint32_t kind, const std::string& bytes) {
     add_tensor_at(name, shape, kind, data_.size());
     data_ += bytes;
     data_.resize((data_.size() + alignment - 1) / alignment * alignment);
   }
-  /// A tensor header alone.
+  /// Adds a tensor's header without data.
   void add_tensor_at(std::string_view name, const std::vector<std::uint64_t>& shape,
                      std::uint32_t kind, std::uint64_t offset) {
     std::string header = raw_string(name) + raw(static_cast<std::uint32_t>(shape.size()));

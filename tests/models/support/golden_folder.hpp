@@ -28,7 +28,7 @@ inline const std::vector<std::string>& golden_folders() {
   return names;
 }
 
-/// Written by tools/golden/hf_variants.py with transformers.
+/// Golden folders that tools/golden/hf_variants.py wrote with transformers.
 inline const std::vector<std::string>& golden_variants() {
   static const std::vector<std::string> names = {
       "variants/llama-linear",      "variants/llama-dynamic",
@@ -101,7 +101,7 @@ private:
   }
 };
 
-/// NaN counts as the largest; so does another length.
+/// The largest difference of two entries with one index; infinity if the lengths differ.
 inline double largest_difference(const logit_row& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return INFINITY;
   double largest = 0;

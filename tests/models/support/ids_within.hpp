@@ -9,7 +9,7 @@
 
 namespace twill::test {
 
-/// Why ids of this tokenizer lie outside its vocabulary; empty: none does.
+/// Describes how an id of this tokenizer is outside its vocabulary; empty if none is.
 inline std::string fault_of_ids(const models::tokenizer& t) {
   using models::token_id;
   const token_id n = t.vocab_size();

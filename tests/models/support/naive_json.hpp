@@ -144,7 +144,7 @@ private:
   std::size_t at_ = 0;
 };
 
-/// Of equal keys the last value stays, at the place of the first.
+/// Of equal keys the last value is kept, at the place of the first.
 inline value without_repeats(const value& v) {
   if (const auto* list = v.as_list()) {
     value_list out;
@@ -166,7 +166,7 @@ inline value without_repeats(const value& v) {
   return value(std::move(out));
 }
 
-/// What a text says; nothing where it is no JSON.
+/// The value that a text stands for; nothing if the text is no JSON.
 inline std::optional<value> naive_json(std::string_view text) {
   if (!json_grammar(text).is_document()) return std::nullopt;
   return without_repeats(parse_json(text));

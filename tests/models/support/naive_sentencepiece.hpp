@@ -26,7 +26,7 @@ struct wire_field {
   std::size_t begin = 0, end = 0; ///< where the field lies in the message
 };
 
-/// The fields of a message; nothing where the bytes are none.
+/// The fields of a message; nothing if the bytes are not a message.
 inline std::optional<std::vector<wire_field>> wire_fields(const std::string& message) {
   std::vector<wire_field> fields;
   std::size_t at = 0;
@@ -61,7 +61,7 @@ inline std::optional<std::vector<wire_field>> wire_fields(const std::string& mes
   return fields;
 }
 
-/// What the model says; nothing where it contradicts the format.
+/// The model that a file describes; nothing if the file contradicts the format.
 inline std::optional<models::sentencepiece_file> naive_sentencepiece(const std::string& model) {
   using file_t = models::sentencepiece_file;
   file_t file;
@@ -75,7 +75,7 @@ inline std::optional<models::sentencepiece_file> naive_sentencepiece(const std::
     std::uint64_t type = 1;
     file_t::piece piece;
     for (const wire_field& g : *fields) {
-      // The type that the description gives to each field that counts.
+      // The wire type that SentencePiece's description gives to each field that is read.
       const bool is_piece = f.number == 1, is_trainer = f.number == 2;
       const auto is = [&](bool here, unsigned number) { return here && g.number == number; };
       std::optional<unsigned> wanted;

@@ -26,12 +26,12 @@ struct contradiction : std::runtime_error {
 
 struct naive_vocabulary {
   struct token {
-    std::string text; ///< as decoding appends it
+    std::string text; ///< the bytes that decoding appends
     bool special = false;
-    bool known = false; ///< false: a hole
+    bool known = false; ///< false: no token has this id
   };
   std::vector<token> tokens;
-  std::map<std::string, std::int64_t> ids; ///< by the spelling of the file
+  std::map<std::string, std::int64_t> ids; ///< by the text in the file
   std::vector<std::pair<std::string, std::string>> merges;
   std::int64_t bos = -1, eos = -1;
   bool takes_whole_words = false;
@@ -43,7 +43,7 @@ struct naive_vocabulary {
     tokens[static_cast<std::size_t>(id)] = {text, special, true};
   }
 
-  /// Ids of a word that is a row of bytes, by merging one pair after the other.
+  /// The ids of a word that is given as single bytes: the best pair is merged again and again.
   std::vector<std::int64_t> encode(const std::vector<std::string>& spelled) const {
     std::vector<std::string> parts = spelled;
     std::string whole;
@@ -86,7 +86,7 @@ inline std::string naive_bytes(const std::string& spelled) {
   for (std::size_t at = 0, n = 1; at < spelled.size(); at += n) {
     n = (static_cast<unsigned char>(spelled[at]) & 0xE0) == 0xC0 ? 2 : 1;
     const auto found = alphabet.find(spelled.substr(at, n));
-    if (found == alphabet.end()) return spelled; // not in the alphabet: as it is
+    if (found == alphabet.end()) return spelled; // not in the alphabet: returned unchanged
     bytes += found->second;
   }
   return bytes;
@@ -109,7 +109,7 @@ class naive_folder {
 public:
   explicit naive_folder(std::string path) : path_(std::move(path)) {}
 
-  /// Throws `contradiction`. `byte_level` says how tokens are spelled.
+  /// Reads the folder, or throws `contradiction`. `byte_level` says how tokens are spelled.
   naive_vocabulary read(bool byte_level) {
     naive_vocabulary v;
     const bool is_json = std::filesystem::exists(path_ + "/tokenizer.json");
@@ -146,7 +146,7 @@ private:
     return *read;
   }
 
-  /// One id for each text, and one text for each id.
+  /// Reads the vocabulary, in which each text has one id and each id has one text.
   static void read_ids(naive_vocabulary& v, const value& ids, bool byte_level) {
     if (ids.as_object() == nullptr) throw contradiction("the vocabulary is no object");
     for (const auto& [text, id] : *ids.as_object()) {
@@ -195,7 +195,7 @@ private:
     }
   }
 
-  /// Each id has one text; a text that the vocabulary has keeps the vocabulary's id for its name.
+  /// Each id has one text. For a text that is in the vocabulary, `ids` keeps the vocabulary's id.
   static void read_added(naive_vocabulary& v, const value& file) {
     const value* added = file.find("added_tokens");
     if (added == nullptr || added->is_null()) return;

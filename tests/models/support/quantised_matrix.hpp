@@ -101,7 +101,7 @@ private:
     });
   }
 
-  /// Lines of words that hold neighbouring rows; AWQ's in the order 0 2 4 6 1 3 5 7.
+  /// Packs neighbouring rows of each line into words; AWQ's rows in the order 0 2 4 6 1 3 5 7.
   template <class F>
   std::string pack_lines(std::int64_t lines, const F& number) const {
     const std::int64_t per = 32 / s_.bits;

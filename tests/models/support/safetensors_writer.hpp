@@ -15,7 +15,7 @@ std::string raw_values(const std::vector<T>& values) {
   return bytes;
 }
 
-/// A file of this header text and data, whatever they say.
+/// A file of this header text and data, which may be invalid.
 inline std::string safetensors_file(const std::string& header, const std::string& data) {
   return raw_values(std::vector<std::uint64_t>{header.size()}) + header + data;
 }

@@ -12,10 +12,10 @@
 
 namespace twill::test {
 
-/// What a store has; shared with the test.
+/// The bytes of a store, shared with the test.
 struct shown_bytes {
   std::string written;
-  const std::string* instead = nullptr; ///< what readers get; null: what was written
+  const std::string* instead = nullptr; ///< what reads return; null: `written`
 
   const std::string& shown() const { return instead == nullptr ? written : *instead; }
 };

@@ -18,7 +18,7 @@ public:
     path_ = std::string(parent != nullptr ? parent : "/tmp") + "/twill-test-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed: " + path_);
   }
-  /// With copies of the files of another folder.
+  /// Makes a folder with copies of the files of the folder `from`.
   explicit temp_folder(const std::string& from) : temp_folder() {
     for (const auto& entry : std::filesystem::directory_iterator(from))
       if (entry.is_regular_file())

@@ -110,7 +110,7 @@ TEST_CASE("a template that writes BOS itself gets no second one") {
   REQUIRE(with_bos.ok());
   CHECK(bare.value() == with_bos.value());
   CHECK(bare.value().front() == 1);
-  // A user's text is no BOS.
+  // The text "<s>" of a user does not become BOS.
   CHECK(text->encode_prompt("<s>hello", {{0, 8}}).value().size() > with_bos.value().size());
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 struct outcome {
   bool ok;
-  std::string text; ///< or what failed
+  std::string text; ///< the rendered text, or that of the error
 };
 
 outcome run(const std::string& source, const template_input& input) {

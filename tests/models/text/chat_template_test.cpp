@@ -153,15 +153,15 @@ TEST_CASE("messages are made to fit what the template expects") {
   const std::string head = "{% for m in messages %}{{ m.role }}:";
   const std::string call = "{% for c in m.tool_calls or [] %}{{ c.function.name }}";
   const std::string foot = "{% endfor %};{% endfor %}";
-  // Plain ChatML adds content to text and knows no calls.
+  // Plain ChatML concatenates content and text, and does not show calls.
   CHECK(shown(head + "{{ m.content + '' }};{% endfor %}", loop) ==
         R"(system:d;assistant:{"name":"f","arguments":{"x":1}};tool:r;)");
-  // Arguments as an object, and as JSON text.
+  // One template takes arguments as an object, a second one as JSON text.
   CHECK(shown(head + "{{ m.content + '' }}" + call + "{{ c.function.arguments | tojson }}" + foot,
               loop) == R"(system:d;assistant:f{"x": 1};tool:r;)");
   CHECK(shown(head + "{{ m.content + '' }}" + call + "{{ c.function.arguments + '' }}" + foot,
               loop) == R"(system:d;assistant:f{"x":1};tool:r;)");
-  // A template that looks for content that is null, knows developers, and wants short ids.
+  // A template that tests for null content, takes the developer role, and wants short ids.
   CHECK(shown("{# developer, length 9 #}" + head + "{% if m.content is none %}" + call +
                   "{{ c.function.arguments | tojson }}{{ c.id | length }}{% endfor %}{% endif %};"
                   "{% endfor %}",
@@ -188,12 +188,12 @@ TEST_CASE("calls in the history keep what the client wrote") {
   CHECK(shown(takes_text, call_of("c", spelled)) == "{\"b\" :1.50,\t\"a\":[ 1e2, \"é\"]}");
   CHECK(shown(takes_objects, call_of("c", spelled)) == R"({"b": 1.5, "a": [100.0, "é"]})");
   CHECK(shown(takes_text, call_of("c", R"({"b": 1})")) == R"({"b":1})");
-  // A template that takes either gets what the client sent.
+  // A template that takes text and objects gets what the client sent.
   const std::string takes_either =
       loop + "{% set a = c.function.arguments %}{{ a if a is string else a | tojson }}" + foot;
   CHECK(shown(takes_either, call_of("c", R"("{\"b\" :1.50}")")) == R"({"b" :1.50})");
   CHECK(shown(takes_either, call_of("c", R"({"b" :1.50})")) == R"({"b": 1.5})");
-  // A text that is no object stays a text.
+  // Arguments that are not the text of a JSON object stay a text.
   for (const char* odd : {R"("{\"a\"")", R"("[1]")", R"("5")", R"("no JSON")"}) {
     INFO(odd);
     const std::string text = twill::test::text_of(twill::test::parse_json(odd));
@@ -201,7 +201,7 @@ TEST_CASE("calls in the history keep what the client wrote") {
     CHECK(shown(loop + "{{ c.function.arguments | tojson }}" + foot, call_of("c", odd)) ==
           twill::test::text_of(value(odd)));
   }
-  // Ids that Mistral's template takes stay, others are replaced, always by the same one.
+  // Ids that Mistral's template accepts are kept. Any other id always gets the same substitute.
   const std::string ids = "{# length 9 #}" + loop + "{{ c.id }}" + foot;
   CHECK(shown(ids, call_of("abc123xyz", "{}")) == "abc123xyz");
   CHECK(shown(ids, call_of("A1B2C3D4E", "{}")) == "A1B2C3D4E");
@@ -239,7 +239,7 @@ TEST_CASE("tools are added to the messages of templates that do not show them") 
         R"(system:T;user:u;assistant:{"name":"f","arguments":{}};tool:r;tool:q;)");
   // If a template shows tools itself, no system message with the tools is added.
   CHECK(shown("{# tools #}" + loop, asked) == "user:u;");
-  // A template of two roles that take turns.
+  // A template whose two roles must take turns.
   const std::string strict =
       "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
       "{{ raise_exception('turns') }}{% endif %}{{ m.role }}:{{ m.content }};"
@@ -377,7 +377,7 @@ TEST_CASE("random changes to templates never crash or hang", "[fuzz]") {
 }
 
 TEST_CASE("a prompt ends where its last message does, for an answer that goes on from there") {
-  // The prompt up to the end of "the answer", or nothing where its end is not seen.
+  // The prompt up to the end of `content`, or "none" if that end cannot be found.
   const auto cut = [](const std::string& source, const std::string& content) {
     rendered_prompt prompt = render(source, content);
     const rendered_prompt whole = prompt;

@@ -36,7 +36,7 @@ std::string model_of(const std::string& folder) {
   return read_file(golden_dir() + "/tokenizers/" + folder + "/tokenizer.model");
 }
 
-/// What differs between two models; empty: nothing.
+/// The first difference of two models; empty if they are equal.
 std::string difference(const file_t& a, const file_t& b) {
   if (a.pieces.size() != b.pieces.size())
     return std::to_string(a.pieces.size()) + " pieces, not " + std::to_string(b.pieces.size());
@@ -55,7 +55,7 @@ std::string difference(const file_t& a, const file_t& b) {
   return flags(a) == flags(b) ? "" : "a flag is another";
 }
 
-/// What is wrong with the reading of these bytes.
+/// Describes what is wrong with the reading of these bytes; empty if nothing is.
 std::string fault_of_reading(const std::string& bytes) {
   const auto expected = naive_sentencepiece(bytes);
   const auto is = file_t::parse(bytes);
@@ -64,7 +64,7 @@ std::string fault_of_reading(const std::string& bytes) {
                    : "does not contradict the format, and is refused: " + is.detail();
   if (!is.ok()) return "";
   if (auto fault = difference(is.value(), *expected); !fault.empty()) return fault;
-  // The library gets what write() makes of it, which must say the same.
+  // The library is given the bytes of write(), which must hold the same model without charsmap.
   const auto again = file_t::parse(is.value().write());
   if (!again.ok()) return "what was written again is refused: " + again.detail();
   file_t without_rules = is.value();
@@ -95,7 +95,7 @@ std::vector<part> parts_of(const std::string& model) {
   return parts_in_order(sizes);
 }
 
-/// The ends and the middle of each part; with TWILL_LONG more places.
+/// Damage at both ends and in the middle of each part; with TWILL_LONG at more places.
 damage_options as_long_as_wanted() {
   damage_options options;
   options.sparse = std::getenv("TWILL_LONG") == nullptr;
@@ -118,7 +118,7 @@ TEST_CASE("damage to a SentencePiece model is refused or read as it is", "[damag
 
 namespace {
 
-/// Changes to whole fields: what a broken writer leaves out, repeats or makes too large.
+/// Changes to whole fields, as a broken writer may omit, repeat or enlarge fields.
 class field_changes {
 public:
   explicit field_changes(const std::string& model) {
@@ -130,7 +130,7 @@ public:
   void change(const operation& op) {
     const std::size_t at = place(op.a);
     switch (op.kind % 8) {
-    case 0: // the same again, at another place
+    case 0: // a copy of the field at another place
       fields_.insert(fields_.begin() + static_cast<std::ptrdiff_t>(place(op.b)), fields_[at]);
       break;
     case 1:
@@ -162,7 +162,7 @@ private:
     std::string bytes;
   };
 
-  /// The ends are as likely as all places between them.
+  /// Half of all numbers give the first or the last field, a quarter one of the last four.
   std::size_t place(std::uint32_t n) const {
     const std::size_t last = fields_.size() - 1;
     return n % 4 == 0   ? 0
@@ -181,7 +181,7 @@ private:
     return out;
   }
 
-  /// Appends one field of the inner message, which is behind those that were there.
+  /// Appends one field to the end of the inner message.
   static void change_inside(field& f, const operation& op) {
     static const std::uint64_t numbers[] = {1, 2, 3, 4, 5, 24, 35, 44};
     const std::uint64_t number = numbers[op.b % 8];
@@ -237,7 +237,7 @@ std::string with_spaces(std::string text) {
   return text;
 }
 
-/// What ChatGLM3's own code appends, in its order.
+/// The tokens that ChatGLM3's own code appends, in its order.
 const std::vector<std::string> chatglm_tokens = {"[MASK]",   "[gMASK]",       "[sMASK]",
                                                  "sop",      "eop",           "<|system|>",
                                                  "<|user|>", "<|assistant|>", "<|observation|>"};
@@ -247,7 +247,7 @@ struct piece_text {
   bool special = false;
 };
 
-/// Texts by id, or nothing where a byte piece is none.
+/// Texts by id, or nothing if the text of a byte piece is not that of a byte.
 std::optional<std::vector<piece_text>> naive_texts(const file_t& file, bool is_chatglm) {
   std::vector<piece_text> all;
   for (const auto& p : file.pieces) {

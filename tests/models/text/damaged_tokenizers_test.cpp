@@ -18,7 +18,7 @@ using namespace twill::test;
 
 namespace {
 
-/// Tokens [first, last) whose lines or pieces a part has.
+/// The tokens [first, last) whose lines or pieces make up a part.
 struct token_range {
   std::string name;
   std::size_t first = 0, last = 0;
@@ -28,7 +28,7 @@ struct token_parts {
   std::vector<sized> sizes;
   std::vector<token_range> ranges;
 
-  /// Every 30th token is a part of its own, those between are one.
+  /// Every 30th token is a part of its own; the 29 tokens up to the next one are one part.
   void add(std::size_t token, std::size_t bytes) {
     if (token % 30 < 2) {
       sizes.push_back({"token " + std::to_string(token), 0});
@@ -68,11 +68,11 @@ std::string faults_of(const std::string& folder, const std::string& family, cons
                      ? ""
                      : "refused without the file's name: " + opened.detail();
         }
-        std::size_t first = 0, last = 0; // that it reaches
+        std::size_t first = 0, last = 0; // the tokens that the damage may change
         for (const token_range& range : parts.ranges)
           if (range.name == d.part) {
             first = range.first;
-            last = range.last + 1; // the next line, where a newline is damaged
+            last = range.last + 1; // includes the next line, which a damaged newline changes
           }
         if (!d.within_part()) last = n_tokens;
         for (std::size_t id = 0; id < n_tokens; ++id)
@@ -122,10 +122,10 @@ TEST_CASE("a tiktoken file whose ranks do not count up is refused", "[damage]") 
     const auto place = static_cast<std::ptrdiff_t>(at);
     auto changed = lines;
     changed.insert(changed.begin() + place, lines[at]);
-    CHECK_FALSE(is_read(changed)); // twice
+    CHECK_FALSE(is_read(changed)); // the line is there twice
     changed = lines;
     changed.erase(changed.begin() + place);
-    CHECK(is_read(changed) == (at == last)); // a hole, or one token fewer
+    CHECK(is_read(changed) == (at == last)); // an id is missing, or the last one
     changed = lines;
     std::swap(changed[at], changed[at == last ? 0 : at + 1]);
     CHECK_FALSE(is_read(changed));

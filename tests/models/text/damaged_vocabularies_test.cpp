@@ -24,7 +24,7 @@ using twill::value;
 
 namespace {
 
-/// A word that the pre-tokenizers here leave whole: letters, perhaps behind one space.
+/// Whether the pre-tokenizers here leave `text` whole: letters, perhaps behind one space.
 bool is_one_word(const std::string& text) {
   const std::size_t first = text.starts_with(' ') ? 1 : 0;
   return text.size() > first &&
@@ -32,7 +32,7 @@ bool is_one_word(const std::string& text) {
                      [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-/// Words that the merges make, and each of them twice behind each other.
+/// Encodes words that the merges make, and each word twice in a row.
 std::string fault_of_words(const tokenizer& t, const naive_vocabulary& expected) {
   std::size_t n_words = 0;
   for (std::size_t i = 0; i < expected.merges.size(); ++i) {
@@ -59,14 +59,14 @@ std::string fault_of_words(const tokenizer& t, const naive_vocabulary& expected)
 struct kind_of_folder {
   std::string name;
   bool byte_level = true;
-  /// Members of tokenizer.json that the naive reading leaves alone, as they were.
+  /// Members of tokenizer.json that the naive reading ignores, with their undamaged values.
   std::vector<std::pair<std::string, value>> others = {};
 };
 
 std::string fault_of_folder(const temp_folder& folder, const kind_of_folder& kind,
                             const std::string& file) {
   const auto opened = open_folder_tokenizer(folder.path());
-  // A vocabulary that lacks a token of merges.txt is found in the latter.
+  // If a vocabulary lacks a token of merges.txt, the error names merges.txt.
   const auto is_named = [&](const std::string& name) {
     return opened.detail().find(folder.file(name)) != std::string::npos;
   };
@@ -80,7 +80,7 @@ std::string fault_of_folder(const temp_folder& folder, const kind_of_folder& kin
     why = found.what();
   }
   if (opened.ok() && !expected) return "is read, though it has " + why;
-  bool is_same = true; // in all that decides how tokens are cut and decoded
+  bool is_same = true; // whether all that decides how texts are cut and decoded is undamaged
   for (const auto& [name, was] : kind.others) {
     const auto now = naive_json(read_file(folder.file("tokenizer.json")));
     const value* member = now ? now->find(name) : nullptr;
@@ -111,7 +111,7 @@ damage_options as_long_as_wanted() {
   return options;
 }
 
-/// What is wrong when one file of a golden folder is damaged.
+/// Describes what is wrong after damage to one file of a golden folder; empty if nothing is.
 std::string faults_of(kind_of_folder kind, const std::string& file) {
   const temp_folder folder(golden_dir() + "/tokenizers/" + kind.name);
   folder.remove("tokenizer_golden.json");
@@ -158,7 +158,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-/// A small vocabulary as a writer has it, which operations spoil.
+/// A small vocabulary as a correct writer makes it, which operations then damage.
 struct written_vocabulary {
   struct entry {
     std::string text;
@@ -166,7 +166,7 @@ struct written_vocabulary {
   };
   std::vector<entry> entries, added;
   std::vector<std::pair<std::string, std::string>> merges;
-  bool has_odd_merge = false; ///< one of three tokens, or of one
+  bool has_odd_merge = false; ///< a merge of three tokens, or of one
   bool is_odd_long = false;
 
   written_vocabulary() {
@@ -186,7 +186,7 @@ struct written_vocabulary {
     auto& list = op.kind % 3 == 0 ? added : entries;
     if (op.kind % 3 == 2) return change_merges(op);
     if (list.empty()) return;
-    // The first, the last and any entry are as likely.
+    // The first entry, the last one and a random one are equally likely.
     const std::size_t n = list.size();
     const auto place = [n](std::uint32_t number) {
       return number % 3 == 0 ? 0 : number % 3 == 1 ? n - 1 : number / 3 % n;
@@ -201,7 +201,7 @@ struct written_vocabulary {
     case 1:
       one.text = other.text;
       break;
-    case 2: // a hole, or an id beyond the others
+    case 2: // a negative id, or one that may leave a hole
       one.id = op.b % 5 == 0 ? -1 : std::int64_t{op.b % 40};
       break;
     case 3:

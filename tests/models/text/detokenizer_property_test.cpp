@@ -19,7 +19,7 @@ using namespace twill::models;
 
 namespace {
 
-/// The bytes of the valid character at `at`, by its code point; 0 where there is none.
+/// The length of the valid UTF-8 character at `at`, by its code point; 0 if there is none.
 std::size_t valid_length(const std::string& bytes, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U;
@@ -36,7 +36,7 @@ std::size_t valid_length(const std::string& bytes, std::size_t at) {
   return n == 0 || code < least[n] || code > 0x10FFFF || code >> 11 == 0x1B ? 0 : n;
 }
 
-/// Whether a character may begin with the `n` bytes at `at`.
+/// Whether a valid character may begin with the `n` bytes at `at`.
 bool is_beginning(const std::string& bytes, std::size_t at, std::size_t n) {
   std::string start = bytes.substr(at, n);
   for (int more = 1; more < 4; ++more)
@@ -104,11 +104,11 @@ TEST_CASE("streamed pieces are the whole decode, wherever a sequence of ids ends
         }
         bytes += part;
         streamed += stream.push(id);
-        detokenizer ended = stream; // the sequence might end here
+        detokenizer ended = stream; // as if the sequence ended here
         CAPTURE(kind, ids);
         REQUIRE(streamed + ended.flush() == decode_naively(bytes));
         REQUIRE(ended.flush().empty());
-        // What waits is an unfinished character, never more.
+        // The only bytes held back are those of an unfinished character.
         REQUIRE(decode_naively(bytes).starts_with(streamed));
         if (!bytes.empty() && valid_length(bytes, bytes.size() - 1) == 1)
           REQUIRE(streamed == decode_naively(bytes));

@@ -82,7 +82,7 @@ void check_decode(const golden& g, const char* list, bool skip_special, bool inv
   }
 }
 
-/// Every case's ids under `key`, where the case has it, else under "ids".
+/// Checks the ids of every case: those under `key` if the case has them, else those under "ids".
 void check_cases(const golden& g, const char* key, encode_options options) {
   for (const value& c : list_of(at(g.file, "cases"))) {
     const std::string& text = text_of(at(c, "text"));

@@ -84,7 +84,7 @@ TEST_CASE("published split patterns cut as their library cuts", "[golden]") {
 }
 
 TEST_CASE("GGUF pre-tokenizers cut as the published split patterns", "[golden]") {
-  // The names of llama.cpp that share a list of expressions, behind the name that the goldens have.
+  // Each row has a name in the golden file, then llama.cpp's names of the same expressions.
   const std::vector<std::vector<std::string>> names = {
       {"default", "default"},
       {"gpt2",    "gpt-2",      "gpt2",           "phi-2",      "roberta-bpe", "jina-es",
@@ -213,7 +213,7 @@ TEST_CASE("a tokenizer.json splits by Oniguruma's meaning, and long numbers in l
   const auto begin = std::chrono::steady_clock::now();
   CHECK(ids(R"((?=(\\d{3})+(?!\\d)))", std::string(300'000, '1')).size() >= 100'000);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  CHECK(took.count() < 10); // the expression itself takes minutes
+  CHECK(took.count() < 10); // matching the expression itself takes minutes
 }
 
 TEST_CASE("each construct of Oniguruma's syntax cuts as its library cuts", "[golden]") {

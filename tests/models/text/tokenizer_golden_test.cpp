@@ -34,7 +34,7 @@ std::vector<token_id> encode(const tokenizer& t, const std::string& text, encode
   return ids.value();
 }
 
-/// Streams `ids`; every chunk must be whole characters and their sum the decoded text.
+/// Streams the ids: each chunk must be whole characters, and all together the decoded text.
 void check_stream(const tokenizer& t, const value& entry) {
   const auto ids = ids_of(at(entry, "ids"));
   const auto& prefixes = test::list_of(at(entry, "prefix_decodes"));

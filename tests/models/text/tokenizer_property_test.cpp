@@ -46,7 +46,7 @@ char32_t random_character(std::mt19937& random) {
   const auto below = [&](std::uint32_t n) { return static_cast<char32_t>(random() % n); };
   switch (random() % 8) {
   case 0:
-    return below(0x80); // controls too
+    return below(0x80); // control characters, too
   case 1:
     return 0x80 + below(0x780);
   case 2:
@@ -68,12 +68,12 @@ std::string random_text(std::mt19937& random) {
   std::string text;
   for (auto n = random() % 40; n > 0; --n) {
     const char32_t c = random_character(random);
-    append_utf8(text, c == 0x2581 ? U'_' : c); // SentencePiece writes it for a space
+    append_utf8(text, c == 0x2581 ? U'_' : c); // U+2581 is SentencePiece's space
   }
   return text;
 }
 
-/// A SentencePiece file as GGUF metadata of tokenizer.ggml.model "llama".
+/// The metadata of a GGUF file (tokenizer.ggml.model "llama") made from a SentencePiece file.
 gguf::metadata llama_metadata(const std::string& path) {
   const auto file = sentencepiece_file::parse(read_text_file(path).value()).value();
   gguf::string_array tokens;
@@ -110,7 +110,7 @@ TEST_CASE("decoding what encoding made gives the text back, for every kind") {
     std::mt19937 random(7);
     for (int i = 0; i < 300; ++i) {
       std::string given = random_text(random);
-      // Its pre-tokenizer takes a first space for the dummy prefix.
+      // This kind's pre-tokenizer takes a first space for the dummy prefix.
       if (kind == "fast-spm-metaspace" && given.starts_with(' ')) given.insert(0, "x");
       if (kind == "qwen-tiktoken") given = normalize(given, normal_form::nfc);
       CAPTURE(kind, given);
@@ -152,7 +152,7 @@ TEST_CASE("a GGUF llama vocabulary encodes as its SentencePiece original", "[gol
 }
 
 TEST_CASE("hostile texts take time in proportion to their length") {
-  // "q" with two marks in the wrong order: canonical ordering must not be quadratic either.
+  // "\xCC\x81\xCC\xA3", two marks in the wrong order, tests the time of canonical ordering.
   const std::string texts[] = {
       "a", " ", "ab", "\n", "<", "1", "\xE4\xBD\xA0", "\xCC\x81\xCC\xA3", "[INST]", "\xE2\x96\x81"};
   for (const auto& [kind, family] : kinds) {

@@ -66,7 +66,7 @@ void demand_ids(const ids_t& is, const ids_t& expected, const std::string& what)
   demand(is == expected, what + " is " + written(is) + ", expected " + written(expected));
 }
 
-/// All words at once give the ids of each word alone: words repeat, and the cache must not matter.
+/// Words that are encoded at once, some repeated and cached, get the ids of each word alone.
 template <class Naive>
 void compare_words(const word_model& model, const operations& sequence, std::uint32_t longest,
                    const Naive& naive) {
@@ -74,7 +74,7 @@ void compare_words(const word_model& model, const operations& sequence, std::uin
   for (const operation& op : sequence)
     for (const std::uint32_t n : {op.a, op.b, op.c, op.a / 3})
       if (std::string word = letters(n, longest); !word.empty()) words.push_back(std::move(word));
-  // The words lie behind each other, as those of one text do.
+  // The words follow each other in memory, as the words of one text do.
   const std::string text = joined(words);
   std::vector<std::string_view> views;
   ids_t expected, is;
@@ -137,7 +137,7 @@ private:
     return -1;
   }
 
-  /// Chooses the piece that ends at `end`, the longest first, then those before it.
+  /// Tries each piece that ends at `end`, the longest first, with all cuts of the text before it.
   void try_from(std::size_t end, double score) {
     if (end == 0) {
       if (score > best_score_) best_score_ = score, best_ = path_;
@@ -216,7 +216,7 @@ struct naive_merge {
   token_id merged;
 };
 
-/// Merges the leftmost of the pairs with the lowest rank, again and again.
+/// Merges the leftmost of the pairs with the lowest rank until no pair is left.
 ids_t merge_naively(ids_t symbols, const std::vector<naive_merge>& merges) {
   for (;;) {
     const naive_merge* best = nullptr;
@@ -281,10 +281,10 @@ void play_short_merges(const operations& sequence) {
 }
 
 void play_huge_merges(const operations& sequence) {
-  // At most 40 symbols repeat, so that the naive program can merge the parts between cuts.
+  // Parts of 40 symbols lie between cuts, so that the naive program can merge each part alone.
   if (sequence.empty()) return;
   const auto merges = make_merges(sequence, sequence.front().kind % 2 == 0);
-  constexpr token_id cut = 1000; // a symbol that no merge knows
+  constexpr token_id cut = 1000; // a symbol that is in no merge
   ids_t symbols, expected;
   for (std::uint32_t part = 0; symbols.size() < 8190 + sequence.front().b % 5; ++part) {
     const ids_t some = random_symbols(sequence.front().c + part % 7, 40);

@@ -33,7 +33,7 @@ inline bool allows(const std::vector<std::int32_t>& mask, models::token_id id) {
   return (mask[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1) != 0;
 }
 
-/// Whether `text` and then the end pass the mask, token by token.
+/// Whether the mask allows each token of `text`, and then the end.
 inline bool passes(const compiled_grammar_ptr& grammar, std::string_view text) {
   matcher at(grammar);
   std::vector<std::int32_t> mask(mask_words(byte_vocabulary()->size()));
@@ -54,7 +54,7 @@ inline config::grammar_spec schema_spec(std::string text, bool closed = false) {
   return spec;
 }
 
-/// The compiled grammar, or why there is none.
+/// The compiled grammar, or the reason why it cannot be compiled.
 inline models::grammar::result<compiled_grammar_ptr>
 compiled(const config::grammar_spec& spec, const vocabulary_ptr& tokens = byte_vocabulary()) {
   const auto text = grammar_text(spec);

@@ -18,7 +18,7 @@ twill::config::grammar_spec ebnf(const std::string& text) {
   return {twill::config::grammar_kind::ebnf, text, {}, false};
 }
 
-/// Automata of a thousand states each, all different.
+/// A grammar of rules whose automata have a thousand states each and are all different.
 std::string bomb(int n_rules = 600) {
   std::string root = "root ::= \"\"", rules;
   for (int i = 0; i < n_rules; ++i) {
@@ -139,7 +139,7 @@ TEST_CASE("grammar compiler: a small grammar whose masks take for ever is refuse
   CHECK(compiler.compile(ebnf("root ::= root")).code() == errc::unsatisfiable);
 }
 
-#ifndef __SANITIZE_ADDRESS__ // whose allocator keeps to no limit of address space
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer reserves too much address space for a limit
 TEST_CASE("grammar compiler: a bomb ends at its memory limit") {
   compile_limits limits;
   limits.timeout = std::chrono::seconds(60);

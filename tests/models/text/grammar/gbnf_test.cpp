@@ -13,7 +13,7 @@ using namespace twill::test;
 
 namespace {
 
-// llama.cpp's own grammars, as its folder grammars/ has them (MIT license).
+// Grammars of llama.cpp, from its folder grammars/ (MIT license).
 const char* const json_gbnf = R"gbnf(root   ::= object
 value  ::= object | array | string | number | ("true" | "false" | "null") ws
 

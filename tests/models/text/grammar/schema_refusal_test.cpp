@@ -9,7 +9,7 @@ using namespace twill::test;
 
 namespace {
 
-/// The refusal's text; fails when the schema is taken.
+/// Returns the text of the refusal; fails if the schema is accepted.
 std::string refused(const std::string& schema, errc code) {
   const auto text = grammar_text(schema_spec(schema));
   INFO(schema);

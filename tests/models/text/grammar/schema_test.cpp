@@ -47,7 +47,7 @@ TEST_CASE("schema: objects keep required, optional and other properties apart") 
         {"{}", R"({"a": 0})"}, {R"({"b": 0})"});
   check(R"({"type": "object", "properties": {"a": {}}})", {R"({"b": 0})"}, {}, false);
   check(R"({"type": "object", "properties": {"a": {}}})", {R"({"a": 0})"}, {R"({"b": 0})"}, true);
-  // Closed are the objects that declare properties.
+  // `true` closes only objects that declare properties.
   check(R"({"type": "object", "properties": {"a": {"type": "object"}}})", {R"({"a": {"b": 0}})"},
         {R"({"a": {}, "b": 0})"}, true);
   check(R"({"type": "object", "properties": {"a": {}}, "additionalProperties": true})",
@@ -116,7 +116,7 @@ TEST_CASE("schema: patterns that count many characters are exact") {
         {R"("ab-0123456789012345")", R"("ab-012345678901234567")",
          R"(")" + quoted(19, "b").substr(1, 19) + R"(-01234567890123456")",
          R"("y)" + quoted(301, "b").substr(1, 301) + R"(-01234567890123456")"});
-  // Counts within counts, lookahead and lengths beside a pattern take the other ways.
+  // Nested counts, lookahead, and a length beside a pattern are compiled in other ways.
   check(R"({"type": "string", "pattern": "^([ab]{1,30}c){2}$"})", {R"("acbbc")"}, {R"("ac")"});
   check(R"({"type": "string", "pattern": "^(?!a)[a-z]{1,40}$"})", {R"("ba")"}, {R"("ab")"});
   check(R"({"type": "string", "pattern": "^[a-z]{1,200}$", "maxLength": 20})", {quoted(20)},
@@ -252,7 +252,7 @@ TEST_CASE("schema: lengths count an escaped pair of surrogates as one character"
   check(R"({"type": "string", "minLength": 2})",
         {R"("\ud83d\ude00\ud83d\ude00")", R"("a\uD83D\uDE00")", R"("\u0041\u00e9")"},
         {R"("\ud83d\ude00")", R"("\ud83d")"});
-  // A class that leaves out ASCII characters takes none of them as an escape.
+  // A class that excludes an ASCII character does not accept its escape either.
   check(R"({"type": "string", "pattern": "^[^a]{2,}$", "minLength": 3})",
         {R"("\u00e9bc")", R"("bcd")"}, {R"("\u0061bc")", R"("abc")", R"("\ud83d\ude00x")"});
 }

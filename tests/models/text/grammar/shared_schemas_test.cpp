@@ -94,9 +94,9 @@ TEST_CASE(
                                        << "; TWILL_SCHEMAS names another folder");
     return;
   }
-  // Open as the schemas stand ("strict": false), and closed as for all other requests.
+  // The schemas are open as they stand ("strict": false), and closed as for all other requests.
   for (const bool closed : {false, true}) {
-    std::string seen; // one line each
+    std::string seen; // one line for each refusal or wrong answer
     int schemas = 0, refused = 0, valid = 0, valid_refused = 0, invalid_accepted = 0;
     for (const auto& entry : std::filesystem::directory_iterator(schema_folder())) {
       if (entry.path().extension() != ".json") continue;

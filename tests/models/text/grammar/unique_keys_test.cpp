@@ -123,7 +123,7 @@ TEST_CASE("unique keys: answers to random schemas have no key twice, and all req
       for (const auto& name : schema.required)
         REQUIRE(std::find(keys.begin(), keys.end(), name) != keys.end());
     }
-    // What is valid and keeps to the order of `properties` passes.
+    // A valid text whose keys are in the order of `properties` passes.
     if (tokens != byte_vocabulary()) continue;
     for (int i = 0; i < 4; ++i) {
       std::string text = "{";
@@ -156,7 +156,7 @@ TEST_CASE("unique keys: few properties come in any order, many in that of the sc
   CHECK_FALSE(accepts(schema(5, ""), R"({"p0": true, "p0": true})"));
   CHECK(accepts(schema(8, "\"p3\""), R"({"p7": 0, "p3": 0, "p0": 0})"));
   CHECK_FALSE(accepts(schema(9, ""), R"({"p8": 0, "p0": 0})"));
-  // Required ones are few, and stand where they like.
+  // Of many properties, the required ones may stand anywhere if they are few.
   const auto mixed = schema(12, "\"p9\", \"p2\"");
   for (const auto* text : {R"({"p9": 0, "p2": 0})", R"({"p2": 0, "p9": 0, "p0": 0, "p11": 0})",
                            R"({"p0": 0, "p9": 0, "p1": 0, "p2": 0, "p5": 0})"})
@@ -180,7 +180,7 @@ TEST_CASE("unique keys: keys without fixed names stand once, however they are wr
     CHECK_FALSE(passes(free, text));
   twill::config::grammar_spec any;
   CHECK_FALSE(passes(compiled(any).value(), R"({"a": 1, "a": 2})"));
-  // A client's own grammar says itself what may stand.
+  // A client's own grammar is not changed: it may allow a key twice.
   twill::config::grammar_spec own;
   own.kind = twill::config::grammar_kind::ebnf;
   own.text = R"(root ::= "{\"a\":1,\"a\":2}")";
@@ -246,7 +246,7 @@ TEST_CASE("unique keys: dead ends of long names are looked for in few steps") {
   for (const std::size_t size : {200, 900}) {
     unique_keys keys;
     REQUIRE(keys.push("{\"b" + std::string(size, 'a') + "\":null,"));
-    // A schema that forces the whole name: no byte may follow any beginning of it but the next one.
+    // A schema that forces the whole name: after each prefix only the name's next byte may follow.
     int n_tried = 0;
     const text_probe probe{[&n_tried](const std::string& text) {
                              ++n_tried;

@@ -55,7 +55,7 @@ std::string written(const operation& o, bool any_members, seen_call& call) {
   return text + space + "}";
 }
 
-/// An answer of these calls, as models of the format write it.
+/// An answer with these calls, as models of the format write it.
 std::string answer_of(const std::string& format, const std::vector<std::string>& calls) {
   std::string all;
   for (const std::string& call : calls)
@@ -72,7 +72,7 @@ std::string answer_of(const std::string& format, const std::vector<std::string>&
 void check_calls(const std::string& format, const operations& sequence) {
   std::vector<seen_call> expected;
   std::vector<std::string> calls;
-  // Without marks around calls, an object with other members is text.
+  // In formats without markers around calls, an object with other members is text.
   const bool has_marks = format == "hermes" || format == "mistral";
   for (const operation& o : sequence)
     calls.push_back(written(o, has_marks, expected.emplace_back()));

@@ -56,7 +56,7 @@ public:
     return out;
   }
 
-  /// Mistral: white space, or nothing, or what breaks the call off.
+  /// What may stand before a Mistral call's name: nothing, white space, or a wrong marker.
   std::string words_of_name() {
     static const char* const parts[] = {"", "", "", "", "", " ", "\n", "[ARGS]", "[CALL_ID]", "[C"};
     return one_of(parts);

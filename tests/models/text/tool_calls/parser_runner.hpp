@@ -30,7 +30,7 @@ inline std::vector<call_event> parse_whole(const parser_options& options, std::s
   return out;
 }
 
-/// Pieces of 1 to `longest` bytes; `seen` gets every event as it was handed out.
+/// Cuts `answer` into pieces of 1 to `longest` bytes. `seen` gets every event unjoined.
 inline std::vector<call_event> parse_in_pieces(const parser_options& options,
                                                std::string_view answer, std::mt19937& random,
                                                std::size_t longest,

@@ -64,7 +64,7 @@ TEST_CASE("tool calls: what a cut leaves of a call that a grammar demands is nev
       options.names = {"now", "north"};
       auto seen = summary(parse_whole(options, cut));
       CHECK(seen.text.empty());
-      // Of two functions it is known once the name is unlike the other's.
+      // The name is known once it is "now": "no" could still become "north".
       const bool is_known = cut.find("now") != std::string::npos;
       CHECK(seen.calls.empty() == !is_known);
       options.names = {"now"};
@@ -119,11 +119,11 @@ TEST_CASE("tool calls: mistral's markers part name, id and arguments") {
   CHECK(one("[TOOL_CALLS]f[CALL_ID]abc123xyz" + city) == "f/abc123xyz");
   CHECK(one("[TOOL_CALLS] f [CALL_ID] abc123xyz [ARGS] " + city) == "f/abc123xyz");
   CHECK(one("[TOOL_CALLS]a:b/c.d-e_f[CALL_ID]abc123xyz[ARGS]" + city) == "a:b/c.d-e_f/abc123xyz");
-  // What is no id that a client could send back is none.
+  // An id that a client could not send back is dropped.
   CHECK(one("[TOOL_CALLS]f[CALL_ID][ARGS]" + city) == "f/");
   CHECK(one("[TOOL_CALLS]f[CALL_ID]null[ARGS]" + city) == "f/");
   CHECK(one("[TOOL_CALLS]f[CALL_ID]" + std::string(65, 'a') + "[ARGS]" + city) == "f/");
-  // Calls in a row, of which two have one id.
+  // Calls in a row, of which two have the same id. The second one of these gets none.
   const auto row =
       parsed("mistral", "So:[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{}[TOOL_CALLS]g[ARGS]{}"
                         "[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{\"a\": 1}\n"
@@ -133,7 +133,7 @@ TEST_CASE("tool calls: mistral's markers part name, id and arguments") {
                                             {"g", "{}", true, ""},
                                             {"f", "{\"a\": 1}", true, ""},
                                             {"h", "{}", true, "D4e5F6g7H"}});
-  // What only looks like such a call is text, byte by byte.
+  // A text that only resembles such a call stays text, byte by byte.
   for (const char* text : {"[TOOL_CALLS]f[CALL_ID]abc[CALL_ID]def[ARGS]{}", "[TOOL_CALLS]f[ARGS]x",
                            "[TOOL_CALLS][ARGS]{}", "[TOOL_CALLS]f[ARGS][CALL_ID]x{}",
                            "[TOOL_CALLS]f[CALL_ID]a b[ARGS]{}", "[TOOL_CALLS]f[CALL_"}) {
