@@ -16,7 +16,7 @@
 
 namespace scripted {
 
-/// Nothing where the engine does not answer, as while an executor loads or a step hangs.
+/// Returns nothing where the engine does not answer: an executor loads, or a step hangs.
 inline std::optional<twill::ledger> ledger_of(const twill::actors::engine_port& port) {
   auto answer = std::make_shared<std::promise<twill::ledger>>();
   auto coming = answer->get_future();
@@ -46,7 +46,7 @@ inline std::string faults_at_rest(const twill::actors::engine_port& port) {
   }
 }
 
-/// For destructors of what owns an engine.
+/// To be called by the destructor of a fixture that owns an engine.
 inline void check_at_rest(const twill::actors::engine_port& port) {
   if (std::uncaught_exceptions() > 0) return; // the test has failed already
   const std::string faults = faults_at_rest(port);

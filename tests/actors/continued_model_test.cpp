@@ -33,7 +33,7 @@ actors::request asking(const std::string& prompt, std::uint64_t seed, std::int32
   return r;
 }
 
-/// Requests whose next token depends on more than the tokens before it.
+/// Requests whose continuation needs more than their tokens: penalties, a grammar, stop strings.
 std::vector<actors::request> requests() {
   std::vector<actors::request> all;
   all.push_back(asking("Once upon a time, there was a little girl who", 11, 40));
@@ -69,14 +69,14 @@ events_of_request all_events(kept_events& kept) {
   return kept.all();
 }
 
-/// How the rests of requests differ from those of an undisturbed run.
+/// How the rests of continued requests differ from the output of an undisturbed run.
 struct comparison {
   int cuts = 0, other_text = 0;
   std::int64_t tokens = 0, other_bits = 0; ///< tokens, and those with another log-probability
-  double worst = 0;                        ///< difference of log-probabilities
+  double worst = 0;                        ///< the largest difference of log-probabilities
 };
 
-/// The output of one choice without log-probabilities, and these alone.
+/// The output of one choice, with its log-probabilities kept apart.
 struct choice_output {
   std::vector<std::int32_t> ids;
   std::string text;

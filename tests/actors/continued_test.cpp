@@ -34,7 +34,7 @@ std::vector<shape> shapes() {
     change(asked);
     all.push_back({name, std::move(asked)});
   };
-  /// The text of a request that nothing stops.
+  /// The text that a request draws if no stop condition ends it.
   const auto text_of = [](const actors::request& r, std::size_t choice = 0) {
     return solo(std::get<actors::text_prompt>(r.prompt).text, r.sampling.max_tokens, 1.0f,
                 *r.sampling.seed + choice, 0, true)
@@ -143,7 +143,7 @@ const std::vector<std::vector<actors::event>>& undisturbed() {
   return all;
 }
 
-/// The events of a request that goes on after the first `cut` of `before`.
+/// Checks the events of a request that continues after the first `cut` events of `before`.
 void check_rest(const std::vector<actors::event>& events, const std::vector<actors::event>& before,
                 std::size_t cut, const actors::request& asked) {
   REQUIRE(events.front().started);
@@ -162,7 +162,7 @@ actors::request continued(const actors::request& asked, const std::vector<actors
   return again;
 }
 
-/// Goes on with every shape from every `every`th cut, all at once.
+/// Continues every shape after every `every`th event, all requests at once.
 void go_on(fixture& b, std::size_t every = 1) {
   struct one {
     std::size_t shape, cut;
@@ -214,7 +214,7 @@ TEST_CASE("a request goes on from blocks that were in host memory", "[actors]") 
   auto options = tight();
   options.kv.host_memory_bytes = 300 * 8192;
   fixture b(options, plan_of(40));
-  b.plan->delay_us = 1000; // computing takes longer than fetching
+  b.plan->delay_us = 1000; // computing blocks takes longer than fetching them
   REQUIRE(b.ready());
   go_on(b, 4);
   CHECK(b.plan->blocks_loaded > 20);
@@ -238,7 +238,7 @@ TEST_CASE("choices go on where more than their prompt is cached", "[actors]") {
       CHECK(found <= static_cast<std::uint64_t>(prompt_length));
       if (prompt_length < 5 || cut < 20) continue;
       CHECK(found > 0);
-      // The first choice begins behind its cached output; the other two compute theirs again.
+      // The first choice continues from cached blocks; the other two compute their output again.
       const auto left = static_cast<std::int64_t>(before.size() - cut);
       const auto made = static_cast<std::int64_t>(cut - 1);
       CHECK(b.plan->computed - computed < left + made * 2 / 3 + 30);
@@ -372,16 +372,16 @@ TEST_CASE("what cannot be the output of an earlier run is refused and hurts nobo
     CHECK(events.back().tokens.empty());
     return events.size();
   };
-  CHECK(refused({{{1, 2}, true}}) == 1);                // nothing is left to be drawn
+  CHECK(refused({{{1, 2}, true}}) == 1);                // no choice is left to draw
   CHECK(refused({{{1, 2}, false}, {{3}, false}}) == 1); // one choice too many
-  CHECK(refused({{{1, 257}, false}}) == 1);             // no token of the model
+  CHECK(refused({{{1, 257}, false}}) == 1);             // the model has no such token
   CHECK(refused({{{1, -1}, false}}) == 1);
-  CHECK(refused({{std::vector<std::int32_t>(20, 'a'), false}}) == 1); // as long as it may be
+  CHECK(refused({{std::vector<std::int32_t>(20, 'a'), false}}) == 1); // max_tokens is reached
   asked.sampling.stop = {"ab"};
-  CHECK(refused({{{'x', 'a', 'b', 'c'}, false}}) == 1); // it was over before
+  CHECK(refused({{{'x', 'a', 'b', 'c'}, false}}) == 1); // a stop string has ended this output
   asked.sampling.stop_token_ids = {'q'};
   CHECK(refused({{{'x', 'q'}, false}}) == 1);
-  // Not what the grammar lets through, and a grammar that has ended: the first step finds it.
+  // The first step finds output that the grammar forbids, and output after the grammar's end.
   asked.grammar.emplace();
   asked.grammar->kind = config::grammar_kind::regex;
   asked.grammar->text = "[c-f]{3}";

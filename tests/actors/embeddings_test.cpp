@@ -33,7 +33,7 @@ using numbers = std::vector<float>;
 
 namespace {
 
-/// What one request for hidden states was answered with.
+/// The answer to one request for hidden states.
 class answer {
 public:
   actors::event_callback callback() {
@@ -52,7 +52,7 @@ public:
     const std::lock_guard lock(state_->mutex);
     return state_->events.size();
   }
-  /// Of a request that ended well, in one event.
+  /// The values of a request that ended well, which came in one event.
   numbers values() {
     REQUIRE(wait_over());
     const std::lock_guard lock(state_->mutex);
@@ -126,7 +126,7 @@ config::options golden_engine(const std::string& name) {
 
 constexpr pooling both_ways[] = {pooling::last, pooling::mean};
 
-/// The embeddings of all prompts in all ways, one request after the other.
+/// The embeddings of all prompts with both kinds of pooling, one request after the other.
 std::vector<numbers> one_by_one(const config::options& options, const test::golden_folder& c) {
   const auto engine = actors::start_engine(options);
   auto& port = engine->port();
@@ -151,7 +151,7 @@ TEST_CASE("hidden states are those of transformers, last and mean", "[actors][go
     const auto wanted =
         test::read_f32_tensors(test::golden_dir() + "/" + name + "/golden.hidden.safetensors");
     auto options = golden_engine(name);
-    options.scheduler.max_step_tokens = 16; // prompts are cut
+    options.scheduler.max_step_tokens = 16; // prompts are cut into chunks
     options.scheduler.max_running = 8;
     const auto all = one_by_one(options, c);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -186,7 +186,7 @@ TEST_CASE("hidden states have the same bits alone, together, cut, cached and bes
         r.sampling.ignore_eos = true;
         port.submit(r, decode.callback());
       }
-      std::vector<answer> answers(2 * alone.size()); // the second time from a full cache
+      std::vector<answer> answers(2 * alone.size()); // the second half comes from a full cache
       for (std::size_t i = 0; i < answers.size(); ++i) {
         const std::size_t of = i % alone.size();
         port.submit(pooled(c.prompts[of / 2].ids, both_ways[of % 2]), answers[i].callback());
@@ -275,7 +275,7 @@ private:
   std::vector<std::int32_t> kv_;
 };
 
-/// What pooling_runner's hidden states of a prompt give.
+/// The hidden states that pooling_runner computes for a prompt, pooled.
 numbers expected(const std::string& prompt, pooling how) {
   std::uint64_t h = 1;
   double hashes = 0, tokens = 0;
@@ -341,7 +341,7 @@ TEST_CASE("the last token's state begins behind the cache, and a mean computes t
     CHECK(a.use().cached_tokens == cached);
     CHECK(b.plan->computed - before == computed);
   }
-  // What is counted may come behind the event.
+  // The counters may be updated after the event was sent.
   CHECK(eventually([&] {
     const auto stats = b.port.stats();
     return stats.finished_stop == 4 && stats.prompt_tokens == 4 * 44;
@@ -416,7 +416,7 @@ TEST_CASE("a failed step computes hidden states once more, a second one ends the
     options.scheduler.max_step_tokens = 16;
     pooling_fixture b(options);
     const std::string prompt = prompt_of(3, 40);
-    b.plan->fail_at = b.plan->steps + 1; // the second chunk
+    b.plan->fail_at = b.plan->steps + 1; // the step of the second chunk
     CHECK(b.submit(prompt, how).values() == expected(prompt, how));
     CHECK(b.port.stats().executor_restarts == 1);
     b.plan->fail_always = true;
@@ -472,7 +472,7 @@ TEST_CASE("a prompt may fill the context, and what is refused is named", "[actor
     CHECK(a.values() == expected(first ? "ab" : "ef", pooling::last));
     CHECK(a.use().prompt_tokens == 2);
   }
-  // What is asked of an output has no effect.
+  // Parameters that concern an output have no effect.
   auto wordy = pooled(actors::text_prompt{"abc"});
   wordy.sampling.n = 3;
   wordy.sampling.max_tokens = 7;

@@ -9,7 +9,7 @@
 
 namespace scripted {
 
-/// An engine over a script, ready.
+/// An engine over a script. ready() waits until the engine accepts requests.
 struct fixture {
   explicit fixture(config::options options = {},
                    std::shared_ptr<script> s = std::make_shared<script>())

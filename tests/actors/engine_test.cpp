@@ -95,7 +95,7 @@ TEST_CASE("a stop string ends the text before it, or after it when asked", "[act
 TEST_CASE("min_tokens, ignore_eos and stop ids", "[actors]") {
   fixture b;
   REQUIRE(b.ready());
-  std::string prompt; // one that ends early by itself
+  std::string prompt; // a prompt whose output ends early
   for (int i = 0; prompt.empty() && i < 500; ++i)
     if (const auto s = solo(prompt_of(i, 5), 100); s.stopped && s.n_tokens > 3 && s.n_tokens < 12)
       prompt = prompt_of(i, 5);
@@ -222,7 +222,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
   }
   REQUIRE(eventually([&] { return b.port.stats().finished_abort >= 1; }));
   plan->open();
-  recorder after; // and the next request is served
+  recorder after; // the next request is served
   b.port.submit(text_request("next", 8), after.callback());
   REQUIRE(after.wait_over());
   CHECK(after.text() == solo("next", 8).text);
@@ -242,7 +242,7 @@ TEST_CASE("a paused request stands still and goes on where it was", "[actors]") 
   b.port.pause(id);
   b.port.pause(id);
   asked.prompt = actors::text_prompt{"another"};
-  b.port.submit(asked, other.callback()); // 150 steps: by its end the pause has taken hold
+  b.port.submit(asked, other.callback()); // 150 steps: before the last one the pause takes effect
   REQUIRE(other.wait_over());
   const auto paused_at = r.n_tokens();
   CHECK(paused_at < 150);

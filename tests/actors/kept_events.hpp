@@ -39,7 +39,7 @@ private:
   recorder recorder_;
 };
 
-/// Adds what the first `n` events report to what was made before them.
+/// Adds what the first `n` events report to the output that was made before them.
 inline void add_made(std::vector<actors::made_choice>& made,
                      const std::vector<actors::event>& events, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -57,7 +57,7 @@ inline std::vector<actors::made_choice> made_by(const std::vector<actors::event>
   return made;
 }
 
-/// All output that a client receives for each choice, in the events from number `first` on.
+/// All output that a client receives for each choice, beginning with event number `first`.
 inline std::vector<std::string> words_of(const std::vector<actors::event>& events,
                                          std::size_t first, std::int32_t n_choices) {
   std::vector<std::string> words(static_cast<std::size_t>(n_choices));

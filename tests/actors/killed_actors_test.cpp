@@ -22,7 +22,7 @@ using kind = actors::actor_kind;
 
 namespace {
 
-/// Where the probe throws, after `before` of these messages.
+/// The message at which the probe throws, after `before` messages of this kind.
 struct planned_kill {
   message_target at;
   int before = 0;
@@ -66,7 +66,7 @@ actors::request endless(const std::string& prompt, std::int32_t max_tokens) {
   return asked;
 }
 
-/// Requests of all kinds: to the end, with a stop string, paused, cancelled, out of time, aborted.
+/// Requests that end in all ways: complete, by a stop string, paused, cancelled, late, aborted.
 void live_through(const killing&) {
   auto plan = std::make_shared<script>();
   plan->fail_at = 6;
@@ -97,7 +97,7 @@ void live_through(const killing&) {
     INFO("request " << i);
     REQUIRE(all[i].wait_over());
     CHECK(all[i].broken() == "");
-    // On a busy machine a request may come only after the engine has begun to start again.
+    // On a busy machine a request may arrive only after the engine has begun to restart.
     if (all[i].error())
       CHECK((all[i].error()->code == errc::executor_failed ||
              all[i].error()->code == errc::not_ready ||
@@ -208,7 +208,7 @@ TEST_CASE("a batcher's death ends what was streamed and moves what was not", "[a
   CHECK_FALSE(waiting.error());
   CHECK(waiting.broken() == "");
   CHECK(waiting.text() == solo("waiting", 30, 0, 0, 0, true).text);
-  CHECK(plan->loads == 1); // weights stay
+  CHECK(plan->loads == 1); // the weights stay loaded
   CHECK(b.no_blocks_used());
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("the request of a session that died is computed no further", "[actors]
   REQUIRE(r.wait_over());
   REQUIRE(r.error());
   CHECK(r.error()->code == errc::executor_failed);
-  plan->allow(10); // far fewer than the request asked for
+  plan->allow(10); // far fewer steps than the request needs
   CHECK(b.no_blocks_used());
   CHECK(b.port.stats().requests_running == 0);
   plan->open();

@@ -91,7 +91,7 @@ TEST_CASE("tokens from blocks that were in host memory or on disk are those of a
     for (int who = 0; who < 3; ++who)
       wanted.push_back(all.turn(who, 100, 5).ids);
   }
-  auto options = options_with("f32", 8 * mib); // ten blocks
+  auto options = options_with("f32", 8 * mib); // memory for ten blocks
   options.kv.host_memory_bytes = 6 * mib;
   options.kv.disk_memory_bytes = 64 * mib;
   options.kv.disk_dir = f.path() + "/kv";
@@ -120,7 +120,7 @@ config::options keeping(const std::string& dir) {
 
 TEST_CASE("serves until it is killed", "[.child]") {
   const char* dir = std::getenv("TWILL_TEST_KV_DIR");
-  if (dir == nullptr) return; // nobody would kill it
+  if (dir == nullptr) return; // run only as a child that the test kills
   served s(keeping(dir));
   for (int i = 0; i < 50; ++i) {
     s.turn(1, 100, 5);
@@ -152,14 +152,14 @@ TEST_CASE("after kill -9 the first turn of an old conversation reads what was ke
   ::waitpid(child, &status, 0);
   CHECK(WIFSIGNALED(status));
   served again(options);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the file is being read
+  std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the engine reads the file
   CHECK(again.turn(1, 100, 5).cached == 96);
 }
 
 TEST_CASE("how long a returning conversation waits for its first token", "[.measure]") {
   const test::temp_folder f;
   constexpr int n_conversations = 8, n_tokens = 1200;
-  const auto base = [] { return options_with("auto", 56 * mib); }; // two of the eight
+  const auto base = [] { return options_with("auto", 56 * mib); }; // two of the eight fit
   struct kind {
     const char* name;
     config::options options;

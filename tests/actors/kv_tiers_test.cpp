@@ -27,14 +27,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t place = 8192; ///< bytes of a scripted block off the device
+constexpr std::int64_t place = 8192; ///< bytes of a scripted block in host memory or on disk
 
 /// A device of 24 blocks, of which each conversation takes 14.
 std::shared_ptr<script> small_device() {
   auto s = std::make_shared<script>();
   s->n_blocks = 24;
   s->max_context = 90;
-  s->delay_us = 4000; // computing takes longer than fetching
+  s->delay_us = 4000; // computing blocks takes longer than fetching them
   return s;
 }
 
@@ -58,7 +58,7 @@ std::string alone(const std::string& prompt, std::int32_t max_tokens) {
   return solo(prompt, max_tokens, 0, 0, 0, true).text;
 }
 
-/// One turn of conversation `who`; its cached tokens.
+/// Runs one turn of conversation `who`; returns how many tokens were cached.
 std::int32_t turn(fixture& b, int who, const std::string& salt = "") {
   const std::string prompt = prompt_of(who, 44);
   auto asked = endless(prompt, 9);
@@ -72,7 +72,7 @@ std::int32_t turn(fixture& b, int who, const std::string& salt = "") {
   return r.use().cached_tokens;
 }
 
-/// Conversations by turns, until a turn of the first finds what left the device.
+/// Runs conversations by turns until a turn of the first one is loaded from the tiers.
 bool comes_back(fixture& b) {
   return eventually([&] {
     const auto before = b.plan->computed.load();
@@ -84,7 +84,7 @@ bool comes_back(fixture& b) {
   });
 }
 
-/// Turns of the first conversation, until its blocks are on disk.
+/// Runs turns of the first conversation until its blocks are on disk.
 bool writes_to_disk(fixture& b) {
   return eventually([&] {
     turn(b, 1);
@@ -95,7 +95,7 @@ bool writes_to_disk(fixture& b) {
 /// Whether an engine over the same folder begins with the blocks of the first conversation.
 bool finds_what_was_kept(fixture& b) {
   if (!b.ready()) return false;
-  std::this_thread::sleep_for(200ms); // the file is read beside the first requests
+  std::this_thread::sleep_for(200ms); // the engine reads the file beside the first requests
   return turn(b, 1) == 40;
 }
 
@@ -121,12 +121,12 @@ TEST_CASE("what left the device comes back from disk", "[actors]") {
     CHECK(comes_back(b));
     CHECK(b.port.stats().kv_disk_hits > 0);
   }
-  CHECK(fs::is_empty(f.path() + "/kv")); // its file has no name
+  CHECK(fs::is_empty(f.path() + "/kv")); // the engine's file has no name in the folder
 }
 
 TEST_CASE("a preempted sequence comes back from the host tier instead of being computed again",
           "[actors]") {
-  // Two sequences that do not fit together: the second gives way and returns after the first.
+  // Two sequences that do not fit together: the second is preempted, and returns after the first.
   const auto run = [](const config::options& options, int delay_us) {
     auto plan = small_device();
     plan->delay_us = delay_us;
@@ -187,7 +187,7 @@ TEST_CASE("kept blocks are found after a restart, whoever else used the folder",
     fixture b(options, small_device());
     REQUIRE(b.ready());
     REQUIRE(writes_to_disk(b));
-    // A second daemon serves beside it, without what is kept.
+    // A second daemon runs on this folder, without the blocks that the first one keeps there.
     fixture second(options, small_device());
     REQUIRE(second.ready());
     CHECK(turn(second, 1) == 0);
@@ -327,7 +327,7 @@ TEST_CASE("a disk that hangs holds up nobody for longer than computing takes", "
       const std::lock_guard lock(g->mutex);
       g->shut = true;
     }
-    // A busy machine may take the disk for slower than computing, and not ask it.
+    // A busy machine may measure the disk as slower than computing, and start no read.
     const auto began = std::chrono::steady_clock::now();
     recorder waits;
     b.port.submit(endless(prompt_of(1, 44), 9), waits.callback());
@@ -336,16 +336,16 @@ TEST_CASE("a disk that hangs holds up nobody for longer than computing takes", "
       return g->n_waiting > 0 || waits.over();
     });
     CHECK(asked);
-    turn(b, 9); // passes it
+    turn(b, 9); // overtakes the request that waits
     REQUIRE(waits.wait_over());
     CHECK(waits.text() == alone(prompt_of(1, 44), 9));
     CHECK(std::chrono::steady_clock::now() - began < 10s);
-    CHECK(eventually([&] { // what such a disk has is computed
+    CHECK(eventually([&] { // blocks of such a disk are computed
       for (int who = 1; who < 5; ++who)
         turn(b, who);
       return b.port.stats().kv_fetches_refused > 0;
     }));
-  } // ends while reads hang
+  } // the engine ends while reads hang
   const std::lock_guard lock(g->mutex);
   g->shut = false;
   g->changed.notify_all();
@@ -468,7 +468,7 @@ TEST_CASE("every family draws the same tokens from blocks that were away", "[act
     n_that_fetched += fetched ? 1 : 0;
   }
   CHECK(n_families >= 10);
-  CHECK(n_that_fetched >= n_families / 2); // where lengths change frequencies nothing is shared
+  CHECK(n_that_fetched >= n_families / 2); // not where a model's frequencies depend on the length
 }
 
 TEST_CASE("blocks are named by the files that were loaded, whatever stands at their paths now",
@@ -506,7 +506,7 @@ TEST_CASE("blocks are named by the files that were loaded, whatever stands at th
   fs::rename(f.path() + "/new", weights);
   CHECK(fingerprint(kept) == before);
 
-  // Somebody writes into the file that is mapped: nobody knows what was loaded.
+  // A write to the mapped file makes it unknown which weights were loaded.
   const auto kept_new = open();
   const std::string after = fingerprint(kept_new);
   CHECK(after != before);

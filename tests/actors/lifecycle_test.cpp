@@ -47,21 +47,21 @@ TEST_CASE("a failed step fails its own requests; the others go on with the same 
   for (int i = 0; i < 4; ++i) {
     recorder& r = all[static_cast<std::size_t>(i)];
     ids.push_back(b.port.submit(endless(prompt_of(i, 9), 150), r.callback()));
-    REQUIRE(eventually([&] { return r.n_events() > 0; })); // in the queue before the next one
+    REQUIRE(eventually([&] { return r.n_events() > 0; })); // queued before the next request is sent
   }
   plan->allow(5);
   REQUIRE(all[0].wait_tokens(3));
   REQUIRE(plan->step_waits());
   // Request 0 is paused: it keeps its KV and its place, but is in no further step.
   b.port.pause(ids[0]);
-  int rounds_still = 0; // one alone may be a token that is still on its way
+  int rounds_still = 0; // a token may be delayed for one round
   for (int i = 0; i < 30 && rounds_still < 3; ++i) {
     const auto before = all[0].n_tokens();
     const auto others = all[1].n_tokens();
-    plan->allow(3); // more than what is prepared ahead
+    plan->allow(3); // more steps than are prepared ahead
     REQUIRE(all[1].wait_tokens(others + 3));
     REQUIRE(plan->step_waits());
-    std::this_thread::sleep_for(10ms); // its session may not have had its turn
+    std::this_thread::sleep_for(10ms); // the session may need some time
     rounds_still = all[0].n_tokens() == before ? rounds_still + 1 : 0;
   }
   REQUIRE(rounds_still == 3);
@@ -76,7 +76,7 @@ TEST_CASE("a failed step fails its own requests; the others go on with the same 
   REQUIRE(all[0].wait_over());
   CHECK_FALSE(all[0].error());
   CHECK(all[0].text() == solo(prompt_of(0, 9), 150, 0, 0, 0, true).text);
-  // Request 3 was in the queue, or had just been admitted when a paused one gave way.
+  // Request 3 was in the queue, or had just been admitted when a paused request was preempted.
   REQUIRE(all[3].wait_over());
   if (!all[3].error()) CHECK(all[3].text() == solo(prompt_of(3, 9), 150, 0, 0, 0, true).text);
   b.port.submit(endless("after", 10), all[5].callback());
@@ -97,11 +97,11 @@ TEST_CASE("a device that is lost ends every request and is not opened again", "[
   plan->fail_by_throw = by_throw;
   plan->fail_at = 4;
   plan->lost = !by_load;
-  plan->hold(); // until all requests are there
+  plan->hold(); // until all requests were sent
   fixture b(options, plan);
   REQUIRE(b.ready());
   if (by_load) {
-    plan->lost_by_load = true; // the step's failure would be mended by the load that follows
+    plan->lost_by_load = true; // else the load that follows would recover from the failed step
     plan->failing_loads = 1;
   }
   std::vector<recorder> all(4);
@@ -113,7 +113,7 @@ TEST_CASE("a device that is lost ends every request and is not opened again", "[
   for (recorder& r : all) {
     REQUIRE(r.wait_over());
     REQUIRE(r.error());
-    // Of the load's failure, the step before it had an executor_failed of its own.
+    // A load that loses the device follows a failed step, whose request has executor_failed.
     if (r.error()->code != errc::shutting_down)
       CHECK((by_load && r.error()->code == errc::executor_failed));
   }
@@ -138,7 +138,7 @@ TEST_CASE("a queue survives the executor's restart", "[actors]") {
   std::vector<recorder> all(5);
   for (int i = 0; i < 5; ++i)
     b.port.submit(endless(prompt_of(i, 9), 30), all[static_cast<std::size_t>(i)].callback());
-  int n_failed = 0; // whichever reached the queue first
+  int n_failed = 0; // the request that was queued first fails
   for (int i = 0; i < 5; ++i) {
     recorder& r = all[static_cast<std::size_t>(i)];
     REQUIRE(r.wait_over());
@@ -182,7 +182,7 @@ TEST_CASE("an engine that gave up tries again, and serves once the fault is gone
   options.scheduler.restart_delay_max = 30ms;
   fixture b(options, plan);
   REQUIRE(b.ready());
-  plan->failing_loads = 8; // the reload, its tries, and two after giving up
+  plan->failing_loads = 8; // the reload, its retries, and two loads after giving up
   plan->fail_at = plan->steps.load();
   recorder r;
   b.port.submit(endless("once", 10), r.callback());
@@ -236,10 +236,10 @@ TEST_CASE("after a restart with less memory no block of before is used", "[actor
     ++n_done;
   }
   CHECK(n_done >= 4);
-  CHECK(plan->loads == 2); // no step failed at a block that is not there any more
+  CHECK(plan->loads == 2); // no step failed because of a block that no longer exists
   CHECK(b.port.stats().kv_blocks_total == 20);
   CHECK(b.port.models().front().max_model_len == 80);
-  recorder long_one; // sessions know the new sizes
+  recorder long_one; // sessions use the new sizes
   b.port.submit(endless("long", 100), long_one.callback());
   REQUIRE(long_one.wait_over());
   REQUIRE(long_one.error());

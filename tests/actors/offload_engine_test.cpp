@@ -140,7 +140,7 @@ TEST_CASE(
   const test::temp_folder cache;
   ::setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
   const auto make_runner = actors::make_decoder_runners(tight, {}, {});
-  for (const int sequences : {1, 8}) { // of this machine, one for certain; of the other, all
+  for (const int sequences : {1, 8}) { // one must fit on this machine, all if its disk is slow
     const auto runner = make_runner();
     const auto info = runner->load();
     INFO((info.ok() ? "" : info.detail()));
@@ -178,7 +178,7 @@ TEST_CASE("a disk tier that fails costs one step's requests; the engine restarts
     REQUIRE(r.error());
     CHECK(r.error()->code == actors::errc::executor_failed);
     fault->store(-1);
-    // The restart may have read ahead while the fault was still there: then it takes one more.
+    // The restart may have read ahead before the fault ended. A second restart is needed then.
     CHECK(eventually([&] { return e.tokens(5) == wanted; }));
   }
 }
@@ -203,7 +203,7 @@ TEST_CASE("streamed weights need no message to the offloader, which may die", "[
   kills_left = 3;
   const probed kills;
   auto options = options_for(0);
-  options.kv.host_memory_bytes = 1 << 20; // so that the offloader is sent its KV tiers
+  options.kv.host_memory_bytes = 1 << 20; // only then does the offloader receive KV tiers
   real_engine streamed(options);
   REQUIRE(streamed.ready());
   for (int i = 0; i < 8; ++i)

@@ -59,7 +59,7 @@ TEST_CASE("the next turn of a chat begins after the answer of the last", "[actor
     CHECK(r.text() == alone(chat, 15));
     CHECK(r.use().cached_tokens == seen);
     chat += r.text();
-    seen = (static_cast<std::int32_t>(chat.size()) - 1) / 4 * 4; // the last drawn has no KV
+    seen = (static_cast<std::int32_t>(chat.size()) - 1) / 4 * 4; // the last drawn token has no KV
     chat += " user: and turn " + std::to_string(turn);
   }
 }
@@ -134,7 +134,7 @@ TEST_CASE("a restarted executor's prefixes are forgotten", "[actors]") {
   REQUIRE(b.ready());
   const std::string prompt = prompt_of(5, 33);
   finished(b, endless(prompt, 5));
-  b.plan->fail_at = b.plan->steps.load() + 1; // after its first token
+  b.plan->fail_at = b.plan->steps.load() + 1; // the step after its first token
   recorder lost;
   b.port.submit(endless("lost", 5), lost.callback());
   REQUIRE(lost.wait_over());
@@ -159,15 +159,15 @@ TEST_CASE("where KV depends on lengths, only sequences within the bound share", 
     CHECK(r.text() == alone(all.substr(0, static_cast<std::size_t>(length)), max_tokens, 30));
     return r;
   };
-  CHECK(run(25, 40).use().cached_tokens == 0); // goes past the bound
+  CHECK(run(25, 40).use().cached_tokens == 0); // the length passes the bound
   CHECK(run(25, 40).use().cached_tokens == 24);
   CHECK(run(60, 10).use().cached_tokens == 0);
-  CHECK(run(70, 10).use().cached_tokens == 0); // nor did the longer one leave anything
+  CHECK(run(70, 10).use().cached_tokens == 0); // the longer request has cached nothing either
   CHECK(run(60, 10).use().cached_tokens == 0);
   const auto turn = run(25, 5);
   CHECK(turn.use().cached_tokens == 24);
   const auto grown = all.substr(0, 25) + alone(all.substr(0, 25), 40, 30).substr(0, 20);
-  auto r = finished(b, endless(grown, 10)); // 45 tokens: its frequencies are others
+  auto r = finished(b, endless(grown, 10)); // 45 tokens are past the bound: other frequencies
   CHECK(r.text() == alone(grown, 10, 30));
   CHECK(r.use().cached_tokens == 0);
 }

@@ -24,7 +24,7 @@ std::shared_ptr<script> ahead() {
   return plan;
 }
 
-/// Requests of many kinds, some of which need each token on the host.
+/// Requests of many kinds. Some of them need each token on the host before the next step.
 std::vector<actors::request> requests() {
   std::vector<actors::request> all;
   for (std::int32_t i = 0; i < 24; ++i) {
@@ -116,7 +116,7 @@ TEST_CASE("a chip that is lost in the middle of streams ends them and the engine
   }
   REQUIRE(eventually([&] { return heard[0].n_tokens() > 2 || heard[1].n_tokens() > 2; }));
   chip.lose();
-  int ended = 0; // by the loss; those that ran first may have come to the end of their context
+  int ended = 0; // ended by the loss; early requests may have reached the end of their context
   for (recorder& one : heard) {
     REQUIRE(one.wait_over());
     ended += one.error().has_value() ? 1 : 0;
@@ -129,7 +129,7 @@ TEST_CASE("a chip that is lost in the middle of streams ends them and the engine
 TEST_CASE("a stream's steps run ahead of each other, all but those that need the token itself",
           "[actors]") {
   auto plan = ahead();
-  plan->delay_us = 500; // long enough for the next plan to be there
+  plan->delay_us = 500; // long enough that the next plan arrives before the step ends
   fixture b({}, plan);
   REQUIRE(b.ready());
   const auto texts_of = [&](float penalty) {
@@ -147,7 +147,7 @@ TEST_CASE("a stream's steps run ahead of each other, all but those that need the
   CHECK(plan->fed_rows > 20);
   CHECK(plan->steps_ahead >= plan->fed_rows);
   const std::int64_t fed = plan->fed_rows;
-  CHECK(texts_of(1.1f) == solo("Hello world", 60, 1.0f, 7, 0, true).text); // the script has none
+  CHECK(texts_of(1.1f) == solo("Hello world", 60, 1.0f, 7, 0, true).text); // penalties are ignored
   CHECK(plan->fed_rows == fed);
   CHECK(b.no_blocks_used());
 }

@@ -19,7 +19,7 @@
 
 namespace {
 
-/// Out of 65536 allocations so many fail.
+/// How many of 65536 allocations fail.
 std::atomic<unsigned> failing{0};
 std::atomic<std::uint64_t> draws{0}, n_failed{0};
 std::atomic<std::uint64_t> seed{1};
@@ -81,10 +81,10 @@ struct at_rate {
   ~at_rate() { failing = 0; }
 };
 
-/// Requests while allocations fail; how many of them failed. After that the engine must serve.
+/// Runs requests while allocations fail; returns how many failed. After that the engine must serve.
 int live_through(unsigned per_65536, std::uint64_t with_seed) {
   auto plan = std::make_shared<script>();
-  plan->fail_at = 20; // reloads happen meanwhile
+  plan->fail_at = 20; // the engine restarts meanwhile
   config::options options;
   options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
   fixture b(options, plan);
@@ -145,7 +145,7 @@ public:
   actors::engine_port& port() override { return *this; }
   void reload(const config::options&) override {}
   actors::request_id submit(actors::request, actors::event_callback on_event) override {
-    failing_here = 0; // what follows is no pool's
+    failing_here = 0; // allocations below are not the pool's
     actors::event over;
     over.finish = actors::finish_reason::stop;
     over.last = true;
@@ -190,7 +190,7 @@ struct quick_pool {
   bool reaches(std::size_t m, actors::model_state wanted) {
     return eventually([&] { return port().models().at(m).state == wanted; });
   }
-  /// Nothing counts a request that is over.
+  /// Checks that no counter still includes a request that is over.
   void check_empty() {
     for (std::size_t m = 0; m < 2; ++m)
       CHECK(eventually([&] {
@@ -215,7 +215,7 @@ TEST_CASE("an allocation that fails in a pool of models costs no place", "[pool]
     REQUIRE(pool.reaches(0, actors::model_state::ready));
     int n = 0;
     do {
-      if (model == "m1") { // it is asleep
+      if (model == "m1") { // m1 must sleep when the request arrives
         REQUIRE(pool.port().order_model("m1", actors::model_order::sleep).ok());
         REQUIRE(pool.reaches(1, actors::model_state::asleep));
       }
@@ -266,7 +266,7 @@ TEST_CASE("allocations that fail anywhere in a pool of models cost no place", "[
 TEST_CASE("the reserve is used once, waited for, and taken again") {
   prepare_for_scarce_memory(1 << 20);
   const std::new_handler handler = std::get_new_handler();
-  CHECK_NOTHROW(handler()); // the reserve
+  CHECK_NOTHROW(handler()); // gives up the reserve
   int n = 0;
   const auto begun = std::chrono::steady_clock::now();
   try {

@@ -34,7 +34,7 @@ using namespace twill;
 using namespace std::chrono_literals;
 
 constexpr std::int32_t eos = 256;
-constexpr auto patience = 20s; ///< no wait of a test is longer
+constexpr auto patience = 20s; ///< the longest wait of any test
 
 /// Ids 0..255 are bytes, 256 ends a sequence.
 class byte_tokenizer final : public models::tokenizer {
@@ -70,7 +70,7 @@ inline std::uint64_t mix(std::uint64_t h, std::uint64_t x) {
   return h * 0xff51afd7ed558ccdULL;
 }
 
-/// The token that follows `tokens`; with a temperature also a function of (seed, position).
+/// Returns the next token, which with a temperature also depends on the seed and the counter.
 inline std::int32_t next_token(std::uint64_t context_hash, float temperature, std::uint64_t seed,
                                std::uint64_t counter, bool may_end) {
   std::uint64_t h = context_hash;
@@ -111,7 +111,7 @@ struct solo_result {
   std::int32_t n_tokens = 0;
 };
 
-/// What a request must yield, whatever else runs.
+/// The output that a request must have, whatever other requests run.
 inline solo_result solo(const std::string& prompt, std::int32_t max_tokens, float temperature = 0,
                         std::uint64_t seed = 0, std::int32_t min_tokens = 0,
                         bool ignore_eos = false, std::int32_t shareable = 0) {
@@ -137,7 +137,7 @@ inline solo_result solo(const std::string& prompt, std::int32_t max_tokens, floa
   return out;
 }
 
-/// How runners behave; shared with the test, outlives restarts.
+/// The behavior of runners. A script is shared with the test and kept over restarts.
 struct script {
   std::int32_t n_blocks = 64;
   std::int32_t block_tokens = 4;
@@ -146,23 +146,23 @@ struct script {
   models::offload::store_opener open_kv_store; ///< see start_engine_with()
   std::atomic<std::int64_t> blocks_saved{0}, blocks_loaded{0};
   std::atomic<int> loads{0};
-  std::atomic<int> failing_loads{0}; ///< loads that fail, counted down
+  std::atomic<int> failing_loads{0}; ///< how many more loads fail
   std::atomic<std::int64_t> steps{0};
-  std::atomic<std::int64_t> computed{0}; ///< tokens, over all steps
-  std::atomic<std::int64_t> fail_at{-1}; ///< step number that fails
+  std::atomic<std::int64_t> computed{0}; ///< tokens that were computed, over all steps
+  std::atomic<std::int64_t> fail_at{-1}; ///< the number of the step that fails
   std::atomic<bool> fail_by_throw{false};
   std::atomic<bool> fail_always{false};
-  std::atomic<bool> lost{false};         ///< a failure is that of a device that is lost
-  std::atomic<bool> lost_by_load{false}; ///< a load that fails loses it
+  std::atomic<bool> lost{false};         ///< a step that fails has lost the device
+  std::atomic<bool> lost_by_load{false}; ///< a load that fails has lost the device
   std::atomic<int> delay_us{0};
   std::atomic<std::size_t> widest{0};     ///< most sequences in one step
-  std::atomic<bool> weighs_counts{false}; ///< what is drawn depends on the counts for penalties
-  /// Steps are begun and ended apart; ctest's cuda_run_ahead has it so everywhere.
+  std::atomic<bool> weighs_counts{false}; ///< tokens depend on the counts for penalties
+  /// Steps begin and end in separate calls; ctest's cuda_run_ahead sets this in every test.
   bool ahead = std::getenv("TWILL_TEST_RUNS_AHEAD") != nullptr;
-  std::atomic<std::int64_t> steps_ahead{0}; ///< begun before the one before them had ended
-  std::atomic<std::int64_t> fed_rows{0};    ///< whose token was that step's
+  std::atomic<std::int64_t> steps_ahead{0}; ///< steps that began before their predecessor ended
+  std::atomic<std::int64_t> fed_rows{0};    ///< rows with a token of that predecessor
 
-  /// Steps wait for allow(); without hold() they don't.
+  /// Steps wait for allow() from now on. Without hold(), steps never wait.
   void hold() {
     const std::lock_guard lock(mutex);
     held = true;
@@ -189,7 +189,7 @@ struct script {
   void delay() const {
     if (const int us = delay_us; us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
   }
-  /// Waits until a step stands at the gate, for `limit` at most.
+  /// Waits until a step waits for allow(), but no longer than `limit`.
   bool step_waits(std::chrono::milliseconds limit = patience) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, limit, [&] { return waiting && allowed <= 0; });
@@ -253,7 +253,7 @@ public:
       step.outcome = failure{actors::errc::executor_failed, std::string(e.what())};
     }
     drawn_ = step.samples.tokens;
-    drawn_.resize(batch.draws.size()); // where the step failed
+    drawn_.resize(batch.draws.size()); // a failed step has fewer tokens
     const auto before = under_way_.empty() ? std::shared_future<bool>() : under_way_.back().end;
     step.end = std::async(std::launch::async, [before, plan = script_, done = std::move(done)] {
       if (before.valid()) before.wait();
@@ -360,7 +360,7 @@ private:
                        [id](const auto& b) { return b.id == id && b.bias < -1e30f; });
   }
 
-  /// One of the tokens that mask and bans leave; the end as soon as it may be.
+  /// A token that the mask and the bans allow; the end as soon as it is allowed.
   static std::int32_t allowed_token(const actors::draw_spec& d, std::uint64_t h) {
     std::vector<std::int32_t> left;
     for (std::int32_t id = 0; id <= eos; ++id) {
@@ -399,7 +399,7 @@ private:
 
   std::shared_ptr<script> script_;
   std::vector<std::int32_t> kv_;
-  std::vector<std::int32_t> drawn_; ///< by the step begun last
+  std::vector<std::int32_t> drawn_; ///< tokens of the step begun last
   std::deque<step_under_way> under_way_;
 };
 
@@ -407,7 +407,7 @@ inline actors::runner_factory runners(std::shared_ptr<script> s) {
   return [s]() -> std::unique_ptr<actors::step_runner> { return std::make_unique<runner>(s); };
 }
 
-/// Polls until `done` holds; false after the patience is over.
+/// Polls until `done` returns true; false if `patience` is over first.
 template <class F>
 bool eventually(F&& done) {
   const auto end = std::chrono::steady_clock::now() + patience;

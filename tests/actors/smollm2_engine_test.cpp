@@ -52,7 +52,7 @@ bool finished(recorder& r) {
   return false;
 }
 
-/// 32 requests of many shapes; even ones greedy.
+/// 32 requests of many shapes. Those with even numbers are greedy.
 std::vector<actors::request> mixed_requests() {
   const char* themes[] = {"The capital of France is",
                           "Once upon a time, there was a little girl who",
@@ -113,7 +113,7 @@ TEST_CASE("greedy continuations and log-probabilities through the port equal the
     std::size_t at = 0;
     for (const actors::event& e : events[p]) {
       for (const auto& token : e.tokens) {
-        // The references report log-probabilities with the end ids still in.
+        // The log-probabilities of the references were computed before end ids were excluded.
         worst = std::max(worst, std::abs(static_cast<double>(token.chosen.logprob) -
                                          test::number_of(chosen[at++])));
         REQUIRE(token.top.size() == 10);
@@ -140,8 +140,8 @@ TEST_CASE("32 requests at once, some cancelled, have exactly their solo texts", 
     }
   }
   config::options tight = f32_options();
-  tight.scheduler.max_step_tokens = 96; // prompts are cut, decodes ride along
-  tight.kv.memory_bytes = 48 * mib;     // and blocks run out
+  tight.scheduler.max_step_tokens = 96; // prompts are cut, and computed beside decodes
+  tight.kv.memory_bytes = 48 * mib;     // the blocks do not suffice
   served s(tight);
   std::vector<recorder> all(requests.size());
   std::vector<actors::request_id> ids;
@@ -185,7 +185,7 @@ TEST_CASE("a chat is rendered, answered and stopped by the model's own end", "[a
         static_cast<std::int32_t>(s.port.tokenize_chat("", chat).value().size()));
   REQUIRE(s.port.models().size() == 1);
   CHECK(s.port.models()[0].has_chat_template);
-  // The weights still move to huge pages for some seconds, by a thread that mostly rests.
+  // For some seconds a thread, which rests most of the time, moves the weights to huge pages.
   double idle_share = 1;
   for (int second = 0; second < 30 && idle_share >= 0.01; ++second) {
     const auto before = std::clock();
@@ -265,7 +265,7 @@ TEST_CASE("a chat's next turn reuses the turn before", "[actors][model]") {
     turn(s.port, {question}, first);
     turn(s.port, both_turns(first.text()), second);
   }
-  // The answer is rendered back as it was drawn, so that its blocks are found as well.
+  // The chat template writes the answer as it was drawn, so its blocks are found as well.
   CHECK(second.use().cached_tokens > first.use().prompt_tokens);
   served s(options);
   turn(s.port, both_turns(first.text()), fresh);

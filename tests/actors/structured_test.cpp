@@ -43,7 +43,7 @@ actors::request asking(const std::string& prompt, std::uint64_t seed,
   return r;
 }
 
-/// Some hundred automata of a thousand states each: more than five seconds of work.
+/// 600 automata of a thousand states each, which take more than five seconds to compile.
 config::grammar_spec bomb() {
   std::string root = "root ::= \"\"", rules;
   for (int i = 0; i < 600; ++i) {
@@ -81,7 +81,7 @@ TEST_CASE("outputs keep to their schema, each choice by itself, also when blocks
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto asked = asking(prompt_of(static_cast<int>(i), 20), 50 + i, small_schema());
     asked.sampling.n = i % 3 == 0 ? 3 : 1;
-    asked.sampling.ignore_eos = i % 2 == 0; // the grammar's end counts all the same
+    asked.sampling.ignore_eos = i % 2 == 0; // the grammar's end still ends the output
     b.port.submit(asked, all[i].callback());
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -114,7 +114,7 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
     n_pauses = 0;
     b.port.pause(id);
     REQUIRE(eventually([] { return n_pauses > 0; }));
-    do { // steps that were planned before the pause arrived, one by one
+    do { // steps planned before the pause are run one by one
       b.plan->allow(1);
     } while (b.plan->step_waits(std::chrono::milliseconds(100)) && !r.over());
     CHECK_FALSE(r.over());
@@ -122,7 +122,7 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
     if (fails) b.plan->fail_at = b.plan->steps.load();
     b.port.submit(text_request("the other", 3), other.callback());
     REQUIRE(other.wait_over());
-    CHECK_FALSE(other.error()); // it has streamed nothing, so it is tried again
+    CHECK_FALSE(other.error()); // had streamed nothing, so the engine ran the request again
     b.port.resume(id);
     REQUIRE(r.wait_over());
     REQUIRE_FALSE(r.error());
@@ -215,14 +215,14 @@ TEST_CASE("while a grammar compiles until its limit, streams and known grammars 
   b.port.submit(asking("known", 2, small_schema()), again.callback());
   REQUIRE(again.wait_over());
   CHECK_FALSE(again.error());
-  CHECK_FALSE(exploding.over()); // what is known does not wait for what compiles
+  CHECK_FALSE(exploding.over()); // a compiled grammar does not wait for one that compiles
   REQUIRE(exploding.wait_over());
   const double seconds = std::chrono::duration<double>(clock_type::now() - began).count();
   const double rate = static_cast<double>(stream.n_tokens() - tokens) / seconds;
   REQUIRE(exploding.error());
   CHECK(exploding.error()->code == errc::grammar_refused);
   CHECK(exploding.error()->message.find("structured.compile_timeout") != std::string::npos);
-  CHECK(seconds < 60); // processor time is what is limited
+  CHECK(seconds < 60); // the limit is one of processor time
   // Tokens a second while no grammar is compiled: about 500 if nothing else runs on the machine,
   // and fewer otherwise.
   const double alone =

@@ -45,7 +45,7 @@ TEST_CASE("cached prefixes are a tenant's own, and a salt divides them further",
   CHECK(cached(b, "alice") == 0);
   const auto before = b.plan->computed.load();
   CHECK(cached(b, "bob") == 0);
-  CHECK(b.plan->computed - before >= 44); // it took as long, too
+  CHECK(b.plan->computed - before >= 44); // no block of alice was reused
   CHECK(cached(b, "alice") == 40);
   CHECK(cached(b, "bob") == 40);
   CHECK(cached(b, "") == 0);
@@ -74,13 +74,13 @@ TEST_CASE("a tenant's limits refuse its requests alone, at once, and say when to
   std::vector<recorder> small(3);
   for (auto& r : small)
     b.port.submit(of("small", "prompt", 5), r.callback());
-  REQUIRE(small[2].wait_over()); // while the others run and wait
+  REQUIRE(small[2].wait_over()); // refused while the other two run and wait
   REQUIRE(small[2].error());
   CHECK(small[2].error()->code == errc::queue_full);
   CHECK(small[2].error()->retry_after_s >= 1);
   CHECK(small[2].error()->message.find("tenants.max_queued") != std::string::npos);
   std::vector<recorder> poor(4);
-  for (auto& r : poor) { // 180 of 600 tokens each
+  for (auto& r : poor) { // each request is charged 180 of 600 tokens
     b.port.submit(of("poor", std::string(80, 'x'), 100), r.callback());
     REQUIRE(eventually([&] { return r.n_events() > 0; }));
   }
@@ -161,7 +161,7 @@ TEST_CASE("a lower priority is served first, and fcfs refuses priorities", "[act
   asked.priority = -1;
   b.port.submit(asked, urgent.callback());
   REQUIRE(eventually([&] { return later.n_events() > 0 && urgent.n_events() > 0; })); // queued
-  plan->allow(20); // of the fifty in all
+  plan->allow(20); // of the fifty that all requests need
   REQUIRE(urgent.wait_over());
   CHECK_FALSE(later.over());
   plan->open();
@@ -246,7 +246,7 @@ TEST_CASE("a snapshot names the owner of every block, and mailboxes are counted"
     const auto& one = held.sequences[i];
     CHECK(one.tenant == "t" + std::to_string(i));
     CHECK(one.client_id == "id-" + std::to_string(i));
-    // Two steps are outstanding, both of the first: the others wait for a third.
+    // Two steps are in flight, both with the first request. The others wait for a third step.
     CHECK(one.running == (i == 0));
     CHECK(one.n_blocks == (i == 0 ? 3 : 0)); // of 4 tokens each
     CHECK(one.blocks.empty() == (i > 0));

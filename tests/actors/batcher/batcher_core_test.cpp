@@ -63,7 +63,7 @@ struct fixture final : session_sink {
       prompts[next_sequence++] = order.spec.prompt;
     core.submit(order);
   }
-  /// Plays the allocator, which answers before the next plan; plans are collected in `sent`.
+  /// Acts as the allocator, which answers before the next plan. Plans are collected in `sent`.
   void pump() {
     for (;;) {
       while (apply() || answer()) {
@@ -90,7 +90,7 @@ struct fixture final : session_sink {
     apply_change(pool, *change);
     return true;
   }
-  /// The oldest plan comes back; `token` is what each row draws.
+  /// The oldest plan comes back, and each of its rows has drawn `token`.
   void step(std::int32_t token = 7) {
     REQUIRE_FALSE(sent.empty());
     const step_plan_ptr plan = sent.front();
@@ -115,7 +115,7 @@ struct fixture final : session_sink {
       for (std::int32_t p = row.first_position + 1; p <= row.first_position + row.n_tokens; ++p)
         if (spec.scores_prompt() && p < static_cast<std::int32_t>(spec.prompt->size()))
           result.scored.push_back({row.id, p, -static_cast<float>(p), 0, 0});
-      // As the executor does, skip what has ended.
+      // As the executor does, skip sequences that have ended.
       if (!row.draws || n_output.at(row.id) >= max_new.at(row.id)) continue;
       drawn_token drawn;
       drawn.id = row.id;
@@ -242,7 +242,7 @@ TEST_CASE("an end id ends a request, and the step prepared meanwhile draws nothi
   r.step(end_id);
   REQUIRE(r.tokens[5].size() == 2);
   CHECK(r.tokens[5][1].stopped);
-  CHECK(r.forgotten_ids.empty()); // a step in flight has a row of it
+  CHECK(r.forgotten_ids.empty()); // a step in flight has a row of the sequence
   r.step();
   CHECK(r.tokens[5].size() == 2);
   CHECK(r.forgotten_ids == std::vector<request_id>{5});
@@ -410,7 +410,7 @@ TEST_CASE("a preempted sequence is computed again with its tokens, and enters it
     r.step(); // check_inserts() fails if the count of inserted blocks outlives its lease
   }
   CHECK(r.stats.read().preemptions > 0);
-  CHECK(opened[1] == 1); // the older one goes on
+  CHECK(opened[1] == 1); // the older sequence is never preempted
   CHECK(opened[2] > 1);
   CHECK(with_output);
   CHECK(r.tokens[5].size() == 16);
@@ -426,7 +426,7 @@ TEST_CASE("after preemptions every prompt is served the blocks of its own tokens
     r.submit(request, prompt_of(8, static_cast<std::int32_t>(100 * request)), 12);
   r.run_to_the_end();
   CHECK(r.stats.read().preemptions > 0);
-  // The same prompts again: what they begin with is compared by check_tokens() as it enters.
+  // Submit the same prompts again: check_tokens() compares the tokens of blocks that are reused.
   for (request_id request = 1; request <= 4; ++request) {
     r.submit(10 + request, prompt_of(8, static_cast<std::int32_t>(100 * request)), 12);
     r.run_to_the_end();
@@ -507,9 +507,9 @@ TEST_CASE("a request that was never scheduled ends when it has waited too long")
   r.submit(1, prompt_of(4), 5);
   r.submit(2, prompt_of(4), 5);
   r.pump();
-  r.core.waited_too_long(1); // it runs
+  r.core.waited_too_long(1); // has no effect: request 1 runs
   r.core.waited_too_long(2);
-  r.core.waited_too_long(3); // nobody
+  r.core.waited_too_long(3); // has no effect: there is no such request
   CHECK(r.errors.size() == 1);
   CHECK(r.errors[2].code == errc::queue_timed_out);
   r.run_to_the_end();
@@ -599,7 +599,7 @@ TEST_CASE("a sequence beyond the shareable length neither asks for blocks nor en
   r.submit(5, prompt_of(12), 2);
   r.run_to_the_end();
   CHECK(r.inserted_tokens.empty());
-  r.submit(6, prompt_of(7), 6); // within the length at first: its first blocks are entered
+  r.submit(6, prompt_of(7), 6); // shareable until the length passes 8: two blocks are inserted
   r.run_to_the_end();
   CHECK(r.inserted_tokens == ids{1, 2, 3, 4, 5, 6, 7, 7});
 }
@@ -611,7 +611,7 @@ TEST_CASE("a failed step fails its requests; the others are computed again by th
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(6), 2);
   r.pump();
-  r.step(); // something of request 5 was streamed
+  r.step(); // request 5 has streamed a token
   const std::uint64_t generation = r.sent.front()->generation;
   r.core.step_failed(generation, "the device is gone");
   CHECK(r.errors.at(5).code == errc::executor_failed);
@@ -657,7 +657,7 @@ TEST_CASE("a request of which nothing was drawn survives one failed step, and no
 }
 
 TEST_CASE("requests of a step that lost the device may be asked of the next server") {
-  const bool streamed = GENERATE(false, true); // what was not is not computed again either
+  const bool streamed = GENERATE(false, true); // a request without output is not retried either
   fixture r;
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(6), 10);
@@ -678,23 +678,23 @@ TEST_CASE("an executor that restarts with fewer blocks never gets a block beyond
     r.core.executor_ready(++r.generation, r.limits);
   };
   r.submit(5, prompt_of(20), 8);                // 28 tokens: fits 7 blocks
-  r.submit(6, prompt_of(20), 20);               // 40 tokens: does not fit, and was asked for
-  r.submit(7, prompt_of(20), 20, 1, -1, false); // nobody asked for its length
+  r.submit(6, prompt_of(20), 20);               // 40 tokens do not fit, but were asked for
+  r.submit(7, prompt_of(20), 20, 1, -1, false); // the client asked for no length
   r.submit(8, prompt_of(40), 20, 1, -1, false); // its prompt alone does not fit
   r.pump();
   reload(7);
   CHECK(r.errors.size() == 2);
   CHECK(r.errors.at(6).code == errc::too_large);
   CHECK(r.errors.at(8).code == errc::too_large);
-  r.submit(9, prompt_of(20), 20); // its session knew the sizes of before
+  r.submit(9, prompt_of(20), 20); // as from a session that knows the former sizes
   CHECK(r.errors.at(9).code == errc::too_large);
   r.run_to_the_end();
   CHECK(r.pool.total() == 7);
   CHECK(r.tokens[5].size() == 8);
-  CHECK(r.tokens[7].size() == 9); // 7 blocks of 4, and the last token needs none
+  CHECK(r.tokens[7].size() == 9); // 7 blocks of 4 tokens, and the last token needs no place
   CHECK(r.tokens[7].back().length);
   CHECK(r.stats.read().kv_blocks_total == 7);
-  reload(50); // and with more again
+  reload(50); // and with more blocks again
   r.submit(10, prompt_of(100), 90);
   r.run_to_the_end();
   CHECK(r.tokens[10].size() == 90);

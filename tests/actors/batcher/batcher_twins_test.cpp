@@ -259,7 +259,7 @@ void play_steps(const operations& sequence) {
     }
     }
     demand_equal(pipeline.has_executor(), generation.has_value(), "whether there is an executor");
-    // Without an executor there is none; no result has this one.
+    // Without an executor there is no generation; no result has the number ~0.
     demand_equal(pipeline.generation(), generation.value_or(~std::uint64_t{0}), "the epoch");
     demand(pipeline.oldest() == (sent.empty() ? nullptr : sent.front()), "the oldest plan");
   }

@@ -33,7 +33,7 @@ using ids = std::vector<std::int32_t>;
 
 namespace {
 
-/// What the schedules of all seeds have had, so that a test notices if they become too tame.
+/// Counts of events in the schedules of all seeds, so that a test notices if none occur any more.
 struct totals {
   std::uint64_t preemptions = 0, plain_preemptions = 0, hits = 0, copies = 0, spills = 0, loads = 0;
   std::uint64_t late = 0;         ///< answers that came after another message
@@ -106,7 +106,7 @@ private:
     pool_.name_blocks(l.key);
   }
 
-  /// One message from outside and all that follows from it at once.
+  /// One message from outside, and all messages that follow from it at once.
   template <class F>
   void event(F&& what) {
     what();
@@ -126,7 +126,7 @@ private:
   }
   void disturb(request_id request) {
     const std::int32_t kind = any(0, 11);
-    if (kind == 2) { // a choice ends at a stop string only after it has a token
+    if (kind == 2) { // a stop string can only match after a token was drawn
       const std::int32_t choice = any(0, 3);
       if (drew_.contains({request, choice})) disturb(request, disturbance::end_choice, choice);
     } else if (kind < 2) {
@@ -184,7 +184,7 @@ private:
     core_->submit(order);
     pump();
   }
-  /// Has an earlier run draw some of the output, and maybe finish choices.
+  /// Adds output of an earlier run to the request, and perhaps finishes some of its choices.
   void go_on(submit_prompt& order) {
     std::vector<made_choice> made(static_cast<std::size_t>(order.n_choices));
     for (made_choice& choice : made) {
@@ -204,7 +204,7 @@ private:
     order.spec.sampling = std::make_shared<const twill::config::sampling_params>(sampling);
   }
 
-  /// An executor is ready: the first one, one after a loss, or one in place of the one before it.
+  /// An executor is ready: the first one, one after a loss, or one that replaces an executor.
   void ready() {
     if (generation_ > 0 && any(0, 1) == 0) limits_.total_blocks = any_total();
     if (any(0, 2) == 0) limits_.plan.max_running = any(1, 12);
@@ -258,7 +258,7 @@ private:
   void pump() {
     n_requests_ = 0;
     do {
-      // Where the executor is not told to skip a sequence, the order came too late.
+      // Some orders to skip sequences reach the executor too late to have an effect.
       const auto left = core_->take_departed();
       if (!sent_.empty() && by_chance(70)) device_.skip(left.ids);
       while (const auto plan = plan_one()) {
@@ -270,7 +270,7 @@ private:
       tell_change();
       ask();
     } while (grant_ && by_chance(at_once_) && take_answer());
-    // No plan is put off if no answer will come.
+    // A plan may wait only for an answer of the allocator that will come.
     if (!grant_ && core_->plan(tick())) FAIL("a plan was put off for nothing");
   }
   step_plan_ptr plan_one() {
@@ -303,7 +303,7 @@ private:
     if (!request) return;
     REQUIRE(!grant_); // one request is under way at a time
     ++n_requests_;
-    // One more for each fetch that an answer began.
+    // The batcher may ask once more for each fetch that an answer began.
     if (n_requests_ > 5 + std::ssize(fetches_)) FAIL("the batcher asks without end");
     grant_ = grant_blocks(pool_, *request, tiers_.get(), tick());
     asked_in_ = generation_;
@@ -327,7 +327,7 @@ private:
 
   void answer_fetches() {
     for (fetch_blocks& order : std::exchange(fetches_, {})) {
-      if (by_chance(20)) { // it is answered at another time, or its time is over
+      if (by_chance(20)) { // the fetch is answered at another time, or takes too long
         if (any(0, 1) == 0) {
           fetches_.push_back(std::move(order));
         } else {
@@ -369,7 +369,7 @@ private:
   void check_rows(const step_plan& plan) {
     std::map<std::int32_t, int> n_leases;
     pool_.each_lease([&](sequence_id id, const ids& blocks) {
-      if (forked_.contains(id)) return; // this plan writes what the fork shares
+      if (forked_.contains(id)) return; // this plan writes blocks that the fork shares
       for (const std::int32_t block : blocks)
         ++n_leases[block];
     });
@@ -394,7 +394,7 @@ private:
 
   void check() {
     if (pool_.ahead() != static_cast<std::int64_t>(ahead_.size())) FAIL("granted blocks differ");
-    // No block that a step under way uses is free.
+    // No block of a step in flight is free.
     for (const sent_plan& sent : sent_)
       for (const std::int32_t block : sent.blocks)
         if (pool_.references(block) == 0 || ahead_.contains(block))
@@ -408,7 +408,7 @@ private:
     if (any(0, 9) == 0) check_ledger();
     if (has_executor_ && sent_.empty() && !grant_ && fetches_.empty()) check_idle();
   }
-  /// Nothing will come but messages from outside, so no request may wait for anything else.
+  /// Only messages from outside will come, so no request may wait for anything else.
   void check_idle() {
     for (const request_id request : live_)
       if (!paused_.contains(request) && !limited_.contains(request))
@@ -479,7 +479,7 @@ private:
   std::deque<sent_plan> sent_;
   step_plan_ptr late_; ///< a plan of an earlier generation
   std::map<sequence_id, ids> tables_;
-  std::optional<kv_grant> grant_; ///< the allocator's answer, on its way
+  std::optional<kv_grant> grant_; ///< the allocator's answer that was not delivered yet
   std::set<std::int32_t> ahead_;  ///< granted blocks that no change has named yet
   std::set<sequence_id> forked_;  ///< leases that the last change has begun by a fork
   std::vector<fetch_blocks> fetches_;
@@ -567,7 +567,7 @@ TEST_CASE("a plan does not wait for blocks of a sequence that was preempted", "[
   r.step();
   REQUIRE(r.sent.size() == 1);
   REQUIRE(r.grant);
-  r.core->resume(99); // after any order, the batcher asks again if there is anything to ask
+  r.core->resume(99); // after any order, the batcher sends a request if blocks are wanted
   r.pump();
   r.answer();
   CHECK(r.sent.size() == 2);

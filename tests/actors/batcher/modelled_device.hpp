@@ -65,7 +65,7 @@ private:
   struct state {
     actors::sequence_spec spec;
     std::vector<std::int32_t> tokens; ///< prompt and output
-    std::vector<hash> hashes;         ///< of the tokens up to each position
+    std::vector<hash> hashes;         ///< hashes of the tokens up to each position
     std::vector<std::int32_t> blocks;
     bool finished = false;
 

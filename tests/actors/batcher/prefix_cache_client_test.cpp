@@ -40,7 +40,7 @@ public:
       forget_device();
   }
 
-  /// What was noted is taken once, and after that nothing is left.
+  /// Inserts are taken once, and after that nothing is left to take.
   void end() {
     take_inserts();
     take_inserts();
@@ -52,7 +52,7 @@ public:
 
 private:
   struct known {
-    ids tokens; ///< of prompt and output
+    ids tokens; ///< the prompt and the output
     std::int32_t n_prompt = 0;
     bool scored = false;
     std::uint64_t scope = 0;
@@ -73,7 +73,7 @@ private:
     if (sequences_.size() > 5) return;
     known one;
     for (std::uint32_t i = 0; i < 1 + o.a % 12; ++i)
-      one.tokens.push_back(static_cast<std::int32_t>(o.b % 3 + i)); // some begin alike
+      one.tokens.push_back(static_cast<std::int32_t>(o.b % 3 + i)); // some begin with equal tokens
     one.n_prompt = static_cast<std::int32_t>(one.tokens.size());
     one.scored = o.c % 8 == 0;
     one.scope = o.c % 3;
@@ -93,7 +93,7 @@ private:
     sequences_.at(any(o)).tokens.push_back(token);
   }
 
-  /// A step has computed some of the known tokens; perhaps fewer than one before it.
+  /// A step has computed some of the known tokens, perhaps fewer than an earlier step.
   void compute(const operation& o) {
     if (sequences_.empty()) return;
     const sequence_id id = any(o);
@@ -140,7 +140,7 @@ private:
     inserts_.clear();
   }
 
-  /// Candidates are asked for, some are left out, and some of the others begin.
+  /// Asks for candidates, leaves some out, and begins some of the rest.
   void schedule(const operation& o) {
     std::vector<sequence_id> candidates;
     for (const auto& [id, one] : sequences_)
@@ -152,7 +152,7 @@ private:
     std::int32_t block = 0;
     for (std::size_t i = 0; i < queries.size(); ++i) {
       const known& one = sequences_.at(candidates[i]);
-      // All whole blocks before the last token, which is always computed.
+      // The last token is always computed, so only whole blocks before it may be cached.
       auto n = static_cast<std::int32_t>(one.tokens.size());
       do
         --n;
@@ -175,14 +175,14 @@ private:
     client_.leave_out(is_left_out);
     std::erase_if(matches, is_left_out);
     matches_ = matches;
-    for (const prefix_match& m : matches_) { // some blocks of it were fetched before
+    for (const prefix_match& m : matches_) { // some blocks of this prefix were fetched before
       auto& fetched = groups_.at(m.id).fetched;
       fetched.first = static_cast<std::int32_t>(o.b % 4);
       fetched.blocks.assign(o.c % 4, nullptr);
     }
     check_hits();
     std::vector<sequence_id> opened;
-    for (const auto& [id, one] : sequences_) // some of them were not looked up
+    for (const auto& [id, one] : sequences_) // some of these sequences were not looked up
       if ((o.b >> id & 1) == 0) opened.push_back(id);
     if (o.c / 64 % 4 == 0) std::reverse(opened.begin(), opened.end());
     begin(opened);
@@ -201,7 +201,7 @@ private:
       demand_equal(hits[i].id, matches_[i].id, "the sequence of a hit");
       demand_equal(hits[i].n_blocks, n, "n_blocks of a hit");
       demand_equal(hits[i].n_evictable, matches_[i].n_evictable, "n_evictable of a hit");
-      // Fetched blocks go on where the match ends; where one is missing between, none does.
+      // Fetched blocks count only if they continue the match without a gap.
       const auto& fetched = groups_.at(matches_[i].id).fetched;
       std::int32_t n_loaded = 0;
       for (auto k = fetched.first; k < fetched.first + std::ssize(fetched.blocks); ++k)
@@ -253,7 +253,7 @@ private:
   sequence_groups groups_;
   std::map<sequence_id, known> sequences_;
   std::vector<prefix_insert> inserts_; ///< noted and not taken yet
-  std::vector<prefix_match> matches_;  ///< those that are left
+  std::vector<prefix_match> matches_;  ///< the matches that were not left out
 };
 
 } // namespace

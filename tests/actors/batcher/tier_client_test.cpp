@@ -19,7 +19,7 @@ using namespace twill::actors;
 using namespace twill::test;
 using std::chrono::milliseconds;
 
-/// Seconds for one block: each measure counts a quarter, those before it the rest. 0: no measure.
+/// Seconds for one block: the last measure counts a quarter, those before it the rest. 0: none.
 double average_of(const std::vector<double>& measures) {
   double average = 0;
   for (const double one : measures)
@@ -34,7 +34,7 @@ public:
 
   void apply(const operation& o) {
     const std::size_t n = o.b % 5;
-    const double seconds = o.c % 7 * 0.25; // also none
+    const double seconds = o.c % 7 * 0.25; // 0 is no measure
     const bool counts = n > 0 && seconds > 0;
     switch (o.kind % 6) {
     case 0: {
@@ -52,7 +52,7 @@ public:
       speeds_.note_fetch(n, seconds);
       if (counts) fetch_.push_back(seconds / static_cast<double>(n));
       break;
-    case 3: { // it took at least twice the time of computing the blocks
+    case 3: { // the fetch took at least twice the time of computing the blocks
       speeds_.note_given_up(n, seconds);
       const double least = std::max(seconds, 2 * average_of(compute_) * static_cast<double>(n));
       if (n > 0 && least > 0) fetch_.push_back(least / static_cast<double>(n));
@@ -70,7 +70,7 @@ private:
     const double fetch = average_of(fetch_) + average_of(copy_);
     bool worth = n > 0 && (compute == 0 || fetch <= compute);
     if (n > 0 && !worth) {
-      worth = ++n_slow_ % 16 == 0; // the disk is measured again
+      worth = ++n_slow_ % 16 == 0; // every 16th time the disk is measured again
       if (!worth) ++n_refused_;
     }
     demand_equal(speeds_.worth_fetching(n), worth, "worth_fetching()");
@@ -104,7 +104,7 @@ public:
     } else if (what < 15) {
       if (fetch_ids_.empty()) return;
       const std::uint64_t fetch_id = *std::next(fetch_ids_.begin(), o.a % std::ssize(fetch_ids_));
-      end(fetch_id); // perhaps over already
+      end(fetch_id); // this fetch may be over already
       end(fetch_id);
     } else {
       end_all();
@@ -140,7 +140,7 @@ private:
   }
 
   tier_client client_{4};
-  std::set<std::uint64_t> fetch_ids_; ///< all that were ever given
+  std::set<std::uint64_t> fetch_ids_; ///< all ids that were ever given
   std::map<std::uint64_t, tier_client::fetch> under_way_;
 };
 

@@ -35,7 +35,7 @@ TEST_CASE("paused requests do not count as admitted, and have a limit of their o
   }
   for (int i = 0; i < 15; ++i)
     CHECK(table.insert(++id, of("other"), start).refused == nullptr);
-  // Another client's pause is one too many: the hoarder's latest must end.
+  // This pause of another client is one too many, so the hoarder's latest request must end.
   const auto surplus = table.pause(30);
   CHECK(surplus.has_value());
   CHECK(table.find(1)->paused);
@@ -70,7 +70,7 @@ TEST_CASE("the bytes of prompts are bounded, and paused requests may hold a quar
   CHECK(table.insert(1, of("a", 250), start).refused == nullptr);
   CHECK(table.insert(2, of("b", 600), start).refused == nullptr);
   CHECK_FALSE(table.pause(1).has_value());
-  CHECK(table.pause(2).has_value()); // 850 of 250
+  CHECK(table.pause(2).has_value()); // 850 bytes are paused, and 250 may be
   CHECK(table.insert(3, of("c", 151), start).refused != nullptr);
   table.erase(3, false, start);
   CHECK(table.insert(4, of("c", 150), start).refused == nullptr);
@@ -154,7 +154,7 @@ TEST_CASE("a drain is reported once, when the table is empty, and silence holds 
   table.erase(1, false, start);
   CHECK(drained == 0);
   table.silence_all();
-  CHECK_FALSE(first.control->silenced); // it had gone
+  CHECK_FALSE(first.control->silenced); // its request had left the table
   CHECK(second.control->silenced);
   table.erase(2, false, start);
   table.check_drained();
@@ -165,11 +165,11 @@ TEST_CASE("each refused request gets its own retry time, at the rate at which re
   using std::chrono::milliseconds;
   drain_rate rate;
   auto now = steady_clock::now();
-  CHECK(rate.retry_after_s(now) == 1); // nothing is known yet
+  CHECK(rate.retry_after_s(now) == 1); // no rate is known yet
   for (int i = 0; i < 200; ++i)
-    rate.left(now += milliseconds(250)); // four a second
+    rate.left(now += milliseconds(250)); // four requests leave each second
   CHECK(rate.per_second(now) == Approx(4).epsilon(0.1));
-  // Twenty at once: four of them a second.
+  // Of twenty refused requests at once, about four are asked to come in each second.
   std::map<std::int32_t, int> received;
   for (int i = 0; i < 20; ++i)
     received[rate.retry_after_s(now)] += 1;
@@ -186,7 +186,7 @@ TEST_CASE("each refused request gets its own retry time, at the rate at which re
   CHECK(received.rbegin()->first <= 60);
   for (const auto& [second, n] : received)
     CHECK(n <= 60);
-  CHECK(rate.retry_after_s(now + std::chrono::minutes(30)) == 60); // a queue that stands still
+  CHECK(rate.retry_after_s(now + std::chrono::minutes(30)) == 60); // the queue does not move
 }
 
 TEST_CASE("turns of clients that do not come back delay nobody once there is room") {
@@ -198,7 +198,7 @@ TEST_CASE("turns of clients that do not come back delay nobody once there is roo
       e.most_of_client = client == "bounded" ? 100 : 0;
       return table.insert(id, e, now).refused == nullptr;
     };
-    for (request_id id = 1; id <= 200; ++id) { // twenty a second leave
+    for (request_id id = 1; id <= 200; ++id) { // twenty requests leave each second
       enter(id);
       table.erase(id, true, now += std::chrono::milliseconds(50));
     }
@@ -237,31 +237,31 @@ TEST_CASE("only requests that leave the queue say how fast it drains") {
   for (request_id id = 1; id <= 500; ++id)
     pass(id, "refused", false);
   CHECK(table.retry_after_s("any", now) == 1);
-  CHECK(table.retry_after_s("any", now) == 2); // one a second, as nothing is known
+  CHECK(table.retry_after_s("any", now) == 2); // one turn a second, as no rate is known
   for (request_id id = 1001; id <= 2000; ++id)
     pass(id, id % 50 == 0 ? "slow" : "fast", true);
   CHECK(table.retry_after_s("any", now) == 1);
-  CHECK(table.retry_after_s("any", now) == 1);  // fifty a second leave
-  CHECK(table.retry_after_s("slow", now) <= 2); // and one a second of these
+  CHECK(table.retry_after_s("any", now) == 1);  // fifty requests leave each second
+  CHECK(table.retry_after_s("slow", now) <= 2); // one request of this client leaves each second
   CHECK(table.retry_after_s("slow", now) >= 2);
 }
 
 TEST_CASE("a budget of tokens fills with time, and debts are paid first") {
   using std::chrono::seconds;
-  token_budget budget(600); // ten a second
+  token_budget budget(600); // ten tokens a second
   auto now = steady_clock::now();
   CHECK_FALSE(budget.take(500, now));
   CHECK(budget.take(200, now) == 10);
   CHECK_FALSE(budget.take(100, now));
   CHECK(budget.check(1, now) == 1);
   CHECK_FALSE(budget.take(200, now + seconds(20)));
-  budget.spend(300, now + seconds(20)); // beyond what was taken
+  budget.spend(300, now + seconds(20)); // more than was taken
   CHECK(budget.check(1, now + seconds(20)) == 31);
   CHECK(budget.check(1, now + seconds(49)) == 2);
   CHECK_FALSE(budget.check(10, now + seconds(51)));
   budget.settle(10'000, 0);
   CHECK_FALSE(budget.check(600, now + seconds(51)));
-  // More than a minute's tokens need a full bucket.
+  // A request for more than a minute's tokens needs a full bucket.
   CHECK_FALSE(budget.take(5000, now + seconds(60)));
   CHECK(budget.check(1, now + seconds(60)) == 441);
 }

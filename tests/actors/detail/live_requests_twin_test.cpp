@@ -76,7 +76,7 @@ public:
     compare();
   }
 
-  /// Whoever is in the table leaves it, one way or another.
+  /// Every request leaves the table, in one way or another.
   void end(std::uint32_t how) {
     while (!twin_.rows.empty())
       erase(twin_.rows[how % twin_.rows.size()].id, how % 2 == 0);

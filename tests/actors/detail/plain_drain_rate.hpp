@@ -40,7 +40,7 @@ public:
     return std::max(recent / (10 * (1 - std::exp(-seen_s / 10))), 1.0 / 60);
   }
 
-  /// The answer; or two, where rounding decides between them.
+  /// The answer, or two possible answers where rounding decides between them.
   std::vector<std::int32_t> retry_after_s(time now) {
     const double rate = per_second(now);
     turn_ = std::max(turn_, now) + std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 / rate));

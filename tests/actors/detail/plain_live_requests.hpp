@@ -35,7 +35,7 @@ public:
 
   explicit plain_live_requests(const live_requests::limits& bounds) : bounds_(bounds) {}
 
-  /// A word of the reason why it is refused, or an empty text.
+  /// Returns a word of the reason why the request is refused, or an empty text.
   std::string insert(request_id id, const live_requests::entry& added, time now) {
     const auto live = count([](const row& one) { return !one.paused; });
     const auto of_client = count([&](const row& one) { return one.client == added.client; });
@@ -68,7 +68,7 @@ public:
     std::erase_if(deadlines, [&](const deadline& one) { return one.id == id; });
   }
 
-  /// The request that must end because of it; 0: none.
+  /// Returns the request that must end because of this pause; 0: none.
   request_id pause(request_id id) {
     row* one = find(id);
     if (one == nullptr) return 0;

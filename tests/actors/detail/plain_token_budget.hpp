@@ -46,10 +46,10 @@ public:
 private:
   struct deed {
     std::int64_t tick, tokens;
-    std::int64_t per_minute; ///< from now on
+    std::int64_t per_minute; ///< the rate from this time on
   };
 
-  /// Threads hand in times that are not in order; the budget's own time never goes back.
+  /// Threads may report times out of order; the budget's own time never goes back.
   void note(std::int64_t tick, std::int64_t tokens, std::int64_t per_minute) {
     if (!done_.empty()) tick = std::max(tick, done_.back().tick);
     done_.push_back({tick, tokens, per_minute});

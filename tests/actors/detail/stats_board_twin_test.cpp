@@ -24,7 +24,7 @@ void play_histogram(const operations& sequence) {
   histogram h{{0.5, 1, 2, 4}, {0, 0, 0, 0, 0}, 0};
   std::vector<double> all;
   for (const operation& op : sequence) {
-    const double value = op.a % 10 / 2.0; // often on a bound
+    const double value = op.a % 10 / 2.0; // often equal to a bound of a bucket
     observe(h, value, op.b % 3);
     all.insert(all.end(), op.b % 3, value);
     double sum = 0;

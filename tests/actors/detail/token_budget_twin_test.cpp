@@ -24,7 +24,7 @@ token_budget::time at(std::int64_t tick) {
   return token_budget::time{} + 1h + tick * 250ms;
 }
 
-/// Few and small, so that limits are met exactly; rarely one that no bucket holds.
+/// Few values, all small, so that limits are met exactly; rarely one that no bucket can hold.
 std::int64_t tokens_of(std::uint32_t n) {
   return n % 64 == 63 ? std::int64_t{1} << 36 : static_cast<std::int64_t>(n % 48);
 }
@@ -63,7 +63,7 @@ void apply(const operation& op, token_budget& budget, plain_token_budget& twin, 
   demand_equal(budget.charged(), twin.charged(), "the tokens that are to be settled");
 }
 
-/// Mostly little time passes; sometimes none, or it is an earlier time.
+/// Usually a little time passes; sometimes none, or the time is an earlier one.
 std::int64_t moved(std::int64_t tick, std::uint32_t by) {
   return std::max<std::int64_t>(1, tick + static_cast<std::int64_t>(by % 12) - 2);
 }
@@ -77,7 +77,7 @@ void play_budget(const operations& sequence) {
     tick = moved(tick, op.b);
     apply(op, budget, twin, tick);
   }
-  // Once all is given back the bucket is full to its last token.
+  // Once all tokens are given back, the bucket is full to its last token.
   budget.settle(std::int64_t{1} << 60, 0);
   compare_waits(budget.check(budget.per_minute(), at(tick)), std::nullopt);
 }
@@ -104,7 +104,7 @@ void play_tenants(const operations& sequence) {
   std::int64_t tick = 1;
   tenant_budgets all(tenants_of(0), at(tick));
   std::map<std::string, tenant> known; // those that have a limit
-  std::vector<tenant> held;            // by sessions, whatever became of the tenant
+  std::vector<tenant> held;            // tenants that sessions hold, even after a reload
   for (const operation& op : sequence) {
     tick = moved(tick, op.b);
     if (op.kind % 8 == 7) {

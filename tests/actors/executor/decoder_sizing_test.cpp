@@ -60,7 +60,7 @@ TEST_CASE("a decoder has the KV and the steps that were asked for", "[actors]") 
   CHECK(got.max_sequences == 8);
   CHECK(got.max_logit_rows == 8);
   CHECK_FALSE(got.offload.streams_weights());
-  r.options.scheduler.max_step_tokens = 4; // no more sequences than rows
+  r.options.scheduler.max_step_tokens = 4; // a step has no more sequences than rows
   CHECK(size_decoder(r.load()).value().options.max_sequences == 4);
   r.options.scheduler.max_context_tokens = 0;
   CHECK(size_decoder(r.load()).value().options.max_context_tokens == r.model->spec.context_length);
@@ -86,14 +86,14 @@ TEST_CASE("KV that does not fit is refused with what does", "[actors]") {
 
 TEST_CASE("what a model needs of a device is its weights, its steps and its KV", "[actors]") {
   fixture r;
-  const auto full = (context / block_tokens) * r.block_bytes(); // of one sequence
+  const auto full = (context / block_tokens) * r.block_bytes(); // bytes of the KV of one sequence
   const auto free = estimate_need(r.load());
   CHECK(free.kv == 8 * full);
   CHECK(free.weights > 0);
   CHECK(free.workspace > 0);
   CHECK(free.all() == free.weights + free.workspace + free.kv);
   r.available = 16 * full;
-  CHECK(estimate_need(r.load()).kv == 4 * full); // a quarter
+  CHECK(estimate_need(r.load()).kv == 4 * full); // a quarter of the memory
   r.options.kv.memory_bytes = 3 * r.block_bytes() + 5;
   CHECK(estimate_need(r.load()).kv == 3 * r.block_bytes());
 }
@@ -131,7 +131,7 @@ TEST_CASE("weights that do not fit on the device go to host memory while it has 
   const models::offload::offload_options& placed = streamed.value().options.offload;
   REQUIRE(placed.streams_weights());
   CHECK(placed.weights.device + placed.weights.host == 100);
-  // The plan says how fast that is, for all that run at once and for one that is alone.
+  // The plan estimates the speed of all sequences together and of one that runs alone.
   const auto& plan = streamed.value().plan;
   REQUIRE(plan.has_value());
   CHECK(plan->alone_tokens_per_s > 0);
@@ -149,7 +149,7 @@ TEST_CASE("a machine that may not be measured streams without a plan where its s
           "[actors]") {
   fixture r;
   r.options.kv.memory_bytes = 10 * r.block_bytes();
-  // No earlier run has measured with as many threads as this.
+  // No earlier run has stored measurements with this number of threads.
   r.options.offload.io_threads = 61;
   const auto need = estimate_need(r.load());
   r.available = need.all() - need.weights / 2;

@@ -16,7 +16,7 @@ using namespace twill::actors;
 TEST_CASE("a step with more penalties than the arrays hold is drawn in passes, without new memory",
           "[actors]") {
   constexpr std::int32_t vocab = 700, rows = 6;
-  // By the device's own ops, and by the portable ones, which take more scratch memory.
+  // Test the device's own ops, and the portable ops, which take more scratch memory.
   const gpu::detail::op_backends* const ops =
       GENERATE(false, true) ? test::portable_ops() : nullptr;
   if (ops != nullptr && !test::tests_host()) return;
@@ -138,7 +138,7 @@ TEST_CASE("draws that travel with a step come back in one copy, and are those of
   params.repetition_penalty = 1;
   for (draw_spec& d : draws)
     d = {.params = &params};
-  CHECK(sampler.describe(draws, nullptr).empty()); // nothing need be described
+  CHECK(sampler.describe(draws, nullptr).empty()); // these draws need no payload
 }
 
 TEST_CASE("draws that are launched before others are collected stay apart", "[actors]") {
@@ -182,7 +182,7 @@ TEST_CASE("draws that are launched before others are collected stay apart", "[ac
 
 TEST_CASE("every parameter of a row has its say in what is drawn", "[actors]") {
   constexpr std::int32_t vocab = 8, rows = 64;
-  // The portable ops alone leave out what the sampler says that no row asks for.
+  // Only the portable ops skip the parts that no row needs, as the sampler reports.
   const gpu::detail::op_backends* const ops =
       GENERATE(false, true) ? test::portable_ops() : nullptr;
   if (ops != nullptr && !test::tests_host()) return;
@@ -212,9 +212,9 @@ TEST_CASE("every parameter of a row has its say in what is drawn", "[actors]") {
   config::sampling_params greedy, repeated, present, frequent, received;
   for (auto* p : {&greedy, &repeated, &present, &frequent, &received})
     p->temperature = 0;
-  repeated.repetition_penalty = 2;   // of 5 leaves 2.5
-  present.presence_penalty = 0.9f;   // leaves 4.1
-  frequent.frequency_penalty = 0.3f; // twice leaves 4.4
+  repeated.repetition_penalty = 2;   // divides the logit 5: 2.5 is left
+  present.presence_penalty = 0.9f;   // 4.1 is left
+  frequent.frequency_penalty = 0.3f; // token 0 was drawn twice: 4.4 is left
   received.logprobs = 1;
   const auto best = draw({{.params = &greedy, .counts = seen},
                           {.params = &repeated, .counts = seen},
@@ -243,13 +243,13 @@ TEST_CASE("every parameter of a row has its say in what is drawn", "[actors]") {
     return tokens.size();
   };
   for (const bool by_seed : {true, false}) {
-    CHECK(drawn(hot, by_seed) > 3); // of eight that are almost alike
+    CHECK(drawn(hot, by_seed) > 3); // of eight tokens that are almost equally likely
     CHECK(drawn(first, by_seed) == 1);
     CHECK(drawn(nucleus, by_seed) == 1);
     CHECK(drawn(likely, by_seed) == 1);
   }
 
-  // One step of rows that ask for different things: each is drawn as if all asked for the same.
+  // Rows of one step with different parameters are each drawn as in a step of equal rows.
   config::sampling_params two;
   two.temperature = 100;
   two.top_k = 2;

@@ -38,8 +38,8 @@ public:
     options.scheduler.max_running = static_cast<std::int32_t>(1 + op.a % 8);
     options.scheduler.max_step_tokens = static_cast<std::int32_t>(op.a / 8 % 2 == 0 ? 64 : 4);
     options.scheduler.max_context_tokens = static_cast<std::int32_t>(64 << op.b % 5);
-    options.offload.io_threads = 61; // nobody has measured with so many, so that nothing is planned
-    // All in 64ths of the weights.
+    options.offload.io_threads = 61; // speeds for so many threads are unknown: nothing is planned
+    // All sizes are multiples of a 64th of the weights.
     const std::int64_t part = weights_.all() / 64;
     options.kv.memory_bytes = op.b / 5 % 3 == 0 ? part * (op.b / 15 % 40) : 0;
     options.offload.host_memory_bytes = part * (op.b / 600 % 100);
@@ -108,7 +108,7 @@ private:
 
 TEST_CASE("the parts of a device's memory are within the whole, and grow with it") {
   fixture all;
-  log::configure(log::level::off); // of what is streamed, at every case
+  log::configure(log::level::off); // otherwise each case logs what is streamed
   CHECK(first_failure({.cases = 60, .long_cases = 5000, .most_operations = 10},
                       [&](const operations& sequence) {
                         for (const operation& op : sequence)

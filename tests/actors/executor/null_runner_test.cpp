@@ -41,7 +41,7 @@ TEST_CASE("a model that computes nothing draws and scores as it was asked", "[ac
   CHECK(out.top_ids.empty());
   const std::int32_t first = out.tokens[0];
 
-  // The same draw again; with its token banned another; with one token allowed that one.
+  // The first draw again; with its token banned; with that token preferred; with one token allowed.
   const std::vector<gpu::token_bias> bans{{first, -std::numeric_limits<float>::infinity()}};
   const std::vector<gpu::token_bias> likes{{first, 5}};
   std::vector<std::uint32_t> mask((static_cast<std::size_t>(vocab) + 31) / 32);
@@ -70,7 +70,7 @@ TEST_CASE("a model that computes nothing draws and scores as it was asked", "[ac
   CHECK(out.score_top_ids == std::vector<std::int32_t>{9, 10, vocab - 1, 0});
   CHECK(out.score_top_logprobs == std::vector<float>(4, even));
 
-  // Whatever is drawn where all may be, it and its neighbours are drawn where one alone may be.
+  // A mask of one token selects that token: the one drawn without a mask, and its two neighbours.
   std::fill(mask.begin(), mask.end(), ~std::uint32_t{0});
   step.draws = {{.params = &plain, .seed = 5, .mask = mask}};
   REQUIRE(runner->run(step, out).ok());
@@ -88,7 +88,7 @@ TEST_CASE("a model that computes nothing draws and scores as it was asked", "[ac
   CHECK(out.score_max_top == 0);
   CHECK(out.score_logprobs.empty());
 
-  // Hidden states are those of the token.
+  // The hidden states of a row are those of its token.
   const auto size = static_cast<std::size_t>(info.value().model->spec.embedding_size);
   step.tokens = {5, 6, 5};
   step.logit_rows = {0, 2, 1, 0};

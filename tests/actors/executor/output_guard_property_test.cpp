@@ -25,7 +25,7 @@ namespace {
 const std::string reasoning_end = "</t>";
 constexpr std::int32_t begin_of_reasoning = 257;
 
-/// The bytes, an end, a token that begins reasoning, and pieces that run over the end of it.
+/// The bytes, an end, a token that begins reasoning, and pieces that go on behind "</t>".
 const grammar::vocabulary_ptr& tokens() {
   static const auto made = [] {
     auto bytes = byte_vocabulary()->bytes;
@@ -74,12 +74,12 @@ std::size_t space_at_end(const std::string& text) {
   return in_string ? 0 : space;
 }
 
-/// An output as its definition reads it.
+/// An output, read anew from its first token as the rules define it.
 class plain_output {
 public:
   explicit plain_output(const output_rules& rules) : rules_(rules) {}
 
-  /// False where the token may not follow; the output is then not to be used any more.
+  /// False where the token may not follow; the output must not be used after that.
   bool accept(std::int32_t token) {
     ids_.push_back(token);
     return read().has_value();
@@ -123,7 +123,7 @@ private:
     return !bytes.empty() && bytes.find_first_not_of(" \n\t\r") == std::string::npos;
   }
 
-  /// Reads everything anew; nothing where the last token may not follow.
+  /// Reads all tokens; nothing where the last token may not follow.
   std::optional<place> read() const {
     place at;
     at.matcher.emplace(rules_.grammar);
@@ -156,7 +156,7 @@ private:
   std::vector<std::int32_t> ids_;
 };
 
-/// The first operation says the rules; each other one draws a token, mostly one that may follow.
+/// The first operation selects the rules; each later one draws a token, mostly an allowed one.
 void check_guard(const operations& sequence) {
   if (sequence.empty()) return;
   const operation& first = sequence.front();

@@ -94,10 +94,10 @@ TEST_CASE("an output that reasons first is free until its reasoning ends", "[act
     r.begin();
     CHECK(r.allows('q'));
     CHECK(r.allows('{'));
-    CHECK_FALSE(r.allows(end_of_answer)); // which would leave the answer out
+    CHECK_FALSE(r.allows(end_of_answer)); // an end here would leave out the answer
     REQUIRE(r.accept("it is <b>, </thin</thi"));
     CHECK(r.allows('q'));
-    if (in_one_token) { // what follows the end in it is the beginning of the answer
+    if (in_one_token) { // this token also begins the answer
       REQUIRE(r.guard->accept(end_and_answer));
     } else {
       REQUIRE(r.accept("nk>"));

@@ -81,7 +81,7 @@ private:
       if (end == std::string::npos) continue;
       reasons = false;
       text = text.substr(end + end_of_reasoning.size());
-      // White space behind the end, in the same token, is not of the answer.
+      // White space that follows the end in the same token does not belong to the answer.
       while (!text.empty() && (text[0] == ' ' || text[0] == '\n'))
         text.erase(0, 1);
     }
@@ -115,14 +115,14 @@ void play(const output_rules& all, const operations& sequence) {
       demand_equal(is, twin.allows(id), "whether token " + std::to_string(id) + " may follow");
       if (is) allowed.push_back(id);
     }
-    // Mostly one that is allowed.
+    // Draw an allowed token in most cases.
     const operation& op = sequence[i];
     const std::int32_t token = op.b % 16 > 0 && !allowed.empty() ? allowed[op.a % allowed.size()]
                                                                  : tokens[op.a % tokens.size()];
     if (twin.allows(token)) {
       const bool accepted = guard.accept(token);
       demand_equal(accepted, twin.accept(token), "whether a token is accepted");
-      if (!accepted) return; // a token that ends reasoning with what is no answer
+      if (!accepted) return; // the token ends reasoning, and a wrong answer follows in it
     } else if (token != end_of_answer) {
       demand(!guard.accept(token), "a token that is not allowed is accepted");
       return;
@@ -138,7 +138,7 @@ int space_at_end(const std::string& text) {
     if (text[i] == '"') {
       for (++i; i < text.size() && text[i] != '"'; ++i)
         if (text[i] == '\\') ++i;
-      if (i >= text.size()) return -1; // it ends in a string
+      if (i >= text.size()) return -1; // the text ends within a string
       space = 0;
     } else {
       space = std::string(" \n\r\t").find(text[i]) == std::string::npos ? 0 : space + 1;
@@ -153,7 +153,7 @@ void play_space(const operations& sequence) {
   constexpr const char* parts[] = {" ", "\n\r\t", "\"", "\\", "x", "\\\"", "{"};
   for (const operation& op : sequence) {
     std::string part = parts[op.kind % 7];
-    // A whole bound of white space, but for a byte or two.
+    // White space of 62 to 65 bytes, close to the limit of 64.
     if (op.a % 4 == 0) part = std::string(62 + op.b % 4, ' ');
     text += part;
     space.push(part);

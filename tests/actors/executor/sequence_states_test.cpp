@@ -1,4 +1,4 @@
-// What the executor remembers of its sequences: plans become batches, and samples become results.
+// The executor's state of its sequences: plans become batches, and samples become results.
 #include "actors/executor/sequence_states.hpp"
 
 #include <cmath>
@@ -53,7 +53,7 @@ struct started {
     samples.logprobs = {-0.25f};
     states.finish(plan, samples, result);
   }
-  /// A decode at `position`.
+  /// A plan with one decode at `position`.
   void decode(std::int32_t position) {
     plan = {};
     plan.rows = {{1, position, 1, true}};
@@ -165,7 +165,7 @@ TEST_CASE("a sequence that leaves is skipped, also before it is opened, until a 
   states.finish(plan, {}, result);
   CHECK(result.skipped == std::vector<sequence_id>{2});
 
-  // A plan that was made before may preempt it and open it again.
+  // A plan that was made earlier may preempt sequence 2 and open it again.
   plan = {};
   plan.closes = {1, 2, 3};
   plan.opens = {opened(2, {20, 21}, 5)};
@@ -221,7 +221,7 @@ TEST_CASE("a step that is prepared while another computes takes its tokens from 
   states.prepare(third, batch);
   CHECK(batch.fed_from == ids{1, 2});
   result = {};
-  states.finish(second, drawing({50, 8, 33}), result); // 50 follows an end: drawn in vain
+  states.finish(second, drawing({50, 8, 33}), result); // 50 was drawn after an end id: dropped
   REQUIRE(result.drawn.size() == 2);
   CHECK(result.drawn[0].id == 1);
   CHECK(result.drawn[0].token == 8);
@@ -231,7 +231,7 @@ TEST_CASE("a step that is prepared while another computes takes its tokens from 
   step_plan fourth;
   fourth.rows = {{1, 5, 1, true}, {2, 3, 1, true}, {3, 3, 1, true}};
   states.prepare(fourth, batch);
-  CHECK(batch.tokens == ids{9, 34}); // 2 has ended
+  CHECK(batch.tokens == ids{9, 34}); // sequence 2 has ended
   CHECK(batch.fed_from.empty());
 }
 
@@ -328,7 +328,7 @@ TEST_CASE("before min_tokens the stop ids are banned, and the request's biases s
   params.min_tokens = 2;
   params.logit_bias = {{5, 1.5f}, {5, 1.0f}};
   started s(params);
-  s.decode(3); // one token is drawn already: the second is below min_tokens
+  s.decode(3); // one token was drawn before; the second is still below min_tokens
   REQUIRE(s.batch.draws[0].biases.size() == 2);
   CHECK(s.batch.draws[0].biases[0].id == 5);
   CHECK(s.batch.draws[0].biases[0].bias == 2.5f);
@@ -444,7 +444,7 @@ struct ruled {
     prepare();
     return result.drawn.at(0);
   }
-  /// The ids that the mask lets through.
+  /// The ids that the mask allows.
   ids allowed() const {
     ids all;
     const auto mask = batch.draws.at(0).mask;
@@ -476,7 +476,7 @@ TEST_CASE("a grammar masks each draw, and its end ends the sequence") {
   CHECK_FALSE(r.draw('e').stopped);
   CHECK(r.allowed() == ids{twill::test::end_of_answer});
   const drawn_token last = r.draw(twill::test::end_of_answer);
-  CHECK(last.stopped); // though the request may ignore end ids
+  CHECK(last.stopped); // also for a request that ignores end ids
   CHECK_FALSE(last.no_allowed_token);
   CHECK(r.batch.draws.empty());
 }
@@ -516,7 +516,7 @@ TEST_CASE("a step that fails before it needs its masks does no harm") {
   spec.rules = rules_of("[a-z]+");
   for (int i = 0; i < 50; ++i) {
     ruled r(spec, {});
-    r.states.prepare(r.plan, r.batch); // masks are being filled
+    r.states.prepare(r.plan, r.batch); // the masks are still being computed
     r.states.clear();
   }
 }
@@ -526,7 +526,7 @@ TEST_CASE("a bad word's last token is banned when its other tokens were drawn la
   spec.bad_words =
       std::make_shared<const std::vector<ids>>(std::vector<ids>{{5}, {7, 8}, {11, 9}, {7, 7, 6}});
   ruled r(spec, {});
-  CHECK(r.banned() == ids{5}); // 11 is the prompt's
+  CHECK(r.banned() == ids{5}); // the 11 of {11, 9} is in the prompt, so 9 may be drawn
   r.draw(7);
   CHECK(r.banned() == ids{5, 8});
   r.draw(7);
@@ -584,7 +584,7 @@ TEST_CASE("the grammar begins after the reasoning, which an end may not cut shor
   sequence_spec spec;
   spec.rules = rules;
   ruled r(spec, {});
-  CHECK(r.allowed().size() == 287); // all of nine words but the end
+  CHECK(r.allowed().size() == 287); // all of nine mask words but the end id
   for (const char c : std::string("hm <</t"))
     CHECK_FALSE(r.draw(c).no_allowed_token);
   CHECK(r.allowed().size() == 287);

@@ -47,7 +47,7 @@ TEST_CASE("a step that the device refuses to end fails, and one under way may be
   REQUIRE_FALSE(ended.ok());
   CHECK(ended.code() == gpu::errc::device_lost);
   ends.add([] {});
-  device.let_pass(); // a thread that waits for the device ends with the wait
+  device.let_pass(); // lets the thread end that waits for the device
 }
 
 TEST_CASE("the end of a step is reported again if memory was short", "[actors]") {
@@ -60,7 +60,7 @@ TEST_CASE("the end of a step is reported again if memory was short", "[actors]")
     ++received;
   });
   device.let_pass();
-  CHECK(ends.wait().ok()); // wait() returns without the callback
+  CHECK(ends.wait().ok()); // does not wait for the callback
   while (received == 0)
     std::this_thread::yield();
   CHECK(asked == 3);

@@ -24,7 +24,7 @@ void play_steps(gpu::device& dev, const operations& sequence) {
   slow_device device;
   std::atomic<int> received{0};
   std::atomic<bool> in_order{true}, too_early{false};
-  std::atomic<int> passed{0}; ///< ends that the device was let come to
+  std::atomic<int> passed{0}; ///< how many steps the device has ended
   int launched = 0, waited = 0;
   bool was_short = false;
   bool lost = false;
@@ -69,7 +69,7 @@ void play_steps(gpu::device& dev, const operations& sequence) {
         break;
       case 5:
       case 6: {
-        if (waited == passed) break; // it would wait for ever
+        if (waited == passed) break; // no step ends, so wait() would not return
         const auto ended = ends.wait();
         demand_equal(ended.ok(), !fails[static_cast<std::size_t>(waited)], "whether a step ends");
         demand(ended.ok() || ended.code() == gpu::errc::device_lost, "why a step does not end");
@@ -85,7 +85,7 @@ void play_steps(gpu::device& dev, const operations& sequence) {
       demand(in_order, "steps were not told in their order");
       demand_equal(received.load(), passed.load(), "steps that were told");
     }
-    pass(launched); // a thread that waits for the device ends with the wait
+    pass(launched); // lets the thread end that waits for the device
   }
   demand_equal(received.load(), launched, "steps that were told at the end");
   demand(in_order && !too_early, "steps were told in their order at the end");

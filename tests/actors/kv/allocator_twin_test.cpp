@@ -58,7 +58,7 @@ public:
       move_blocks(o, number);
   }
 
-  /// Every lease ends, every read and write ends, and nothing is left but named blocks.
+  /// Ends every lease, read and write. After that, all blocks of the pool can be granted.
   void end() {
     wanted_.clear();
     for (const auto& [id, l] : twin_.leases())
@@ -84,7 +84,7 @@ private:
     part_insert = 19,
     part_drop = 25,
     part_reset = 26,
-    part_query = 27 ///< and above
+    part_query = 27 ///< this number and all above it
   };
   /// All that a sequence asks for, from its query to the insertion of its blocks.
   void serve(const operation& o) {
@@ -106,7 +106,7 @@ private:
       wanted_.push_back({part_grow, o.a, std::min(left, 3U), 0});
     change();
     texts_[id] = text;
-    wanted_ = {{part_insert, o.a, lacking, 0}}; // fewer if there are not as many blocks
+    wanted_ = {{part_insert, o.a, lacking, 0}}; // fewer if the lease has fewer blocks
     change();
     if (tiers_ != nullptr && o.kind / 384 % 4 != 0) tiers_->put_copied();
   }
@@ -130,7 +130,7 @@ private:
   void change() {
     kv_change change;
     each(part_reset, part_drop, [&](const operation& o) {
-      if (o.b % 4 != 0) return; // seldom
+      if (o.b % 4 != 0) return; // reset the pool in one of four cases
       change.reset = true;
       change.n_blocks = o.a % 2 == 0 ? 0 : size_of(o.c);
     });
@@ -152,7 +152,7 @@ private:
       twin_.insert(change.prefix_inserts.back());
     });
     each(part_drop, part_insert, [&](const operation& o) {
-      change.drops.push_back(id_of(o)); // perhaps unknown
+      change.drops.push_back(id_of(o)); // the id may be unknown
       twin_.drop(id_of(o));
     });
     each(part_reuse, part_reuse, [&](const operation& o) { add_reuse(o, change); });
@@ -208,7 +208,7 @@ private:
     };
     expected.matches = twin_.look_up(first(std::min(n_fitting + 1, request.queries.size())));
     if (expected.matches.size() > n_fitting) expected.matches.back().kept = false;
-    const auto kept = twin_.look_up(first(n_fitting)); // only these stay in the tree
+    const auto kept = twin_.look_up(first(n_fitting)); // the tree keeps only these blocks
     const std::int64_t n = n_granted(request, kept);
     twin_.grant(n, expected.blocks);
     demand_equal(static_cast<std::int64_t>(expected.blocks.size()), n,
@@ -279,7 +279,7 @@ private:
 
   void use_tiers(const block_request& request, kv_grant& expected) {
     std::size_t n_free = tiers_->n_free_places();
-    auto evicted = twin_.take_evicted(); // children before parents
+    auto evicted = twin_.take_evicted(); // a child comes before its parent
     std::erase_if(evicted, [&](const auto& one) { return tiers_->twin().touch(one.identity.key); });
     std::reverse(evicted.begin(), evicted.end());
     spill(evicted, n_free, expected);
@@ -298,7 +298,7 @@ private:
     }
   }
 
-  /// Where there is no host memory for a block, there is none for those behind it.
+  /// If there is no host memory for a block, the blocks behind it get none either.
   void spill(const std::vector<block_pool::named_block>& blocks, std::size_t& n_free,
              kv_grant& expected) {
     std::set<block_key> lost;
@@ -340,7 +340,7 @@ private:
     demand_equal(is.leases.size(), twin_.leases().size(), "the leases that are described");
     std::size_t i = 0;
     std::set<std::int32_t> held;
-    for (const auto& [id, l] : twin_.leases()) { // by rising id
+    for (const auto& [id, l] : twin_.leases()) { // in the order of their ids
       demand_equal(is.leases[i].id, id, "a lease that is described");
       demand_equal(is.leases[i].n_blocks, static_cast<std::int64_t>(l.blocks.size()), "n_blocks");
       demand(is.leases[i].blocks == twill::range_text(l.blocks), "other blocks are described");
@@ -362,7 +362,7 @@ private:
                  "free_blocks that are described");
   }
 
-  /// What the executor, the offloader and the disk do between two changes.
+  /// Work of the executor, the offloader and the disk between two changes.
   void move_blocks(const operation& o, std::uint64_t number) {
     const std::uint32_t what = o.kind % 64;
     if (what < 53) {
@@ -390,15 +390,15 @@ private:
   }
 
   std::int32_t width_;
-  std::unique_ptr<tiers_pair> tiers_; ///< null: blocks stay on the device
+  std::unique_ptr<tiers_pair> tiers_; ///< null: blocks are kept on the device alone
   block_pool pool_;
   pool_twin twin_;
   operations wanted_;  ///< parts of the next change
-  operations queries_; ///< of the next request
-  block_list ahead_;   ///< granted blocks that no lease was given yet
+  operations queries_; ///< the queries of the next request
+  block_list ahead_;   ///< granted blocks that were not given to a lease yet
   std::map<sequence_id, written_text> texts_;
   std::vector<written_text> asked_;
-  std::vector<prefix_match> matches_; ///< of the last request
+  std::vector<prefix_match> matches_; ///< the matches of the last request
 };
 
 } // namespace

@@ -34,7 +34,7 @@ prefix_match match_of(block_pool& pool, const ids& tokens) {
   return out.at(0);
 }
 
-/// A lease of new blocks over all of `tokens`, entered in the tree and ended.
+/// Leaves cached blocks: inserts a lease of new blocks over all of `tokens`, and drops it.
 ids leave_behind(block_pool& pool, sequence_id id, const ids& tokens, std::int32_t width) {
   ids blocks;
   REQUIRE(grow(pool, id, static_cast<std::int32_t>(tokens.size()) / width, blocks));
@@ -43,7 +43,7 @@ ids leave_behind(block_pool& pool, sequence_id id, const ids& tokens, std::int32
   return blocks;
 }
 
-/// Leases over random tokens of few kinds, against what each block was last filled with.
+/// Random leases over few token values, compared with the tokens that each block was filled with.
 class pool_model {
 public:
   pool_model(std::uint64_t seed, std::int32_t n_blocks, std::int32_t width,
@@ -119,7 +119,7 @@ public:
     }
     if (leases_.empty()) REQUIRE(pool_.used() == 0);
   }
-  /// Whatever is not used can be had, all of it.
+  /// All blocks that are not used can be granted together.
   void fill() {
     ids all;
     const auto n = static_cast<std::int32_t>(pool_.available());
@@ -189,7 +189,7 @@ TEST_CASE("a prefix is found in its own scope alone", "[actors][policy]") {
     for (const std::uint64_t scope : {0u, 7u, 8u})
       CHECK(found(scope) == of_scope[scope]);
     CHECK(pool.cached() == 6);
-    // Eviction finds them again.
+    // Cached blocks of every scope can be evicted.
     ids all;
     REQUIRE(grow(pool, 50, 12, all));
     CHECK(found(7).empty());
@@ -212,7 +212,7 @@ TEST_CASE("the least recently used prefix is evicted first, its end before its b
   block_pool pool(6, 2);
   const ids a{1, 2, 3, 4, 5, 6}, b{1, 2, 7, 8}, c{9, 9};
   const ids blocks_a = leave_behind(pool, 1, a, 2);
-  leave_behind(pool, 2, b, 2); // its first block is a's already: that copy is free again
+  leave_behind(pool, 2, b, 2); // a has the same first block, so b's copy is freed
   leave_behind(pool, 3, c, 2);
   CHECK(pool.cached() == 5);
   CHECK(pool.free() == 1);
@@ -242,9 +242,9 @@ TEST_CASE("what is used is not evicted, nor is what leads to it", "[actors][poli
   REQUIRE(grow(pool, 1, 2, first));
   REQUIRE(grow(pool, 2, 2, second));
   pool.insert({1, {5, 6}});
-  pool.insert({2, {5, 7}}); // a copy of 5; 7 stands behind the first one's
+  pool.insert({2, {5, 7}}); // a copy of 5, and 7 behind the first copy
   pool.drop(1);
-  CHECK(pool.used() == 3); // 5 twice and 7
+  CHECK(pool.used() == 3); // two blocks with 5, and one with 7
   CHECK(pool.cached() == 1);
   REQUIRE(grow(pool, 3, 1, more));
   CHECK_FALSE(grow(pool, 3, 1, more));
@@ -286,7 +286,7 @@ TEST_CASE("matched blocks are not granted before the next look-up", "[actors][po
   const ids a{1, 2, 3, 4}, b{5, 6, 7, 8};
   const ids blocks_a = leave_behind(pool, 1, a, 2);
   const ids blocks_b = leave_behind(pool, 2, b, 2);
-  CHECK(match_of(pool, a).blocks == blocks_a); // a was used less recently than b
+  CHECK(match_of(pool, a).blocks == blocks_a); // before this match, a was used less recently than b
   ids granted;
   pool.grant(3, granted);
   CHECK(granted == ids{blocks_b[1], blocks_b[0]});
@@ -294,11 +294,11 @@ TEST_CASE("matched blocks are not granted before the next look-up", "[actors][po
   pool.drop(3);
   granted.clear();
   pool.grant(4, granted);
-  CHECK(granted.size() == 2); // the free ones
+  CHECK(granted.size() == 2); // the free blocks only
   REQUIRE(pool.reuse({4, blocks_a}));
   pool.drop(4);
   pool.grant(1, granted);
-  CHECK(granted.size() == 2); // a is cached again, but still matched
+  CHECK(granted.size() == 2); // a is cached again, but its match keeps it
   CHECK(match_of(pool, b).blocks.empty());
   pool.grant(1, granted);
   CHECK(granted.back() == blocks_a[1]);
@@ -310,7 +310,7 @@ TEST_CASE("a match that was used is not granted when it is released", "[actors][
   const ids blocks = leave_behind(pool, 1, tokens, 1);
   REQUIRE(pool.reuse({2, {blocks[0]}}));
   CHECK(match_of(pool, tokens).n_evictable == 1);
-  pool.drop(2); // the first block was used when it was matched
+  pool.drop(2); // the match still protects the first block
   ids granted;
   pool.grant(1, granted);
   CHECK(granted.empty());

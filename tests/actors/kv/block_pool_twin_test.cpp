@@ -54,7 +54,7 @@ public:
     demand_equal_pools(pool_, twin_);
   }
 
-  /// Every lease ends: nothing is used, and what is cached can all be granted.
+  /// Drops every lease: no block is used, and all cached blocks can be granted.
   void end() {
     while (!twin_.leases().empty())
       drop(twin_.leases().begin()->first);
@@ -81,7 +81,7 @@ private:
     return 0;
   }
 
-  /// Appends to ahead_ what is granted.
+  /// Appends granted blocks to ahead_.
   void grant(std::int64_t n) {
     block_list granted{-7}, expected{-7}; // grant() appends
     pool_.grant(n, granted);
@@ -111,7 +111,7 @@ private:
   void fork(const operation& o) {
     const sequence_id id = unused_id();
     if (id == 0) return;
-    const sequence_id from = id_of(o); // may be unknown, and is the id itself at times
+    const sequence_id from = id_of(o); // may be unknown, or equal to `id`
     const auto n = static_cast<std::int32_t>(o.b % 5);
     const bool is = pool_.fork(id, from, n);
     demand_equal(is, twin_.fork(id, from, n), "fork()");
@@ -143,7 +143,7 @@ private:
     return {id, text.tokens(0, n_blocks * twin_.width()), text.scope};
   }
 
-  /// Several prompts at once, of which most begin alike.
+  /// Looks up several prompts at once, most of which begin with the same tokens.
   void look_up(const operation& o) {
     asked_.clear();
     std::vector<prefix_query> queries;
@@ -171,7 +171,7 @@ private:
       all_held = all_held && block < twin_.n_blocks() && twin_.holds(block);
     demand(all_held || !are_last_, "a match of the last lookup left the tree");
     for (std::size_t i = 0; i < begin.blocks.size(); ++i) {
-      if (begin.blocks[i] >= twin_.n_blocks()) return; // the pool has become smaller
+      if (begin.blocks[i] >= twin_.n_blocks()) return; // the pool has fewer blocks now
       const whole_prefix right{text.scope, text.tokens(0, (i + 1) * twin_.width())};
       if (!all_held || *twin_.prefix_of(begin.blocks[i]) == right) continue;
       demand(!are_last_, "a match of the last lookup is of another prefix");
@@ -269,11 +269,11 @@ private:
 
   block_pool pool_;
   pool_twin twin_;
-  block_list ahead_; ///< granted blocks that no lease was given yet
+  block_list ahead_; ///< granted blocks that were not given to a lease yet
   std::map<sequence_id, written_text> texts_;
   std::vector<written_text> asked_;
-  std::vector<prefix_match> matches_; ///< of the last call of look_up() here
-  bool are_last_ = false;             ///< the pool has looked up nothing since, and was not reset
+  std::vector<prefix_match> matches_; ///< the matches of this object's last call of look_up()
+  bool are_last_ = false;             ///< no later look-up was made, and the pool was not reset
 };
 
 } // namespace

@@ -19,7 +19,7 @@ namespace {
 using namespace twill::actors;
 using namespace twill::test;
 
-/// SipHash-2-4 of bytes, written down from the paper (Aumasson and Bernstein, 2012).
+/// SipHash-2-4 of bytes, written after the paper (Aumasson and Bernstein, 2012).
 std::uint64_t siphash(const hash_key& key, std::string text) {
   std::uint64_t v0 = 0x736f6d6570736575 ^ key.first, v1 = 0x646f72616e646f6d ^ key.second;
   std::uint64_t v2 = 0x6c7967656e657261 ^ key.first, v3 = 0x7465646279746573 ^ key.second;
@@ -50,7 +50,7 @@ std::uint64_t siphash(const hash_key& key, std::string text) {
 
 constexpr hash_key paper_key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
 
-/// This process has another key of scopes for a while.
+/// Replaces the process's key of scopes while the object exists.
 struct other_scope_key {
   explicit other_scope_key(const hash_key& key) { use_scope_key(key); }
   ~other_scope_key() { use_scope_key(before); }
@@ -60,7 +60,7 @@ struct other_scope_key {
 std::string text_of(std::uint32_t length, std::uint32_t number) {
   std::string text;
   for (std::uint32_t i = 0; i < length; ++i)
-    text += static_cast<char>(1 + (number >> i % 13) % 2 * 200); // no null character
+    text += static_cast<char>(1 + (number >> i % 13) % 2 * 200); // adds no null character
   return text;
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("the twin of keyed_hash is SipHash-2-4", "[actors][policy]") {
   std::string text;
   for (char c = 0; c < 15; ++c)
     text += c;
-  CHECK(siphash(paper_key, text) == 0xa129ca6149be45e5); // in the paper
+  CHECK(siphash(paper_key, text) == 0xa129ca6149be45e5); // the test vector of the paper
 }
 
 TEST_CASE("a scope is the keyed hash of tenant and salt", "[actors][policy]") {
@@ -95,7 +95,7 @@ TEST_CASE("a scope is the keyed hash of tenant and salt", "[actors][policy]") {
 }
 
 TEST_CASE("blocks have equal names where all that they depend on is equal", "[actors][policy]") {
-  // Few values, so that two of a sequence often differ in one thing alone.
+  // Few values, so that two blocks of a sequence often differ in one property alone.
   using all_of_it = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                                std::vector<std::int32_t>>;
   CHECK(first_failure({400, 20'000, 300}, [&](const operations& sequence) {
@@ -113,7 +113,7 @@ TEST_CASE("blocks have equal names where all that they depend on is equal", "[ac
             demand(named.emplace(name, all).first->second == all, "two blocks have one name");
             demand(names.emplace(all, name).first->second == name, "a block has two names");
           }
-          // Each half by itself, since the halves together are what makes names hard to meet.
+          // Compare each half alone: a collision of whole names is too unlikely to be met.
           for (const auto& [name, all] : named) {
             demand(firsts.insert(name.first).second, "first halves of two names are equal");
             demand(seconds.insert(name.second).second, "second halves of two names are equal");

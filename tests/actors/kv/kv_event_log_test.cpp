@@ -35,13 +35,13 @@ struct pool_with_log {
     log.begin(scope);
   }
   void change(const kv_change& asked) { apply_change(pool, asked, &log); }
-  /// Returns n blocks at most. What has entered or left the prefix tree is reported.
+  /// Returns at most n blocks. Reports blocks that have entered or left the prefix tree.
   ids grant(std::int64_t n) {
     block_request request;
     request.n_more = n;
     return grant_blocks(pool, request, nullptr, {}, &log).blocks;
   }
-  /// Computes blocks for a new sequence, whose blocks are cached from then on.
+  /// Computes blocks for a new sequence and caches them, without a report.
   void compute_unreported(sequence_id id, const ids& tokens, std::uint64_t of = scope) {
     kv_change grows, inserts, drops;
     const auto n_blocks = static_cast<std::int32_t>(tokens.size() / width);
@@ -88,7 +88,7 @@ TEST_CASE("Blocks are reported with the next grant, and not at all if it evicts 
   pool_with_log all(6);
   all.compute_unreported(1, tokens_of(1, 3));
   CHECK(all.on_device() == 0);
-  CHECK(all.grant(4).size() == 4); // three were free
+  CHECK(all.grant(4).size() == 4); // three of these were free
   CHECK(all.on_device() == 2);
   CHECK(all.grant(6).size() == 2);
   CHECK(all.on_device() == 0);
@@ -99,13 +99,13 @@ TEST_CASE("Blocks of another scope are not published, nor blocks behind them", "
   all.compute(1, tokens_of(1, 3), 99);
   CHECK(all.on_device() == 0);
   all.log.use_scope(99);
-  all.compute(2, tokens_of(1, 4), 99); // three blocks are in the tree, which are not published
+  all.compute(2, tokens_of(1, 4), 99); // the tree has three of the blocks, all unpublished
   CHECK(all.on_device() == 0);
 }
 
 namespace {
 
-/// Blocks of one prefix, as the log names them.
+/// Identities of the blocks of one prefix, as the log names them.
 std::vector<block_identity> chain_of(const kv_event_log& log, int n) {
   std::vector<block_identity> chain;
   block_key parent = root_key(scope);
@@ -136,10 +136,10 @@ TEST_CASE("A block is published once all blocks before it are", "[actors][kv]") 
   log.stored(chain[2], kv_medium::device);
   CHECK(n_published() == 4);
   log.removed(chain[1].key, kv_medium::host);
-  CHECK(n_published() == 3); // those behind the gap are left as they are
+  CHECK(n_published() == 3); // blocks behind the gap stay published
   log.stored(chain[2], kv_medium::disk);
   CHECK(n_published() == 3);
-  CHECK(n_published(true) == 1); // a snapshot leaves them out
+  CHECK(n_published(true) == 1); // a snapshot leaves out blocks behind the gap
   log.removed(chain[2].key, kv_medium::device);
   CHECK(n_published() == 1);
   log.stored(chain[1], kv_medium::disk);
@@ -164,7 +164,7 @@ TEST_CASE("A long prefix that moves to host memory makes three events per block"
   for (const auto& block : chain)
     log.stored(block, kv_medium::device);
   std::size_t n = log.take(false).events.size();
-  for (auto block = chain.rbegin(); block != chain.rend(); ++block) { // children leave first
+  for (auto block = chain.rbegin(); block != chain.rend(); ++block) { // children are evicted first
     log.removed(block->key, kv_medium::device);
     n += log.take(false).events.size();
     log.stored(*block, kv_medium::host);
@@ -233,7 +233,7 @@ TEST_CASE("A log that has ended takes no reports, and its waker is called once p
   pool_with_log all(8);
   int woken = 0;
   all.log.on_events([&] { ++woken; });
-  CHECK(woken == 1); // for what was there
+  CHECK(woken == 1); // events were waiting when the callback was set
   all.compute(1, tokens_of(1, 3));
   CHECK(woken == 1);
   CHECK(all.on_device() == 3);

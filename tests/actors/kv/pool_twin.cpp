@@ -115,7 +115,7 @@ void pool_twin::drop(sequence_id id) {
   if (found == leases_.end()) return;
   const block_list held = found->second.blocks;
   leases_.erase(found);
-  // The beginning of the lease is granted again first.
+  // Blocks from the beginning of the lease are granted again first.
   for (auto block = held.rbegin(); block != held.rend(); ++block)
     if (!holds(*block) && references(*block) == 0) free_.push_back(*block);
   settle();
@@ -138,7 +138,7 @@ void pool_twin::reset(std::int32_t n_blocks) {
 std::vector<prefix_match> pool_twin::look_up(const std::vector<prefix_query>& queries) {
   matched_.clear();
   std::vector<prefix_match> out;
-  std::set<std::int32_t> counted; // by any query of this look-up
+  std::set<std::int32_t> counted; // evictable blocks that any query has counted
   for (const prefix_query& query : queries) {
     prefix_match match{query.id, {}, 0, {}};
     for (std::size_t n = width_; n <= query.tokens.size(); n += width_) {

@@ -58,7 +58,7 @@ public:
   std::int32_t references(std::int32_t block) const;
   bool holds(std::int32_t block) const { return prefix_of(block) != nullptr; }
   bool is_cached(std::int32_t block) const { return holds(block) && references(block) == 0; }
-  /// The block was granted, and no lease was given it yet.
+  /// The block was granted, and was not given to a lease yet.
   bool is_ahead(std::int32_t block) const { return ahead_.contains(block); }
   bool is_named() const { return naming_.has_value(); }
   actors::block_identity identity(std::int32_t block) const;
@@ -88,8 +88,8 @@ private:
   std::map<actors::sequence_id, lease> leases_;
   block_list cached_;              ///< the block that was released first is evicted first
   block_list free_;                ///< the last is taken next
-  std::set<std::int32_t> ahead_;   ///< blocks that were granted and not given yet
-  std::set<whole_prefix> matched_; ///< what the last look_up() found; it stays in the tree
+  std::set<std::int32_t> ahead_;   ///< blocks that were granted and not given to a lease yet
+  std::set<whole_prefix> matched_; ///< blocks that the last look_up() found; they stay in the tree
   std::vector<actors::block_pool::named_block> evicted_;
   block_list inserted_;
 };
@@ -101,7 +101,7 @@ void demand_equal_identities(const actors::block_identity& is,
                              const actors::block_identity& expected, const std::string& what);
 void demand_equal_matches(const std::vector<actors::prefix_match>& are,
                           const std::vector<actors::prefix_match>& expected);
-/// "1 4 2"
+/// Writes blocks as in "1 4 2".
 std::string written(const block_list& blocks);
 
 } // namespace twill::test

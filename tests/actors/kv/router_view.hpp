@@ -33,7 +33,7 @@ public:
     const auto found = media_.find(block);
     return found != media_.end() && found->second.contains(medium);
   }
-  /// What some medium has.
+  /// The blocks that are stored anywhere, with their media.
   const std::map<actors::block_key, std::set<actors::kv_medium>>& all() const { return media_; }
   const actors::kv_block& block(const actors::block_key& key) const { return *blocks_.at(key); }
   actors::block_key parent(const actors::block_key& key) const {
@@ -54,7 +54,7 @@ private:
     const auto& block = *event.block;
     auto parent = actors::root_key(scope_);
     if (block.parent) {
-      REQUIRE(keys_.contains(*block.parent)); // parents come first
+      REQUIRE(keys_.contains(*block.parent)); // parents are published first
       parent = keys_.at(*block.parent);
     }
     const auto key = actors::key_after(key_, parent, block.tokens);

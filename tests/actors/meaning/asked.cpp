@@ -18,7 +18,7 @@ constexpr int longest_prompt = 72, longest_output = 40;
 constexpr int longest_call = 56;
 constexpr std::size_t most_biases = 1024;
 
-/// A request that takes on one wish after the other.
+/// A request to which wishes, such as a penalty or a grammar, are added one after the other.
 class wishes {
 public:
   wishes(const operation& numbers, const small_model& model)
@@ -35,9 +35,9 @@ public:
     asked.sampling.max_tokens = 1 + static_cast<int>(numbers.c / 64) % longest_output;
   }
 
-  /// Chats, tools, and outputs in parts.
+  /// Makes the request a chat, with tools or not, and asks for its output in parts.
   void take_kind(std::uint32_t number) {
-    // A random sequence of its own leaves the other wishes as they are.
+    // A random sequence of its own does not change the numbers that other wishes draw.
     std::mt19937 random(asked.sampling.seed.value_or(0) + number);
     if (number % 5 == 1 || number % 5 == 2)
       take_chat(random, chats_, *model_.text, static_cast<std::size_t>(most_prompt_), context_,
@@ -48,7 +48,7 @@ public:
     if ((asked.parse_output || must_call()) && random() % 2 == 0) like_marks(random);
   }
 
-  /// Wishes that need no output. False for a number that is none of them.
+  /// Adds a wish that depends on no output. False if no such wish has this number.
   bool take(std::uint32_t number) {
     auto& s = asked.sampling;
     switch (number) {
@@ -126,7 +126,7 @@ public:
     case 23:
     case 24:
       return take_grammar();
-    case 31: // more than the sampler's arrays hold of a few such rows, so that it draws in passes
+    case 31: // more biases than fit the sampler's arrays, so that rows are drawn in several passes
       for (std::size_t i = 0; i < 900; ++i)
         s.logit_bias.emplace_back(any_token(), 0.25f * static_cast<float>(below(9)) - 1);
       s.n = 4;
@@ -137,11 +137,11 @@ public:
     }
   }
 
-  /// Wishes that change what the request draws so far.
+  /// Adds a wish that changes the output that the request draws so far.
   void change(std::uint32_t number, const ids& output) {
     auto& s = asked.sampling;
     if (output.empty()) return;
-    // Logits may have more ids than the text, which may be drawn, but not asked for.
+    // Logits may have more ids than the text: such an id may be drawn, but no client may name it.
     const auto some = [&] {
       const std::int32_t id = output[below(output.size())];
       return id < n_ids() ? id : any_token();
@@ -208,7 +208,7 @@ private:
     return asked.tools.kind == kind::required || asked.tools.kind == kind::named;
   }
 
-  /// What marks calls and reasoning, and what calls are made of, becomes likely enough to come.
+  /// Makes marks of calls and reasoning, and parts of calls, likely enough to be drawn.
   void like_marks(std::mt19937& random) {
     for (std::int32_t id = 0; id < n_ids(); ++id) {
       const std::string bytes = model_.text->token_bytes(id, true);
@@ -218,7 +218,7 @@ private:
     }
   }
 
-  /// The ends become likely enough to come.
+  /// Makes the end ids likely enough to be drawn.
   void like_ends() {
     for (const std::int32_t id : model_.text->end_ids())
       asked.sampling.logit_bias.emplace_back(id, 3.0f + static_cast<float>(below(4)));
@@ -254,7 +254,7 @@ private:
         "b": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}},
         "required": ["a", "n", "b"], "additionalProperties": false})";
       break;
-    case 3: // with so much white space that it comes to its bound
+    case 3: // with so much white space that its limit is reached
       grammar.kind = config::grammar_kind::json_object;
       asked.sampling.max_tokens = longest_output;
       like_space();
@@ -274,7 +274,7 @@ private:
     }
   }
 
-  /// Words whose tokens the output holds, and words that begin in the prompt.
+  /// Bans words whose tokens are in the output, and words that begin in the prompt.
   void ban_words(const ids& output) {
     auto& words = asked.sampling.bad_words;
     const std::size_t wanted = words.size() + 1 + below(3);
@@ -302,7 +302,7 @@ private:
     }
   }
 
-  /// Texts of the output stop it, some of them just where min_tokens ends.
+  /// Adds stop strings that are in the output, some of them just where min_tokens is reached.
   void stop_at(const ids& output) {
     auto& s = asked.sampling;
     for (std::size_t i = 0; i < 1 + below(3); ++i) {

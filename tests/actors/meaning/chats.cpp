@@ -14,7 +14,7 @@ namespace {
 
 using choice_kind = actors::tool_choice_kind;
 
-/// What a template must hold so that calls are read in a format.
+/// A text that a template must contain so that calls in this format are parsed.
 struct format_hint {
   const char* format;
   const char* hint;
@@ -116,7 +116,7 @@ written_chat write_chat(const chat_styles& styles, const actors::request& asked)
   for (const value& message : *chat.messages.as_list()) {
     out.text += styles.turn;
     const std::string role = text_of(message, "role");
-    literal(role == "developer" ? "s" : role.substr(0, 1)); // a template without it says system
+    literal(role == "developer" ? "s" : role.substr(0, 1)); // the template has no developer role
     literal(text_of(message, "content"));
   }
   if (chat.add_generation_prompt) out.text += styles.turn + "a";
@@ -134,7 +134,7 @@ actors::chat_prompt newest_turns_of(const chat_styles& styles, const models::tok
   for (;;) {
     const auto written = write_chat(styles, tried);
     if (text.encode_prompt(written.text, written.literal).value().size() <= most) return chat;
-    // The oldest turn is what the system does not say, up to the second message of the user.
+    // Drop the oldest turn: all but system messages, up to the second message of the user.
     value_list kept;
     int n_users = 0;
     for (const value& message : *chat.messages.as_list()) {
@@ -202,7 +202,7 @@ public:
     chat.messages = messages;
     asked.prompt = chat;
     fit(longest, asked);
-    // Sometimes the prompt is longer than what there is room for, and turns are left out.
+    // Sometimes give a longer prompt than there is room for, so that turns are left out.
     auto& kept = std::get<actors::chat_prompt>(asked.prompt);
     if (below(3) != 0) return;
     kept.drop_turns_for_output =
@@ -222,7 +222,7 @@ private:
     std::string text;
     for (auto n = below(7); n > 0; --n)
       text += "etaoin <{,."[below(11)];
-    // What only looks like a control token is text in a message.
+    // The text of a control token is plain text in a message.
     return below(8) == 0 ? text + styles_.turn : text;
   }
   value said(const char* role) { return value_object{{"role", role}, {"content", words()}}; }
@@ -249,7 +249,7 @@ private:
     return text_.encode_prompt(written.text, written.literal).value().size();
   }
 
-  /// Leaves messages out, and then what they say, until the prompt is short enough.
+  /// Leaves out messages, and then their text, until the prompt is short enough.
   void fit(std::size_t longest, actors::request& asked) const {
     auto& chat = std::get<actors::chat_prompt>(asked.prompt);
     chat = newest_turns_of(styles_, text_, asked, longest);

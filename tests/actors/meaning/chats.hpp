@@ -21,10 +21,10 @@ struct answer_style {
   bool thinks = false;
 };
 
-/// Of the templates of one model.
+/// The answer styles of one model's templates.
 struct chat_styles {
   answer_style main, with_tools, dated;
-  std::string turn; ///< stands before each message
+  std::string turn; ///< the text before each message
 };
 
 /// Gives the model a default chat template, one for chats with tools, and one named `dated` that
@@ -50,7 +50,7 @@ actors::chat_prompt newest_turns_of(const chat_styles& styles, const models::tok
 struct small_tool {
   std::string name, parameters;
 };
-/// The tools that the prompt lists for the model, read from what the client gives.
+/// The tools that the prompt lists for the model, taken from the client's request.
 std::vector<small_tool> tools_of(const actors::request& asked);
 
 /// Makes the request one with a random chat of a few turns, with tools or without.

@@ -74,7 +74,7 @@ std::string written(const std::vector<actors::token_output>& tokens) {
   return text;
 }
 
-/// Everything of an event that must be the same in each engine, as a text.
+/// A text with everything of an event that must be equal in each engine.
 std::string written(const actors::event& e) {
   std::string text = e.started ? "started " : "";
   for (const auto id : e.prompt_ids)
@@ -93,7 +93,7 @@ std::string written(const actors::event& e) {
 
 std::string difference(const std::vector<actors::event>& is,
                        const std::vector<actors::event>& expected, std::int32_t n_choices) {
-  // Events of different choices come in any order.
+  // Events of different choices may come in any order.
   for (std::int32_t choice = 0; choice < n_choices; ++choice) {
     const auto of_choice = [choice](const std::vector<actors::event>& events) {
       std::vector<std::string> texts;

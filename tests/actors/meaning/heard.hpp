@@ -23,7 +23,7 @@ public:
   bool run_is_over() const; ///< whether its last event was received
   /// The error that ended the run.
   std::optional<actors::request_error> error() const;
-  /// Events but the errors that ended runs, and but the first events of runs after the first.
+  /// All events, without errors that ended runs and without the first events of later runs.
   std::vector<actors::event> events() const;
   std::string broken() const; ///< a rule of events that was broken, or nothing
 
@@ -38,7 +38,7 @@ private:
   std::string broken_;
 };
 
-/// What is different in two lists of events, or nothing. Reused prompt tokens may differ.
+/// The first difference of two lists of events, or nothing. Reused prompt tokens may differ.
 std::string difference(const std::vector<actors::event>& is,
                        const std::vector<actors::event>& expected, std::int32_t n_choices);
 

@@ -25,7 +25,7 @@ using namespace twill::test;
 
 namespace {
 
-/// What requests yield alone, checked against the reference.
+/// The events of requests that run alone, checked against the reference.
 class undisturbed {
 public:
   explicit undisturbed(const small_model& model)
@@ -58,14 +58,14 @@ private:
 };
 
 using clock_type = std::chrono::steady_clock;
-/// A sequence that fails is made shorter for so long.
+/// How long a sequence that fails is made shorter.
 constexpr auto time_to_shorten = std::chrono::seconds(20);
 
 bool takes_long() {
   return std::getenv("TWILL_LONG") != nullptr;
 }
 
-/// Bytes that are no text as their numbers.
+/// Writes bytes that are not text as their numbers.
 std::string printable(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -92,7 +92,7 @@ void run_sequence(undisturbed& alone, undisturbed& other, const operations& sequ
       of_both.back().model = 1;
     }
   }
-  // What a request yields alone is the dear part, so that each meets several worlds.
+  // Running a request alone takes most of the time, so each request is run in several worlds.
   for (std::uint32_t world = 0; world < 4; ++world) {
     if (world < 3)
       run_disturbed({&alone.model()}, requests, how, sums);
@@ -116,7 +116,7 @@ TEST_CASE("a request means the same whatever happens to it, on every kind of mod
     const small_model& model = small_model_at(m);
     CAPTURE(model.name);
     auto alone = std::make_unique<undisturbed>(model);
-    // Each model has sequences of its own, until one fails and is made shorter.
+    // The models take turns with sequences of their own, until one fails and is made shorter.
     std::size_t turn = 0;
     std::optional<clock_type::time_point> failed;
     const auto broke = first_failure({6 * n, 8 * n, 24}, [&](const operations& sequence) {
@@ -134,7 +134,7 @@ TEST_CASE("a request means the same whatever happens to it, on every kind of mod
   }
   CAPTURE(sums.cuts, sums.pauses, sums.reloads, sums.cached_tokens, sums.fetched_blocks);
   CAPTURE(sums.preemptions, sums.restarts, sums.deaths, sums.orders);
-  // Each of these must have happened; how often depends on when threads run.
+  // Each of these events must have occurred; how often depends on when threads run.
   CHECK(sums.preemptions > 0);
   CHECK(sums.restarts > 0);
   CHECK(sums.cuts > 0);

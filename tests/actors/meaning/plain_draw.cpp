@@ -73,7 +73,7 @@ std::string plain_draw::refuses(const std::vector<float>& logits, std::int32_t t
   const auto x = edited(logits);
   const double mine = x[static_cast<std::size_t>(token)];
   const double top = *std::max_element(x.begin(), x.end());
-  if (std::isinf(top)) // all is banned: the mask outranks the bans
+  if (std::isinf(top)) // all tokens are banned: only the mask counts
     return masked(static_cast<std::size_t>(token)) ? "the mask excludes it" : "";
   if (std::isinf(mine)) return "it is banned";
   if (config::is_greedy(*params) || params->top_k == 1)

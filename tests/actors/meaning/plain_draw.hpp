@@ -23,7 +23,7 @@ struct plain_draw {
   const config::sampling_params* params = nullptr;
   std::vector<gpu::token_count> counts; ///< where a penalty is on
   std::vector<gpu::token_bias> biases;  ///< bans are biases of -infinity
-  std::vector<std::uint32_t> mask;      ///< empty: all may come
+  std::vector<std::uint32_t> mask;      ///< empty: every token is allowed
   std::uint64_t seed = 0, position = 0;
 
   /// Returns the reason why `token` cannot have been drawn from these logits, or an empty text if

@@ -21,7 +21,7 @@ using choice_kind = actors::tool_choice_kind;
 using spec_kind = config::grammar_kind;
 constexpr std::string_view blanks = " \n\r\t";
 
-/// Whether `text` ends with so much white space between parts of JSON that no more may follow.
+/// Whether `text` ends with the most white space that is allowed between parts of JSON.
 bool has_enough_space(const std::string& text) {
   bool in_string = false;
   std::size_t space = 0;
@@ -149,7 +149,7 @@ grammar::compiled_grammar_ptr form_reader::compile(const plain_form& form) {
   const auto& tokens = tokens_of(form);
   const auto text = grammar::grammar_text(*form.grammar, true);
   demand(text.ok(), "the test's grammar has no text");
-  // Two vocabularies of one model differ in whether they have markers.
+  // A model has two vocabularies, with and without markers.
   auto& known = compiled_[{text.value(), form.with_markers}];
   if (known) return known;
   auto made = grammar::compile_here(text.value(), tokens, grammar::writes_json(*form.grammar));
@@ -173,7 +173,7 @@ next_tokens form_reader::after(const plain_form& form, const ids& output) {
     while (i < output.size() && thoughts.find(end) == std::string::npos)
       thoughts += bytes_of(output[i++]);
     const auto found = thoughts.find(end);
-    if (found == std::string::npos) { // all but an end, before the answer
+    if (found == std::string::npos) { // before the answer, every token but an end is allowed
       next.mask.assign(grammar::mask_words(tokens.size()), ~0U);
       for (const auto id : tokens.end_ids)
         next.mask[static_cast<std::size_t>(id) / 32] &= ~(1U << (id % 32));
@@ -181,7 +181,7 @@ next_tokens form_reader::after(const plain_form& form, const ids& output) {
     }
     answer = thoughts.substr(found + end.size());
     answer.erase(0, std::min(answer.find_first_not_of(blanks), answer.size()));
-    // What the last token of the reasoning begins need not be allowed: it is drawn all the same.
+    // The last token of the reasoning is not masked by the grammar, but its rest must be accepted.
     if (!answer.empty()) demand(at.accept_text(answer), "an answer begins outside the grammar");
   }
   for (; i < output.size(); ++i) {

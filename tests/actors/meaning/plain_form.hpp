@@ -18,20 +18,20 @@ namespace twill::test {
 struct plain_form {
   std::optional<config::grammar_spec> grammar;
   bool with_markers = false;                  ///< the grammar contains control tokens as text
-  models::tool_calls::parser_options reading; ///< of an output that comes in parts
-  std::vector<std::int32_t> shown;            ///< control tokens that are text
-  std::int32_t begin_token = -1; ///< with which an output may begin to reason before the grammar
-  bool one_call = false;         ///< of several calls only the first may stand
+  models::tool_calls::parser_options reading; ///< how an output in parts is parsed
+  std::vector<std::int32_t> shown;            ///< control tokens that are shown as text
+  std::int32_t begin_token = -1; ///< may begin the output; reasoning then precedes the grammar
+  bool one_call = false;         ///< if there are several calls, only the first is allowed
 };
 
 /// `written` is the text of the prompt, empty where it is given as tokens.
 plain_form form_of(const small_model& model, const actors::request& asked,
                    const std::string& written);
 
-/// What may follow.
+/// The tokens that may follow.
 struct next_tokens {
   std::vector<std::uint32_t> mask;
-  bool over = false; ///< nothing; there is no mask
+  bool over = false; ///< no token may follow, and there is no mask
 };
 
 class form_reader {

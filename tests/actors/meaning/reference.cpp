@@ -36,7 +36,7 @@ struct plain_request {
   std::vector<ids> bad_words;
   std::int32_t max_new = 0;
   plain_form form;
-  bool is_chat = false; ///< the output is a text of its own
+  bool is_chat = false; ///< the output is a text of its own, and does not continue the prompt's
 };
 
 /// One choice of an answer, from its events.
@@ -56,7 +56,7 @@ struct plain_output {
   }
 };
 
-/// The same as a parser of outputs has it.
+/// Converts the parts of an output to the events of a parser.
 std::vector<models::tool_calls::call_event>
 events_of(const std::vector<actors::output_part>& parts) {
   using kind = models::tool_calls::call_event_kind;
@@ -79,7 +79,7 @@ events_of(const std::vector<actors::output_part>& parts) {
 struct reference::impl {
   const small_model& model;
   const models::model& files;
-  std::shared_ptr<const models::checkpoint> weights; ///< as they are computed
+  std::shared_ptr<const models::checkpoint> weights; ///< converted for computing
   std::optional<decoder_runner> runner;
   form_reader forms;
 
@@ -301,7 +301,7 @@ void reference::impl::check_text(const actors::request& asked, const plain_reque
   const ids drawn = output.first(n);
   const auto text_of = [&](std::size_t end, bool whole) {
     std::string bytes, text;
-    bool at_start = plain.is_chat; // of a text whose first space is none of it
+    bool at_start = plain.is_chat; // the first space of a text of its own is dropped
     for (std::size_t t = 0; t < end; ++t) {
       const auto& shown = plain.form.shown;
       const bool special =
@@ -315,7 +315,7 @@ void reference::impl::check_text(const actors::request& asked, const plain_reque
     models::take_utf8(bytes, text);
     return whole && !bytes.empty() ? text + "\xEF\xBF\xBD" : text;
   };
-  // The first token at which the output must end, and why.
+  // Find the first token at which the output must end, and the reason.
   std::size_t ended = 0;
   std::string found, text;
   bool by_id = false, by_length = false;
@@ -325,7 +325,7 @@ void reference::impl::check_text(const actors::request& asked, const plain_reque
     by_length = static_cast<std::int32_t>(count) == plain.max_new;
     const std::size_t shown = by_id && !s.include_stop_str_in_output ? i : count;
     text = text_of(shown, by_id || by_length);
-    // Before min_tokens nothing stops, and what came then is no part of a stop string.
+    // Before min_tokens nothing ends the output, and a stop string must begin after that text.
     const auto quiet = static_cast<std::size_t>(std::max(s.min_tokens - 1, 0));
     const std::size_t from = text_of(std::min(quiet, shown), false).size();
     std::size_t best = std::string::npos, begin = 0;

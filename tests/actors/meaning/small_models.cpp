@@ -25,7 +25,7 @@ struct computed_in {
   const char* kv;
 };
 
-/// Where a model comes from. Exactly one of the first three says so.
+/// The source of a model. Exactly one of the first three members is set.
 struct origin {
   std::string recipe; ///< with `gguf`, written as a file of that kind
   std::string golden; ///< a folder

@@ -15,21 +15,21 @@
 namespace twill::test {
 
 struct small_model {
-  std::string name; ///< says what it is made from, for messages
+  std::string name; ///< for messages: describes the files of the model
   std::shared_ptr<const models::model> files;
-  config::options options; ///< names its compute and its kind of KV, and bounds the context
-  chat_styles chats;       ///< of its templates
+  config::options options; ///< its compute type, its KV type, and a bound of its context
+  chat_styles chats;       ///< the styles of its chat templates
 };
 
-/// The prompt and the output of a request together.
+/// The most tokens of a request's prompt and output together.
 inline constexpr std::int32_t most_tokens = 128;
 
-/// Tokens that a model's context has room for.
+/// How many tokens a model's context has room for.
 inline std::int32_t context_of(const small_model& model) {
   return std::min(static_cast<std::int32_t>(model.files->spec.context_length), most_tokens);
 }
 
-/// How many there are. The first `n_usual_models` are as different from each other as they can be.
+/// The number of models. The first `n_usual_models` differ from each other as much as possible.
 std::size_t n_small_models();
 inline constexpr std::size_t n_usual_models = 8;
 

@@ -16,10 +16,10 @@
 
 namespace twill::test {
 
-/// Outlives restarts. What a test sets does not change while an engine runs.
+/// Is kept over restarts. A test sets these members only while no engine runs.
 struct troubles {
   std::set<std::int64_t> failing; ///< numbers of steps
-  /// Of a step, so that blocks are rather fetched than computed.
+  /// A delay of each step, so that fetching a block is faster than computing its tokens.
   std::chrono::microseconds delay{0};
   std::atomic<std::int64_t> steps{0};
 };

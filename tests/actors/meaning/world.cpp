@@ -46,7 +46,7 @@ void wait_until(const std::function<bool()>& done, const std::string& what) {
   }
 }
 
-/// Failures that the world makes; and a busy machine may take longer over a mask than it should.
+/// Failures that the world causes, and a grammar's mask that takes too long on a busy machine.
 bool may_be_tried_again(const actors::request_error& error) {
   return error.code == errc::executor_failed || error.code == errc::not_ready ||
          error.code == errc::grammar_refused;
@@ -81,7 +81,7 @@ std::unique_ptr<actors::engine> start(const small_model& model, const config::op
   return actors::start_engine_with(options, std::move(troubled));
 }
 
-/// By which requests may name a model of a pool.
+/// Another name of a model, which requests to a pool may use.
 std::string other_name(const small_model& model) {
   return "other-" + model.options.model.name;
 }
@@ -91,7 +91,7 @@ void wait_ready(actors::engine_port& port) {
              "the engine is ready; it says: " + port.state_detail());
 }
 
-// ---- actors that die -------------------------------------------------------------------------
+// ---- actors that fail ------------------------------------------------------------------------
 
 using kind = actors::actor_kind;
 const std::array deaths = {target<actors::submit_prompt>(kind::batcher),
@@ -113,7 +113,7 @@ void die_in_time(kind actor, const std::type_info& message) {
   throw std::runtime_error("planned death");
 }
 
-/// Before the engine starts, and until it is gone.
+/// Created before the engine starts, and kept until the engine has ended.
 struct dying {
   dying(const message_target* first, int after) {
     next_death = first;
@@ -126,28 +126,28 @@ struct dying {
   }
 };
 
-// ---- what a world is ---------------------------------------------------------------------------
+// ---- the plan of a world -----------------------------------------------------------------------
 
 struct plan {
-  config::options options; ///< but for what is of a model
+  config::options options; ///< without the options that belong to a model
   std::int64_t blocks = 0, host_blocks = 0, disk_blocks = 0;
-  int awake = 1; ///< models of a pool that have memory at once
+  int awake = 1; ///< how many models of a pool have memory at once
   actors::run_order order = actors::run_order::waiting;
   std::shared_ptr<troubles> steps = std::make_shared<troubles>();
   const message_target* dies = nullptr;
   int dies_after = 0;
   struct act {
-    std::size_t client; ///< or all of them, where there is none of that number
-    std::size_t at;     ///< once that client has heard so many events
+    std::size_t client; ///< a client's number; all clients if no client has this number
+    std::size_t at;     ///< happens when that client has received so many events
     std::uint32_t numbers = 0;
-    std::set<std::size_t> done = {}; ///< clients
+    std::set<std::size_t> done = {}; ///< clients to which this has happened
   };
   std::vector<act> cuts, pauses, reloads, late, timeouts, orders;
-  bool in_turns = false;   ///< of several clients, with priorities
-  bool of_tenants = false; ///< with salts of the cache
+  bool in_turns = false;   ///< several clients with priorities take turns
+  bool of_tenants = false; ///< requests have tenants and salts of the cache
 };
 
-/// Small numbers give a quiet world.
+/// Chooses sizes. Small numbers give a world with few disturbances.
 void set_sizes(const operation& o, const temp_folder& folder, plan& p) {
   auto& options = p.options;
   options.kv.block_tokens = std::array{16, 8, 32}[o.a % 3];
@@ -179,7 +179,7 @@ void set_sizes(const operation& o, const temp_folder& folder, plan& p) {
   }
 }
 
-/// What the engine of one model gets.
+/// The options of one model's engine.
 config::options options_of(const plan& p, const small_model& model) {
   config::options o = p.options;
   o.models.clear();
@@ -209,7 +209,7 @@ plan plan_of(const model_list& models, std::size_t n_clients, const operations& 
     p.cuts.push_back({n_clients, 1 + how.front().c % 13, 0});
   for (std::size_t i = 1; i < how.size(); ++i) {
     const operation& o = how[i];
-    // Early more often than late.
+    // Early events are more likely than late ones.
     const plan::act act{o.a % (2 * n_clients), std::min(o.c % 24, o.c / 24 % 24), o.a / 64};
     switch (o.b % 9) {
     case 0:
@@ -222,7 +222,7 @@ plan plan_of(const model_list& models, std::size_t n_clients, const operations& 
     case 3:
       p.reloads.push_back(act);
       break;
-    case 4: // fewer than after which an engine gives up
+    case 4: // few enough that the engine does not give up
       if (p.steps->failing.size() < 3) p.steps->failing.insert(o.c % 40);
       break;
     case 5:
@@ -242,11 +242,11 @@ plan plan_of(const model_list& models, std::size_t n_clients, const operations& 
   return p;
 }
 
-/// An engine for one model, and a pool for several.
+/// Starts an engine for one model, and a pool for several.
 std::unique_ptr<actors::engine> start(const model_list& models, const plan& p) {
   if (models.size() == 1)
     return start(*models.front(), options_of(p, *models.front()), p.order, p.steps);
-  constexpr std::int64_t model_bytes = 10; // in the pool's reckoning alone
+  constexpr std::int64_t model_bytes = 10; // a size that only the pool's budget uses
   const auto turns = std::make_shared<actors::step_turns>();
   actors::pool_parts parts;
   parts.open = [models, p](std::size_t m) -> actors::result<actors::opened_model> {
@@ -260,9 +260,9 @@ std::unique_ptr<actors::engine> start(const model_list& models, const plan& p) {
   return actors::start_pool(p.options, p.awake * model_bytes, std::move(parts));
 }
 
-// ---- what runs in it ---------------------------------------------------------------------------
+// ---- the run of a world ------------------------------------------------------------------------
 
-/// What is said of one run of a request when it is over.
+/// What the engine reports of one run of a request when the run is over.
 struct run_end {
   void hear(const actors::request_summary& about) {
     const std::lock_guard lock(mutex);
@@ -305,7 +305,7 @@ public:
     }
   }
 
-  /// Once nothing is left of any request. A session that dies says nothing of its end.
+  /// To be called when all requests are over. A session that fails does not report its end.
   void check_ends(bool all_lived) {
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       const client& c = clients_[i];
@@ -334,7 +334,7 @@ private:
     actors::request_id id = 0;
     bool begun = false, over = false;
     int runs = 0, paused_for = 0;
-    std::vector<std::shared_ptr<run_end>> ends = {}; ///< of its runs
+    std::vector<std::shared_ptr<run_end>> ends = {}; ///< the ends of its runs
   };
 
   bool all_over() const {
@@ -350,7 +350,7 @@ private:
     return text;
   }
 
-  /// Begins the request, or goes on with it where it was.
+  /// Sends the request, or continues it behind the events that the client has received.
   void begin(std::size_t i) {
     client& c = clients_[i];
     demand(++c.runs < 60, "request " + std::to_string(i) + " fails time and again");
@@ -384,14 +384,14 @@ private:
       end->hear(about);
     };
     c.id = port_.submit(asked, c.received.next_run());
-    if (asked.timeout.count() > 0) { // a request that nobody reads does not end before its time
+    if (asked.timeout.count() > 0) { // paused, so that the request does not end before its time
       port_.pause(c.id);
       c.paused_for = 6000;
     }
     c.begun = true;
   }
 
-  /// Any name of the model that the request is for.
+  /// Any of the names of the request's model.
   std::string name_of(std::size_t i) const {
     const std::size_t m = requests_[i].model;
     if (m == 0 && i % 3 == 0) return "";
@@ -450,7 +450,7 @@ private:
     sums_.orders += 1;
   }
 
-  /// The client leaves, and comes back for the rest.
+  /// The client disconnects, and comes back for the rest of its answer.
   void cut(std::size_t i) {
     client& c = clients_[i];
     c.received.stop();
@@ -473,7 +473,7 @@ private:
     changed.sampling.temperature = 0.1 * (1 + numbers % 9);
     changed.sampling.top_k = 1 + static_cast<std::int32_t>(numbers % 5);
     changed.sampling.repetition_penalty = 1.5;
-    // A request without a bound of its own that goes on would have another one.
+    // A request without max_tokens would get another limit when it continues.
     const bool all_bounded =
         std::all_of(requests_.begin(), requests_.end(),
                     [](const world_request& r) { return r.asked.sampling.max_tokens >= 0; });

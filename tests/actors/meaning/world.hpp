@@ -10,7 +10,7 @@
 
 namespace twill::test {
 
-/// An engine with room for all, which runs one request at a time.
+/// An engine with room for every request, which runs one request at a time.
 class quiet_engine {
 public:
   explicit quiet_engine(const small_model& model);

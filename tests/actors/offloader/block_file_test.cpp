@@ -68,7 +68,7 @@ TEST_CASE("a file of blocks gives back what it was given, also to the next proce
     stride = o.file.stride();
     for (std::int32_t i = 0; i < 3; ++i)
       REQUIRE(o.file.write(2 - i, identity_of(i), o.filled(i + 1)).ok());
-    CHECK_FALSE(offload::open_kept_store(path).ok()); // it is in use
+    CHECK_FALSE(offload::open_kept_store(path).ok()); // the file is in use
   }
   struct stat found = {};
   REQUIRE(::stat(path.c_str(), &found) == 0);
@@ -77,7 +77,7 @@ TEST_CASE("a file of blocks gives back what it was given, also to the next proce
     opened o(path);
     const auto kept = o.scan();
     REQUIRE(kept.size() == 3);
-    for (std::int32_t i = 0; i < 3; ++i) { // in the order of the writes
+    for (std::int32_t i = 0; i < 3; ++i) { // scan() returns blocks in the order of the writes
       CHECK(kept[static_cast<std::size_t>(i)].place == 2 - i);
       CHECK(kept[static_cast<std::size_t>(i)].identity.tokens == identity_of(i).tokens);
       const auto to = o.pool->take();
@@ -122,16 +122,16 @@ TEST_CASE("the folder of KV is its user's alone, keeps its key and is emptied", 
   {
     std::ofstream(path + "/other.txt") << "not twill's";
     const auto held = offload::open_kept_store(kept_file(path, "m", "a")).value();
-    CHECK_FALSE(purge_kept_folder(path).ok()); // a process has it open
+    CHECK_FALSE(purge_kept_folder(path).ok()); // a process has the file open
   }
   {
-    // A daemon uses the folder, whether or not it has opened its file yet.
+    // A daemon that uses the folder may not have opened its file yet.
     const auto daemon = keep_scope_key(path);
     REQUIRE(daemon.ok());
     const auto purged = purge_kept_folder(path);
     REQUIRE_FALSE(purged.ok());
     CHECK(purged.detail().find("running daemon") != std::string::npos);
-    CHECK(keep_scope_key(path).ok()); // another model's engine
+    CHECK(keep_scope_key(path).ok()); // the engine of another model may use the folder too
     CHECK(fs::exists(path + "/key"));
   }
   REQUIRE(purge_kept_folder(path).ok());

@@ -24,10 +24,10 @@ constexpr std::int32_t n_places = 4;
 constexpr std::int32_t width = 2;
 constexpr std::int64_t block_bytes = 40;
 constexpr std::int64_t stride = 2 * block_header_bytes;
-constexpr std::int64_t header_bytes = 1112; ///< of the page; the rest of it says nothing
+constexpr std::int64_t header_bytes = 1112; ///< bytes of a header; the rest of its page is unused
 constexpr hash_key key{11, 12};
 
-/// The bytes of the disk, which outlive a file. A crash may let a write end early.
+/// The bytes of the disk, which are kept when a file is closed. A crash may cut a write short.
 struct medium {
   std::vector<unsigned char> bytes = std::vector<unsigned char>(n_places * stride);
   std::int64_t most_written = stride;
@@ -86,7 +86,7 @@ private:
     block_identity one;
     one.parent = root_key(o.b % 2);
     one.tokens = {static_cast<std::int32_t>(o.a % 5), -1};
-    // Another width, or the name under another key, is of no use to the next file.
+    // A block of another width, or with a name under another key, is useless to the next file.
     if (o.b % 16 == 7) one.tokens.push_back(3);
     const hash_key& own = o.b % 16 == 5 ? hash_key{11, 13} : key;
     one.key = key_after(own, one.parent, one.tokens);
@@ -94,7 +94,7 @@ private:
   }
   unsigned char* at(std::int32_t place) { return medium_->bytes.data() + place * stride; }
 
-  /// The next process opens the file, for the same model or another one, and looks through it.
+  /// The next process opens the file, for the same model or another one, and scans it.
   void open(std::uint32_t model) {
     model_ = model;
     file_ = std::make_unique<block_file>(std::make_unique<store_of_medium>(medium_), block_bytes,
@@ -118,7 +118,7 @@ private:
     demand_equal(file_->write(place, now.identity, bytes).ok(), is_whole, "write()");
     demand(std::equal(now.content.begin(), now.content.end(), bytes.get()),
            "a write changes the bytes of a block");
-    if (medium_->most_written == 0) return; // what was there before is there still
+    if (medium_->most_written == 0) return; // the write changed nothing
     now.header.assign(at(place), at(place) + header_bytes);
     places_[place] = now;
   }
@@ -144,7 +144,7 @@ private:
            "other bytes are read");
   }
 
-  /// One byte of a place changes; a header that is damaged stays so.
+  /// Changes one byte of a place. A header that is damaged is not repaired.
   void damage(const operation& o) {
     const auto place = static_cast<std::int32_t>(o.c % n_places);
     const std::int64_t where = o.a % 3 == 0   ? o.b % header_bytes
@@ -158,7 +158,7 @@ private:
     at(place)[where] ^= 1U << o.c / n_places % 8;
   }
 
-  /// What is found is in the order of the writes.
+  /// Scanned blocks are in the order in which they were written.
   void scan(std::int32_t n) {
     std::map<int, std::int32_t> expected; // places by time
     for (const auto& [place, one] : places_)
@@ -182,7 +182,7 @@ private:
   std::shared_ptr<host_pool> pool_ = host_pool::create(block_bytes, 1).value();
   std::unique_ptr<block_file> file_;
   std::uint32_t model_ = 0;
-  std::map<std::int32_t, written> places_; ///< what was written last
+  std::map<std::int32_t, written> places_; ///< the last write of each place
   int time_ = 0;
 };
 

@@ -45,7 +45,7 @@ std::string bytes_of(std::int32_t place) {
 /// The order in which the places were written.
 constexpr std::array<std::int32_t, n_places> written_order = {2, 0, 3, 1};
 
-/// What a place has, in order; block_file.hpp and the struct of its .cpp say so.
+/// The parts of a place, in order, as block_file.hpp and the struct in its .cpp describe them.
 std::vector<sized> parts_of_place(std::int32_t place) {
   const std::string of = " of " + std::to_string(place);
   const std::size_t fields = 8 * 2 + 16 * 2 + 8 * 4 + 4 * 256 + 8;

@@ -107,7 +107,7 @@ public:
 private:
   bool exists() const { return fs::exists(folder_); }
 
-  /// A daemon starts, by some spelling of the folder.
+  /// A daemon starts, with any spelling of the folder's path.
   void begin(std::uint32_t how) {
     auto lock = keep_scope_key(folder_ + (how % 3 == 0 ? "/" : how % 3 == 1 ? "//" : ""));
     demand(lock.ok(), "a folder of its own can be used");
@@ -126,7 +126,7 @@ private:
   void write(const std::string& path, const operation& op) {
     if (!exists()) return;
     const auto bytes = static_cast<std::int64_t>(1 + op.c % 50);
-    if (op.kind % 12 == 5) { // of somebody else
+    if (op.kind % 12 == 5) { // a file of another program
       const char* const names[] = {"blocks", "key.blocks.txt", "keys", "notes"};
       const std::string name = names[op.a % 4];
       std::ofstream(folder_ + "/" + name) << std::string(static_cast<std::size_t>(bytes), 'x');
@@ -159,7 +159,7 @@ private:
     has_key_file_ = false;
   }
 
-  /// One bit of the key's file, or its end.
+  /// Flips one bit of the key's file, or cuts off its end.
   void damage_key(const operation& op) {
     const std::string path = folder_ + "/key";
     if (!key_ || !daemons_.empty()) return;
@@ -201,11 +201,11 @@ private:
   temporary scratch_;
   const std::string folder_;
   std::vector<kept_folder_lock> daemons_;
-  std::map<std::string, std::unique_ptr<open_file>> open_; ///< files that daemons serve from
+  std::map<std::string, std::unique_ptr<open_file>> open_; ///< files that daemons have open
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t>
       blocks_; ///< bytes, by model, state
   std::set<std::string> foreign_;
-  std::optional<key_numbers> key_; ///< that the folder has, undamaged
+  std::optional<key_numbers> key_; ///< the key in the folder, if undamaged
   std::set<key_numbers> earlier_keys_;
   bool has_key_file_ = false;
   std::int64_t key_bytes_ = 0;

@@ -88,10 +88,10 @@ private:
   struct sequence {
     ids tokens;
     std::uint64_t scope = 0;
-    std::size_t first = 0; ///< of what was fetched
+    std::size_t first = 0; ///< number of the first fetched block
     std::vector<host_block> fetched;
     std::size_t reads_left = 0;
-    std::uint64_t fetch = 0; ///< the number of the last
+    std::uint64_t fetch = 0; ///< the number of the last fetch
     ids blocks;
     bool running = false;
   };
@@ -115,7 +115,7 @@ private:
     return grant;
   }
 
-  /// What the executor does with a plan: spills before anything is written.
+  /// Carries out a plan as the executor does: blocks are spilled before any block is written.
   void carry_out(const kv_grant& grant) {
     for (const block_spill& s : grant.spills) {
       const std::uint64_t value = device_[static_cast<std::size_t>(s.block)];
@@ -133,7 +133,7 @@ private:
     for (auto& order : orders) {
       REQUIRE(written_to_.insert(order.place).second); // no place has two writers
       REQUIRE_FALSE(read_from_.contains(order.place));
-      disk_.erase(order.place); // whatever a crash leaves there
+      disk_.erase(order.place); // a crash may leave anything there
       writes_.push_back(std::move(order));
     }
     orders.clear();
@@ -167,7 +167,7 @@ private:
     take(writes);
     for (const kv_tiers::reader& who : waited)
       for (auto& [id, s] : sequences_) {
-        if (s.fetch != who.fetch || s.reads_left == 0) continue; // given up
+        if (s.fetch != who.fetch || s.reads_left == 0) continue; // this fetch was given up
         if (good) s.fetched[who.index] = order.to;
         if (--s.reads_left == 0) cut(s);
       }
@@ -228,7 +228,7 @@ private:
       ++refused;
       return;
     }
-    if (pick(0, 3) == 0) leave(); // the match stays valid
+    if (pick(0, 3) == 0) leave(); // the match must stay valid
     if (!sequences_.contains(id)) return;
     kv_change admitted;
     if (own > 0) admitted.reuses.push_back({id, match.blocks});
@@ -245,7 +245,7 @@ private:
         here = read(s.fetched[i - s.first]);
         ++from_tiers;
       } else if (i >= own) {
-        here = right; // computed
+        here = right; // the block was computed
       }
       REQUIRE(here == right);
     }
@@ -283,7 +283,7 @@ private:
       s.running = false;
       s.blocks.clear();
       s.fetched.clear();
-      s.reads_left = 0; // late reads are ignored
+      s.reads_left = 0; // reads that end later are ignored
     }
   }
 
@@ -297,7 +297,7 @@ private:
     check_published_on_tiers();
   }
 
-  /// Exactly the blocks of the published scope are published.
+  /// Exactly the blocks in the published scope must be published.
   void check_published_on_device() {
     std::map<block_key, block_key> parents;
     for (std::int32_t block = 0; block < n_device_; ++block)
@@ -476,7 +476,7 @@ TEST_CASE("of a prompt that waits all that left the device is known, also behind
 TEST_CASE("where the disk takes no more at once, beginnings are written", "[actors]") {
   const bool has_host = GENERATE(false, true);
   kv_tiers tiers({has_host ? 1 : 0, 100, width, false, 64, key});
-  tiers.open(host_pool::create(64, has_host ? 13 : 12).value()); // nine are written at once
+  tiers.open(host_pool::create(64, has_host ? 13 : 12).value()); // at most nine writes at a time
   full_device device(tiers);
   kv_grant grant = device.evict(tiers, full_device::n_blocks);
   REQUIRE(grant.spills.size() == 12);
@@ -489,9 +489,9 @@ TEST_CASE("where the disk takes no more at once, beginnings are written", "[acto
   REQUIRE(writes.size() == 9);
   std::vector<block_key> found;
   tiers.match(root_key(0), device.tokens, {}, found);
-  CHECK(found.size() == (has_host ? 10 : 9)); // all that are anywhere
+  CHECK(found.size() == (has_host ? 10 : 9)); // every block that is in a tier
   if (!has_host) CHECK(tiers.counts().dropped == 3);
-  // The end leaves first when the disk is full: it was written first.
+  // The end of the prefix is written first, so a full disk evicts the end first.
   CHECK(writes.front().identity.parent != root_key(0));
   CHECK(writes.back().identity.parent == (has_host ? first.key : root_key(0)));
   CHECK(tiers.consistent());

@@ -17,7 +17,7 @@ using namespace twill::test;
 
 constexpr std::int32_t width = 2;
 
-/// Names of blocks [first, first + n) of the text of an operation.
+/// Names of blocks [first, first + n) of an operation's text.
 std::vector<block_key> keys_of(const tiers_pair& both, const operation& o) {
   std::vector<block_key> keys;
   const std::size_t first = 1 + o.c % 3;
@@ -26,14 +26,14 @@ std::vector<block_key> keys_of(const tiers_pair& both, const operation& o) {
   return keys;
 }
 
-/// Blocks that leave the device reach host memory, a prefix from its beginning.
+/// Blocks of a prefix are copied from the device to host memory, from the first one on.
 void spill(tiers_pair& both, const operation& o) {
   const std::size_t first = 1 + o.c % 2;
   for (std::size_t i = first; i < first + 1 + o.b % 4; ++i) {
     host_block to = both.take_place();
     if (to == nullptr) return;
     block_identity one = both.identity_of(text_of(o), i);
-    // Another block may have the name, however unlikely that is: it is not mistaken for this one.
+    // Another block with the same name, which is very unlikely, must not be mistaken for this one.
     if (o.a % 37 == 0) one.tokens.back() += 1;
     if (o.a % 41 == 0) one.parent = root_key(99);
     both.copy(one, std::move(to));
@@ -53,7 +53,7 @@ void apply(tiers_pair& both, const operation& o, std::uint64_t number) {
       both.fetch(keys[i], {number, i});
     if (o.a % 2 == 0) both.freshen(keys);
   } else if (what < 36) {
-    for (std::uint32_t i = 0; i <= o.c % 4; ++i) // several end one after the other
+    for (std::uint32_t i = 0; i <= o.c % 4; ++i) // several reads end one after the other
       both.end_read({0, o.a >> i, o.b >> 2 * i, 0});
   } else if (what < 48) {
     for (std::uint32_t i = 0; i <= o.c % 4; ++i)

@@ -34,7 +34,7 @@ struct gate {
   std::mutex mutex;
   std::condition_variable changed;
   bool shut = false;
-  std::int64_t passes = 0; ///< how many of the reads since it was shut may go on
+  std::int64_t passes = 0; ///< how many reads may pass while the gate is shut
   std::int64_t n_since_shut = 0;
   int n_reads = 0;
 
@@ -91,7 +91,7 @@ bool eventually(F&& done) {
   return done();
 }
 
-/// Prefixes of `n_blocks` blocks each that are on disk, but for the last `host_blocks` in memory.
+/// Prefixes of `n_blocks` blocks each on disk, of which the last `host_blocks` are in host memory.
 struct on_disk {
   explicit on_disk(std::int32_t n_prefixes, std::int32_t n_blocks = 8,
                    std::int32_t host_blocks = 0) {
@@ -136,7 +136,7 @@ struct on_disk {
     disk_gate->set(false);
   }
 
-  /// What a fetch of a prefix brought.
+  /// The result of a fetch of a prefix.
   struct outcome {
     std::mutex mutex;
     bool over = false;
@@ -216,7 +216,7 @@ TEST_CASE("fetches of a long queue take turns and are bounded", "[actors]") {
     CHECK(all[i]->n_blocks == 8);
     CHECK(all[i]->right);
   }
-  // What others waited for before its turn does not count as a fetch's own time.
+  // The time of a fetch does not include the time that it waited behind other fetches.
   CHECK(all[11]->seconds < 0.5);
 }
 
@@ -280,9 +280,9 @@ TEST_CASE("a stop does not wait until a large file was looked through", "[actors
   const std::string path = kept_file(o.disk_dir, o.model_path, o.fingerprint);
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
   REQUIRE(fd >= 0);
-  const bool is_long = ::ftruncate(fd, o.disk_bytes) == 0; // 128 million places
+  const bool is_long = ::ftruncate(fd, o.disk_bytes) == 0; // room for 128 million places
   ::close(fd);
-  if (!is_long) return; // the file system has no such files
+  if (!is_long) return; // the file system does not support such files
   const auto owned =
       std::make_shared<offloader_core>(o, std::make_shared<offload::tier_resources>());
   offloader_core& core = *owned;
@@ -292,7 +292,7 @@ TEST_CASE("a stop does not wait until a large file was looked through", "[actors
   core.stop();
   opens.join();
   CHECK(clock_type::now() - began < 10s);
-  CHECK(offload::open_kept_store(path).ok()); // it is closed
+  CHECK(offload::open_kept_store(path).ok()); // the file was closed
 }
 
 TEST_CASE("tiers that do not open hold no host memory", "[actors]") {

@@ -50,7 +50,7 @@ public:
                         faults_]() -> twill::models::result<std::unique_ptr<offload::disk_store>> {
       return std::unique_ptr<offload::disk_store>(std::make_unique<faulty_store>(faults));
     };
-    // A disk that is smaller than it was said to be.
+    // A disk that has less room than the tiers expect.
     if (shape.c % 3 == 0) faults_->capacity = 8192 * 3;
     reads_ahead_ = shape.c % 2 == 0;
     // True if blocks move only when a call asks for it. With other settings, blocks are also
@@ -92,7 +92,7 @@ private:
     std::mutex mutex;
     std::vector<std::size_t> given;
     std::vector<bool> answered;
-    std::size_t n_blocks = 0; ///< of the last answer
+    std::size_t n_blocks = 0; ///< how many blocks the last answer had
     std::string wrong;
   };
 
@@ -155,7 +155,7 @@ private:
     core_->spill(std::move(blocks));
   }
 
-  /// While the disk works and nobody else asks, a fetch brings all that the tiers have.
+  /// While the disk works and no other fetch runs, a fetch brings every block that the tiers have.
   void fetch_all(const operation& o) {
     faults_->fail_read = -1;
     rest();

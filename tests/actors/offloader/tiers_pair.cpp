@@ -40,13 +40,13 @@ tiers_pair::tiers_pair(const operation& shape, std::int32_t width)
       n_places_(limits_.host_blocks + 1 + static_cast<std::int32_t>(shape.c / 2 % 9)),
       pool_(host_pool::create(limits_.block_bytes, n_places_).value()), tiers_(limits_),
       twin_(limits_, n_places_) {
-  // Before they are open the tiers have nothing.
+  // Before the tiers are open, they give no memory and keep no blocks.
   demand(tiers_.take_place() == nullptr && !tiers_.keeps(), "tiers that are not open have a place");
   const std::uint32_t more = shape.c / 18;
   if (limits_.keep && more % 2 == 1) {
     const std::int32_t n = std::min(limits_.disk_blocks, 1 + static_cast<std::int32_t>(more % 5));
     std::vector<kv_tiers::kept_block> kept;
-    for (std::int32_t place = 0; place < n; ++place) // some places hold nothing whole
+    for (std::int32_t place = 0; place < n; ++place) // some places hold no whole block
       if ((more >> (place + 1)) % 4 != 0)
         kept.push_back({identity_of(text_of({0, 4, more, more / 8}), 1 + place % 3), place});
     for (const auto& one : kept)
@@ -62,7 +62,7 @@ tiers_pair::tiers_pair(const operation& shape, std::int32_t width)
   demand_equal_tiers();
 }
 
-/// Whether what the disk was asked for succeeds.
+/// Whether this operation of the disk succeeds.
 bool tiers_pair::is_good(const operation& o) const {
   return disk_health_ == 0 || (disk_health_ == 1 ? o.b % 4 != 3 : o.b % 4 == 0);
 }
@@ -143,7 +143,7 @@ void tiers_pair::touch(const block_key& key) {
 }
 
 void tiers_pair::match(const block_key& parent, const token_list& tokens) {
-  std::vector<block_key> matched{{}}, held{{}}; // both append
+  std::vector<block_key> matched{{}}, held{{}}; // match() and held() append
   tiers_.match(parent, tokens, now_, matched);
   tiers_.held(parent, tokens, now_, held);
   matched.erase(matched.begin());

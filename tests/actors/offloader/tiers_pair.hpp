@@ -34,7 +34,7 @@ public:
   std::size_t n_free_places() const {
     return static_cast<std::size_t>(n_places_) - memory_in_use().size();
   }
-  /// The bytes of a block are copied to the memory that it got. put_copied() says so to the tiers.
+  /// Copies the bytes of a block to its host memory. put_copied() then reports it to the tiers.
   void copy(const actors::block_identity& identity, actors::host_block to);
   void put_copied();
 
@@ -44,9 +44,9 @@ public:
   void freshen(const std::vector<actors::block_key>& prefix);
   void end_read(const operation& o);
   void end_write(const operation& o);
-  /// Readers have copied what they were given last.
+  /// Releases the blocks that readers have received and copied.
   void let_readers_go() { handed_.clear(); }
-  /// The device is lost, and with it what was copied and not put yet.
+  /// The device is lost, and with it the copied blocks that were not put yet.
   void lose_device() { copied_.clear(); }
   void retire();
 
@@ -71,11 +71,11 @@ private:
   tiers_twin twin_;
   tiers_twin::time_point now_{std::chrono::hours(1)};
   std::uint32_t disk_health_ = 1;
-  std::vector<actors::kv_tiers::spilled_block> copied_; ///< and not put yet
+  std::vector<actors::kv_tiers::spilled_block> copied_; ///< blocks that were not put yet
   std::vector<actors::kv_tiers::read_order> reads_;
   std::vector<actors::kv_tiers::write_order> writes_;
   std::vector<actors::host_block> handed_;
-  std::map<std::int32_t, actors::block_key> disk_; ///< by place: what was written there whole
+  std::map<std::int32_t, actors::block_key> disk_; ///< the whole block in each place, if any
 };
 
 } // namespace twill::test

@@ -63,13 +63,13 @@ std::int32_t tiers_twin::n_reading() const {
       blocks_.begin(), blocks_.end(), [](const auto& one) { return one.second.reading; }));
 }
 
-/// A block in a tier is its most recently used one now.
+/// Makes a block the most recently used one of each tier that has it.
 void tiers_twin::use(block& b) {
   if (b.host_used > 0) b.host_used = ++time_;
   if (b.disk_used > 0) b.disk_used = ++time_;
 }
 
-/// The beginning of a prefix is used last.
+/// Uses the beginning of a prefix last, so that its end is evicted first.
 void tiers_twin::use_path(std::span<const block_key> prefix) {
   for (auto key = prefix.rbegin(); key != prefix.rend(); ++key)
     if (const auto at = blocks_.find(*key); at != blocks_.end()) use(at->second);
@@ -181,7 +181,7 @@ std::int32_t tiers_twin::take_place(time_point now) {
     ++n_free_taken_;
     return any_free;
   }
-  // A disk that refused a place may be full: what is there is used, no more is asked for.
+  // A disk that refused a place may be full: use the places that exist, and add none.
   if (n_disk_places_ < limits_.disk_blocks && aside_.empty()) return n_disk_places_++;
   auto oldest = blocks_.end();
   for (auto at = blocks_.begin(); at != blocks_.end(); ++at) {
@@ -289,7 +289,7 @@ void tiers_twin::write_done(const block_key& key, bool good, time_point now,
   }
   if (b.host_used == 0) b.bytes = nullptr;
   forget_if_nowhere(key);
-  // What is to be kept and waits for its turn; where nothing can be written it waits no longer.
+  // Write blocks that wait for their turn. If no write is possible, drop them from the queue.
   while (!unwritten_.empty()) {
     const block_key next = unwritten_.front();
     const block* waiting = find(next);

@@ -24,7 +24,7 @@ held_request_ptr of(request_id id, const std::string& client = "", std::int64_t 
 
 /// Requests that wait for one model.
 struct queue {
-  /// Whether the request may wait; it does then.
+  /// Lets the request wait, and returns true, if its queue is not full.
   bool takes(const held_request_ptr& held) {
     const auto full = requests.queue_full(*held, n_waiting, options);
     why = full ? full->message : "";
@@ -74,7 +74,7 @@ TEST_CASE("a client with most of the places that wait leaves some to others", "[
   CHECK(q.why.find("this client") != std::string::npos);
   for (request_id other = 1001; other <= 1005; ++other)
     CHECK(q.takes(of(other, "one")));
-  // What it holds counts for as long as it waits.
+  // Only requests that still wait count against the client.
   for (request_id gone = 1; gone < id; ++gone)
     q.leaves(gone);
   for (int i = 0; i < 80; ++i)
@@ -117,10 +117,10 @@ TEST_CASE("a request waits for a model until its deadline or queue_timeout, whic
   q.options.limits.request_timeout = 5s;
   const auto patient = of(1), hurried = of(2), slow = of(3);
   hurried->asked.timeout = 2s;
-  slow->asked.timeout = 9s; // longer than anybody may ask for
+  slow->asked.timeout = 9s; // longer than limits.request_timeout
   for (const auto& held : {patient, hurried, slow}) {
     REQUIRE(q.takes(held));
-    CHECK(held->asked.arrived == start); // the wait counts in what it took
+    CHECK(held->asked.arrived == start); // the wait is part of the request's time
   }
   CHECK(q.requests.late(start + 1999ms).empty());
   CHECK(q.requests.next_late(start) == start + 2s);
@@ -138,7 +138,7 @@ TEST_CASE("a request waits for a model until its deadline or queue_timeout, whic
   const auto why = waited_too_long(*late, "m", start + 1s);
   CHECK(why.code == errc::queue_timed_out);
   CHECK(why.retry_after_s >= 1);
-  // Whoever is on the way to its engine is late no more.
+  // A request that is being sent to its engine cannot be late any more.
   q.requests.end_wait(*late);
   late->where = held_request::place::sending;
   CHECK(q.requests.late(start + 1s).empty());

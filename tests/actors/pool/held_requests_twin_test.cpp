@@ -72,7 +72,7 @@ private:
     }));
   }
 
-  /// A word of why a request may not wait; empty: it may.
+  /// A word of the reason why a request may not wait, or an empty text.
   std::string full(const held_request& held, std::size_t n_waiting) const {
     const auto most = static_cast<std::size_t>(options_.scheduler.max_queued);
     if (n_waiting >= most) return "`scheduler.max_queued`";
@@ -81,7 +81,7 @@ private:
       if (one.held->where == place::waiting) bytes += one.held->bytes;
     if (bytes > options_.scheduler.max_prompts_bytes) return "`scheduler.max_prompts`";
     const std::string& client = held.asked.client;
-    std::size_t own = 0; // those without a name count as one client, for a tenant's limit
+    std::size_t own = 0; // requests without a name count as one client's, in a tenant's limit
     for (const row& one : rows_)
       own += one.held->where == place::waiting && one.held->asked.client == client ? 1 : 0;
     if (!client.empty() && own > 7 * (most - n_waiting)) return "this client";
@@ -95,7 +95,7 @@ private:
   void ask(const operation& op) {
     const auto held = std::make_shared<held_request>();
     held->id = ++last_id_;
-    held->model = op.a % 4 / 3; // mostly the first
+    held->model = op.a % 4 / 3; // the first model in most cases
     constexpr const char* names[] = {"", "small", "b", "b"};
     held->asked.client = names[op.b % 4];
     held->asked.tenant = op.b % 5 == 0 ? "" : names[op.b % 4];
@@ -113,7 +113,7 @@ private:
     }
     requests_.add(held);
     rows_.push_back({held, {}, {}});
-    if (op.c % 16 == 15) return; // its model is awake
+    if (op.c % 16 == 15) return; // the model is awake, so the request does not wait
     requests_.begin_wait(*held, options_, now_);
     row& one = rows_.back();
     std::set<std::chrono::milliseconds> most{held->asked.timeout, options_.limits.request_timeout};
@@ -125,7 +125,7 @@ private:
     demand(held->asked.arrived == now_, "since when its time counts");
   }
 
-  /// It waits no more; then it is over, or still under way.
+  /// Ends the wait of a request, or removes a request that no longer waits.
   void leave(row& one, std::uint32_t how) {
     if (one.held->where == place::waiting) {
       requests_.end_wait(*one.held);

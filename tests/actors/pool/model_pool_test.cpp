@@ -118,7 +118,7 @@ struct busy_dispatcher {
     });
     is_held.get_future().wait();
   }
-  /// What was decided so far is carried out, except for what the dispatcher does.
+  /// Waits until all earlier orders were applied, except for those to the dispatcher.
   void apply_orders() { fixture.port().cancel(0); }
   void free() { may_end.set_value(); }
 
@@ -176,7 +176,7 @@ TEST_CASE("what was handed to its engine is cancelled, paused and resumed there"
   b.port().cancel(last);
   const std::int64_t computed = b.plans[0]->computed;
   REQUIRE(eventually([&] { return b.port().stats().requests_running == 0; }));
-  CHECK(b.plans[0]->computed < computed + 20); // of a hundred tokens
+  CHECK(b.plans[0]->computed < computed + 20); // far fewer than the hundred tokens asked for
   CHECK_FALSE(ends.over());
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("what waits for a model can be cancelled, times out, and is bounded", 
   options.scheduler.max_queued = 2;
   pool_fixture b(options, 10);
   REQUIRE(b.ready());
-  b.plans[0]->hold(); // it stays busy
+  b.plans[0]->hold(); // the model stays busy
   recorder busy, cancelled, late, more;
   b.ask(busy, "m0", 1, 3);
   REQUIRE(b.plans[0]->step_waits());
@@ -194,14 +194,14 @@ TEST_CASE("what waits for a model can be cancelled, times out, and is bounded", 
   asked.model = "m1";
   asked.timeout = 200ms;
   b.port().submit(asked, late.callback());
-  b.ask(more, "m1"); // the queue holds two
+  b.ask(more, "m1"); // two requests wait already
   REQUIRE(more.wait_over());
   CHECK(more.error()->code == errc::queue_full);
   REQUIRE(late.wait_over());
   CHECK(late.error()->code == errc::timed_out);
   b.port().cancel(id);
   CHECK(b.port().stats().requests_waiting == 0);
-  // Nobody waits for m1 any more, so m0 goes on as if nothing had been.
+  // No request waits for m1 any more, so m0 continues as if nothing had happened.
   recorder next;
   b.ask(next, "m0", 2, 3);
   b.plans[0]->open();
@@ -283,7 +283,7 @@ TEST_CASE("a model whose engine stalls or gave up is reported until it serves ag
   REQUIRE(fails.wait_over());
   CHECK(b.reaches(0, model_state::failed));
   CHECK(b.port().models()[0].detail.find("scripted load failure") != std::string::npos);
-  CHECK(b.port().state() == engine_state::ready); // the other model can be served
+  CHECK(b.port().state() == engine_state::ready); // the other model can still serve
   b.plans[0]->failing_loads = 0;
   CHECK(b.reaches(0, model_state::ready));
 }
@@ -310,9 +310,9 @@ TEST_CASE("a device that one model lost is lost to the pool", "[pool]") {
 }
 
 TEST_CASE("a pool reports a lost device also when the engine that lost it is gone", "[pool]") {
-  pool_fixture b(options_for(2), 10); // one at a time
+  pool_fixture b(options_for(2), 10); // room for one model at a time
   REQUIRE(b.ready());
-  b.plans[1]->failing_loads = 1000; // which is no reason of the loss
+  b.plans[1]->failing_loads = 1000; // must not be reported as the reason of the loss
   recorder refused;
   b.ask(refused, "m1");
   REQUIRE(refused.wait_over());
@@ -337,7 +337,7 @@ TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
   REQUIRE(b.plans[0]->step_waits());
   REQUIRE(b.port().order_model("m0", model_order::sleep).ok());
   CHECK(b.reaches(0, model_state::draining));
-  b.ask(later, "m0", 2, 3); // it waits until the model is back
+  b.ask(later, "m0", 2, 3); // waits until the model is loaded again
   CHECK(b.port().models()[0].requests_waiting == 1);
   b.plans[0]->open();
   REQUIRE(running.wait_over());
@@ -351,9 +351,9 @@ TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
     const auto tokens = b.port().tokenize("m0", {"x", true}, true);
     return !tokens.ok() && tokens.code() == errc::not_ready;
   }));
-  const auto stats = b.port().stats(); // counters stay
+  const auto stats = b.port().stats(); // counters are kept
   CHECK(stats.finished_length + stats.finished_stop == 2);
-  for (const std::string nobody : {"m9", ""}) // an order names its model
+  for (const std::string nobody : {"m9", ""}) // an order must name a model
     CHECK(b.port().order_model(nobody, model_order::load).code() == errc::unknown_model);
 }
 
@@ -372,7 +372,7 @@ TEST_CASE("a reload reaches models that are awake, those that sleep, and the nex
   b.engine->reload(options);
   for (std::size_t m = 0; m < 2; ++m) {
     CHECK(defaults(m).temperature == 0.25f);
-    CHECK(defaults(m).top_k == 7); // as its files say
+    CHECK(defaults(m).top_k == 7); // as the model's own files say
     recorder two;
     auto asked = text_request("x", 1);
     asked.model = options.models[m].key;
@@ -390,7 +390,7 @@ TEST_CASE("a reload changes the limits of requests that wait for their model", "
   auto options = options_for(2);
   pool_fixture b(options, 10);
   REQUIRE(b.ready());
-  b.plans[0]->hold(); // it stays busy
+  b.plans[0]->hold(); // the model stays busy
   recorder busy, first, second, impatient;
   b.ask(busy, "m0");
   REQUIRE(b.plans[0]->step_waits());
@@ -410,7 +410,7 @@ TEST_CASE("a reload changes the limits of requests that wait for their model", "
   REQUIRE(impatient.wait_over());
   REQUIRE(impatient.error());
   CHECK(impatient.error()->code == errc::queue_timed_out);
-  CHECK(first.n_events() == 0); // it came before
+  CHECK(first.n_events() == 0); // queued before queue_timeout was set
   options.scheduler.queue_timeout = 0ms;
   b.engine->reload(options);
   b.plans[0]->open();
@@ -473,7 +473,7 @@ TEST_CASE("mailboxes and snapshots are reported for each model that is awake", "
 TEST_CASE("the end of a request that reached no engine is reported", "[pool]") {
   pool_fixture b(options_for(2), 10);
   REQUIRE(b.ready());
-  b.plans[0]->hold(); // it stays busy
+  b.plans[0]->hold(); // the model stays busy
   recorder busy;
   b.ask(busy, "m0");
   REQUIRE(b.plans[0]->step_waits());
@@ -551,7 +551,7 @@ TEST_CASE("a request that is being handed to its engine is aborted too", "[pool]
   b.ask(sending, "m0", 1, 150);
   dispatcher.apply_orders();
   CHECK(b.reaches(0, model_state::ready));
-  dispatcher.apply_orders(); // the dispatcher is to send it
+  dispatcher.apply_orders(); // the dispatcher has to send it next
   b.port().abort_all();
   dispatcher.free();
   REQUIRE(sending.wait_over());
@@ -569,7 +569,7 @@ TEST_CASE("a request that is being handed to its engine is cancelled or paused t
   const auto slow = b.ask(paused, "m0", 2, 150);
   dispatcher.apply_orders();
   CHECK(b.reaches(0, model_state::ready));
-  dispatcher.apply_orders(); // the dispatcher is to send them
+  dispatcher.apply_orders(); // the dispatcher has to send them next
   b.port().cancel(lost);
   b.port().pause(slow);
   b.port().cancel(b.ask(refused, "nobody"));
@@ -598,7 +598,7 @@ TEST_CASE("a request that comes after an order to send others waits for its own"
   recorder first, second;
   b.ask(first, "m0", 1);
   dispatcher.apply_orders();
-  CHECK(b.reaches(0, model_state::ready)); // the first is to be sent
+  CHECK(b.reaches(0, model_state::ready)); // the first has to be sent next
   REQUIRE(b.port().order_model("m0", model_order::sleep).ok());
   b.ask(second, "m0", 2);
   dispatcher.free();
@@ -614,7 +614,7 @@ TEST_CASE("a request that comes after an order to send others waits for its own"
 
 TEST_CASE("four models under a budget for two answer random requests, also with cancels and pauses",
           "[pool]") {
-  // An event may be on its way to a request that was cancelled, so recorders outlive the pool.
+  // Events of cancelled requests may arrive late, so the recorders must outlive the pool.
   std::vector<std::deque<recorder>> recorders(6);
   pool_fixture b(options_for(4), 20);
   REQUIRE(b.ready());

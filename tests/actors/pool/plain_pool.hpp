@@ -31,7 +31,7 @@ public:
     std::size_t under_way = 0, waiting = 0;
     bool load_ordered = false, sleep_ordered = false, close_ordered = false;
     bool begun = false;
-    std::string why; ///< it failed
+    std::string why; ///< why the model failed
     int failures_in_a_row = 0;
     time used{}, load_began{}, awake_since{}, refuses_until{};
     duration load_took{0};
@@ -185,7 +185,7 @@ public:
   }
 
   std::vector<model> models;
-  std::vector<std::string> orders; ///< since they were cleared last
+  std::vector<std::string> orders; ///< orders since the test last cleared them
   std::optional<time> wake_at;
 
 private:
@@ -259,7 +259,7 @@ private:
     if (first_in_line()) return;
     for (std::size_t m = 0; m < models.size(); ++m) {
       if (models[m].state != phase::draining || models[m].sleep_ordered) continue;
-      models[m].state = phase::awake; // no other model needs its memory any more
+      models[m].state = phase::awake; // no other model needs this memory any more
       models[m].load_ordered = false;
       quit(m);
       send_all(m);
@@ -281,7 +281,7 @@ private:
     if (!wake_at || at < *wake_at) wake_at = at;
   }
 
-  /// True when the first in the line has failed, so that the next one may be able to come.
+  /// Returns true if the first model in the line failed, so that the next one may be loaded.
   bool load_next(time now) {
     const auto first = first_in_line();
     if (!first) return false;

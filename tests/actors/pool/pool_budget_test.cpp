@@ -14,7 +14,7 @@ TEST_CASE("models on a GPU share its memory, and not the host's", "[pool]") {
   CHECK(pool_budget(0, [] { return on_chip; }) == on_chip);
   CHECK(pool_budget(1 << 20, [] { return on_chip; }) == 1 << 20);
   const std::int64_t on_host = pool_budget(0, [] { return std::int64_t{0}; });
-  const std::int64_t free = twill::gpu::machine::available_bytes(); // which others change
+  const std::int64_t free = twill::gpu::machine::available_bytes(); // other processes may change it
   CHECK(on_host > free / 2);
   CHECK(on_host < free);
 }

@@ -74,7 +74,7 @@ private:
   }
 
   step_turns turns_;
-  std::deque<std::size_t> order_; ///< who runs, and who waits behind it
+  std::deque<std::size_t> order_; ///< the model whose step runs, and those that wait behind it
   std::atomic<int> inside_{-1};
   std::array<std::thread, 4> threads_;
 };
@@ -85,7 +85,7 @@ void play_jobs(const operations& sequence) {
   job_thread thread;
   std::size_t n_short = 0;
   for (std::size_t i = 0; i < sequence.size(); ++i) {
-    // Memory is too short for some at first.
+    // Some jobs fail at first for lack of memory.
     const int fails = sequence[i].kind % 16 == 0 && n_short++ < 2 ? 1 + sequence[i].a % 2 : 0;
     expected.push_back(i);
     thread.give([&, i, left = std::make_shared<int>(fails)] {
@@ -172,7 +172,7 @@ TEST_CASE("figures of tenants are the sums of all entries", "[pool]") {
                       [](const operations& sequence) {
                         std::vector<tenant_stats> sum, all;
                         for (const operation& op : sequence) {
-                          // An engine has one entry for each tenant and model.
+                          // The stats of an engine have one entry for each tenant and model.
                           std::vector<tenant_stats> of_engine;
                           add_tenants(of_engine, stats_of(op));
                           add_tenants(sum, of_engine);

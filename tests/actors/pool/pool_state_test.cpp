@@ -95,7 +95,7 @@ TEST_CASE("a busy model gives way once its requests have ended", "[pool]") {
   CHECK(q.ask(1) == verdict::wait);
   CHECK(q.pool.now(0) == phase::draining);
   CHECK(q.ask(0) == verdict::wait);
-  q.end(0); // it leaves, 1 is loaded and served, and 0 waits for 1 to end
+  q.end(0); // model 0 sleeps, model 1 is loaded and serves, and 0 waits for 1 to end
   CHECK(q.pool.now(1) == phase::draining);
   CHECK(q.pool.under_way(1) == 1);
   q.end(1);
@@ -142,7 +142,7 @@ TEST_CASE("pinned models are loaded at the start and never make room", "[pool]")
     CHECK(q.pool.now(0) == phase::awake);
     q.pass(1s);
   }
-  // A pinned model that sleeps by an order keeps its place.
+  // A pinned model that was ordered to sleep keeps its part of the budget.
   q.pool.ask_sleep(0, q.now);
   q.run();
   CHECK(q.pool.now(0) == phase::asleep);
@@ -214,7 +214,7 @@ TEST_CASE("files that do not open hold up nobody behind them", "[pool]") {
   pool.opened(1, 10, start);
   CHECK(pool.asked(0, start) == verdict::wait);
   CHECK(pool.asked(1, start) == verdict::wait);
-  CHECK(pool.now(1) == phase::asleep); // the first comes first
+  CHECK(pool.now(1) == phase::asleep); // the model that was asked for first is loaded first
   pool.open_failed(0, "no such file", start);
   CHECK(pool.now(1) == phase::loading);
 }
@@ -236,7 +236,7 @@ TEST_CASE("a model that is tried again has no place before those that came meanw
 TEST_CASE("a model that is fetched refuses, and nobody waits for it", "[pool]") {
   pool_state pool({{true, 0s}, {}, {}}, {30, 1s, 30s});
   pool.begin(start);
-  CHECK(pool.asked(2, start) == verdict::wait); // it may be here
+  CHECK(pool.asked(2, start) == verdict::wait); // its files may be here already
   CHECK(pool.waiting(2) == 1);
   pool.opened(1, 10, start);
   CHECK_FALSE(pool.begun());
@@ -254,7 +254,7 @@ TEST_CASE("a model that is fetched refuses, and nobody waits for it", "[pool]") 
   CHECK(pool.now(1) == phase::loading);
   pool.loaded(1, start);
   pool.opened(0, 10, start);
-  CHECK(pool.now(0) == phase::loading); // it is pinned
+  CHECK(pool.now(0) == phase::loading); // a pinned model is loaded without a request
   CHECK(pool.detail(0).empty());
   pool.open_failed(2, "no network", start);
   CHECK(pool.asked(2, start + 999ms) == verdict::refuse);
@@ -354,7 +354,7 @@ TEST_CASE("an order to load takes back one to sleep or unload that waits for req
   CHECK(q.pool.now(0) == phase::awake);
   q.pool.ask_sleep(0, q.now);
   q.run();
-  CHECK(q.pool.now(0) == phase::asleep); // its files stay open
+  CHECK(q.pool.now(0) == phase::asleep); // the model sleeps, but its files stay open
 }
 
 TEST_CASE("an order to load holds although a request for the model gives up", "[pool]") {
@@ -363,7 +363,7 @@ TEST_CASE("an order to load holds although a request for the model gives up", "[
   pool.opened(0, 10, start);
   pool.opened(1, 10, start);
   pool.ask_load(0, start);
-  pool.ask_load(1, start); // behind the other
+  pool.ask_load(1, start); // waits behind model 0
   pool.asked(1, start);
   pool.gave_up(1, start);
   pool.loaded(0, start);
@@ -382,14 +382,14 @@ TEST_CASE("an order to load that was applied is over when the model is evicted l
   q.ask(1);
   REQUIRE(q.pool.now(1) == phase::awake);
   q.ask(0);
-  q.pool.gave_up(0, q.now); // nobody wants it any more
+  q.pool.gave_up(0, q.now); // no request for model 0 is left
   CHECK(q.pool.now(1) == phase::awake);
 }
 
 TEST_CASE("an order to sleep while the pool starts does not hold it up", "[pool]") {
   pool_state pool({{true, 0s}, {true, 0s}, {}}, {30, 1s, 30s});
   pool.begin(start);
-  pool.ask_sleep(0, start); // its files are being opened
+  pool.ask_sleep(0, start); // the model's files are being opened
   for (std::size_t m = 0; m < 3; ++m)
     pool.opened(m, 10, start);
   CHECK(pool.now(0) == phase::asleep);
@@ -472,7 +472,7 @@ public:
     settle();
     for (int i = 0; i < facts; ++i)
       step(true);
-    // Nobody comes any more: everybody is served.
+    // No more requests arrive, so all must be served.
     for (int i = 0; i < 20'000 && !idle(); ++i)
       step(false);
     CHECK(idle());
@@ -543,7 +543,7 @@ private:
     }
   }
 
-  /// Something that was ordered is done, or fails.
+  /// An order is reported as done, or as failed.
   void finish_one() {
     const std::size_t i = random_() % due_.size();
     const auto order = due_[i].order;
@@ -621,7 +621,7 @@ TEST_CASE("the promises of a pool hold with random orders of an administrator", 
 }
 
 TEST_CASE("no request waits for ever while others keep a model busy", "[pool]") {
-  // Models 0 and 1 always have requests under way, in a budget for one; a request for 2 comes.
+  // Models 0 and 1 always have requests, in a budget for one model; then a request for 2 arrives.
   quick q({{}, {}, {}}, {10, 10, 10}, 10);
   int served = 0;
   q.ask(0);

@@ -43,7 +43,7 @@ public:
   }
 
   void apply(const operation& op) {
-    // Often no time passes, so that times are equal.
+    // Often no time passes, so that events happen at equal times.
     now_ += 1s * (op.c % 16 < 8 ? 0 : op.c % 16 - 7);
     if (const auto at = pool_.wake_at(); at && *at <= now_ && op.c % 3 > 0)
       tell([&](auto& one) { one.woken(now_); });
@@ -74,7 +74,7 @@ public:
     case 10:
       tell([&](auto& one) { one.woken(now_); });
       break;
-    case 11: // whether or not it was ordered
+    case 11: // a report of any kind, even if no order asked for it
       report(m, op.b % 6, op.b / 6);
       break;
     default:
@@ -82,7 +82,7 @@ public:
     }
   }
 
-  /// All requests end and all orders are carried out; then every model is put to sleep.
+  /// Ends all requests and carries out all orders, then puts every model to sleep.
   void end() {
     for (int round = 0; round < 200; ++round) {
       if (const auto at = pool_.wake_at()) now_ = std::max(now_, *at);
@@ -118,7 +118,7 @@ private:
     compare();
   }
 
-  /// Something that one of the models waits for happens, well more often than not.
+  /// An event that a model waits for happens; in five of six cases it is a success.
   void finish(std::uint32_t which, std::uint32_t how) {
     std::vector<std::size_t> waits;
     for (std::size_t m = 0; m < pool_.size(); ++m)

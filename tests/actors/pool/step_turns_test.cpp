@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("steps of models that both have one alternate", "[pool]") {
   step_turns turns;
-  turns.enter(); // both wait behind this one
+  turns.enter(); // both threads must wait behind this step
   std::vector<std::size_t> order;
   std::atomic<int> inside{0};
   std::atomic<bool> together{false};
@@ -26,7 +26,7 @@ TEST_CASE("steps of models that both have one alternate", "[pool]") {
       turns.enter();
       if (++inside != 1) together = true;
       order.push_back(model);
-      // The other waits as well, unless it has ended.
+      // Go on when the other thread waits too, or has ended.
       if (order.size() < 10) scripted::eventually([&] { return turns.n_under_way() == 2; });
       --inside;
       turns.leave();
@@ -56,7 +56,7 @@ TEST_CASE("runners that share turns run one step at a time, none of them ahead",
   CHECK_FALSE(runner->device_is_lost());
   plan->lost = true;
   CHECK(runner->device_is_lost());
-  turns->enter(); // another model's step
+  turns->enter(); // a step of another model
   std::thread steps([&] {
     step_samples drawn;
     executor_step batch;

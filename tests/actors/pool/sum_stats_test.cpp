@@ -95,7 +95,7 @@ TEST_CASE("every counter, gauge and histogram of two engines is summed") {
   add_stats(sum, second);
   check_equal(sum, numbered(1001));
   CHECK(sum.kv_tiers);
-  CHECK(sum.kv_block_tokens == 32); // it was not set
+  CHECK(sum.kv_block_tokens == 32); // was not set before
   CHECK(sum.kv_block_bytes == 64);
   CHECK(sum.streamed == second.streamed);
   second.kv_tiers = false;
@@ -143,7 +143,7 @@ TEST_CASE("what tenants asked of engines is summed for each tenant and model") {
   more.finished["length"] = 1;
   add_tenants(sum, {more, entry("a", "other", 30)});
   REQUIRE(sum.size() == 3);
-  CHECK(sum[1].requests_waiting == 20); // another tenant
+  CHECK(sum[1].requests_waiting == 20); // belongs to another tenant
   CHECK(sum[2].model == "other");
   const tenant_stats& a = sum[0];
   CHECK(a.requests_waiting == 110);

@@ -14,7 +14,7 @@ std::int64_t last_come_first_served(const new_sequence& arrived) {
   return -static_cast<std::int64_t>(arrived.id);
 }
 
-/// Who is admitted, in order, when a step has room for one prompt at a time.
+/// The order in which sequences are admitted if each step has room for one prompt.
 std::vector<sequence_id> admissions(scheduler& s, std::size_t n) {
   std::vector<sequence_id> order;
   step_decision d;

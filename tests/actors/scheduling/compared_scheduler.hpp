@@ -64,7 +64,7 @@ inline void demand_same(const std::string& is, const std::string& expected,
 
 class compared_scheduler {
 public:
-  /// Two equal policies, one for each.
+  /// Takes two equal policies, one for each scheduler.
   compared_scheduler(const plan_limits& limits, std::unique_ptr<admission_policy> policy,
                      std::unique_ptr<admission_policy> plain_policy)
       : real_(limits, std::move(policy)), plain_(limits, std::move(plain_policy)) {}

@@ -97,9 +97,9 @@ public:
 
   fair_policy policy;
   std::uint64_t limited = 0; ///< this client is passed over while one of its sequences runs
-  std::map<std::uint64_t, int> n_waiting;         ///< without those that ran before
+  std::map<std::uint64_t, int> n_waiting;         ///< without sequences that ran before
   std::map<std::uint64_t, std::int64_t> admitted; ///< tokens
-  /// Of sequences that ran and have not left: their tokens by weight.
+  /// For sequences that ran and have not left: the sum of their tokens, divided by their weights.
   std::map<std::uint64_t, double> in_hand;
 
 private:
@@ -149,14 +149,14 @@ TEST_CASE("clients that wait get tokens by weight, within the stated bound") {
     for (int client = 1; client <= 4; ++client)
       weight[client] = round % 3 == 0 ? 1 : any(1, 12);
     const bool runs_on = round % 2 == 0;
-    if (round % 5 < 2) q.limited = 4; // who is behind by its own limit drags nobody along
+    if (round % 5 < 2) q.limited = 4; // a client at its own limit must not delay others
     struct beginning {
       double difference, in_hand;
     };
-    std::map<std::pair<int, int>, beginning> base; // of pairs that both wait
+    std::map<std::pair<int, int>, beginning> base; // for pairs of clients that both wait
     for (int op = 0; op < 600; ++op) {
       const int client = any(1, 4);
-      // Client 1 asks for much, the others for less and less.
+      // Client 1 asks for many tokens, and each further client for fewer.
       if (any(0, 2) > 0)
         q.arrive(static_cast<std::uint64_t>(client), any(1, longest / client), weight[client],
                  round % 4 == 1 ? any(-2, 2) : 0);
@@ -215,7 +215,7 @@ TEST_CASE("a newcomer overtakes no more than its share, also beside clients that
   queue q;
   for (std::uint64_t client = 10; client < 20; ++client) {
     q.arrive(client, 100);
-    q.admit(true); // they run on and ask for nothing more
+    q.admit(true); // these sequences run on, and their clients ask for nothing more
   }
   for (int i = 0; i < 100; ++i)
     q.arrive(1, 100);
@@ -237,7 +237,7 @@ TEST_CASE("a client that is behind by its own limit lets no newcomer overtake th
     q.arrive(1, 100);
     q.arrive(1, 100);
   }
-  q.admit(true); // of client 9, and it runs on
+  q.admit(true); // the sequence of client 9 runs on
   for (int i = 0; i < 60; ++i)
     q.admit();
   for (int i = 0; i < 30; ++i)
@@ -278,7 +278,7 @@ TEST_CASE("priorities decide also after one that waits was cancelled") {
   arrive(1, 100, 0);
   policy.on_admitted(1);
   arrive(2, 1, 0);
-  policy.on_left(1, 0); // it was charged for 100 tokens: the next one gets an earlier rank
+  policy.on_left(1, 0); // returns a charge of 100 tokens, so the next sequence gets an earlier rank
   arrive(3, 1, 1);
   CHECK(ranks[3] == ranks[2]);
   arrive(4, 1, 0);
@@ -297,7 +297,7 @@ TEST_CASE("what a client cancels while it waits costs it no turns") {
   for (int i = 0; i < 20; ++i)
     q.arrive(2, 100);
   for (int i = 0; i < 15; ++i)
-    q.cancel(q.size() > 30 ? 2 : 0); // in the order of service both alternate
+    q.cancel(q.size() > 30 ? 2 : 0); // the clients alternate in the order of service
   const auto waiting = std::min(q.n_waiting[1], q.n_waiting[2]);
   for (int i = 0; i < 2 * (waiting - 1); ++i)
     q.admit();
@@ -336,7 +336,7 @@ TEST_CASE("newcomers do not overtake for ever") {
   int admitted = 0;
   for (std::uint64_t newcomer = 10; q.n_waiting[1] > 0; ++newcomer) {
     q.arrive(newcomer, 100);
-    q.arrive(newcomer + 1'000'000, 100); // twice as many as there is room for
+    q.arrive(newcomer + 1'000'000, 100); // twice as many arrivals as there are places
     q.admit();
     REQUIRE(++admitted < 60);
   }
@@ -377,7 +377,7 @@ TEST_CASE("a client that was paused takes its turns from then on, no more and no
   for (int i = 0; i < 50; ++i)
     q.admit();
   q.resume();
-  for (int i = 0; i < 10; ++i) // more of it, behind what it has
+  for (int i = 0; i < 10; ++i) // more sequences, behind those of client 2 that wait
     q.arrive(2, 100);
   sequence_id last = 0;
   for (int i = 0; i < 24; ++i) {
@@ -440,7 +440,7 @@ TEST_CASE("a client without a running sequence takes a place of one that runs ma
   step();
   CHECK(d.opened == std::vector<sequence_id>{1, 2, 3});
   step();
-  CHECK(d.preempted == 0); // nobody else is there
+  CHECK(d.preempted == 0); // no other client waits
   s.add(of(2, 6, 4, 100));
   step();
   CHECK(d.preempted == 1);
@@ -453,7 +453,7 @@ TEST_CASE("a client without a running sequence takes a place of one that runs ma
   for (int i = 0; i < 5; ++i)
     step();
   CHECK(s.is_running(1));
-  CHECK(s.is_running(2)); // two and one are fair shares of three
+  CHECK(s.is_running(2)); // of three places, two and one are fair shares
   CHECK_FALSE(s.is_running(7));
   s.leave(6);
   step();
@@ -462,9 +462,9 @@ TEST_CASE("a client without a running sequence takes a place of one that runs ma
   s.leave(7);
   step();
   step();
-  CHECK(s.is_running(3)); // it goes on before its client's later ones
+  CHECK(s.is_running(3)); // it runs before its client's later sequences
   CHECK_FALSE(s.is_running(4));
-  // It made room once and does not have to again.
+  // Sequence 3 was preempted once and is not preempted again.
   s.leave(1);
   s.leave(2);
   s.add(of(3, 8, 4, 100));
@@ -512,6 +512,6 @@ TEST_CASE("output of an earlier run is charged when its sequence arrives", "[act
     return policy.rank_of(of(client, 10 * client + 1, 10, 2000)) - first;
   };
   const auto fresh = next_rank(1, 0);
-  CHECK(next_rank(2, 3) == fresh); // less than what is expected anyway
+  CHECK(next_rank(2, 3) == fresh); // fewer tokens than are expected anyway
   CHECK(next_rank(3, 1990) > fresh);
 }

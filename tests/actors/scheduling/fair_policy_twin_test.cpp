@@ -45,7 +45,7 @@ public:
     while (!live_.empty())
       leave(live_.begin()->first, choices(0));
   }
-  /// Time passes until nobody who has left is ahead of it, so that nobody is remembered.
+  /// Time passes until no client that has left is ahead, so that the policy remembers no client.
   void demand_empty() {
     take_moved();
     constexpr std::uint64_t nobody_else = 99;
@@ -62,7 +62,7 @@ public:
     twin_.on_left(longest.id, 1 << 28);
     demand_equal(real_.clients(), std::size_t{0}, "how many clients are remembered in the end");
   }
-  /// The ranks that it gives from now on, less the first of them.
+  /// The ranks that the policy gives from now on, less the first of them.
   std::vector<std::int64_t> next_ranks(const operations& sequence) {
     ranks_.clear();
     for (const operation& o : sequence)
@@ -88,7 +88,7 @@ private:
 
   template <class F>
   void on_any(std::uint32_t which, F&& apply) {
-    if (which % 16 == 15) return apply(next_id_ + 5); // it is not there
+    if (which % 16 == 15) return apply(next_id_ + 5); // there is no such sequence
     if (live_.empty()) return;
     apply(std::next(live_.begin(), static_cast<std::ptrdiff_t>(which / 16 % live_.size()))->first);
   }
@@ -127,7 +127,7 @@ private:
     real_.take_moved(moved);
     twin_.take_moved(expected);
     const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
-    std::sort(moved.begin(), moved.end(), by_id); // clients are in no order
+    std::sort(moved.begin(), moved.end(), by_id); // clients come in any order
     demand_equal(moved.size(), expected.size(), "how many have moved");
     for (std::size_t i = 0; i < moved.size(); ++i) {
       demand_equal(moved[i].id, expected[i].id, "who has moved");

@@ -61,7 +61,7 @@ public:
     const charged s = *found;
     client& c = clients_.at(s.client);
     if (s.waits) {
-      // Its client's later ones move forward, but not before its place, nor to one place.
+      // Later sequences of the client move forward, to different places behind this one's.
       auto waiting = queue(s.client);
       c.last = s.rank;
       std::int64_t least = s.rank;
@@ -140,7 +140,7 @@ private:
     return std::count_if(all_.begin(), all_.end(),
                          [&](const charged& s) { return s.client == of; });
   }
-  /// The sum of the charges, by weight, of a client's running sequences.
+  /// The sum of the weighted charges of a client's running sequences.
   std::int64_t running(std::uint64_t of) const {
     std::int64_t sum = 0;
     for (const charged& s : all_)

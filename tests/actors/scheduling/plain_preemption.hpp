@@ -65,13 +65,13 @@ inline std::vector<plain_sequence*> who_gives_way(std::vector<plain_sequence*> a
     const bool runs = s->place == plain_sequence::runs;
     if (!runs && !s->holds_while_waiting()) continue;
     if (runs && s->exit != plain_sequence::stays)
-      need -= s->own_blocks(); // these blocks come free
+      need -= s->own_blocks(); // the blocks of a sequence that leaves come free
     else if (s->paused)
       paused.push_back(s);
     else if (lacks.decode_blocks > 0 && s->key() >= *lacks.first_starved)
       later.push_back(s);
     else if (lacks.decode_blocks == 0 && !runs && s->key() > *lacks.head)
-      later.push_back(s); // no running sequence gives way to a waiting one
+      later.push_back(s); // a running sequence is not preempted for a waiting one
   }
   for (const auto& group : {paused, later})
     for (plain_sequence* s : group) {

@@ -142,7 +142,7 @@ public:
         back_to_line(*s);
     }
   }
-  /// Blocks for copies, and for sequences that are admitted without a look-up.
+  /// The number of blocks for copies, and for sequences that are admitted without a look-up.
   std::int64_t further_blocks() {
     apply_moves();
     std::int64_t copies = 0, admitted = 0;
@@ -212,7 +212,7 @@ private:
   std::int64_t blocks_for(std::int64_t tokens) const {
     return (tokens + limits_.block_tokens - 1) / limits_.block_tokens;
   }
-  /// In the order of service.
+  /// All running sequences, in the order of service.
   std::vector<plain_sequence*> running_set() const {
     std::vector<plain_sequence*> found;
     for (const auto& s : all_)
@@ -253,7 +253,7 @@ private:
       if (!lacks_.first_starved) lacks_.first_starved = s.key();
       return;
     }
-    if (lacks || need > left_.ready) { // the pool has not granted a block for it yet
+    if (lacks || need > left_.ready) { // the pool has granted no block for this sequence yet
       decode_left_out_ = true;
       note_next_decodes(s);
       return;
@@ -291,7 +291,7 @@ private:
     if (n > 0) out_.grows.push_back({s.of.id, static_cast<std::int32_t>(n)});
   }
 
-  /// Whether there was room for the head of the line.
+  /// Admits the first sequence in the line. Returns whether there was room.
   bool admit(plain_sequence& head, std::span<const prefix_hit> hits) {
     if (running() >= limits_.max_running) {
       lacks_.running_set_full = true;
@@ -366,7 +366,7 @@ private:
     plain_sequence* last = nullptr;
     for (plain_sequence* s : running_set()) {
       if (s->exit != plain_sequence::stays) return;
-      // Also with one less it would run more for its weight than the head's client with one more.
+      // With one less, its client still runs more for its weight than the head's with one more.
       const std::uint64_t client = s->of.client;
       if (!s->displaced && (running_of(client) - 1) * head.of.weight >=
                                (running_of(head.of.client) + 1) * weight_of_.at(client))
@@ -383,7 +383,7 @@ private:
     end_exit(s);
   }
 
-  /// Where no outstanding step has a row of it any more.
+  /// Completes an exit when no step in flight has a row of the sequence.
   void end_exit(plain_sequence& s) {
     if (s.exit == plain_sequence::stays || s.in_flight > 0) return;
     const bool gone = s.exit == plain_sequence::gone;
@@ -405,15 +405,15 @@ private:
 
   plan_limits limits_;
   std::unique_ptr<admission_policy> policy_;
-  std::map<std::uint64_t, std::int64_t> most_of_;    ///< by client, as its last arrival says
+  std::map<std::uint64_t, std::int64_t> most_of_;    ///< by client, from its last arrival
   std::vector<std::unique_ptr<plain_sequence>> all_; ///< in the order of arrival
-  std::map<std::uint64_t, std::int64_t> weight_of_;  ///< of the last admission, by client
+  std::map<std::uint64_t, std::int64_t> weight_of_;  ///< by client, from its last admission
   std::vector<released_sequence> released_;
   bool decode_left_out_ = false, head_left_out_ = false;
   decode_blocks next_decodes_;
   bool exact_ = true;         ///< the last plan was given the exact number of free blocks
-  bool head_starved_ = false; ///< in the last plan
-  // Of the plan that is being made.
+  bool head_starved_ = false; ///< the first in the line lacked blocks in the last plan
+  // The state of the plan that is being made.
   budget left_;
   plain_shortage lacks_;
   step_decision out_;

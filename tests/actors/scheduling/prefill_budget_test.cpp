@@ -8,7 +8,7 @@ using twill::actors::prefill_budget;
 
 namespace {
 
-/// A machine that takes as long for each step with decodes, and for each token of a prompt.
+/// A machine on which steps with decodes take equally long, as do the tokens of a prompt.
 struct machine {
   double decode_s, prompt_token_s;
   double step(int decodes, int prompt_tokens) const {
@@ -16,7 +16,7 @@ struct machine {
   }
 };
 
-/// The budget after prompts and decodes have come and gone for a while.
+/// The budget after prompts and decodes have alternated for a while.
 std::int32_t settled(prefill_budget& budget, const machine& on) {
   budget.note_step(0, 512, on.step(0, 512));
   for (int i = 0; i < 200; ++i) {
@@ -40,13 +40,13 @@ TEST_CASE("before anything is measured a step takes 128 tokens of prompts, or al
 }
 
 TEST_CASE("prompts get what decodes leave of the target") {
-  CHECK(settled(0.04, {0.0101, 0.0006}) == 48); // 29.9 ms are 49 tokens
+  CHECK(settled(0.04, {0.0101, 0.0006}) == 48); // 29.9 ms are left, enough for 49 tokens
   CHECK(settled(0.08, {0.0101, 0.0006}) == 112);
   CHECK(settled(0.04, {0.005, 0.00005}) == 512);
 }
 
 TEST_CASE("prompts get as much time as decodes that leave less than that") {
-  CHECK(settled(0.04, {0.0361, 0.0006}) == 48); // 3.9 ms would be 6 tokens, 36.1 ms are 60
+  CHECK(settled(0.04, {0.0361, 0.0006}) == 48); // 3.9 ms are enough for 6 tokens, 36.1 ms for 60
   CHECK(settled(0.04, {0.25, 0.0038}) == 64);
   CHECK(settled(0.04, {1, 0.03}) == 32);
   CHECK(settled(0.04, {0.1, 1}) == prefill_budget::least);
@@ -65,7 +65,7 @@ TEST_CASE("a machine whose decodes hide the prompts takes whole steps") {
   prefill_budget budget(2048, 0.04);
   budget.note_step(2, 0, 1.0);
   for (int i = 0; i < 50; ++i)
-    budget.note_step(2, budget.prompt_tokens(), 1.0); // what is waited for is the same
+    budget.note_step(2, budget.prompt_tokens(), 1.0); // prompts do not make a step longer
   CHECK(budget.prompt_tokens() == 2048);
 }
 
@@ -88,5 +88,5 @@ TEST_CASE("one step in a hundred takes longer than the target on a machine whose
   }
   INFO(target_s << " s, spread " << spread << ": " << too_long << " of " << steps);
   CHECK(too_long <= steps * 0.013);
-  CHECK(budget.prompt_tokens() * on.prompt_token_s >= 0.35 * target_s); // and prompts go on
+  CHECK(budget.prompt_tokens() * on.prompt_token_s >= 0.35 * target_s); // prompts still advance
 }

@@ -48,7 +48,7 @@ double average(const std::vector<double>& values) {
   return mean;
 }
 
-/// Tokens that the rules allow, not rounded; 0: nothing is known of prompts yet.
+/// Tokens that the rules allow, not rounded; 0: no prompt was timed yet.
 double tokens_after(const std::vector<step>& steps) {
   std::vector<double> decode_times, token_times;
   double share = 1;
@@ -71,7 +71,7 @@ double tokens_after(const std::vector<step>& steps) {
   return std::max(share * target_s - decodes_s, decodes_s) / average(token_times);
 }
 
-/// In whole steps of 16, at least one, and no more than the most.
+/// Rounds down to a multiple of 16 that is at least 16; `most` is a bound in any case.
 std::int32_t rounded(double tokens, std::int32_t most) {
   const double whole = std::floor(std::min(tokens / 16, 1e9)) * 16;
   return static_cast<std::int32_t>(std::min<double>(std::max(whole, 16.0), most));
@@ -94,7 +94,7 @@ TEST_CASE("the budget of prompt tokens is what the rules say of all steps", "[sc
         twill::test::demand_equal(is, std::min(128, most), "the budget before prompts were timed");
         continue;
       }
-      // Both round alike, but for the last bits.
+      // Both results must agree, up to an error of rounding in the last bits.
       const std::int32_t low = rounded(tokens * (1 - 1e-12), most);
       const std::int32_t high = rounded(tokens * (1 + 1e-12), most);
       demand(low <= is && is <= high, "the budget is " + std::to_string(is) + ", expected " +

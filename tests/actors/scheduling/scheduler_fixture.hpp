@@ -21,7 +21,7 @@ namespace scheduling_tests {
 class choices {
 public:
   explicit choices(std::uint32_t number) : rest_(number) {}
-  /// One of 0 .. n - 1.
+  /// A number in 0 .. n - 1.
   std::uint32_t of(std::uint32_t n) {
     const std::uint32_t chosen = rest_ % n;
     rest_ /= n;
@@ -117,7 +117,7 @@ public:
     on_any(o.b, [&](sequence_id id) { shorten(id, choices(o.c)); });
   }
 
-  /// Everybody may run now and there is room, so all must come to their ends.
+  /// Every sequence may run and there is room, so all must come to their ends.
   void run_to_the_end() {
     for (const sequence_id id : ids()) {
       both_.resume(id);
@@ -157,7 +157,7 @@ public:
 private:
   struct facts {
     std::int32_t max_new = 0;
-    sequence_id leader = 0; ///< itself for the first choice
+    sequence_id leader = 0; ///< the sequence's own id for the first choice
     bool left = false;
   };
   struct settings {
@@ -210,7 +210,7 @@ private:
     release();
     std::vector<sequence_id> asked;
     both_.candidates(asked);
-    // Some wait for blocks from elsewhere, and others may be in their places in the line.
+    // Some sequences are held for blocks from elsewhere, so that others may take their places.
     if (!plenty && !asked.empty() && any.one_in(8)) {
       both_.hold(asked[any.of(static_cast<std::uint32_t>(asked.size()))]);
       both_.candidates(asked);
@@ -275,7 +275,7 @@ private:
 
   template <class F>
   void on_any(std::uint32_t which, F&& apply) {
-    // Now and then one that is not there.
+    // Sometimes, use an id of no sequence.
     if (which % 16 == 15) return apply(next_id_ + 3);
     if (facts_.empty()) return;
     apply(
@@ -294,7 +294,7 @@ private:
         if (facts_.at(other).leader == leader) leave(other);
     });
   }
-  /// A first choice does not leave alone while others wait for its prompt.
+  /// A first choice is not removed alone while other choices wait for its prompt.
   void leave_one(std::uint32_t which) {
     on_any(which, [&](sequence_id id) {
       for (const plain_sequence* s : both_.plain().everyone())
@@ -343,7 +343,7 @@ private:
   std::int32_t scale_;
   bool many_choices_;
   compared_scheduler both_;
-  std::map<sequence_id, facts> facts_; ///< of sequences that may still be in the scheduler
+  std::map<sequence_id, facts> facts_; ///< facts of sequences that may still be in the scheduler
   std::map<std::uint64_t, settings> settings_{{1, {1, 0}}, {2, {2, 1}}, {3, {3, 2}}, {4, {1, 3}}};
   std::deque<std::vector<planned_row>> outstanding_;
   sequence_id next_id_ = 1;

@@ -14,7 +14,7 @@ TEST_CASE("random operation sequences keep the scheduler's invariants and every 
   const auto n_seeds = static_cast<std::uint64_t>(n_cases);
   for (std::uint64_t seed = 1; seed <= n_seeds; ++seed)
     run_to_the_end(seed, nullptr, sums);
-  CHECK(sums.preemptions > n_seeds / 8); // the small pools did force it
+  CHECK(sums.preemptions > n_seeds / 8); // the small pools forced preemptions
   CHECK(sums.finished > 7 * n_seeds);
   CHECK(sums.hits > n_seeds);
   CHECK(sums.copied > n_seeds / 4);
@@ -28,7 +28,7 @@ TEST_CASE("a long prompt is cut into chunks and decodes go first", "[actors][pol
   REQUIRE(d.rows.size() == 1);
   CHECK(d.rows[0].draws);
   p.add({2, 0, 20, 10});
-  p.plan(100, d); // the first decode does not wait for the result of the prefill
+  p.plan(100, d); // the first decode is planned before the prefill has a result
   REQUIRE(d.rows.size() == 2);
   CHECK(d.rows[0].id == 1);
   CHECK(d.rows[0].first_position == 3);
@@ -49,7 +49,7 @@ TEST_CASE("beside decodes prompts get no more than their share of a step", "[act
   scheduler p(limits);
   step_decision d;
   p.add({1, 0, 30, 3});
-  p.plan(100, d); // nobody decodes: all of it at once
+  p.plan(100, d); // there is no decode, so the whole prompt is in one step
   REQUIRE(d.rows.size() == 1);
   CHECK(d.rows[0].n_tokens == 30);
   p.add({2, 0, 20, 2});
@@ -58,10 +58,10 @@ TEST_CASE("beside decodes prompts get no more than their share of a step", "[act
   REQUIRE(d.rows.size() == 2);
   CHECK(d.rows[0].n_tokens == 1);
   CHECK(d.rows[1].n_tokens == 6);
-  p.plan(100, d); // the first one's last token
+  p.plan(100, d); // the last token of sequence 1
   CHECK(d.rows[1].first_position == 6);
   CHECK(d.rows[1].n_tokens == 6);
-  p.plan(100, d); // nobody decodes any more
+  p.plan(100, d); // no sequence decodes any more
   REQUIRE(d.rows.size() == 2);
   CHECK(d.rows[0].n_tokens == 8);
   CHECK(d.rows[0].draws);
@@ -165,9 +165,9 @@ TEST_CASE("the scheduler begins after a hit and leaves what it costs to nobody e
   p.candidates(ids_out);
   CHECK(ids_out == std::vector<sequence_id>{1, 2});
   p.plan(4, d);
-  CHECK(d.rows.empty()); // not looked up
+  CHECK(d.rows.empty()); // not admitted before a look-up
   const prefix_hit hits[] = {{1, 2, 2}, {2, 2, 0}};
-  p.plan(4, d, hits); // 1: two idle and a new one; 2: a new one, and none to spare
+  p.plan(4, d, hits); // 1: two evictable ones and a new one; 2: a new one, none left
   REQUIRE(d.rows.size() == 1);
   CHECK(d.reuses == std::vector<sequence_id>{1});
   CHECK(d.rows[0].first_position == 8);
@@ -199,7 +199,7 @@ TEST_CASE("choices share their prompt also where output of the first one is cach
   REQUIRE(d.forks.size() == 2);
   for (const lease_fork& f : d.forks) {
     CHECK(f.from == 1);
-    CHECK(f.n_blocks == 2); // of the prompt, and none of the first one's output
+    CHECK(f.n_blocks == 2); // blocks of the prompt, without the first choice's output
   }
   CHECK(d.copies.size() == (limits.copies_blocks ? 2 : 0));
   const std::int32_t shared = limits.copies_blocks ? 9 : 8;
@@ -225,7 +225,7 @@ TEST_CASE("a sequence that is preempted before its first draw keeps what an earl
   p.plan(5, d);
   REQUIRE(d.rows.size() == 2);
   CHECK(d.rows[1].n_tokens == 8);
-  p.plan(0, d); // the first one needs a block, and none is free
+  p.plan(0, d); // sequence 1 needs a block, and none is free
   CHECK(d.preempted == 1);
   p.row_done(1, true, true);
   p.row_done(2, true, true);
@@ -239,13 +239,13 @@ TEST_CASE("a sequence that is preempted before its first draw keeps what an earl
   p.row_done(1, true, true);
   p.row_done(2, true, true);
   p.plan(10, d);
-  REQUIRE(d.rows.size() == 1); // six tokens are drawn, four of which by the earlier run
+  REQUIRE(d.rows.size() == 1); // six tokens are drawn, with four of the earlier run
   CHECK(d.rows[0].id == 1);
 }
 
 namespace {
 
-/// Serves in the order of arrival, and logs the calls that it gets.
+/// Serves in the order of arrival, and logs all calls.
 class noting_policy final : public admission_policy {
 public:
   explicit noting_policy(std::vector<std::string>& received, bool shares = false)
@@ -317,7 +317,7 @@ TEST_CASE("who gives up a place comes behind the one that takes it", "[actors][p
   CHECK(d.opened == std::vector<sequence_id>{1, 2, 3});
   for (int i = 0; i < 3 && released.empty(); ++i)
     step();
-  REQUIRE(released.size() == 1); // the third gives way, though it came before the fourth
+  REQUIRE(released.size() == 1); // the third is preempted, although it came before the fourth
   CHECK(released[0].id == 3);
   step();
   CHECK(s.is_running(4));
@@ -325,5 +325,5 @@ TEST_CASE("who gives up a place comes behind the one that takes it", "[actors][p
   s.leave(4);
   step();
   step();
-  CHECK(s.is_running(3)); // before the fifth
+  CHECK(s.is_running(3)); // the third runs again, before the fifth
 }

@@ -25,7 +25,7 @@ namespace scheduling_tests {
 
 using namespace twill::actors;
 
-/// A policy whose rank is a function of the sequence as it is when it arrives.
+/// A policy that ranks each sequence by a function of its properties at arrival.
 class ranked_policy final : public admission_policy {
 public:
   using function = std::int64_t (*)(const new_sequence&);
@@ -48,14 +48,14 @@ struct sim_sequence {
   bool left = false; ///< the scheduler was asked to remove it
   bool paused = false;
   bool open = false;       ///< the executor's view
-  bool finished = false;   ///< drew its end id or its last token
+  bool finished = false;   ///< an end id or the last token was drawn
   std::int32_t stored = 0; ///< positions in KV, the executor's view
   std::int32_t n_inserted = 0;
   std::vector<std::int32_t> blocks;
-  std::vector<std::int32_t> tokens; ///< all that it will ever hold
+  std::vector<std::int32_t> tokens; ///< all tokens that the sequence can ever have
   priority_key key;
   bool ever_paused = false;
-  std::int32_t steps_as_first = 0; ///< that came back while it was served before all others
+  std::int32_t steps_as_first = 0; ///< completed steps in which this was the sequence served first
 };
 
 struct sim_plan {
@@ -138,7 +138,7 @@ public:
     }
   }
 
-  /// One planning round; true when a step was sent.
+  /// Plans until a step is sent, which returns true, or until there is nothing to send.
   bool pump() {
     for (int round = 0; round < 64; ++round) {
       settle();
@@ -162,7 +162,7 @@ public:
     return false;
   }
 
-  /// The oldest outstanding step comes back.
+  /// The result of the oldest step in flight arrives.
   void step_back() {
     if (outstanding_.empty()) return;
     const sim_plan plan = outstanding_.front();
@@ -394,7 +394,7 @@ private:
     // No sequence is admitted before one that ranks earlier. Only the second and later choices of a
     // request may be passed over, since they wait until the first choice has computed the prompt.
     for (sequence_id id : d.opened) {
-      if (fair_) break; // it has its own tests
+      if (fair_) break; // fair_policy has its own tests
       for (const auto& [other, s] : all_)
         if (s.key < all_.at(id).key && !s.open && !s.paused && !s.left) REQUIRE(is_follower(other));
     }
@@ -445,7 +445,7 @@ struct totals {
   std::uint64_t preemptions = 0, finished = 0, hits = 0, copied = 0;
 };
 
-/// Random limits, random operations, then until every request has ended.
+/// Makes random operations under random limits, then runs until every request has ended.
 inline void run_to_the_end(std::uint64_t seed, ranked_policy::function rank, totals& sums,
                            bool fair = false) {
   std::mt19937_64 shape(seed * 77);

@@ -25,7 +25,7 @@ std::shared_ptr<const models::chat_template> parsed(const std::string& source) {
   return models::chat_template::parse(source, "", "").value();
 }
 
-/// A model with these templates; "default" is its default one.
+/// A model with these templates, of which the one named "default" is its default.
 std::shared_ptr<const served_model>
 model_with(const std::vector<std::pair<std::string, std::string>>& templates) {
   auto files = std::make_shared<models::model>();
@@ -112,7 +112,7 @@ TEST_CASE("an answer is read in the format of the template that made its prompt"
   CHECK(format_of(chat_with(true)) == std::pair(std::string("mistral"), false));
   CHECK(format_of(chat_with(true, "think")) == std::pair(std::string("hermes"), true));
   CHECK(format_of(chat_with(false)) == std::pair(std::string("none"), false));
-  // The default template knows no tools: it gets them as text.
+  // The default template cannot render tools, so they are put into the text.
   const auto received = render_chat(*model, chat_with(true, "default"));
   REQUIRE(received.ok());
   CHECK(received.value().text.find("\"name\":\"look\"") != std::string::npos);

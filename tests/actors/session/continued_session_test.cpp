@@ -25,7 +25,7 @@ request going_on(request asked, const std::vector<made_choice>& made) {
   return asked;
 }
 
-/// The parts of each event by itself.
+/// The parts of each event, written apart.
 std::vector<std::string> parts_of_each(const std::vector<event>& events, std::size_t first) {
   std::vector<std::string> all;
   for (std::size_t i = first; i < events.size(); ++i)
@@ -44,7 +44,7 @@ TEST_CASE("reasoning, text and calls go on in the middle of each") {
       "two calls " + one_call + "\n" + one_call,
       "<thi no tag, <tool_cal no call \xf0\x9f\x98\x80",
       "<think>no end " + one_call.substr(0, 20),
-      one_call.substr(0, 50), // it breaks off
+      one_call.substr(0, 50), // the call is not complete
   };
   for (const std::string& output : outputs) {
     request asked = calling();
@@ -82,7 +82,7 @@ TEST_CASE("calls of a choice that is over count among those of the request") {
   REQUIRE(r.submitted.size() == 1);
   CHECK(r.submitted[0].is_over(0));
   CHECK_FALSE(r.submitted[0].is_over(1));
-  r.core.token(fixture::token_of('!', 0), now); // nothing of it is reported again
+  r.core.token(fixture::token_of('!', 0), now); // the choice is over, so this token is not reported
   CHECK(r.events.size() == 1);
   token_ready last = fixture::token_of(scripted::eos, 1);
   last.stopped = true;
@@ -99,7 +99,7 @@ TEST_CASE("calls of a choice that is over count among those of the request") {
 
 TEST_CASE("a request is submitted with what an earlier run has drawn, to each batcher") {
   request asked = asking("hello");
-  asked.prompt_logprobs = 3; // the earlier run has reported them
+  asked.prompt_logprobs = 3; // the earlier run has reported these scores
   fixture r(going_on(asked, {{ids_of("abc"), false}}));
   r.start();
   REQUIRE(r.submitted.size() == 1);
@@ -129,7 +129,7 @@ TEST_CASE("a request that goes on and fails before its next token used nothing")
   {
     fixture r(asked, nullptr, &budget);
     r.start();
-    CHECK(left() <= 46); // time gives some back
+    CHECK(left() <= 46); // time refills the budget a little
     r.core.failed({errc::executor_failed, "lost", ""});
     CHECK(left() == 100);
   }

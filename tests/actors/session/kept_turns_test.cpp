@@ -47,7 +47,7 @@ TEST_CASE("the oldest turns are left out whole, and system messages stay") {
   CHECK(kept("suauaua", 6) == "0 3 4 5 6 ");
   CHECK(kept("suauaua", 3) == "0 5 6 ");
   CHECK(kept("usausa", 5) == "1 3 4 5 ");
-  // The outputs of tools go with the calls that asked for them.
+  // Outputs of tools belong to the turn that called the tools.
   CHECK(kept("uatatauaua", 7) == "6 7 8 9 ");
   CHECK(kept("aauaua", 4) == "4 5 ");
   CHECK(kept("uuu", 2) == "1 2 ");
@@ -79,7 +79,7 @@ TEST_CASE("what is kept of any chat is its newest turns, they fit, and few more 
       return tried.size() <= most;
     });
     CHECK(asked <= 14);
-    // Those in front of the first kept turn are system messages alone, and all of these.
+    // Before the first kept turn, exactly the system messages are kept.
     std::size_t at = 0, kept_turns = 0;
     bool begun = false;
     for (const auto& message : all) {

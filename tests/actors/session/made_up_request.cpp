@@ -31,7 +31,7 @@ constexpr std::array stops{"ab",
                            "aa a",
                            "}"};
 
-/// The weights of a model of pieces are nobody's concern; a few ids have no text at all.
+/// A model of pieces without weights, which no test here needs. A few ids have no text.
 std::shared_ptr<served_model> served_pieces() {
   auto files = std::make_shared<models::model>();
   files->text = std::make_shared<piece_vocabulary>();
@@ -75,7 +75,7 @@ void choose_text(const test::operation& from, request& asked) {
 void choose_limits(const test::operation& from, made_up_request& out) {
   digits kind(from.kind), a(from.a);
   config::sampling_params& params = out.asked.sampling;
-  // Where a text is short, much ends it; where it is long, stop strings do.
+  // Short outputs end for many reasons; long ones end by a stop string in most cases.
   const auto n = static_cast<std::int32_t>(kind.below(2) == 0 ? 40 : kind.below(8));
   params.max_tokens = kind.one_in(5) ? -1 : n;
   params.min_tokens = static_cast<std::int32_t>(kind.one_in(2) ? kind.below(6) : 0);
@@ -92,13 +92,13 @@ void choose_limits(const test::operation& from, made_up_request& out) {
   digits c(from.c);
   out.model->max_context_tokens = static_cast<std::int32_t>(tight ? 2 + c.below(16) : 60);
   out.model->kv_tokens = static_cast<std::int64_t>(tight ? 1 + c.below(16) : 60);
-  // Room for more than a request is expected to need that names no length, and nothing ends it.
+  // Room for more tokens than are expected of a request without max_tokens that nothing ends.
   if (params.max_tokens < 0 && c.one_in(3)) {
     out.model->kv_tokens = out.model->max_context_tokens = 400;
     params.stop.clear();
     params.stop_token_ids.clear();
     params.ignore_eos = true;
-    out.asked.parse_output = false; // what is read anew for each token takes long
+    out.asked.parse_output = false; // the parser is run anew for each token, which takes too long
   }
   if (c.one_in(3)) out.options.default_max_tokens = 1 + static_cast<std::int32_t>(c.below(9));
 }

@@ -14,7 +14,7 @@
 
 namespace session_tests {
 
-/// Answers small questions out of one number.
+/// Draws small numbers from one number.
 class digits {
 public:
   explicit digits(std::uint32_t number) : rest_(number) {}
@@ -36,11 +36,11 @@ struct made_up_request {
   twill::actors::request asked;
   twill::config::limit_options options;
   std::shared_ptr<twill::actors::served_model> model;
-  std::vector<std::int32_t> prompt; ///< as it is encoded
+  std::vector<std::int32_t> prompt; ///< the prompt's ids after encoding
   bool begun_reasoning = false;     ///< the prompt ends where reasoning begins
   bool has_budget = false;
-  std::int64_t used_before = 0;   ///< of the tenant's budget
-  std::int32_t cached_tokens = 0; ///< of the prompt, where it runs
+  std::int64_t used_before = 0;   ///< tokens that the tenant's budget has lost before
+  std::int32_t cached_tokens = 0; ///< tokens of the prompt that are cached when it runs
 };
 
 } // namespace session_tests

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int32_t call_marker = 300, think = 301, end_think = 302, looks_like_a_marker = 303;
 
-/// Bytes, but for markers and for a space with the byte behind it, which are one token.
+/// One token per byte, except for markers and for a space together with the byte that follows it.
 class marker_tokenizer final : public twill::models::tokenizer {
 public:
   twill::models::result<std::vector<twill::models::token_id>>
@@ -54,7 +54,7 @@ private:
   std::vector<twill::models::token_id> ends_;
 };
 
-/// A model that writes calls in this format, and thinks; its markers are control tokens.
+/// A model that writes calls in this format and reasons. Its markers are control tokens.
 served_model model_of(const std::string& format) {
   served_model model;
   model.answers.calls = twill::models::tool_calls::format_named(format);
@@ -123,7 +123,7 @@ TEST_CASE("if a call could not be distinguished from the answer, only the format
   words.choices = {"yes", "no"};
   const auto plan = planned("hermes", demanding(words));
   CHECK(*plan.grammar == words);
-  CHECK_FALSE(plan.reading.calls); // what looks like a call is text
+  CHECK_FALSE(plan.reading.calls); // text that looks like a call stays text
   CHECK_FALSE(plan.is_json);
   const auto bare = planned("json", demanding(grammar_spec{}));
   CHECK(*bare.grammar == grammar_spec{});
@@ -145,7 +145,7 @@ TEST_CASE("markers have their text where they are read or a grammar holds them")
   forced.parse_output = false;
   CHECK(planned("hermes", forced).with_markers);
   CHECK(planned("hermes", forced).shown == all);
-  // The grammar begins behind the reasoning, whose markers it has to know.
+  // The grammar begins behind the reasoning, so the markers of reasoning must be known.
   request thinks;
   thinks.grammar.emplace();
   CHECK_FALSE(planned("hermes", thinks).with_markers);
@@ -183,5 +183,5 @@ TEST_CASE("a word is spelled as at the beginning of a text, and as behind a spac
   using spelled = std::vector<std::vector<std::int32_t>>;
   CHECK(tokens_of_words(text, {"no"}).value() == spelled{{'n', 'o'}, {400 + 'n', 'o'}});
   CHECK(tokens_of_words(text, {" no"}).value() == spelled{{'n', 'o'}, {400 + 'n', 'o'}});
-  CHECK(tokens_of_words(text, {""}).value().size() == 1); // a space
+  CHECK(tokens_of_words(text, {""}).value().size() == 1); // the empty word is a space
 }

@@ -27,8 +27,8 @@ constexpr std::array tool_names{"look", "a/b", "go", "look"};
 
 struct offered_tool {
   std::string name;
-  std::string parameters; ///< JSON; empty: none
-  bool nested;            ///< in a member `function`
+  std::string parameters; ///< JSON, or empty for none
+  bool nested;            ///< written in a member `function`
 };
 
 value written_tool(const offered_tool& tool) {
@@ -53,13 +53,13 @@ answer_format some_answers(std::uint32_t n) {
   return out;
 }
 
-/// One request and the model that it goes to.
+/// A request, and the model to which it is sent.
 struct plan_case {
   plan_case(const operation& model_from, const operation& from);
 
   served_model model;
   request asked;
-  std::vector<offered_tool> tools; ///< those with a name, of a chat
+  std::vector<offered_tool> tools; ///< the tools of a chat that have a name
   std::string prompt;
 };
 
@@ -108,13 +108,13 @@ plan_case::plan_case(const operation& model_from, const operation& from) {
                       n / 6 % 2 == 1};
     list.push_back(written_tool(tool));
     tools.push_back(tool);
-    if (n / 12 % 5 == 0) list.push_back(value_object{{"type", "function"}}); // it has no name
+    if (n / 12 % 5 == 0) list.push_back(value_object{{"type", "function"}}); // tool without a name
   }
   if (!list.empty() || n % 2 == 0) chat.tools = list;
   asked.prompt = std::move(chat);
 }
 
-/// The answers that go with the chat template in use; nothing where there is none.
+/// The answer format of the chat template in use, or nothing if there is no template.
 std::optional<answer_format> answers_of(const plan_case& one) {
   const auto* chat = std::get_if<chat_prompt>(&one.asked.prompt);
   const auto& others = one.model.files->other_chats;

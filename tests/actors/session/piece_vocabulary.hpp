@@ -26,7 +26,7 @@ public:
                        "a"),
       std::string_view("\xFF"), std::string_view(""), std::string_view(" "), std::string_view(" a"),
       std::string_view("b a"),
-      // Of calls and reasoning.
+      // Parts of calls and of reasoning.
       std::string_view("{\"name\": \"look\", \"arguments\": {"), std::string_view("\"x\": 1"),
       std::string_view("}"), std::string_view("}}\n"), std::string_view("<tool"),
       std::string_view("_call>"), std::string_view("</tool_call>"),
@@ -34,7 +34,7 @@ public:
       std::string_view("<tool_call>"), std::string_view("<think>"), std::string_view("</think>"),
       std::string_view("<mark>"), std::string_view("</s>")};
   static constexpr std::int32_t n_pieces = static_cast<std::int32_t>(pieces.size());
-  static constexpr std::int32_t n_letters = 18; ///< the first pieces, that spell text
+  static constexpr std::int32_t n_letters = 18; ///< how many of the first pieces spell text
   static constexpr std::int32_t call = n_pieces - 5, think = n_pieces - 4, end_think = n_pieces - 3,
                                 mark = n_pieces - 2, end = n_pieces - 1;
 

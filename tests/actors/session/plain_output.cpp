@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* replacement = "\xEF\xBF\xBD";
 
-/// The characters that so many bytes spell.
+/// The ranges of characters that are encoded in one to four bytes.
 constexpr std::pair<std::uint32_t, std::uint32_t> one_byte[] = {{0, 0x7F}};
 constexpr std::pair<std::uint32_t, std::uint32_t> two_bytes[] = {{0x80, 0x7FF}};
 constexpr std::pair<std::uint32_t, std::uint32_t> three_bytes[] = {{0x800, 0xD7FF},
@@ -34,7 +34,7 @@ std::span<const std::pair<std::uint32_t, std::uint32_t>> characters_of(std::size
   }
 }
 
-/// How many bytes the first one announces; 0: it cannot be first.
+/// The length of a character that begins with this byte; 0 if none does.
 std::size_t length_from(unsigned char first) {
   if (first < 0x80) return 1;
   if (first >> 5 == 0b110) return 2;
@@ -42,7 +42,7 @@ std::size_t length_from(unsigned char first) {
   return first >> 3 == 0b11110 ? 4 : 0;
 }
 
-/// Whether some character's bytes begin with these.
+/// Whether the bytes are the beginning of a character.
 bool begins_character(const std::string& bytes) {
   const std::size_t length = length_from(static_cast<unsigned char>(bytes[0]));
   if (length < bytes.size()) return false;
@@ -74,7 +74,7 @@ std::string bytes_of(const plain_rules& rules, std::span<const std::int32_t> ids
     if (rules.begins && all.empty() && rules.tokens->drops_leading_space(ids[i]) &&
         !bytes.empty()) {
       bytes.erase(0, 1);
-      // What follows is not the first even where nothing is left of this one.
+      // The next token is not the first one, even if no byte of this one is left.
       if (bytes.empty()) {
         plain_rules rest = rules;
         rest.begins = false;
@@ -90,7 +90,7 @@ struct found_stop {
   std::size_t begin = 0, end = 0;
 };
 
-/// The stop string that ends first behind `from`; the longest of those with one end.
+/// The stop string that ends first behind `from`; the longest if several end there.
 std::optional<found_stop> first_stop(const std::string& text, std::size_t from,
                                      const std::vector<std::string>& stops) {
   for (std::size_t end = from + 1; end <= text.size(); ++end) {
@@ -104,7 +104,7 @@ std::optional<found_stop> first_stop(const std::string& text, std::size_t from,
   return std::nullopt;
 }
 
-/// How much of a text is certain, because no stop string can begin before: `from` at least.
+/// The length of the text that no stop string can still remove; it is at least `from`.
 std::size_t certain(const std::string& text, std::size_t from,
                     const std::vector<std::string>& stops) {
   for (std::size_t at = from; at < text.size(); ++at)
@@ -136,7 +136,7 @@ output_part part_of(twill::models::tool_calls::call_event&& read) {
 std::string plain_text(const std::string& bytes, bool over) {
   std::string out;
   for (std::size_t at = 0; at < bytes.size();) {
-    std::size_t n = 0; // the most bytes with which some character begins
+    std::size_t n = 0; // how many bytes from here are the beginning of a character
     while (at + n < bytes.size() && begins_character(bytes.substr(at, n + 1)))
       ++n;
     const bool whole = n > 0 && n == length_from(static_cast<unsigned char>(bytes[at]));
@@ -155,7 +155,7 @@ plain_reading read_plainly(const plain_rules& rules, std::span<const std::int32_
   const bool over = stopped || ids.size() >= rules.max_new;
   out.text = plain_text(bytes_of(rules, ids), over);
   const auto least = static_cast<std::size_t>(params.min_tokens);
-  // No stop string begins in the text of tokens before the one with which a stop counts.
+  // A stop string must begin behind the text of the tokens before token number `min_tokens`.
   std::size_t from = 0;
   if (least > 1)
     from = ids.size() < least ? out.text.size()
@@ -176,7 +176,7 @@ plain_reading read_plainly(const plain_rules& rules, std::span<const std::int32_
 plain_step last_step(const plain_rules& rules, std::span<const std::int32_t> ids) {
   plain_step step;
   twill::models::tool_calls::parser parser(rules.reading);
-  // A parser has to see all that came before.
+  // A parser must receive all tokens from the first one on.
   const std::size_t first = rules.parses || ids.empty() ? 1 : ids.size();
   for (std::size_t n = first; n <= ids.size(); ++n) {
     const std::string before = read_plainly(rules, ids.first(n - 1)).text;

@@ -15,32 +15,32 @@
 
 namespace session_tests {
 
-/// What decides how a choice's tokens read.
+/// The rules by which the tokens of a choice are read.
 struct plain_rules {
   const twill::models::tokenizer* tokens = nullptr;
   const twill::config::sampling_params* params = nullptr;
   std::vector<std::int32_t> stop_ids;
   std::vector<std::int32_t> shown; ///< special tokens whose text belongs to the output
-  bool begins = false;             ///< the output is a text of its own
+  bool begins = false;             ///< the output is a text of its own, not the end of the prompt's
   bool parses = false;
-  twill::models::tool_calls::parser_options reading; ///< where it parses
+  twill::models::tool_calls::parser_options reading; ///< used if `parses`
   std::size_t max_new = 0;
 };
 
 /// The state of a choice after some of its tokens.
 struct plain_reading {
-  std::string text; ///< all that a client may get
+  std::string text; ///< all text that a client may receive
   std::optional<twill::actors::finish_reason> finish;
   std::string stop_string;
   std::int32_t stop_token = -1;
 };
 
-/// What the last token brought.
+/// What the last token adds to the output.
 struct plain_step {
-  std::string text;                              ///< empty where the output comes in parts
-  std::vector<twill::actors::output_part> parts; ///< where it does
-  plain_reading reading;                         ///< with all tokens
-  bool called = false;                           ///< a whole call stands in the output
+  std::string text;                              ///< empty if the output comes in parts
+  std::vector<twill::actors::output_part> parts; ///< empty unless the output comes in parts
+  plain_reading reading;                         ///< the state after all tokens
+  bool called = false;                           ///< the output contains a whole call
 };
 
 /// The bytes as text, each invalid part as U+FFFD. An unfinished character at the end is left out

@@ -26,7 +26,7 @@ std::uint64_t count_of(const histogram& h) {
   return n;
 }
 
-/// One observation of `value`, or none.
+/// Demands one observation of `value`, or none.
 void demand_observed(const histogram& h, bool is_one, double value, const std::string& what) {
   demand_equal(count_of(h), is_one ? 1U : 0U, "how often was observed: " + what);
   const double expected = is_one ? value : 0;
@@ -40,7 +40,7 @@ double seconds(steady_clock::duration d) {
 
 std::int64_t used_of(token_budget& budget) {
   const auto always = steady_clock::time_point{};
-  // A bucket of 60 tokens that pays one a second is full again in so many seconds.
+  // A bucket of 60 tokens that refills by one a second is full again after as many seconds.
   return budget.check(budget.per_minute(), always).value_or(0);
 }
 
@@ -97,7 +97,7 @@ void session_play::expect_end(const std::string& status, bool releases) {
   if (releases) now_.n_released += 1;
 }
 
-/// What the context and the KV cache leave room for; or why the request has none.
+/// Computes the room for output in the context and the KV cache. Returns an error if there is none.
 std::optional<errc> session_play::expect_room(std::string& param) {
   const auto& params = request_.asked.sampling;
   const bool chat = std::holds_alternative<chat_prompt>(request_.asked.prompt);
@@ -105,7 +105,7 @@ std::optional<errc> session_play::expect_room(std::string& param) {
   const std::int64_t context = request_.model->max_context_tokens;
   const std::int64_t kv = request_.model->kv_tokens;
   const std::int64_t asked = std::max(params.max_tokens, 0);
-  // A token follows unless none is asked for; the last one drawn is never computed.
+  // At least one token follows unless none is requested. The last token drawn is never computed.
   if (prompt + (prompt_only() ? 0 : 1) > context) {
     param = chat ? "messages" : "prompt";
     return errc::context_too_long;
@@ -124,7 +124,7 @@ std::optional<errc> session_play::expect_room(std::string& param) {
 std::int64_t session_play::cost_ahead() const {
   const auto prompt = static_cast<std::int64_t>(now_.prompt.size());
   if (prompt_only()) return prompt;
-  // As many as 256 where the request does not say how many; and those that it has already.
+  // At most 256 tokens a choice without max_tokens, but at least those of the earlier run.
   const std::int32_t each =
       request_.asked.sampling.max_tokens < 0 ? std::min(now_.max_new, 256) : now_.max_new;
   std::int64_t n_made = 0;
@@ -175,7 +175,7 @@ void session_play::expect_prepared() {
          "whose grammar is ordered");
 }
 
-/// False where nothing can follow what was made.
+/// Returns false if no token can follow the earlier run's output.
 bool session_play::expect_replay() {
   now_.ids.assign(n_choices(), {});
   now_.finished.assign(n_choices(), false);

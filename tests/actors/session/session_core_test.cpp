@@ -20,7 +20,7 @@ using namespace session_tests;
 
 namespace {
 
-/// The one error event of a request that was refused before it reached the batcher.
+/// The error that ends a request which is refused before it reaches the batcher.
 request_error refusal(request asked, std::int32_t context = 100, std::int64_t kv_tokens = 100) {
   fixture r(std::move(asked));
   r.start(context, kv_tokens);
@@ -88,7 +88,7 @@ TEST_CASE("a tenant's tokens are counted, and those it did not use given back") 
   }
   // A request that was cancelled is charged for its prompt; a request that failed before its first
   // token is charged nothing.
-  constexpr int not_charged = 100; // so that the bucket is full
+  constexpr int not_charged = 100; // so many tokens fill the bucket again
   budget.settle(not_charged, 0);
   {
     fixture r(asking("12345", 50), nullptr, &budget);
@@ -114,7 +114,7 @@ TEST_CASE("a tenant's tokens are counted, and those it did not use given back") 
 
 TEST_CASE("a tenant pays for every choice, and for what comes beyond the expected") {
   token_budget budget(100'000);
-  const auto used = [&] { // rounded, as time gives some back
+  const auto used = [&] { // in thousands, because time refills the budget a little
     std::int64_t low = 0, high = 100'000;
     while (low < high) {
       const auto middle = (low + high + 1) / 2;
@@ -134,11 +134,11 @@ TEST_CASE("a tenant pays for every choice, and for what comes beyond the expecte
   CHECK(used() == 0);
   fixture open(asking("hi", -1), nullptr, &budget);
   open.start(10'000, 10'000);
-  CHECK(used() == 0); // 258: as much as is expected
+  CHECK(used() == 0); // 258 tokens are expected, which is 0 thousands
   open.tokens(std::string(5000, 'a'));
   CHECK(used() == 5);
   open.core.failed({errc::executor_failed, "lost", ""});
-  CHECK(used() == 5); // what was streamed was used
+  CHECK(used() == 5); // streamed tokens stay charged
 }
 
 TEST_CASE("a request that waits too long is the batcher's to end, unless that has not got it") {
@@ -233,7 +233,7 @@ TEST_CASE("a request ends by length with its text and usage") {
   CHECK(end.finish == finish_reason::length);
   CHECK(end.last);
   CHECK(end.use.completion_tokens == 3);
-  CHECK(r.finished.empty()); // the batcher knows of ends by length
+  CHECK(r.finished.empty()); // the batcher ends by length itself
   CHECK(r.n_released == 0);
   CHECK(r.n_over == 1);
   CHECK(r.stats.read().finished_length == 1);
@@ -254,7 +254,7 @@ TEST_CASE("a stop string is held back, cut off, and reported to the batcher once
   CHECK(r.events.back().stop_string == "STOP");
   CHECK(r.finished == std::vector<std::int32_t>{0});
   const std::size_t n = r.events.size();
-  r.tokens("yz"); // drawn by steps prepared before
+  r.tokens("yz"); // from steps that were prepared before the stop
   CHECK(r.events.size() == n);
   CHECK(r.n_over == 1);
 }
@@ -340,7 +340,7 @@ TEST_CASE("a request that the batcher lost is not released there again") {
   fixture received(asking("hello"));
   received.start();
   received.core.failed({errc::queue_full, "the queue is full; retry in 3 s", "", 3});
-  CHECK(received.events.back().error->retry_after_s == 3); // as the message says
+  CHECK(received.events.back().error->retry_after_s == 3); // equal to the number in the message
 }
 
 TEST_CASE("a request survives the loss of its batcher once, unless it has streamed") {
@@ -350,7 +350,7 @@ TEST_CASE("a request survives the loss of its batcher once, unless it has stream
   r.core.batcher_lost(lost);
   CHECK(r.submitted.size() == 2);
   r.core.queued();
-  CHECK(r.events.size() == 1); // its client knows that it is queued
+  CHECK(r.events.size() == 1); // the queued event is sent only once
   r.core.batcher_lost(lost);
   CHECK(r.submitted.size() == 2);
   REQUIRE(r.events.back().error);
@@ -386,7 +386,7 @@ TEST_CASE("what was held back comes with the last token, whatever ends the outpu
     fixture r(asked);
     r.start();
     r.tokens("abST");
-    r.core.token(fixture::token_of(0xe2), now); // it begins a character
+    r.core.token(fixture::token_of(0xe2), now); // the first byte of a character
     auto last = fixture::token_of(stopped ? '!' : 0x82);
     (stopped ? last.stopped : last.length) = true;
     r.core.token(last, now);
@@ -516,7 +516,7 @@ TEST_CASE("a chat whose turns may be left out leaves room for its output") {
   const auto said = [](const char* role, const std::string& text) {
     return twill::value_object{{"role", role}, {"content", text}};
   };
-  // What is submitted, or why nothing is; a token is a byte, and each message has ten.
+  // The text that is submitted, or the error. A token is a byte, and each message has ten bytes.
   const auto outcome = [&](std::int32_t for_output, std::int32_t max_tokens, std::int64_t kv_tokens,
                            const std::string& last = "the last :") {
     twill::value_list messages{said("system", "be brief: ")};
@@ -544,7 +544,7 @@ TEST_CASE("a chat whose turns may be left out leaves room for its output") {
                           "question 3answer   3the last :";
   CHECK(outcome(-1, -1, 1000).starts_with("the prompt must be < 80 tokens"));
   CHECK(outcome(10, -1, 1000) == "be brief: " + all.substr(50));
-  CHECK(outcome(10, -1, 50) == "be brief: " + all.substr(70)); // so that it fits the KV cache
+  CHECK(outcome(10, -1, 50) == "be brief: " + all.substr(70)); // also the KV cache must have room
   CHECK(outcome(30, 30, 1000) == "be brief: " + all.substr(70));
   CHECK(outcome(20, 20, 1000) == "be brief: " + all.substr(50));
   CHECK(outcome(60, 60, 1000) == "be brief: the last :");
@@ -574,7 +574,7 @@ TEST_CASE("an answer goes on from the last message where the template shows its 
   const std::string each = "{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}";
   CHECK(prompt_of((each + "{% if add_generation_prompt %}a:{% endif %}").c_str()) ==
         "u:sum?;a:It is");
-  // No new message begins.
+  // No new message begins, so add_generation_prompt is false.
   CHECK(prompt_of(("{% if add_generation_prompt %}a:{% endif %}" + each).c_str()) ==
         "u:sum?;a:It is");
   CHECK(prompt_of((each + "{{ messages[0].content }}").c_str())
@@ -713,7 +713,7 @@ TEST_CASE("only the last prompt tokens are kept when asked for") {
 }
 
 TEST_CASE("the output may take what room there is where the request says so") {
-  // A prompt of five tokens in a context of 100, and in a cache of 50 places.
+  // A prompt of five tokens, a context of 100 tokens, and a KV cache of `kv_tokens`.
   const auto max_new = [](std::int32_t max_tokens, bool may_shrink, std::int64_t kv_tokens) {
     request asked = asking("hello", max_tokens);
     asked.shorten_output = may_shrink;
@@ -758,7 +758,7 @@ TEST_CASE("tokens of an earlier exchange stand before the prompt's own") {
 
 namespace {
 
-/// Bytes, behind the id 1 at the beginning of a text.
+/// Encodes bytes, and adds the id 1 at the beginning of a text.
 class begun_bytes final : public twill::models::tokenizer {
 public:
   twill::models::result<std::vector<std::int32_t>>
@@ -973,7 +973,7 @@ TEST_CASE("on_end reports a request's end and usage once") {
   auto last = fixture::token_of('b');
   last.length = true;
   r.core.token(last, now + std::chrono::milliseconds(5));
-  r.core.cancel(); // too late
+  r.core.cancel(); // too late: the request is over
   REQUIRE(received.size() == 1);
   CHECK(received[0].status == "length");
   CHECK_FALSE(received[0].failed);
@@ -1057,7 +1057,7 @@ TEST_CASE("scores of a prompt are counted: too many for one request, or for all,
     const auto start = [](fixture& r) { r.start(context, context); };
     fixture plain(asking("hi"));
     start(plain);
-    CHECK(score_memory::taken_by_all() == 0); // who asks for no scores takes nothing
+    CHECK(score_memory::taken_by_all() == 0); // requests without scores take no memory for them
     std::vector<std::unique_ptr<fixture>> running;
     for (int i = 0; i < 4; ++i) {
       running.push_back(std::make_unique<fixture>(scored(50'000, 20)));

@@ -95,7 +95,7 @@ struct fixture : session_core::session_host {
   steady_clock::time_point now() const override { return session_tests::now; }
   void on_over() override { ++n_over; }
 
-  answer_format answers; ///< of the served model
+  answer_format answers; ///< the answer format of the served model
   stats_board stats;
   std::shared_ptr<request_control> control;
   std::vector<event> events;
@@ -103,7 +103,7 @@ struct fixture : session_core::session_host {
   std::vector<compile_grammar> ordered;
   std::vector<std::int32_t> finished;
   int n_released = 0, n_over = 0, n_waited = 0;
-  token_budget* budget; ///< of the request's tenant
+  token_budget* budget; ///< the budget of the request's tenant
   twill::config::tenant_options tenant{"t", {}, 3, 2, 5};
   session_core core;
 };
@@ -132,7 +132,7 @@ inline std::string parts_of(const std::vector<event>& events) {
   return all;
 }
 
-/// An end id comes.
+/// The batcher reports an end id.
 inline void end(fixture& r) {
   token_ready ready = fixture::token_of(scripted::eos);
   ready.stopped = true;

@@ -23,9 +23,9 @@ using test::operation;
 
 namespace {
 
-constexpr std::int64_t per_minute = 60; ///< of the budget: a token a second
+constexpr std::int64_t per_minute = 60; ///< the rate of the budget: a token a second
 
-/// Long after all that happens here, so that time pays nothing of the budget.
+/// Long after everything that happens here, so that time does not refill the budget.
 const auto much_later = drawn_after + std::chrono::hours(24 * 365 * 100);
 
 float logprob_of(std::uint32_t number) {
@@ -71,7 +71,7 @@ void session_play::hear(const event& e) {
   if (how == listening::throws) throw std::runtime_error("its client's callback");
 }
 
-/// Another core takes the request, from what the client has.
+/// Another core takes over the request, with the output that the client has received.
 void session_play::begin(const operation& op) {
   core_.reset();
   demand_equal(score_memory::taken_by_all(), 0, "the memory of scores without a session");
@@ -80,7 +80,7 @@ void session_play::begin(const operation& op) {
   const bool is_whole =
       !delivered_.empty() && std::all_of(delivered_.begin(), delivered_.end(),
                                          [](const made_choice& one) { return one.finished; });
-  if (is_whole && !how.one_in(8)) delivered_.clear(); // the next request is a new one
+  if (is_whole && !how.one_in(8)) delivered_.clear(); // the next request is another one
   made_ = delivered_;
   const bool has_tokens = std::any_of(made_.begin(), made_.end(), [](const made_choice& one) {
     return !one.tokens.empty() || one.finished;
@@ -321,7 +321,7 @@ void session_play::disturb(const operation& op) {
     next_event_ = listening::throws;
     return;
   case 143:
-  case 144: // many tokens
+  case 144: // up to 150 tokens
     for (std::uint32_t i = 0; i < 150 && now_.at == stage::drawing && !now_.over; ++i)
       draw({0, op.a + i, 8 * (op.b / 8 + i), op.c + i});
     return;
@@ -332,7 +332,7 @@ void session_play::disturb(const operation& op) {
   }
 }
 
-/// Messages that were on their way when the request ended.
+/// Passes a message that was under way when the request ended.
 void session_play::stray(const operation& op) {
   token_ready drawn;
   switch (op.kind % 10) {

@@ -39,10 +39,10 @@ public:
 private:
   enum class stage { fresh, encoding, compiling, submitted, scoring, drawing };
 
-  /// What one core was given as input, and must have done.
+  /// The inputs of one core, and the outputs that it must have had.
   struct account {
     stage at = stage::fresh;
-    bool goes_on = false; ///< with what an earlier core has drawn
+    bool goes_on = false; ///< begins with tokens that an earlier core has drawn
     bool paid = false, scored_memory = false;
     bool in_batcher = false, announced = false, moved = false, drew = false;
     bool silenced = false, ended = false, over = false, failed = false;
@@ -50,7 +50,7 @@ private:
     std::int32_t max_new = 0, n_made = 0, n_drawn = 0, n_submitted = 0, n_released = 0,
                  n_waited = 0;
     std::vector<std::int32_t> prompt;
-    std::vector<std::vector<std::int32_t>> ids; ///< of each choice
+    std::vector<std::vector<std::int32_t>> ids; ///< the tokens of each choice
     std::vector<bool> finished, called, by_length;
     std::vector<std::int32_t> finish_received; ///< choices that the core asked the batcher to
                                                ///< finish
@@ -71,7 +71,7 @@ private:
   void scored(const twill::test::operation& op);
   void draw(const twill::test::operation& op);
 
-  // The account.
+  // The account of the core.
   void expect_prepared();
   std::optional<twill::actors::errc> expect_room(std::string& param);
   void expect_submit();
@@ -96,7 +96,7 @@ private:
   void compare_counts() const;
   void compare_end() const;
 
-  // The host.
+  // The calls of the core's host.
   void encode(twill::actors::served_model_ptr, twill::actors::prompt_variant prompt,
               bool to_context) override;
   void submit(const twill::actors::submit_prompt& prompt) override { submitted_.push_back(prompt); }
@@ -114,10 +114,10 @@ private:
   const made_up_request request_;
   account now_;
 
-  // What the core did.
+  // The calls that the core made.
   std::optional<twill::actors::prompt_variant> to_encode_;
   bool to_context_ = false;
-  bool was_queued_ = false; ///< when it was over
+  bool was_queued_ = false; ///< when the request was over
   std::vector<twill::actors::submit_prompt> submitted_;
   std::vector<twill::actors::compile_grammar> orders_;
   std::vector<std::int32_t> finished_;
@@ -128,14 +128,14 @@ private:
   std::size_t left_at_ = 0; ///< events that the client had received when it left; 0: it did not
                             ///< leave
 
-  // What its client has, over all cores.
+  // Output that the client has received, from all cores.
   std::vector<twill::actors::made_choice> delivered_;
   std::string continuity_;
   enum class listening { as_usual, leaves, throws } next_event_ = listening::as_usual;
 
-  std::vector<std::uint32_t> call_at_; ///< where in a call's pieces each choice is
+  std::vector<std::uint32_t> call_at_; ///< the position of each choice within a call's pieces
   std::int64_t tick_ = 0;
-  std::vector<twill::actors::made_choice> made_; ///< with which the present core was started
+  std::vector<twill::actors::made_choice> made_; ///< given to the present core at its start
   bool other_model_ = false;                     ///< the present core should have continued with
                                                  ///< another model
   std::shared_ptr<int> held_by_callback_;

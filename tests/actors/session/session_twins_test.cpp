@@ -21,7 +21,7 @@ using namespace twill::test;
 
 namespace {
 
-/// Up to `most` letters, of two kinds, so that beginnings repeat themselves.
+/// Up to `most` letters of two kinds, so that beginnings of stop strings often repeat.
 std::string letters(std::uint32_t n, std::uint32_t most) {
   std::string out;
   for (std::uint32_t left = n % (most + 1); left > 0; --left) {
@@ -33,10 +33,10 @@ std::string letters(std::uint32_t n, std::uint32_t most) {
 
 struct stop_found {
   std::string stop;      ///< empty: none
-  std::size_t begin = 0; ///< of it
+  std::size_t begin = 0; ///< of the stop string in the text
 };
 
-/// The stop string that ends first in a text; among those with one end, the longest.
+/// The stop string that ends first in a text; the longest if several end there.
 stop_found find_stop(const std::string& text, const std::vector<std::string>& stops) {
   for (std::size_t end = 1; end <= text.size(); ++end) {
     stop_found best;
@@ -48,7 +48,7 @@ stop_found find_stop(const std::string& text, const std::vector<std::string>& st
   return {};
 }
 
-/// What may be shown of a text without a stop string: all but what a stop string may begin with.
+/// The part of a text without a stop string that no later text can make part of a stop string.
 std::string certain(const std::string& text, const std::vector<std::string>& stops) {
   for (std::size_t at = 0; at < text.size(); ++at)
     for (const std::string& stop : stops)
@@ -64,7 +64,7 @@ void play_stops(const operations& sequence) {
                                        letters(setup.c, 3)};
   const bool include = setup.kind % 2 == 0;
   stop_matcher matcher(stops, include);
-  std::string out, before, text; // `before`: what was passed; no stop string reaches into it
+  std::string out, before, text; // `before`: passed text, which no stop string may reach into
   for (std::size_t i = 1; i < sequence.size(); ++i) {
     const operation& op = sequence[i];
     const std::string piece = letters(op.a, 4);
@@ -97,7 +97,7 @@ void play_stops(const operations& sequence) {
   }
 }
 
-/// Every way to cut a short text.
+/// Cuts a short text into pieces in every possible way.
 void cut_everywhere(const operations& sequence) {
   for (const operation& op : sequence) {
     const std::string text = letters(op.kind, 9);
@@ -162,7 +162,7 @@ void play_turns(const operations& sequence) {
     if (is(messages.back(), "user")) ++turns;
   }
   turns = std::max<std::size_t>(turns, 1);
-  // So many of the newest turns fit; not all of them do, and one may be too much as well.
+  // The newest `fitting` turns fit. Not all turns fit, and even one may be too long.
   const std::size_t fitting = turns == 1 ? 0 : sequence.front().a % turns;
   int asked = 0;
   const auto kept = newest_turns(messages, [&](const value_list& some) {
@@ -174,7 +174,7 @@ void play_turns(const operations& sequence) {
   std::size_t dropped = 0;
   if (turns > 1) {
     const std::size_t good = std::max<std::size_t>(fitting, 1);
-    std::size_t stride = 1; // the largest power of two within a quarter of what fits
+    std::size_t stride = 1; // the largest power of two up to a quarter of the turns that fit
     while (2 * stride <= good / 4)
       stride *= 2;
     dropped = turns - good;
@@ -210,7 +210,7 @@ void play_scores(const operations& sequence) {
     if (op.kind % 3 == 0 && !all.empty()) {
       all.erase(all.begin() + op.a % all.size());
     } else {
-      // Parts of the whole, so that it is met exactly.
+      // Parts of the whole, so that sums are often equal to the limit.
       const std::int64_t bytes = most / 8 * (op.a % 5) + op.b % 3 - (op.a % 5 > 0 ? 1 : 0);
       auto memory = std::make_unique<score_memory>();
       const bool fits = sum() + bytes <= most;

@@ -39,7 +39,7 @@ struct first_stop {
   bool found() const { return end != std::string::npos; }
 };
 
-/// The longest end of the text with which a stop string begins, and is not over.
+/// The length of the longest end of the text that is an incomplete stop string.
 std::size_t held_back(const std::string& text, const std::vector<std::string>& stops) {
   std::size_t most = 0;
   for (const std::string& stop : stops)
@@ -58,7 +58,7 @@ void check_matcher(const operations& sequence) {
   for (const operation& o : sequence)
     if (o.kind % 3 == 1) stops.push_back(text_of(o.a, o.b % 6));
   actors::stop_matcher matcher(stops, includes);
-  std::string passed, text, out; // what passed cannot be a part of a stop string
+  std::string passed, text, out; // passed text cannot be a part of a stop string
   for (const operation& o : sequence) {
     if (o.kind % 3 == 1) continue;
     const std::string piece = text_of(o.a, o.b % 7);

@@ -24,13 +24,13 @@ outcome feed(const std::vector<std::string>& stops, const std::vector<std::strin
       o.found = matcher.found();
       return o;
     }
-    // What is out may never be followed by a match that begins in it: checked by the oracle below.
+    // The oracle below checks that no later match begins in text that was returned here.
   }
   matcher.flush(o.text);
   return o;
 }
 
-/// The whole text at once: the match that ends first, the longest of those.
+/// Searches the whole text at once: the match that ends first, the longest if several end there.
 outcome oracle(const std::vector<std::string>& stops, const std::string& text, bool include) {
   for (std::size_t end = 1; end <= text.size(); ++end) {
     const std::string* best = nullptr;

@@ -1,4 +1,4 @@
-// Clients take turns as in a plain list of the clients that wait and since when.
+// compile_queue compared with a plain list of the waiting clients, in the order of their turns.
 #include <algorithm>
 #include <cstdint>
 #include <string>

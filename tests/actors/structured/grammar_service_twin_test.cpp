@@ -64,7 +64,7 @@ std::size_t bytes_of_form(std::size_t which) {
   return all[which];
 }
 
-/// An answer that is kept, with where it belongs.
+/// A cached answer, with the grammar and the kind of vocabulary that it belongs to.
 struct kept_answer {
   std::size_t form;
   bool marked;
@@ -96,7 +96,7 @@ public:
       is_stopped_ = true;
       return;
     }
-    // Whether somebody waits: nobody is known to, somebody does, nobody does any longer.
+    // Whether a client waits for the grammar: unknown, yes, or not any more.
     if (op.c % 4 > 0) order.abandoned = std::make_shared<std::atomic<bool>>(op.c % 4 == 3);
     compile(order, which, marked);
   }
@@ -120,7 +120,7 @@ private:
              "the refusal is kept");
     demand(answer.tokens == one.answer->tokens, "the tokens that it was compiled for");
     kept_.erase(kept_.begin() + (find(which, marked) - kept_.data()));
-    kept_.push_back(std::move(one)); // it was used last
+    kept_.push_back(std::move(one)); // the answer was used last
   }
 
   void look(const compile_grammar& order, std::size_t which, bool marked) {
@@ -160,7 +160,7 @@ private:
                                             answer.grammar.code()) == std::end(passing);
   }
 
-  /// Each kind has a cache of its own, in which the last answer always stays.
+  /// Each kind of vocabulary has its own cache, which always keeps the last answer.
   void drop_oldest(bool marked) {
     const auto is_there = [&](const kept_answer& one) { return one.marked == marked; };
     for (;;) {
@@ -176,7 +176,7 @@ private:
   models::grammar::compile_limits limits_;
   bool is_broken_ = false, is_stopped_ = false;
   std::unique_ptr<grammar_service> service_;
-  std::vector<kept_answer> kept_; ///< by the time of the last use
+  std::vector<kept_answer> kept_; ///< in the order of their last use
   models::grammar::vocabulary_ptr plain_tokens_, marked_tokens_;
 };
 

@@ -88,14 +88,14 @@ TEST_CASE("the first failure is mended at once, the next ones after longer and l
     CHECK(r.machine.detail().find("EIO") != std::string::npos);
     CHECK(r.orders() == "wake");
     waited.push_back(std::chrono::duration<double>(r.wake_at - r.now).count());
-    r.machine.woken(r.now); // too early
+    r.machine.woken(r.now); // before the delay is over, nothing happens
     CHECK(r.orders().empty());
     r.wait_for_wake();
     CHECK(r.orders() == "load");
   }
   CHECK(waited == std::vector<double>{1, 2, 4, 8});
   r.machine.loaded(r.generation, r.now);
-  CHECK(r.orders() == "serve"); // the batcher is still the same
+  CHECK(r.orders() == "serve"); // the batcher was not replaced
   CHECK(r.machine.now() == phase::ready);
   CHECK(r.machine.detail().empty());
 }
@@ -131,11 +131,11 @@ TEST_CASE("after six failures in a row requests end, and tries go on", "[supervi
     CHECK(r.machine.now() == phase::failed);
     CHECK(r.orders() == "load");
     r.machine.load_failed(r.generation, "broken", r.now);
-    CHECK(r.orders() == "wake"); // no request is left to end
+    CHECK(r.orders() == "wake"); // no request is left that could be ended
   }
   r.wait_for_wake();
   r.orders();
-  r.machine.loaded(r.generation, r.now); // the disk has healed
+  r.machine.loaded(r.generation, r.now); // the weights can be read again
   CHECK(r.orders() == "serve");
   CHECK(r.machine.now() == phase::ready);
 }
@@ -146,7 +146,7 @@ TEST_CASE("time spent ready takes failures back", "[supervisor]") {
   for (int i = 0; i < 20; ++i) { // one failure every 20 seconds
     r.now += 20s;
     r.machine.step_failed(r.generation, "now and then", r.now);
-    CHECK(r.orders() == "load"); // at once
+    CHECK(r.orders() == "load"); // the first retry has no delay
     r.machine.loaded(r.generation, r.now);
     CHECK(r.orders() == "serve");
   }
@@ -179,7 +179,7 @@ TEST_CASE("an executor that ends is made anew", "[supervisor]") {
   CHECK(r.orders() == "start_executor load");
   r.machine.load_failed(r.generation, "busy", r.now);
   CHECK(r.orders() == "wake");
-  r.machine.executor_ended("exception", r.now); // while a retry waits: no second failure
+  r.machine.executor_ended("exception", r.now); // no second failure: a retry waits already
   CHECK(r.orders().empty());
   r.wait_for_wake();
   CHECK(r.orders() == "start_executor load");
@@ -220,7 +220,7 @@ TEST_CASE("a batcher that keeps ending is given up through the sessions, and mad
   }
   r.machine.scheduler_ended("exception", r.now);
   CHECK(r.machine.now() == phase::failed);
-  CHECK(r.orders() == "end_scheduler end_requests wake"); // nothing goes to the dead batcher
+  CHECK(r.orders() == "end_scheduler end_requests wake"); // no order for the batcher that ended
   r.machine.executor_ended("exception", r.now);
   r.machine.scheduler_ended("exception", r.now);
   CHECK(r.orders().empty());

@@ -34,7 +34,7 @@ using verdict = replay_outcome::verdict;
 
 namespace {
 
-/// The lines of one stream, as a file has them.
+/// Collects the lines of a stream, as in a file.
 class text_sink final : public trace_sink {
 public:
   void saw(std::chrono::nanoseconds at, std::string_view body) override { add(at, body); }
@@ -47,7 +47,7 @@ private:
   }
 };
 
-/// A batcher under random operations, recorded. The tiers off the device are played by chance.
+/// A recorded batcher under random operations. Answers of the tiers are drawn at random.
 class recorded final : public session_sink, public tier_sink {
 public:
   recorded(std::uint64_t seed, bool tiers) : rng_(seed), tiers_(tiers), trace_(sink_) {
@@ -100,7 +100,7 @@ private:
     if (kind == 5) { // a failure that belongs to an earlier generation of the executor
       core_->step_failed(generation_ + 1, "late");
       pump();
-    } else if (kind == 1) { // a choice ends at a stop string only after it has a token
+    } else if (kind == 1) { // a stop string can only match after a token was drawn
       if (drew_.count(request) > 0) disturb(request, disturbance::end_choice);
     } else {
       disturb(request, kind == 0                ? disturbance::release
@@ -141,7 +141,7 @@ private:
     core_->submit(order);
     pump();
   }
-  /// Has an earlier run draw some of the output, and maybe finish choices.
+  /// Adds output of an earlier run to the request, and perhaps finishes some of its choices.
   void go_on(submit_prompt& order, int stem) {
     std::vector<made_choice> made(static_cast<std::size_t>(order.n_choices));
     for (made_choice& choice : made) {
@@ -242,7 +242,7 @@ private:
     if (const auto request = core_->take_request()) {
       grant_ = grant_blocks(*pool_, *request);
       if (tiers_) play_tiers(*request, *grant_);
-      if (any(0, 2) > 0) answer_request(); // otherwise later, after other messages
+      if (any(0, 2) > 0) answer_request(); // otherwise answered later, after other messages
     }
   }
   void apply() {
@@ -292,12 +292,12 @@ private:
   request_id last_request_ = 0;
   std::set<request_id> live_, paused_, drew_;
   std::deque<step_plan_ptr> sent_;
-  std::map<sequence_id, std::int32_t> over_; ///< tokens that are left
+  std::map<sequence_id, std::int32_t> over_; ///< how many tokens are left to draw
   std::set<sequence_id> left_;               ///< sequences that the executor was asked to skip
   std::set<sequence_id> pooled_;             ///< ids of pooled prompts
-  std::set<sequence_id> skipped_;            ///< a row of which was skipped
+  std::set<sequence_id> skipped_;            ///< sequences of which a row was skipped
   std::map<std::uint64_t, std::int32_t> asked_;
-  std::optional<kv_grant> grant_; ///< the allocator's answer, on its way
+  std::optional<kv_grant> grant_; ///< the allocator's answer that was not delivered yet
   steady_clock::time_point now_ = steady_clock::now();
 };
 
@@ -321,7 +321,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// The lines that led to this one.
+/// At most twelve lines of `text`, up to line number `line`.
 std::string before_line(const std::string& text, std::uint64_t line) {
   auto lines = lines_of(text);
   lines.resize(std::min<std::size_t>(lines.size(), line));
