@@ -1,6 +1,7 @@
 // A golden model folder: opened as users would, with its reference logits and tokens.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -101,13 +102,15 @@ private:
   }
 };
 
-/// The largest difference of two entries with one index; infinity if the lengths differ.
+/// The largest difference of two entries with one index. NaN if one difference is NaN, infinity if
+/// the lengths differ, so that no bound holds then.
 inline double largest_difference(const logit_row& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return INFINITY;
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double d = std::abs(double{a[i]} - double{b[i]});
-    if (!(d <= largest)) largest = d;
+    if (std::isnan(d)) return d;
+    largest = std::max(largest, d);
   }
   return largest;
 }
