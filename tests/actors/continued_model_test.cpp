@@ -16,6 +16,7 @@
 #include "tests/actors/kept_events.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/default_model.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill;
 using scripted::kept_events;
@@ -115,7 +116,8 @@ void compare(const events_of_request& rest, const events_of_request& before, std
     sums.tokens += static_cast<std::int64_t>(a.ids.size());
     for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
       sums.other_bits += a.logprobs[i] != b.logprobs[i] ? 1 : 0;
-      sums.worst = std::max(sums.worst, std::abs(double{a.logprobs[i]} - double{b.logprobs[i]}));
+      sums.worst =
+          twill::test::worse(sums.worst, std::abs(double{a.logprobs[i]} - double{b.logprobs[i]}));
     }
   }
   sums.other_text += differs ? 1 : 0;

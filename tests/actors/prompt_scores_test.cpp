@@ -10,6 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/paths.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill;
 using scripted::recorder;
@@ -67,13 +68,13 @@ TEST_CASE("scores of prompts are those of a direct computation in f32", "[actors
       double worst = 0;
       for (std::size_t t = 1; t < scores.size(); ++t) {
         const auto& logits = direct[p][t - 1];
-        worst = std::max(
+        worst = twill::test::worse(
             worst, std::abs(double{scores[t].chosen.logprob} - logprob_of(logits, prompt.ids[t])));
         REQUIRE(scores[t].top.size() == 5);
         for (std::size_t k = 0; k < 5; ++k) {
           CHECK(scores[t].top[k].id == prompt.top[t - 1][k].first);
-          worst = std::max(worst, std::abs(double{scores[t].top[k].logprob} -
-                                           logprob_of(logits, scores[t].top[k].id)));
+          worst = twill::test::worse(worst, std::abs(double{scores[t].top[k].logprob} -
+                                                     logprob_of(logits, scores[t].top[k].id)));
         }
       }
       CHECK(worst < 1e-4);

@@ -15,6 +15,7 @@
 #include "tests/models/support/default_model.hpp"
 #include "tests/paths.hpp"
 #include "tests/support/json.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill;
 using scripted::recorder;
@@ -114,8 +115,8 @@ TEST_CASE("greedy continuations and log-probabilities through the port equal the
     for (const actors::event& e : events[p]) {
       for (const auto& token : e.tokens) {
         // The log-probabilities of the references were computed before end ids were excluded.
-        worst = std::max(worst, std::abs(static_cast<double>(token.chosen.logprob) -
-                                         test::number_of(chosen[at++])));
+        worst = twill::test::worse(worst, std::abs(static_cast<double>(token.chosen.logprob) -
+                                                   test::number_of(chosen[at++])));
         REQUIRE(token.top.size() == 10);
         CHECK(token.top[0].logprob >= token.top[9].logprob);
       }

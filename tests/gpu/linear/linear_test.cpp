@@ -37,6 +37,7 @@ void check_close(const std::vector<float>& actual, const oracle& want, const std
     if (!(e <= excess)) {
       excess = e;
       worst = i;
+      if (std::isnan(e)) break; // otherwise a later element would replace it
     }
   }
   if (!(excess <= 1)) {

@@ -8,6 +8,7 @@
 #include "gpu/rows/norms.hpp"
 #include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill;
 using gpu::dtype;
@@ -43,9 +44,10 @@ TEST_CASE("rms_norm agrees with a naive oracle, with and without a residual, ove
         }
         const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
         for (long j = 0; j < n; ++j)
-          worst = std::max(worst, std::abs(row[static_cast<std::size_t>(j)] * scale *
-                                               double{w[static_cast<std::size_t>(j)]} -
-                                           double{actual[static_cast<std::size_t>(i * n + j)]}));
+          worst = twill::test::worse(worst,
+                                     std::abs(row[static_cast<std::size_t>(j)] * scale *
+                                                  double{w[static_cast<std::size_t>(j)]} -
+                                              double{actual[static_cast<std::size_t>(i * n + j)]}));
       }
       CHECK(worst < 2e-5);
     }
@@ -86,9 +88,9 @@ TEST_CASE("silu_mul agrees with a naive oracle, from very negative to very posit
         const double gate = x[static_cast<std::size_t>(i * 2 * n + j)];
         const double up = x[static_cast<std::size_t>(i * 2 * n + n + j)];
         const double expected = gate / (1 + std::exp(-gate)) * up;
-        worst = std::max(worst,
-                         std::abs(expected - double{actual[static_cast<std::size_t>(i * n + j)]}) /
-                             (1 + std::abs(expected)));
+        worst = twill::test::worse(
+            worst, std::abs(expected - double{actual[static_cast<std::size_t>(i * n + j)]}) /
+                       (1 + std::abs(expected)));
       }
     CHECK(worst < 1e-6);
   }

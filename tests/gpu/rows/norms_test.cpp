@@ -9,6 +9,7 @@
 #include "gpu/rows/norms.hpp"
 #include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill;
 using gpu::activation;
@@ -64,7 +65,7 @@ TEST_CASE("layer_norm agrees with a naive oracle, with and without bias, in plac
             const auto at = static_cast<std::size_t>(j);
             const double want = (row[j] - mean) / std::sqrt(variance + 1e-5) * double{w[at]} +
                                 (biased ? double{b[at]} : 0.0);
-            worst = std::max(
+            worst = twill::test::worse(
                 worst, std::abs(want - double{actual[static_cast<std::size_t>(i * stride + j)]}));
           }
           for (long j = n; j < stride; ++j) // between rows nothing is written
@@ -111,7 +112,7 @@ TEST_CASE("head_norm normalises every head apart and leaves what lies between ro
             squares += double{head[d]} * double{head[d]};
           const double scale = 1 / std::sqrt(squares / static_cast<double>(dim) + 1e-6);
           for (long d = 0; d < dim; ++d)
-            worst = std::max(
+            worst = twill::test::worse(
                 worst,
                 std::abs(head[d] * scale * double{w[static_cast<std::size_t>(d)]} -
                          double{actual[static_cast<std::size_t>(i * stride + h * dim + d)]}));
@@ -143,7 +144,8 @@ TEST_CASE("activations agree with a naive oracle, from very negative to very pos
         for (long j = 0; j < stride; ++j) {
           const auto at = static_cast<std::size_t>(i * stride + j);
           const double want = j < n ? activated(kind, x[at]) : double{x[at]};
-          worst = std::max(worst, std::abs(want - double{actual[at]}) / (1 + std::abs(want)));
+          worst =
+              twill::test::worse(worst, std::abs(want - double{actual[at]}) / (1 + std::abs(want)));
         }
       CHECK(worst < 1e-6);
     }

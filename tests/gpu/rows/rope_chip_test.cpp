@@ -11,6 +11,7 @@
 #include "gpu/rows/rope.hpp"
 #include "tests/gpu/implementations.hpp"
 #include "tests/gpu/ragged_case.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill;
 using gpu::dtype;
@@ -74,8 +75,8 @@ TEST_CASE("a chip's cosine and sine are within 1e-7 for every angle of a positio
   double worst = 0;
   const auto judge = [&](float x) {
     const auto of = gpu::detail::cosine_and_sine_of(x);
-    worst = std::max(worst, std::abs(double{of.cos} - std::cos(double{x})));
-    worst = std::max(worst, std::abs(double{of.sin} - std::sin(double{x})));
+    worst = twill::test::worse(worst, std::abs(double{of.cos} - std::cos(double{x})));
+    worst = twill::test::worse(worst, std::abs(double{of.sin} - std::sin(double{x})));
   };
   for (float x = 0; x < 100; x += 0.00137f) {
     judge(x);

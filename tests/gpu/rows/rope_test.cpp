@@ -11,6 +11,7 @@
 #include "tests/gpu/implementations.hpp"
 #include "tests/gpu/load_kv.hpp"
 #include "tests/gpu/ragged_case.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill;
 using gpu::dtype;
@@ -112,7 +113,7 @@ TEST_CASE("rotary and the KV store agree with a naive oracle in every layout and
         const auto at = static_cast<std::size_t>((t * n_heads + h) * s.head_dim);
         const auto expected = rotated(q.data() + at, s, p, inv_freq);
         for (std::size_t d = 0; d < expected.size(); ++d)
-          worst_q = std::max(worst_q, std::abs(expected[d] - double{got_q[at + d]}));
+          worst_q = twill::test::worse(worst_q, std::abs(expected[d] - double{got_q[at + d]}));
       }
       const std::int32_t block = rows.block_table[static_cast<std::size_t>(
           rows.sequence_of[row] * rows.max_blocks + p / block_tokens)];
@@ -126,10 +127,11 @@ TEST_CASE("rotary and the KV store agree with a naive oracle in every layout and
                                   static_cast<std::size_t>(block_tokens) +
                               d * static_cast<std::size_t>(block_tokens) +
                               static_cast<std::size_t>(p % block_tokens);
-          worst_k = std::max(worst_k,
-                             std::abs(expected[d] - double{read_back(got_keys, s.type, key_at)}));
-          worst_v = std::max(worst_v, std::abs(double{v[from + d]} -
-                                               double{read_back(got_values, s.type, to + d)}));
+          worst_k = twill::test::worse(
+              worst_k, std::abs(expected[d] - double{read_back(got_keys, s.type, key_at)}));
+          worst_v =
+              twill::test::worse(worst_v, std::abs(double{v[from + d]} -
+                                                   double{read_back(got_values, s.type, to + d)}));
         }
       }
     }

@@ -7,6 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/gpu/distant/distant_device.hpp"
 #include "tests/models/support/golden_folder.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill::models;
 using namespace twill::test;
@@ -22,7 +23,8 @@ void check_prompt(decoder_runner& runner, const golden_prompt& prompt, double to
   double worst = 0;
   for (std::size_t t = 0; t < rows.size(); ++t)
     for (const auto& [id, logit] : prompt.top[t])
-      worst = std::max(worst, std::abs(double{rows[t][static_cast<std::size_t>(id)]} - logit));
+      worst = twill::test::worse(worst,
+                                 std::abs(double{rows[t][static_cast<std::size_t>(id)]} - logit));
   CHECK(worst < tolerance);
   id_list greedy;
   logit_row logits = rows.back();

@@ -7,6 +7,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill;
 using namespace twill::test;
@@ -61,7 +62,8 @@ TEST_CASE("hidden states give the logits that the head gives", "[golden]") {
         for (std::size_t t = 0; t < hidden.size(); ++t) {
           const auto logits = product(head, hidden[t]);
           for (const auto& [id, logit] : prompt.top[t])
-            worst = std::max(worst, std::abs(double{logits[static_cast<std::size_t>(id)]} - logit));
+            worst = twill::test::worse(
+                worst, std::abs(double{logits[static_cast<std::size_t>(id)]} - logit));
         }
         CHECK(worst < tolerance);
         runner.release(0);
@@ -78,7 +80,7 @@ double largest_of_units(const std::vector<double>& a, const std::vector<float>& 
     lengths[1] += double{b[i]} * double{b[i]};
   }
   for (std::size_t i = 0; i < a.size(); ++i)
-    largest = std::max(
+    largest = twill::test::worse(
         largest, std::abs(a[i] / std::sqrt(lengths[0]) - double{b[i]} / std::sqrt(lengths[1])));
   return a.size() == b.size() ? largest : INFINITY;
 }

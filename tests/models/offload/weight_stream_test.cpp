@@ -30,6 +30,7 @@
 #include "tests/models/support/faulty_store.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/paths.hpp"
+#include "tests/support/worse.hpp"
 
 using namespace twill::models;
 using namespace twill::test;
@@ -555,7 +556,7 @@ TEST_CASE("compressed matrices are within half a step of their values, and say w
     for (std::size_t k = 0; k < cols; ++k) {
       const double decoded = double{scales[k / 64]} * codes[k] + offsets[k / 64];
       const double step = double{scales[k / 64]};
-      worst = std::max(worst, std::abs(decoded - double{widen_f16(values[k])}) / step);
+      worst = twill::test::worse(worst, std::abs(decoded - double{widen_f16(values[k])}) / step);
     }
   }
   CHECK(worst < 0.5001);
