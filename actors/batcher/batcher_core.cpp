@@ -137,8 +137,8 @@ std::optional<kv_change> batcher_core::take_change() {
   const bool changed =
       planned || change_.reset || !change_.prefix_inserts.empty() || !change_.drops.empty();
   if (!changed) return std::nullopt;
-  request_due_ = changed_since_request_ =
-      true; // The next answer must say how many blocks are free after this change.
+  // The next answer must say how many blocks are free after this change.
+  request_due_ = changed_since_request_ = true;
   return std::exchange(change_, {});
 }
 

@@ -159,8 +159,8 @@ private:
   kv_change change_; ///< what take_change() returns next
   request_state request_ = request_state::none;
   bool request_due_ = false; ///< a new block_request may be needed
-  bool changed_since_request_ =
-      false;               ///< take_change() has returned a change since the last block_request
+  /// take_change() has returned a change since the last block_request
+  bool changed_since_request_ = false;
   step_decision decision_; ///< decision about the step that is being planned
 };
 

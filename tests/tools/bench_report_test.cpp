@@ -5,6 +5,7 @@
 
 #include "tests/catch.hpp"
 #include "tools/twill-bench/report/side_by_side.hpp"
+#include "tools/twill-bench/runs/doubts.hpp"
 #include "tools/twill-bench/runs/figures.hpp"
 #include "tools/twill-bench/runs/sweep_file.hpp"
 #include "tools/twill-bench/runs/sweep_report.hpp"

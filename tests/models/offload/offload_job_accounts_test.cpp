@@ -176,7 +176,7 @@ TEST_CASE("KV and hidden states keep to the host memory that they may take", "[o
 
 TEST_CASE("KV and hidden states take at least the time that a simulated link says", "[offload]") {
   const test::golden_folder c("opt-tiny-fp32");
-  // The last step fills no block, so all transfers that count as moved have ended by then.
+  // The last step fills no block, so all transfers that count as moved end before it.
   const std::vector<models::offload::job_prompt> prompts(3, {std::vector<std::int32_t>(96, 9), 2});
   for (const bool kv : {true, false})
     for (const std::int32_t on_host : {0, 100}) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tools/twill-bench/report/side_by_side.hpp"
+#include "tools/twill-bench/runs/doubts.hpp"
 
 namespace twill::bench {
 namespace {

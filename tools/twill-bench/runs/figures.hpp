@@ -1,6 +1,6 @@
 // figures: the figures that are kept of one load on one server. `twill-bench sweep` keeps them for
 // each measurement of a pair of input and output length (sweep.hpp), `twill-bench versus` for each
-// repetition of a load (versus.hpp). Plain data.
+// repetition of a load (versus.hpp). Plain data, and a list of how files and tables show it.
 #pragma once
 
 #include <string>
@@ -47,19 +47,6 @@ struct figure_entry {
 
 /// All members but first_error, in the sequence of the JSON keys and the CSV columns.
 const std::vector<figure_entry>& all_figures();
-
-/// The counts of all of them, the busiest client_cpu_share and the first error; the other members
-/// are 0.
-run_figures total_of(const std::vector<const run_figures*>& all);
-
-/// What a reader must know before trusting figures with this total: failures, outputs of other
-/// lengths than asked for, a client that was busy. `ignore_eos` says whether requests asked for
-/// outputs of full length.
-std::vector<std::string> doubts_about(const run_figures& total, bool ignore_eos);
-
-/// Whether mean output lengths differ by over 2 %. Requests/s do not compare then, because shorter
-/// replies do not show a faster server.
-bool lengths_differ(double output_tokens, double other_output_tokens);
 
 /// `options` are the options of the run; the first of its percentiles must be the 99th.
 run_figures figures_of(const load_result& result, const serve_options& options);

@@ -7,6 +7,7 @@
 #include "tools/twill-bench/report/html.hpp"
 #include "tools/twill-bench/report/markdown.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/runs/doubts.hpp"
 
 namespace twill::bench {
 namespace {

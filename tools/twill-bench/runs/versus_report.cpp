@@ -11,6 +11,7 @@
 #include "tools/twill-bench/engine/stats.hpp"
 #include "tools/twill-bench/engine/text.hpp"
 #include "tools/twill-bench/report/side_by_side.hpp"
+#include "tools/twill-bench/runs/doubts.hpp"
 
 namespace twill::bench {
 namespace {
